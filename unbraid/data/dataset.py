@@ -1,0 +1,161 @@
+"""What a data set is: images that can be taken by index, and the factors behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from unbraid.data.factors import Factors
+from unbraid.errors import expect
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Images(Protocol):
+    """Images by index. `take` gathers stored bytes on the host; `unpack` makes pixels of them on the device."""
+
+    shape: tuple[int, int, int]
+
+    def __len__(self) -> int: ...
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        """The stored rows at these indices, as cheap to move as possible."""
+
+    def unpack(self, rows: Tensor) -> Tensor:
+        """Rows, already on the device, as float32 images "b c h w" in [0, 1] (or any range for real vectors)."""
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Images held as an array "n c h w": uint8 (0–255) or float. The array may be a memory map."""
+
+    array: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height, width."""
+        c, h, w = self.array.shape[1:]
+        return c, h, w
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        """See `Images.take`."""
+        return self.array[index]
+
+    def unpack(self, rows: Tensor) -> Tensor:
+        """See `Images.unpack`."""
+        import torch
+
+        return rows.float().mul_(1 / 255) if rows.dtype == torch.uint8 else rows.float()
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Binary images, eight pixels to a byte: an array "n bytes" (`numpy.packbits` of the flat image)."""
+
+    array: np.ndarray
+    shape: tuple[int, int, int]
+
+    def __post_init__(self) -> None:
+        expect(self.array.shape[1] * 8 == int(np.prod(self.shape)), "packed rows must hold whole images",
+               found=f"{self.array.shape[1]} bytes a row for images of {self.shape}")
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        """See `Images.take`."""
+        return self.array[index]
+
+    def unpack(self, rows: Tensor) -> Tensor:
+        """See `Images.unpack`: one look-up of 8 pixels per byte."""
+        return _bit_table(rows.device)[rows.int()].view(len(rows), *self.shape)
+
+
+def _bit_table(device: Any) -> Tensor:
+    """256 × 8: the bits of each byte, most significant first, once per device."""
+    if device not in _TABLES:
+        import torch
+
+        bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+        _TABLES[device] = torch.from_numpy(bits.astype(np.float32)).to(device)
+    return _TABLES[device]
+
+
+_TABLES: dict[Any, Any] = {}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Images and the factors behind them; `table` holds label rows "n k" unless the factors form the full grid."""
+
+    name: str
+    images: Images
+    factors: Factors | None = None
+    table: np.ndarray | None = None
+    cite: str = ""
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.factors is not None and self.table is None:
+            expect(self.factors.grid and self.factors.count == len(self.images), f"{self.name}: the factor grid must match the images",
+                   found=f"{self.factors.count:,} combinations, {len(self.images):,} images")
+        if self.table is not None:
+            expect(self.factors is not None and self.table.shape == (len(self.images), len(self.factors)),
+                   f"{self.name}: there must be one row of labels per image and one column per factor",
+                   found=f"labels of shape {self.table.shape} for {len(self.images):,} images")
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height, width of one image."""
+        return self.images.shape
+
+    def labels(self, index: np.ndarray | None = None) -> np.ndarray | None:
+        """Label rows "n k" of these images (all by default), or None without factors."""
+        if self.factors is None:
+            return None
+        if self.table is not None:
+            return self.table if index is None else self.table[index]
+        return self.factors.labels(np.arange(len(self)) if index is None else index)
+
+    def pixels(self, index: Any) -> np.ndarray:
+        """Images at these indices as float32 "b c h w", on the host."""
+        import torch
+
+        rows = self.images.take(np.atleast_1d(np.asarray(index)))
+        return self.images.unpack(torch.from_numpy(np.ascontiguousarray(rows))).numpy()
+
+
+@dataclass(frozen=True)
+class Source:
+    """An entry of `DATASETS`: how to describe and load one data set.
+
+    `load(**options)` returns the `Dataset`, generating or reading it; its keyword arguments are what a recipe
+    may say under `[data]`. `status()` is 'ready', 'can be generated' or 'needs a file: …'.
+    """
+
+    name: str
+    about: str
+    load: Callable[..., Dataset]
+    size: str
+    factors: str
+    status: Callable[[], str]
+    cite: str = ""
+    get: str = ""
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The options `load` takes, with their defaults."""
+        import inspect
+
+        return {p.name: p.default for p in inspect.signature(self.load).parameters.values()}

@@ -1,0 +1,96 @@
+"""Factors of variation: what each label column means, and the grid they may form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unbraid.errors import UnbraidError, expect, listing, nearest
+
+KINDS = ("class", "ordinal", "circular", "continuous")
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor: its name, how many values it takes (0 when continuous), what kind it is, and their names or numbers."""
+
+    name: str
+    size: int
+    kind: str = "ordinal"
+    values: tuple[float | str, ...] = ()
+
+    def __post_init__(self) -> None:
+        expect(self.kind in KINDS, f"factor {self.name!r} has an unknown kind", found=repr(self.kind), allowed=KINDS)
+        expect(not self.values or len(self.values) == self.size, f"factor {self.name!r} must name each of its values",
+               found=f"{len(self.values)} names for {self.size} values")
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The factors of a data set, in label order; on a full grid the last one varies fastest.
+
+    >>> grid = Factors.of({"shape": 3, "x": 4})
+    >>> grid.count, grid.index([2, 1]), grid.labels([9]).tolist()
+    (12, 9, [[2, 1]])
+    """
+
+    items: tuple[Factor, ...]
+    grid: bool = True
+
+    @classmethod
+    def of(cls, sizes: dict[str, int], grid: bool = True, classes: Sequence[str] = ("shape", "class", "label")) -> Factors:
+        """Factors from names and sizes; names in `classes` are unordered."""
+        return cls(tuple(Factor(name, size, "class" if name in classes else "ordinal") for name, size in sizes.items()), grid)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The factors' names, in label order."""
+        return tuple(f.name for f in self.items)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each factor takes."""
+        return tuple(f.size for f in self.items)
+
+    @cached_property
+    def count(self) -> int:
+        """The number of combinations on the grid."""
+        return int(np.prod(self.sizes, dtype=np.int64))
+
+    def position(self, name: str) -> int:
+        """The column of a factor, by name."""
+        if name in self.names:
+            return self.names.index(name)
+        raise UnbraidError(f"no factor {name!r}.{nearest(name, self.names)} Factors: {listing(self.names)}.")
+
+    def index(self, labels: Any) -> Any:
+        """Grid index of label rows (the last factor varies fastest)."""
+        expect(self.grid, "these factors do not form a grid", do="Look labels up in the label table.")
+        labels = np.asarray(labels)
+        flat = np.ravel_multi_index(tuple(np.moveaxis(labels, -1, 0)), self.sizes)
+        return int(flat) if labels.ndim == 1 else flat
+
+    def labels(self, index: Any) -> np.ndarray:
+        """Label rows of grid indices: the inverse of `index`."""
+        expect(self.grid, "these factors do not form a grid", do="Look labels up in the label table.")
+        return np.stack(np.unravel_index(np.asarray(index, dtype=np.int64), self.sizes), axis=-1).astype(np.int64)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {"grid": self.grid, "items": [asdict(f) for f in self.items]}
+
+    @classmethod
+    def from_dict(cls, plain: Any) -> Factors:
+        """The inverse of `as_dict`; damaged input is a named error."""
+        try:
+            items = tuple(Factor(str(f["name"]), int(f["size"]), str(f["kind"]), tuple(f["values"])) for f in plain["items"])
+            return cls(items, bool(plain["grid"]))
+        except (KeyError, TypeError) as error:
+            raise UnbraidError(f"the description of the factors is damaged ({error!r}).") from error

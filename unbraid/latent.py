@@ -1,0 +1,249 @@
+"""A latent space is a tree: leaves are the atoms of z, branches are groups.
+
+Everything the calculus needs of the tree is two matrices. `membership` (nodes × leaves) sums leaf
+log-densities into every node at once; `incidence` (branches × nodes: +1 at a branch, −1 at its
+children) turns node log-ratios into every total correlation at once.
+
+Nodes are listed in preorder, the root first; columns follow the order of the leaves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from unbraid.errors import UnbraidError, expect, listing, nearest
+
+KINDS = ("real", "onehot", "binary")
+Spec: TypeAlias = "int | str | Leaf | Mapping[str, Spec]"
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One atom of z: `width` columns that are never taken apart."""
+
+    name: str
+    width: int = 1
+    kind: str = "real"
+
+    def __post_init__(self) -> None:
+        expect(self.kind in KINDS, f"leaf {self.name!r} has an unknown kind", found=repr(self.kind), allowed=KINDS)
+        expect(isinstance(self.width, int) and 1 <= self.width <= 1_000_000, f"leaf {self.name!r} needs a width of 1 or more",
+               found=self.width)
+        expect(self.kind != "onehot" or self.width >= 2, f"one-hot leaf {self.name!r} needs at least 2 classes", found=self.width)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A group of leaves or of smaller groups."""
+
+    name: str
+    children: tuple[Branch | Leaf, ...]
+
+
+def real(width: int = 1) -> str:
+    """A leaf of `width` real columns, kept together: `Latent.of({"pose": real(3)})`."""
+    return f"real({width})"
+
+
+def onehot(classes: int) -> str:
+    """A leaf with one of `classes` values, relaxed to the simplex."""
+    return f"onehot({classes})"
+
+
+def binary(width: int = 1) -> str:
+    """A leaf of `width` independent bits, relaxed to (0, 1)."""
+    return f"binary({width})"
+
+
+@dataclass(frozen=True)
+class Latent:
+    """The tree, with its nodes, columns and matrices.
+
+    >>> tree = Latent.of({"digit": onehot(10), "style": 3})
+    >>> tree.names
+    ('root', 'digit', 'style', 'style.0', 'style.1', 'style.2')
+    >>> tree.width, [leaf.kind for leaf in tree.leaves]
+    (13, ['onehot', 'real', 'real', 'real'])
+    """
+
+    root: Branch
+
+    @classmethod
+    def of(cls, spec: Spec | Latent) -> Latent:
+        """Build a tree from a number, a mapping, or a leaf such as `onehot(10)`.
+
+        A number n is a branch of n real leaves (1: one leaf); names inside a branch get its name as prefix.
+        """
+        if isinstance(spec, Latent):
+            return spec
+        if isinstance(spec, int) and not isinstance(spec, bool):
+            expect(1 <= spec <= 100_000, "a latent space needs between 1 and 100,000 columns", found=spec)
+            return cls(Branch("root", tuple(Leaf(f"z{i}") for i in range(spec))))
+        if isinstance(spec, str | Leaf):
+            spec = {"z": spec}
+        expect(isinstance(spec, Mapping) and spec, "latent must be a number, a leaf or a table of named branches",
+               found=repr(spec), do='For example 10, or {digit = "onehot(10)", style = 10}.')
+        tree = cls(Branch("root", tuple(_build(name, part, "") for name, part in spec.items())))
+        expect(len(set(tree.names)) == len(tree.names), "two nodes of the latent tree share a name", found=listing(tree.names))
+        return tree
+
+    @cached_property
+    def nodes(self) -> tuple[Branch | Leaf, ...]:
+        """All nodes in preorder."""
+        return tuple(_walk(self.root))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of all nodes in preorder."""
+        return tuple(node.name for node in self.nodes)
+
+    @cached_property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The leaves, in column order."""
+        return tuple(node for node in self.nodes if isinstance(node, Leaf))
+
+    @cached_property
+    def branches(self) -> tuple[Branch, ...]:
+        """The branches in preorder, the root first."""
+        return tuple(node for node in self.nodes if isinstance(node, Branch))
+
+    @cached_property
+    def width(self) -> int:
+        """The number of columns d."""
+        return sum(leaf.width for leaf in self.leaves)
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """The columns of each leaf."""
+        ends = np.cumsum([0] + [leaf.width for leaf in self.leaves])
+        return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:]))
+
+    @cached_property
+    def membership(self) -> np.ndarray:
+        """Nodes × leaves: 1 where the leaf hangs below (or is) the node."""
+        position = {leaf.name: i for i, leaf in enumerate(self.leaves)}
+        matrix = np.zeros((len(self.nodes), len(self.leaves)))
+        for row, node in enumerate(self.nodes):
+            for below in _walk(node):
+                if isinstance(below, Leaf):
+                    matrix[row, position[below.name]] = 1
+        return matrix
+
+    @cached_property
+    def incidence(self) -> np.ndarray:
+        """Branches × nodes: +1 at the branch, −1 at each of its children."""
+        matrix = np.zeros((len(self.branches), len(self.nodes)))
+        for row, branch in enumerate(self.branches):
+            matrix[row, self.index(branch.name)] = 1
+            for child in branch.children:
+                matrix[row, self.index(child.name)] = -1
+        return matrix
+
+    @cached_property
+    def leaf_nodes(self) -> tuple[int, ...]:
+        """The node index of each leaf."""
+        return tuple(i for i, node in enumerate(self.nodes) if isinstance(node, Leaf))
+
+    @cached_property
+    def column_names(self) -> tuple[str, ...]:
+        """One name per column: the leaf's, with a number where the leaf is wide."""
+        return tuple(leaf.name if leaf.width == 1 else f"{leaf.name}[{i}]" for leaf in self.leaves for i in range(leaf.width))
+
+    @cached_property
+    def all_real(self) -> bool:
+        """True when no leaf is discrete."""
+        return all(leaf.kind == "real" for leaf in self.leaves)
+
+    def index(self, name: str) -> int:
+        """The position of a node by name, or an error with the nearest one."""
+        if name in self.names:
+            return self.names.index(name)
+        raise UnbraidError(f"the latent tree has no node {name!r}.{nearest(name, self.names)} Nodes: {listing(self.names)}.")
+
+    def node(self, name: str) -> Branch | Leaf:
+        """A node by name."""
+        return self.nodes[self.index(name)]
+
+    def columns(self, name: str) -> list[int]:
+        """The columns of z below a node.
+
+        >>> Latent.of({"pose": {"x": 1, "y": 1}, "look": 3}).columns("look")
+        [2, 3, 4]
+        """
+        row = self.membership[self.index(name)]
+        return [c for on, columns in zip(row, self.slices) if on for c in range(columns.start, columns.stop)]
+
+    def columns_of(self, kind: str) -> list[int]:
+        """The columns of all leaves of one kind."""
+        return [c for leaf, columns in zip(self.leaves, self.slices) if leaf.kind == kind for c in range(columns.start, columns.stop)]
+
+    def below(self, name: str) -> tuple[str, ...]:
+        """The names of a node and of all nodes below it, in preorder."""
+        return tuple(node.name for node in _walk(self.node(name)))
+
+    def is_cut(self, names: Iterable[str]) -> bool:
+        """True when the named nodes hold every leaf exactly once."""
+        rows = [self.index(name) for name in names]
+        return bool((self.membership[rows].sum(0) == 1).all())
+
+    def subtree(self, name: str) -> Latent:
+        """The tree below one node, with the node itself as root (its names kept)."""
+        node = self.node(name)
+        if isinstance(node, Leaf):
+            return Latent(Branch("root", (node,)))
+        return Latent(Branch("root", node.children))
+
+    @cached_property
+    def spec(self) -> Any:
+        """Numbers, strings and dicts from which `Latent.of` builds this tree again."""
+        if all(isinstance(c, Leaf) and c == Leaf(f"z{i}") for i, c in enumerate(self.root.children)):
+            return len(self.root.children)
+        return {child.name: _spec(child) for child in self.root.children}
+
+    def __str__(self) -> str:
+        return _show(self.root)
+
+
+def _build(name: str, spec: Any, prefix: str) -> Branch | Leaf:
+    expect(isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_]+", name) and name != "root",
+           "a name in the latent tree takes letters, digits and underscores, and is not 'root'", found=repr(name))
+    full = prefix + name
+    if isinstance(spec, Leaf):
+        return Leaf(full, spec.width, spec.kind)
+    if isinstance(spec, int) and not isinstance(spec, bool):
+        expect(1 <= spec <= 100_000, f"branch {full!r} needs between 1 and 100,000 columns", found=spec)
+        return Leaf(full) if spec == 1 else Branch(full, tuple(Leaf(f"{full}.{i}") for i in range(spec)))
+    if isinstance(spec, str):
+        match = re.fullmatch(r"(real|onehot|binary)(?:\((\d{1,6})\))?", spec.strip())
+        if match is None or (match[1] == "onehot" and match[2] is None):
+            raise UnbraidError(f"cannot read leaf {full!r} = {spec!r}. Write real, real(3), binary, binary(2) or onehot(10).")
+        return Leaf(full, int(match[2] or 1), match[1])
+    expect(isinstance(spec, Mapping) and spec, f"branch {full!r} must be a number, a leaf or a table", found=repr(spec))
+    return Branch(full, tuple(_build(str(key), part, full + ".") for key, part in spec.items()))
+
+
+def _spec(node: Branch | Leaf) -> Any:
+    if isinstance(node, Leaf):
+        return 1 if (node.kind, node.width) == ("real", 1) else f"{node.kind}({node.width})"
+    if len(node.children) > 1 and all(c == Leaf(f"{node.name}.{i}") for i, c in enumerate(node.children)):
+        return len(node.children)
+    return {child.name.removeprefix(node.name + "."): _spec(child) for child in node.children}
+
+
+def _walk(node: Branch | Leaf) -> Iterable[Branch | Leaf]:
+    yield node
+    if isinstance(node, Branch):
+        for child in node.children:
+            yield from _walk(child)
+
+
+def _show(node: Branch | Leaf) -> str:
+    if isinstance(node, Leaf):
+        return node.name if (node.kind, node.width) == ("real", 1) else f"{node.name}:{node.kind}({node.width})"
+    return f"{node.name}({', '.join(_show(c) for c in node.children)})"

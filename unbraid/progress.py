@@ -1,0 +1,75 @@
+"""One progress bar for everything that takes longer than two seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Advance = Callable[..., None]
+
+
+@contextmanager
+def bar(label: str, total: int, quiet: bool = False) -> Iterator[Advance]:
+    """Yield `advance(n=1, note="")`; a bar with speed and time left appears after one second.
+
+    On a terminal it is drawn in place. Elsewhere (a log file) a plain line is printed every half minute.
+
+    >>> with bar("counting", 3, quiet=True) as advance:
+    ...     for _ in range(3):
+    ...         advance()
+    """
+    if quiet:
+        yield lambda n=1, note="": None
+    elif sys.stderr.isatty():
+        with _drawn(label, total) as advance:
+            yield advance
+    else:
+        yield _logged(label, total)
+
+
+@contextmanager
+def _drawn(label: str, total: int) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"),
+               TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[note]}"))
+    progress = Progress(*columns, console=Console(stderr=True), transient=False, refresh_per_second=5)
+    task = progress.add_task(label, total=total, note="", speed="")
+    start, done, shown = time.monotonic(), 0, False
+
+    def advance(n: int = 1, note: str = "") -> None:
+        nonlocal done, shown
+        done += n
+        elapsed = time.monotonic() - start
+        if not shown and elapsed > 1:
+            progress.start()
+            shown = True
+        if shown:
+            fields = {"speed": f"{done / max(elapsed, 1e-9):,.0f}/s"} | ({"note": note} if note else {})
+            progress.update(task, completed=done, **fields)
+
+    try:
+        yield advance
+    finally:
+        if shown:
+            progress.stop()
+
+
+def _logged(label: str, total: int, every: float = 30.0) -> Advance:
+    start = last = time.monotonic()
+    done = 0
+
+    def advance(n: int = 1, note: str = "") -> None:
+        nonlocal done, last
+        done += n
+        now = time.monotonic()
+        if now - last >= every:
+            last = now
+            speed = done / (now - start)
+            left = (total - done) / max(speed, 1e-9)
+            print(f"{label}: {done:,}/{total:,}  {speed:,.0f}/s  {left:,.0f} s left  {note}", file=sys.stderr, flush=True)
+
+    return advance
