@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 class Images(Protocol):
     """Images by index. `take` gathers stored bytes on the host; `unpack` makes pixels of them on the device."""
 
-    shape: tuple[int, int, int]
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height, width of one image; (columns, 1, 1) for vectors."""
 
     def __len__(self) -> int: ...
 
@@ -105,7 +107,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if self.factors is not None and self.table is None:
-            expect(self.factors.grid and self.factors.count == len(self.images), f"{self.name}: the factor grid must match the images",
+            expect(self.factors.grid and self.factors.count == len(self.images),
+                   f"{self.name}: the factor grid must match the images",
                    found=f"{self.factors.count:,} combinations, {len(self.images):,} images")
         if self.table is not None:
             expect(self.factors is not None and self.table.shape == (len(self.images), len(self.factors)),

@@ -16,7 +16,7 @@ KINDS = ("class", "ordinal", "circular", "continuous")
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor: its name, how many values it takes (0 when continuous), what kind it is, and their names or numbers."""
+    """One factor: its name, how many values it takes (0 when continuous), its kind, their names or numbers."""
 
     name: str
     size: int
@@ -42,9 +42,11 @@ class Factors:
     grid: bool = True
 
     @classmethod
-    def of(cls, sizes: dict[str, int], grid: bool = True, classes: Sequence[str] = ("shape", "class", "label")) -> Factors:
+    def of(cls, sizes: dict[str, int], grid: bool = True,
+           classes: Sequence[str] = ("shape", "class", "label")) -> Factors:
         """Factors from names and sizes; names in `classes` are unordered."""
-        return cls(tuple(Factor(name, size, "class" if name in classes else "ordinal") for name, size in sizes.items()), grid)
+        kinds = {name: "class" if name in classes else "ordinal" for name in sizes}
+        return cls(tuple(Factor(name, size, kinds[name]) for name, size in sizes.items()), grid)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -90,7 +92,7 @@ class Factors:
     def from_dict(cls, plain: Any) -> Factors:
         """The inverse of `as_dict`; damaged input is a named error."""
         try:
-            items = tuple(Factor(str(f["name"]), int(f["size"]), str(f["kind"]), tuple(f["values"])) for f in plain["items"])
-            return cls(items, bool(plain["grid"]))
+            items = (Factor(str(f["name"]), int(f["size"]), str(f["kind"]), tuple(f["values"])) for f in plain["items"])
+            return cls(tuple(items), bool(plain["grid"]))
         except (KeyError, TypeError) as error:
             raise UnbraidError(f"the description of the factors is damaged ({error!r}).") from error
