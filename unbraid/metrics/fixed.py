@@ -1,0 +1,119 @@
+"""Rows that share one factor's value, many draws at once: from encoded codes, or from a function that encodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unbraid.data.factors import Factors
+from unbraid.errors import expect
+from unbraid.metrics.inputs import Table, as_table
+
+CHUNK = 1 << 22  # numbers gathered at once: 32 MB
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A table with its rows sorted by the value of each factor; `encode` renders and encodes anew when given."""
+
+    table: Table
+    encode: Callable[[np.ndarray], Any] | None = None
+    grid: np.ndarray | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+    _sorted: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    def rows(self, rng: np.random.Generator, k: np.ndarray, count: int) -> np.ndarray:
+        """Row numbers "m count": for each entry of `k`, rows that agree in that factor (drawn with replacement).
+
+        The value held is that of a random row, so common values are held as often as they occur.
+        """
+        out = np.empty((len(k), count), dtype=np.int64)
+        for j in np.unique(k):
+            order, start, size = self.sorted(int(j))
+            which = np.flatnonzero(k == j)
+            group = np.searchsorted(np.cumsum(size), rng.integers(int(size.sum()), size=len(which)), side="right")
+            pick = (rng.random((len(which), count)) * size[group][:, None]).astype(np.int64)
+            out[which] = order[start[group][:, None] + pick]
+        return out
+
+    def sorted(self, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows in order of factor j, and the start and size of each value that at least two rows have."""
+        if j not in self._sorted:
+            y = self.table.y[:, j]
+            order = np.argsort(y, kind="stable")
+            order = order[np.searchsorted(y[order], 0) :]
+            size = np.bincount(y[order], minlength=len(self.table.levels[j]))
+            start = np.cumsum(size) - size
+            keep = size >= 2
+            expect(
+                keep.any(),
+                f"factor {self.table.names[j]!r} has no value that two rows share",
+                do="Give more rows, or fewer and wider values.",
+            )
+            self._sorted[j] = (order, start[keep], size[keep])
+        return self._sorted[j]
+
+    def codes(self, rng: np.random.Generator, k: np.ndarray, count: int) -> np.ndarray:
+        """Codes "m count d" of rows that agree in factor k of each draw."""
+        index = self.rows(rng, k, count)
+        if self.encode is None or self.grid is None:
+            return self.table.scaled[index]
+        # a renderer can be asked for the value held with all other factors drawn anew
+        labels = self.grid[index]
+        z = np.asarray(self.encode(labels.reshape(-1, labels.shape[-1])), dtype=np.float64)
+        z = (z - self.table.z.mean(0)) / np.where(self.table.deviations > 0, self.table.deviations, 1)
+        return z.reshape(len(k), count, -1)
+
+    def spreads(self, rng: np.random.Generator, k: np.ndarray, count: int) -> np.ndarray:
+        """Normalised variance of each unit in each draw "m u": 0 when the unit does not move at all."""
+        out = np.empty((len(k), len(self.table.units)))
+        step = max(1, CHUNK // (count * self.table.z.shape[1]))
+        for a in range(0, len(k), step):
+            z = self.codes(rng, k[a : a + step], count)
+            mean = np.einsum("mrd->md", z) / count
+            variance = np.maximum(np.einsum("mrd,mrd->md", z, z) / count - mean * mean, 0) * (count / (count - 1))
+            for u, unit in enumerate(self.table.units):
+                columns = list(unit.columns)
+                live = [c for c in columns if self.table.deviations[c] > 0]
+                if unit.kind == "onehot":
+                    out[a : a + step, u] = gini(z[:, :, columns], self.table, columns)
+                else:
+                    out[a : a + step, u] = variance[:, live].mean(1) if live else np.inf
+        return out
+
+
+def gini(z: np.ndarray, table: Table, columns: list[int]) -> np.ndarray:
+    """Gini variance of the class of a discrete unit in each draw, over that of all rows. Kim & Mnih 2018, Eq. 4.
+
+    Var(x) = 1/(2N(N−1)) Σ_ij [x_i ≠ x_j] = N/(2(N−1)) (1 − Σ_c p_c²)
+    """
+    raw = z * table.deviations[columns] + table.z[:, columns].mean(0)
+    whole = np.bincount(table.z[:, columns].argmax(1), minlength=len(columns)) / len(table)
+    share = np.stack([(raw.argmax(2) == c).mean(1) for c in range(len(columns))], 1)
+    m, n = z.shape[1], len(table)
+    total = (1 - (whole**2).sum()) * n / (n - 1)
+    return (1 - (share**2).sum(1)) * m / (m - 1) / max(total, 1e-12)
+
+
+def fixed_rows(codes: Any, factors: Any, seed: int, sample: int = 10_000, **inputs: Any) -> Fixed:
+    """The source of fixed-factor draws for codes of any form, or for a function from label rows to codes."""
+    if not callable(codes) or isinstance(codes, Table):
+        table = as_table(codes, factors, **inputs)
+        if "fixed" not in table.shared:
+            fewest = min(int(np.bincount(y[y >= 0]).min()) for y in table.y.T)
+            table.shared["fixed"] = Fixed(table, notes={**table.notes, "fewest_rows_per_value": fewest})
+        return table.shared["fixed"]
+    expect(
+        factors is not None,
+        "a function that encodes needs the label rows it may be asked for",
+        do="Give `factors` as an array of label rows, or as Factors.",
+    )
+    grid = factors.labels(np.arange(factors.count)) if isinstance(factors, Factors) else np.asarray(factors)
+    if isinstance(factors, Factors):
+        inputs = {"names": factors.names, "kinds": [f.kind for f in factors.items], **inputs}
+    rows = np.random.default_rng([seed, 2]).choice(len(grid), min(sample, len(grid)), replace=False)
+    table = as_table(codes(grid[rows]), grid[rows], **inputs)
+    return Fixed(table, codes, grid[rows], {**table.notes, "codes_from": "a function"})

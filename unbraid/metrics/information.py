@@ -1,0 +1,234 @@
+"""Entropies and mutual information between units of code and factors: by bins, by neighbours, by posterior samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbraid.errors import choose, expect
+from unbraid.metrics.inputs import Table, Unit
+
+
+def entropy(counts: np.ndarray, axis: int | tuple[int, ...] | None = None) -> Any:
+    """Entropy in nats of a table of counts: H = −Σ p log p, with 0 log 0 = 0.
+
+    >>> round(float(entropy(np.array([5, 5, 0]))), 4)
+    0.6931
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    total = counts.sum(axis=axis, keepdims=True)
+    p = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
+    return -np.sum(p * np.log(np.where(p > 0, p, 1)), axis=axis) + 0.0
+
+
+def joint(a: np.ndarray, b: np.ndarray, sizes: tuple[int, int]) -> np.ndarray:
+    """Counts of two columns of indices, rows with a negative index left out."""
+    keep = (a >= 0) & (b >= 0)
+    if not keep.all():
+        a, b = a[keep], b[keep]
+    return np.bincount(a.astype(np.int64) * sizes[1] + b, minlength=sizes[0] * sizes[1]).reshape(sizes)
+
+
+def information(counts: np.ndarray) -> float:
+    """I(a; b) = H(a) + H(b) − H(a, b) in nats, from their counts."""
+    return max(0.0, float(entropy(counts.sum(1)) + entropy(counts.sum(0)) - entropy(counts)))
+
+
+def cells(table: Table, bins: int = 20, binning: str = "width", seed: int = 0) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Each unit as one column of small integers "n u", and how many values each may take.
+
+    One real column: `bins` bins of equal width (the common protocol) or of equal count ("quantile"). A one-hot unit:
+    its largest entry. Bits: their joint value. A group of real columns: the nearest of `bins` centres (seeded k-means).
+    """
+    expect(isinstance(bins, int) and 2 <= bins <= 256, "bins must be a whole number from 2 to 256", found=bins)
+    expect(
+        len(table) >= bins,
+        "there must be at least as many rows as bins",
+        found=f"{len(table)} rows, {bins} bins",
+        do="Lower bins, or encode more examples.",
+    )
+    key = ("cells", bins, binning, seed)
+    if key not in table.shared:
+        cut = choose(binning, {"width": _width, "quantile": _quantile}, "binning")
+        out = np.stack([_cell(table, unit, bins, cut, seed) for unit in table.units], 1)
+        table.shared[key] = (out, tuple(int(m) + 1 for m in out.max(0)))
+    return table.shared[key]
+
+
+def _cell(table: Table, unit: Unit, bins: int, cut: Any, seed: int) -> np.ndarray:
+    z = table.z[:, list(unit.columns)]
+    if unit.kind == "onehot":
+        return z.argmax(1).astype(np.int16)
+    if unit.kind == "binary" and len(unit.columns) <= 8:
+        return ((z > 0.5) @ (1 << np.arange(z.shape[1]))).astype(np.int16)
+    alive = table.deviations[list(unit.columns)] > 0
+    if not alive.any():
+        return np.zeros(len(z), np.int16)
+    if len(unit.columns) == 1:
+        return cut(z[:, 0], bins)
+    return _nearest(table.scaled[:, list(unit.columns)], bins, seed)
+
+
+def _width(z: np.ndarray, bins: int) -> np.ndarray:
+    low, high = float(z.min()), float(z.max())
+    index = np.subtract(z, low, dtype=np.float64)
+    index *= bins / (high - low)
+    return np.minimum(index, bins - 1).astype(np.int16)
+
+
+def _quantile(z: np.ndarray, bins: int) -> np.ndarray:
+    edges = np.unique(np.quantile(z, np.linspace(0, 1, bins + 1)[1:-1]))
+    return np.searchsorted(edges, z, side="right").astype(np.int16)
+
+
+def _nearest(z: np.ndarray, bins: int, seed: int) -> np.ndarray:
+    from sklearn.cluster import MiniBatchKMeans
+
+    model = MiniBatchKMeans(bins, random_state=seed, n_init=3, batch_size=1024).fit(z[:: max(1, len(z) // 20_000)])
+    return model.predict(z).astype(np.int16)
+
+
+def factor_entropies(table: Table) -> np.ndarray:
+    """H(y_k) in nats "k", over the rows that have the label."""
+    return np.array([entropy(np.bincount(y[y >= 0])) for y in table.y.T])
+
+
+def unit_entropies(table: Table, bins: int = 20, binning: str = "width", seed: int = 0) -> np.ndarray:
+    """H of each unit's cells in nats "u"."""
+    index, _ = cells(table, bins, binning, seed)
+    return np.array([entropy(np.bincount(c)) for c in index.T])
+
+
+def informative(table: Table, matrix: np.ndarray, bins: int = 20, binning: str = "width", seed: int = 0) -> np.ndarray:
+    """True for each unit whose information on some factor is more than chance, "u".
+
+    Under independence 2 n I is χ² with (cells − 1)(levels − 1) degrees of freedom; p < 0.001 over all pairs.
+    """
+    from scipy.stats import chi2
+
+    _, sizes = cells(table, bins, binning, seed)
+    rows = (table.y >= 0).sum(0)
+    freedom = np.outer(np.array(sizes) - 1, [len(levels) - 1 for levels in table.levels]).clip(1)
+    return (2 * rows * matrix > chi2.isf(1e-3 / matrix.size, freedom)).any(1)
+
+
+def mutual(
+    table: Table,
+    estimator: str = "histogram",
+    bins: int = 20,
+    binning: str = "width",
+    seed: int = 0,
+    most: int = 10_000,
+) -> np.ndarray:
+    """The matrix I(z_u; y_k) in nats, "u k".
+
+    estimator: 'histogram' counts cells of the means; 'knn' is Ross's (2014) nearest-neighbour estimate, no bins;
+    'posterior' averages over z ~ q(z|x) (Chen et al. 2018), and needs posterior scales.
+
+    >>> y = np.arange(400) % 4
+    >>> from unbraid.metrics.inputs import as_table
+    >>> bool(np.isclose(mutual(as_table(y.astype(float), y))[0, 0], np.log(4)))
+    True
+    """
+    how = choose(estimator, {"histogram": _histogram, "knn": _knn, "posterior": _posterior}, "MI estimator")
+    key = ("mutual", estimator, bins, binning, seed, most)
+    if key not in table.shared:
+        table.shared[key] = how(table, bins, binning, seed, most)
+    return table.shared[key]
+
+
+def _histogram(table: Table, bins: int, binning: str, seed: int, most: int) -> np.ndarray:
+    index, sizes = cells(table, bins, binning, seed)
+    return np.array(
+        [
+            [information(joint(index[:, u], y, (sizes[u], len(table.levels[k])))) for k, y in enumerate(table.y.T)]
+            for u in range(len(table.units))
+        ]
+    )
+
+
+def _knn(table: Table, bins: int, binning: str, seed: int, most: int) -> np.ndarray:
+    """I ≈ ψ(N) + ψ(3) − ⟨ψ(N_x)⟩ − ⟨ψ(m)⟩: 3 neighbours of the same class, m rows as near in all. Ross 2014, Eq. 6."""
+    small = table.limited(most, seed)
+    rng = np.random.default_rng([seed, 12])
+    out = np.zeros((len(table.units), len(table.names)))
+    for u, unit in enumerate(table.units):
+        if table.live[u]:
+            z = small.scaled[:, list(unit.columns)].astype(np.float64)
+            z = z + 1e-10 * rng.standard_normal(z.shape)  # ties have no nearest neighbour
+            out[u] = [ross(z[y >= 0], y[y >= 0]) for y in small.y.T]
+    return out
+
+
+def ross(z: np.ndarray, y: np.ndarray, neighbours: int = 3) -> float:
+    """Mutual information of real vectors "n w" and classes "n" by nearest neighbours. Ross 2014."""
+    from scipy.spatial import cKDTree
+    from scipy.special import digamma
+
+    counts = np.bincount(y)
+    keep = counts[y] > 1
+    z, y = z[keep], y[keep]
+    if len(y) < 2:
+        return 0.0
+    radius, near = np.zeros(len(y)), np.zeros(len(y))
+    for c in np.unique(y):
+        rows = np.flatnonzero(y == c)
+        near[rows] = k = min(neighbours, len(rows) - 1)
+        distance = cKDTree(z[rows]).query(z[rows], k=[k + 1], p=np.inf)[0][:, 0]
+        radius[rows] = np.nextafter(distance, 0)
+    m = cKDTree(z).query_ball_point(z, radius, p=np.inf, return_length=True)
+    value = digamma(len(y)) + digamma(near).mean() - digamma(counts[y]).mean() - digamma(m).mean()
+    return max(0.0, float(value))
+
+
+def _posterior(table: Table, bins: int, binning: str, seed: int, most: int) -> np.ndarray:
+    """E log q(z_u|y_k) − E log q(z_u) over samples, each q an exact mixture over rows. Chen et al. 2018, App. C."""
+    expect(
+        table.scale is not None,
+        "MIG from posterior samples needs posterior scales",
+        found="means alone",
+        do="Give a Codes with `scale`, or use estimator='histogram'.",
+    )
+    small = table.limited(min(most, 3000), seed)
+    rng = np.random.default_rng([seed, 13])
+    assert small.scale is not None
+    draws = small.z + small.scale * rng.standard_normal(small.z.shape)
+    out = np.zeros((len(table.units), len(table.names)))
+    for u, unit in enumerate(table.units):
+        density = mixture(draws, small, unit, rng)
+        for k, y in enumerate(small.y.T):
+            keep = np.flatnonzero(y >= 0)
+            block, label = density[np.ix_(keep, keep)], y[keep]
+            same = label[:, None] == label[None, :]
+            counts = np.bincount(label)[label]
+            top = block.max(1, keepdims=True)
+            weight = np.exp(block - top)
+            conditional = np.log(np.where(same, weight, 0).sum(1)) - np.log(counts)
+            out[u, k] = max(0.0, float(np.mean(conditional - np.log(weight.mean(1)))))
+    return out
+
+
+def mixture(draws: np.ndarray, table: Table, unit: Unit, rng: np.random.Generator) -> np.ndarray:
+    """log q(z_u of row a | x of row b), "n n": Gaussian columns, or the class drawn from a discrete unit."""
+    assert table.scale is not None
+    columns = list(unit.columns)
+    if unit.kind == "onehot":
+        p = np.clip(table.z[:, columns], 1e-12, 1)
+        p = p / p.sum(1, keepdims=True)
+        drawn = (p.cumsum(1) > rng.random((len(p), 1))).argmax(1)
+        return np.log(p)[:, drawn].T
+    total = np.zeros((len(draws), len(draws)))
+    for c in columns:
+        if unit.kind == "binary":
+            p = np.clip(table.z[:, c], 1e-6, 1 - 1e-6)
+            bit = rng.random(len(p)) < p
+            total += np.where(bit[:, None], np.log(p)[None], np.log1p(-p)[None])
+            continue
+        scale = np.maximum(table.scale[:, c], 1e-6)
+        total += (
+            -0.5 * ((draws[:, c][:, None] - table.z[:, c][None]) / scale[None]) ** 2
+            - np.log(scale)[None]
+            - 0.9189385332
+        )
+    return total

@@ -1,0 +1,296 @@
+"""One door for every metric: codes and labels of any form become a validated `Table`.
+
+Treatments, all named in `Score.settings` when they apply: strings are encoded as classes; negative integers are
+ordinary values; NaN, None and "" are missing labels, and each factor uses the rows that have it; factors with a
+single value are dropped; a column of codes that never changes is dead: it is kept, and can win nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unbraid.codes import Codes
+from unbraid.data.factors import KINDS
+from unbraid.errors import UnbraidError, expect
+from unbraid.latent import Latent
+from unbraid.metrics.columns import Column, column
+
+FACTOR_BINS = 20
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a metric treats as one code: a column, or a group of columns that belong together."""
+
+    name: str
+    columns: tuple[int, ...]
+    kind: str = "real"
+
+
+@dataclass(frozen=True)
+class Table:
+    """n rows of codes in d columns, u units and k factors; everything derived is computed once and shared.
+
+    z "n d" codes; y "n k" value indices of each factor, −1 where missing; v "n k" numbers, NaN where missing.
+    """
+
+    z: np.ndarray
+    units: tuple[Unit, ...]
+    y: np.ndarray
+    v: np.ndarray
+    names: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    levels: tuple[tuple[Any, ...], ...] = ()
+    kl: np.ndarray | None = None
+    scale: np.ndarray | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+    shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    @property
+    def unit_names(self) -> tuple[str, ...]:
+        """The units' names, in column order."""
+        return tuple(u.name for u in self.units)
+
+    @cached_property
+    def deviations(self) -> np.ndarray:
+        """The standard deviation of each column "d"; rounding noise around a constant counts as 0."""
+        mean, deviation = self.z.mean(0, dtype=np.float64), self.z.std(0, dtype=np.float64)
+        return np.where(deviation > 1e-7 * np.maximum(np.abs(mean), 1e-30), deviation, 0.0)
+
+    @cached_property
+    def live(self) -> np.ndarray:
+        """True for each unit with a column that changes, "u"."""
+        return np.array([self.deviations[list(u.columns)].max() > 0 for u in self.units])
+
+    @cached_property
+    def scaled(self) -> np.ndarray:
+        """Codes with zero mean and unit deviation "n d"; dead columns are 0."""
+        alive = self.deviations > 0
+        out = np.zeros_like(self.z)
+        np.subtract(self.z, self.z.mean(0), out=out, where=alive)
+        return np.divide(out, np.where(alive, self.deviations, 1).astype(out.dtype), out=out)
+
+    @cached_property
+    def owner(self) -> np.ndarray:
+        """The unit of each column "d"; −1 for columns in none."""
+        owner = np.full(self.z.shape[1], -1)
+        for i, unit in enumerate(self.units):
+            owner[list(unit.columns)] = i
+        return owner
+
+    def summed(self, per_column: np.ndarray) -> np.ndarray:
+        """Rows of columns "d …" summed into rows of units "u …"."""
+        return np.stack([per_column[list(u.columns)].sum(0) for u in self.units])
+
+    def subset(self, rows: np.ndarray) -> Table:
+        """A table of some of the rows."""
+        scale = None if self.scale is None else self.scale[rows]
+        return Table(
+            self.z[rows],
+            self.units,
+            self.y[rows],
+            self.v[rows],
+            self.names,
+            self.kinds,
+            self.levels,
+            self.kl,
+            scale,
+            dict(self.notes),
+        )
+
+    def limited(self, most: int, seed: int) -> Table:
+        """At most `most` rows, drawn once per seed and shared; `notes['subsampled']` says so."""
+        if len(self) <= most:
+            return self
+        if ("limited", most, seed) not in self.shared:
+            small = self.subset(np.sort(np.random.default_rng([seed, 11]).choice(len(self), most, replace=False)))
+            small.notes["subsampled"] = f"{most:,} of {len(self):,} rows"
+            self.shared["limited", most, seed] = small
+        return self.shared["limited", most, seed]
+
+
+def as_table(
+    codes: Any,
+    factors: Any = None,
+    *,
+    groups: Any = None,
+    kinds: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    needs_factors: bool = True,
+) -> Table:
+    """Codes (a `Codes`, an array "n d" or a ready `Table`) and labels "n k" as a validated `Table`.
+
+    groups: None (leaves of a `Codes`, else single columns), "top" (children of the root), node names of the tree, a
+    `Latent`, lists of columns, or a dict of named lists. Columns in no group are left out.
+
+    >>> table = as_table(np.arange(8.0).reshape(4, 2), [["a", 0], ["b", 1], ["a", 2], ["b", 3]])
+    >>> table.kinds, table.y[:, 0].tolist(), table.unit_names
+    (('class', 'ordinal'), [0, 1, 0, 1], ('z0', 'z1'))
+    """
+    if isinstance(codes, Table):
+        expect(not needs_factors or codes.names, "this metric needs factors", do="Build the table with labels.")
+        return codes
+    tree, kl, scale = Latent.of(1), None, None
+    if isinstance(codes, Codes):
+        tree, kl, scale = codes.tree, codes.kl, codes.scale
+        if factors is None and codes.values is not None and codes.factors is not None:
+            factors = codes.values
+            kinds = kinds if kinds is not None else [f.kind for f in codes.factors.items]
+            names = names if names is not None else codes.factors.names
+        z = numbers(codes.mean)
+    else:
+        z = numbers(codes)
+        tree = groups if isinstance(groups, Latent) else Latent.of(z.shape[1])
+        expect(
+            tree.width == z.shape[1],
+            "the tree must have one column per column of code",
+            found=f"{tree.width} against {z.shape[1]}",
+        )
+    units = units_of(tree, None if isinstance(groups, Latent) else groups)
+    expect(
+        factors is not None or not needs_factors,
+        "this metric needs factors",
+        found="codes alone",
+        do="Give an array of labels with one row per row of codes.",
+    )
+    y, v, kept, notes = labels(factors, len(z), kinds, names)
+    return Table(
+        z,
+        units,
+        y,
+        v,
+        tuple(c.name for c in kept),
+        tuple(c.kind for c in kept),
+        tuple(c.levels for c in kept),
+        unit_kl(units, tree, kl),
+        scale,
+        notes,
+    )
+
+
+def numbers(codes: Any) -> np.ndarray:
+    """Codes as a finite float array "n d"; float32 stays float32, so that a million rows fit in memory."""
+    try:
+        z = np.asarray(codes)
+        z = z if z.dtype in (np.float32, np.float64) else z.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise UnbraidError(f"codes must be numbers in a table: found {type(codes).__name__} ({error}).") from error
+    z = z[:, None] if z.ndim == 1 else z
+    expect(z.ndim == 2, "codes must be a table: rows of examples, columns of code", found=f"shape {z.shape}")
+    expect(z.shape[0] >= 2 and z.shape[1] >= 1, "codes need at least 2 rows and 1 column", found=f"shape {z.shape}")
+    bad = int((~np.isfinite(z)).any(1).sum())
+    expect(
+        bad == 0,
+        "codes must be finite",
+        found=f"NaN or infinity in {bad:,} of {len(z):,} rows",
+        do="Drop those rows from codes and factors.",
+    )
+    return z
+
+
+def units_of(tree: Latent, groups: Any) -> tuple[Unit, ...]:
+    """The units of a tree, or the groups that the caller names."""
+    leaves = tuple(
+        Unit(leaf.name, tuple(range(s.start, s.stop)), leaf.kind) for leaf, s in zip(tree.leaves, tree.slices)
+    )
+    if groups is None:
+        return leaves
+    if isinstance(groups, str):
+        groups = [c.name for c in tree.root.children] if groups == "top" else [groups]
+    named = dict(groups) if isinstance(groups, Mapping) else {}
+    for g in [] if named else groups:
+        key = g if isinstance(g, str) else "+".join(tree.column_names[c] for c in g if 0 <= c < tree.width)
+        named[key] = tree.columns(g) if isinstance(g, str) else g
+    expect(named, "groups must name at least one group of columns")
+    units = tuple(_group(str(name), columns, leaves, tree.width) for name, columns in named.items())
+    every = [c for u in units for c in u.columns]
+    expect(len(every) == len(set(every)), "groups must not share columns", found="a column in two groups")
+    return units
+
+
+def _group(name: str, columns: Any, leaves: tuple[Unit, ...], width: int) -> Unit:
+    columns = tuple(int(c) for c in np.atleast_1d(np.asarray(columns, dtype=np.int64)))
+    expect(
+        columns and all(0 <= c < width for c in columns),
+        f"group {name!r} must list columns of the codes",
+        found=list(columns),
+        allowed=f"0 to {width - 1}",
+    )
+    same = [leaf.kind for leaf in leaves if leaf.columns == columns]
+    return Unit(name, columns, same[0] if same else "real")
+
+
+def unit_kl(units: tuple[Unit, ...], tree: Latent, kl: np.ndarray | None) -> np.ndarray | None:
+    """The KL of each unit "u" in nats: the sum over its leaves; None when unknown or when a group splits a leaf."""
+    if kl is None:
+        return None
+    total = np.zeros(len(units))
+    for i, unit in enumerate(units):
+        inside = [set(range(s.start, s.stop)) <= set(unit.columns) for s in tree.slices]
+        covered = sum(leaf.width for leaf, yes in zip(tree.leaves, inside) if yes)
+        if covered != len(unit.columns):
+            return None
+        total[i] = float(np.asarray(kl)[inside].sum())
+    return total
+
+
+def labels(
+    factors: Any, n: int, kinds: Sequence[str] | None, names: Sequence[str] | None
+) -> tuple[np.ndarray, np.ndarray, list[Column], dict[str, Any]]:
+    """Label columns encoded as indices and numbers; one-valued factors dropped, and said so."""
+    if factors is None:
+        return np.zeros((n, 0), np.int64), np.zeros((n, 0)), [], {}
+    raw = np.asarray(factors) if isinstance(factors, np.ndarray) else _table(factors)
+    raw = raw[:, None] if raw.ndim == 1 else raw
+    expect(
+        raw.ndim == 2, "factors must be a table: one row per example, one column per factor", found=f"shape {raw.shape}"
+    )
+    expect(
+        len(raw) == n, "codes and factors must have the same number of rows", found=f"{n:,} codes, {len(raw):,} labels"
+    )
+    k = raw.shape[1]
+    names = [f"y{j}" for j in range(k)] if names is None else [str(name) for name in names]
+    expect(len(names) == k, "there must be one name per factor", found=f"{len(names)} names for {k} factors")
+    expect(
+        kinds is None or (len(kinds) == k and set(kinds) <= set(KINDS)),
+        "there must be one kind per factor",
+        found=None if kinds is None else list(kinds),
+        allowed=KINDS,
+    )
+    all_columns = [column(raw[:, j], names[j], None if kinds is None else kinds[j], FACTOR_BINS) for j in range(k)]
+    kept = [c for c in all_columns if len(c.levels) > 1]
+    expect(
+        kept,
+        "no factor takes two values",
+        found=f"{k} factors, each constant or missing",
+        do="A score needs at least one factor that varies.",
+    )
+    notes: dict[str, Any] = {}
+    if len(kept) < k:
+        notes["dropped_factors"] = [c.name for c in all_columns if len(c.levels) <= 1]
+    missing = {c.name: int((c.index < 0).sum()) for c in kept if (c.index < 0).any()}
+    if missing:
+        notes["missing_labels"] = missing
+    return np.stack([c.index for c in kept], 1), np.stack([c.number for c in kept], 1), kept, notes
+
+
+def _table(factors: Any) -> np.ndarray:
+    try:
+        rows = [list(r) if isinstance(r, list | tuple | np.ndarray) else [r] for r in factors]
+        out = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
+        for i, row in enumerate(rows):
+            out[i] = row
+        return out
+    except (TypeError, ValueError) as error:
+        raise UnbraidError(
+            "factors must be a table: one row per example, one column per factor: "
+            f"found {type(factors).__name__} with rows of unequal length."
+        ) from error
