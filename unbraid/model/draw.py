@@ -1,0 +1,66 @@
+"""One draw from a model: a batch, its posterior, a sample, and what follows from them, worked out only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from unbraid.latent import Latent
+from unbraid.model.posterior import Posterior, emit
+from unbraid.shapes import Float, Tensor
+
+if TYPE_CHECKING:
+    from unbraid.model.vae import Vae
+
+Mixture = tuple[Posterior, Tensor]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """x, q(z|x), z ~ q. `n` is the size of the data set; `estimator(draw, n)` gives the mixture that stands for q(z)."""
+
+    model: Vae
+    x: Float[Tensor, "b c h w"]
+    q: Posterior
+    z: Float[Tensor, "b d"]
+    n: int
+    estimator: Callable[[Draw, int], Mixture] | None = None
+
+    @property
+    def tree(self) -> Latent:
+        """The latent tree."""
+        return self.q.tree
+
+    @cached_property
+    def values(self) -> Float[Tensor, "b d"]:
+        """z as decoders and critics see it."""
+        return emit(self.tree, self.z)
+
+    @cached_property
+    def out(self) -> Tensor:
+        """The decoder's output at z."""
+        return self.model.decoder(self.values)
+
+    @cached_property
+    def log_qx(self) -> Float[Tensor, "b v"]:
+        """log q(z_v|x) at every node."""
+        return self.q.log_prob(self.z)
+
+    @cached_property
+    def log_p(self) -> Float[Tensor, "b v"]:
+        """log p(z_v) at every node."""
+        return self.model.prior.log_prob(self.z, self.q.temperature)
+
+    @cached_property
+    def log_q(self) -> Float[Tensor, "b v"]:
+        """log q(z_v), the aggregate posterior at every node, by the draw's estimator."""
+        from unbraid.terms.pairwise import log_mixture
+
+        if self.estimator is None:
+            from unbraid.errors import UnbraidError
+
+            raise UnbraidError("this term needs q(z), but no estimator was chosen. Set objective.estimator to stratified, mss or mws.")
+        q, log_weights = self.estimator(self, self.n)
+        return log_mixture(self.z, q, log_weights)

@@ -1,0 +1,42 @@
+"""The model: nets, prior, likelihood and the family of q(z|x)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from unbraid.latent import Latent
+from unbraid.model.draw import Draw
+from unbraid.model.likelihood import Likelihood
+from unbraid.model.posterior import Posterior, emit
+from unbraid.priors.base import Prior
+from unbraid.shapes import Float, Tensor
+
+
+class Vae(nn.Module):
+    """p(x|z) p(z) and q(z|x) over one latent tree. `temperature` relaxes discrete leaves."""
+
+    def __init__(self, tree: Latent, encoder: nn.Module, decoder: nn.Module, prior: Prior, likelihood: Likelihood):
+        super().__init__()
+        self.tree, self.encoder, self.decoder, self.prior, self.likelihood = tree, encoder, decoder, prior, likelihood
+        self.temperature = 1.0
+
+    def posterior(self, x: Float[Tensor, "b c h w"]) -> Posterior:
+        """q(z|x) for a batch."""
+        return Posterior.of(self.tree, self.encoder(x), self.temperature)
+
+    def draw(self, x: Float[Tensor, "b c h w"], n: int | None = None, estimator: Any = None) -> Draw:
+        """A batch, its posterior and one sample of it."""
+        q = self.posterior(x)
+        return Draw(self, x, q, q.rsample(), len(x) if n is None else n, estimator)
+
+    def decode(self, values: Float[Tensor, "b d"]) -> Tensor:
+        """Mean images of codes: real numbers, class probabilities, bits."""
+        return self.likelihood.mean(self.decoder(values))
+
+    @torch.no_grad()
+    def sample(self, n: int) -> Tensor:
+        """Mean images of n codes from the prior."""
+        return self.decode(emit(self.tree, self.prior.sample(n, self.temperature)))

@@ -1,0 +1,63 @@
+"""The one abstract class of priors: a density on the nodes of the tree, and a sampler.
+
+Coordinates. A real leaf is itself; a one-hot leaf is log z on the simplex; a binary leaf is the logit of z.
+Densities of discrete leaves are taken in those coordinates, for prior and posterior alike, so that their
+ratios are those of the relaxed variables and float32 does not overflow at low temperature.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import nn
+
+from unbraid.errors import UnbraidError, listing
+from unbraid.latent import Latent
+from unbraid.shapes import Float, Tensor, matrix
+
+
+class Prior(nn.Module):
+    """p(z) on a tree. `finest` names the finest cut whose marginals are known in closed form."""
+
+    tree: Latent
+    finest: tuple[str, ...]
+
+    def __init__(self, tree: Latent, finest: tuple[str, ...] | None = None):
+        super().__init__()
+        self.tree = tree
+        self.finest = tuple(leaf.name for leaf in tree.leaves) if finest is None else finest
+
+    @abstractmethod
+    def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
+        """log p(z_v) at every node v; NaN where the marginal is not known in closed form."""
+
+    @abstractmethod
+    def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
+        """n draws from p, in the coordinates above."""
+
+    def covariance(self) -> Float[Tensor, "d d"]:
+        """The covariance of p over all columns: what moment matching aims at (the identity unless a prior says otherwise)."""
+        return torch.eye(self.tree.width, device=next(iter(self.parameters()), torch.empty(0)).device)
+
+    def kl(self, q: object) -> Float[Tensor, "b l"] | None:
+        """KL(q(z_l|x) ‖ p(z_l)) of each leaf in closed form, or None where there is none."""
+        return None
+
+    def spread(self, leaf_log_prob: Float[Tensor, "*s l"]) -> Float[Tensor, "*s v"]:
+        """Node log-densities of a prior that factorises over leaves: membership sums the leaves."""
+        return leaf_log_prob @ matrix(self.tree, "membership", leaf_log_prob).T
+
+    def knows(self, node: str) -> bool:
+        """True when the marginal of this node is known: it is in the finest cut or above it."""
+        below = set(self.tree.below(node))
+        return bool(below & set(self.finest))
+
+    def require(self, node: str, asked: str) -> None:
+        """An error naming the fix when the marginal of a node is not known."""
+        self.tree.index(node)
+        if not self.knows(node):
+            known = [name for name in self.tree.names if self.knows(name)]
+            raise UnbraidError(f"{asked} needs the prior's marginal at {node!r}, but prior {type(self).__name__.lower()} has "
+                               f"marginals only at: {listing(known)}. Drop that price, use tc_q and dw_joint "
+                               "(which need no marginals), or use prior 'gaussian'.")

@@ -1,0 +1,89 @@
+"""Discrete leaves: relaxed one-hot (Concrete) and relaxed bits, with uniform, given or learned probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from unbraid.errors import expect
+from unbraid.latent import Latent
+from unbraid.priors.base import Prior
+from unbraid.shapes import Float, Tensor
+
+
+def concrete_log_prob(y: Float[Tensor, "*s k"], logits: Float[Tensor, "*r k"], temperature: float) -> Tensor:
+    """The Concrete density of y = log z, on the simplex in log coordinates.
+
+    log p(y) = log Γ(K) + (K−1) log τ + Σ_k (a_k − τ y_k) − K log Σ_k exp(a_k − τ y_k),  a = log-probabilities.
+
+    Maddison et al. 2017 (ExpConcrete); finite in float32 at any temperature because z itself never appears.
+    """
+    k = y.shape[-1]
+    score = logits - temperature * y
+    return math.lgamma(k) + (k - 1) * math.log(temperature) + score.sum(-1) - k * score.logsumexp(-1)
+
+
+def binary_log_prob(y: Tensor, logits: Tensor, temperature: float) -> Tensor:
+    """The relaxed Bernoulli density of y = logit z (a logistic law): log τ + u − 2 softplus(u), u = a − τ y."""
+    u = logits - temperature * y
+    return math.log(temperature) + u - 2 * nn.functional.softplus(u)
+
+
+def concrete_sample(logits: Tensor, temperature: float) -> Tensor:
+    """log z of one Concrete draw: log-softmax((a + Gumbel)/τ)."""
+    gumbel = -torch.empty_like(logits).exponential_().clamp_min_(torch.finfo(logits.dtype).tiny).log()
+    return ((logits + gumbel) / temperature).log_softmax(-1)
+
+
+def binary_sample(logits: Tensor, temperature: float) -> Tensor:
+    """logit z of one relaxed Bernoulli draw: (a + Logistic)/τ."""
+    u = torch.rand_like(logits).clamp(torch.finfo(logits.dtype).eps, 1 - torch.finfo(logits.dtype).eps)
+    return (logits + u.log() - (-u).log1p()) / temperature
+
+
+class Discrete(Prior):
+    """p of one discrete leaf as a relaxed density at the posterior's own temperature; uniform, given or learned.
+
+    Esmaeili et al. 2018, Sec. 6: "a discrete variable with 10 classes". The prior is relaxed with the posterior, as
+    densities of the same kind; probability masses belong to `kl@categorical`.
+    """
+
+    logits: Tensor
+
+    def __init__(self, tree: Latent, probabilities: Sequence[float] | None = None, learned: bool = False):
+        super().__init__(tree)
+        leaf = tree.leaves[0]
+        expect(len(tree.leaves) == 1 and leaf.kind != "real", "prior 'discrete' is for one discrete leaf", found=str(tree))
+        self.kind = leaf.kind
+        uniform = 1 / leaf.width if leaf.kind == "onehot" else 0.5
+        p = torch.as_tensor([uniform] * leaf.width if probabilities is None else list(probabilities), dtype=torch.get_default_dtype())
+        expect(p.shape == (leaf.width,), "prior 'discrete' needs one probability per column", found=len(p), allowed=leaf.width)
+        expect(bool(((p > 0) & (p < 1)).all()), "probabilities must lie strictly between 0 and 1", found=p.tolist())
+        expect(leaf.kind == "binary" or abs(float(p.sum()) - 1) < 1e-4, "probabilities of a one-hot leaf must sum to 1", found=float(p.sum()))
+        logits = p.log() if leaf.kind == "onehot" else p.logit()
+        if learned:
+            self.logits = nn.Parameter(logits)
+        else:
+            self.register_buffer("logits", logits)
+
+    @property
+    def normal_logits(self) -> Tensor:
+        """log-probabilities of a one-hot leaf, logits of a binary one."""
+        return self.logits.log_softmax(-1) if self.kind == "onehot" else self.logits
+
+    def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
+        """See `Prior.log_prob`."""
+        logits = self.normal_logits.to(z.dtype)
+        if self.kind == "onehot":
+            leaf = concrete_log_prob(z, logits, temperature)
+        else:
+            leaf = binary_log_prob(z, logits, temperature).sum(-1)
+        return self.spread(leaf.unsqueeze(-1))
+
+    def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
+        """See `Prior.sample`."""
+        logits = self.normal_logits.detach().expand(n, -1)
+        return concrete_sample(logits, temperature) if self.kind == "onehot" else binary_sample(logits, temperature)

@@ -1,0 +1,71 @@
+"""A joint prior: independent priors on different branches of one tree."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from unbraid.errors import expect, listing
+from unbraid.latent import Latent
+from unbraid.priors.base import Prior
+from unbraid.shapes import Float, Tensor
+
+
+class Joint(Prior):
+    """p(z) = Π_parts p(z_part), each part a prior on the subtree below one node.
+
+    >>> from unbraid.priors import Discrete, Gaussian
+    >>> tree = Latent.of({"digit": "onehot(10)", "style": 2})
+    >>> parts = {"digit": Discrete(tree.subtree("digit")), "style": Gaussian(tree.subtree("style"))}
+    >>> Joint(tree, parts).sample(4).shape
+    torch.Size([4, 12])
+    """
+
+    def __init__(self, tree: Latent, parts: dict[str, Prior]):
+        expect(tree.is_cut(parts), "the parts of a joint prior must hold every leaf once", found=listing(parts), allowed=f"a cut of {tree}")
+        finest = tuple(name for part in parts for name in _lift(tree, part, parts[part].finest))
+        super().__init__(tree, finest)
+        ordered = sorted(parts, key=tree.index)
+        self.parts = nn.ModuleDict({name.replace(".", "/"): parts[name] for name in ordered})
+        self.part_names = tuple(ordered)
+
+    def _part(self, name: str) -> Prior:
+        part = self.parts[name.replace(".", "/")]
+        assert isinstance(part, Prior)
+        return part
+
+    def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
+        """See `Prior.log_prob`: inside a part its own node densities, above it their sums."""
+        node: dict[str, Tensor] = {}
+        for name in self.part_names:
+            part = self._part(name)
+            inside = part.log_prob(z[..., self.tree.columns(name)], temperature)
+            node.update(zip(part.tree.names[1:], inside.unbind(-1)[1:]))
+            node[name] = inside[..., 0]
+        for above in reversed(self.tree.branches):
+            if above.name not in node:
+                node[above.name] = sum(node[c.name] for c in above.children)  # type: ignore[assignment]
+        return torch.stack([node[name] for name in self.tree.names], -1)
+
+    def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
+        """See `Prior.sample`."""
+        return torch.cat([self._part(name).sample(n, temperature) for name in self.part_names], -1)
+
+    def covariance(self) -> Float[Tensor, "d d"]:
+        """See `Prior.covariance`."""
+        return torch.block_diag(*(self._part(name).covariance() for name in self.part_names))
+
+    def kl(self, q: object) -> Float[Tensor, "b l"] | None:
+        """See `Prior.kl`: known when every part knows its own."""
+        pieces = []
+        for name in self.part_names:
+            inside = self._part(name).kl(q.restrict(name)) if hasattr(q, "restrict") else None
+            if inside is None:
+                return None
+            pieces.append(inside)
+        return torch.cat(pieces, -1)
+
+
+def _lift(tree: Latent, part: str, finest: tuple[str, ...]) -> tuple[str, ...]:
+    """A part's 'root' is the node it hangs from."""
+    return tuple(part if name == "root" else name for name in finest)

@@ -1,0 +1,81 @@
+"""The terms of the KL on a tree, in nats per example (positive = cost).
+
+    E KL(q(z|x) ‖ p) = mi + Σ_branches tc + dw = mi + Σ_branches tc_q + dw_joint
+
+`tc` and `dw` stop at the prior's finest cut: where its marginals end, dw is KL(q(z_g) ‖ p(z_g)) of the groups g.
+"""
+
+from __future__ import annotations
+
+from unbraid.errors import expect
+from unbraid.model.draw import Draw
+from unbraid.shapes import Float, Tensor, matrix
+
+Nats = Float[Tensor, "b"]
+
+
+def reconstruction(draw: Draw, node: str = "") -> Nats:
+    """−log p(x|z)."""
+    return -draw.model.likelihood.log_prob(draw.x, draw.out)
+
+
+def kl(draw: Draw, node: str = "") -> Nats:
+    """KL(q(z|x) ‖ p): in closed form where there is one, else log q(z|x) − log p(z) at the sample."""
+    closed = draw.model.prior.kl(draw.q)
+    return kl_sampled(draw) if closed is None else closed.sum(-1)
+
+
+def kl_sampled(draw: Draw, node: str = "") -> Nats:
+    """log q(z|x) − log p(z) at the sample: the number the books balance to."""
+    return draw.log_qx[:, 0] - draw.log_p[:, 0]
+
+
+def mi(draw: Draw, node: str = "root") -> Nats:
+    """I(n; z_v): log q(z_v|x) − log q(z_v). Never above log N by a right estimator."""
+    at = draw.tree.index(node or "root")
+    return draw.log_qx[:, at] - draw.log_q[:, at]
+
+
+def agg(draw: Draw, node: str = "") -> Nats:
+    """KL(q(z) ‖ p(z)) by the estimator: log q(z) − log p(z)."""
+    return draw.log_q[:, 0] - draw.log_p[:, 0]
+
+
+def tc(draw: Draw, node: str = "root") -> Nats:
+    """log q(z_v)/Π_c q(z_c) − log p(z_v)/Π_c p(z_c) at branch v, c its children. Esmaeili et al. 2018, Fig. 4, Ⓐ and ⓘ."""
+    prior = draw.model.prior
+    return sum((draw.log_q[:, i] - draw.log_p[:, i]) * sign for i, sign in _signed(draw, node)
+               if prior.knows(draw.tree.names[i]))  # type: ignore[return-value]
+
+
+def tc_q(draw: Draw, node: str = "root") -> Nats:
+    """log q(z_v)/Π_c q(z_c) at branch v: the total correlation of q alone."""
+    return draw.log_q @ matrix(draw.tree, "incidence", draw.log_q)[_branch(draw, node)]
+
+
+def dw(draw: Draw, node: str = "") -> Nats:
+    """Σ log q(z_l) − log p(z_l) over the prior's finest cut (the leaves, for a prior that factorises)."""
+    at = [draw.tree.index(name) for name in draw.model.prior.finest]
+    return draw.log_q[:, at].sum(1) - draw.log_p[:, at].sum(1)
+
+
+def dw_joint(draw: Draw, node: str = "") -> Nats:
+    """Σ_leaves log q(z_l) − log p(z): the partner of tc_q, for any prior. Stühmer et al. 2019, ISA-TCVAE."""
+    return draw.log_q[:, list(draw.tree.leaf_nodes)].sum(1) - draw.log_p[:, 0]
+
+
+def entropy(draw: Draw, node: str = "") -> Nats:
+    """H[q(z|x)] in closed form: ½ log|2πe S(x)|. Mathieu et al. 2019, Eq. 5."""
+    expect(draw.tree.all_real, "term 'entropy' is for real leaves", found=str(draw.tree))
+    return draw.q.entropy()
+
+
+def _branch(draw: Draw, node: str) -> int:
+    names = [branch.name for branch in draw.tree.branches]
+    expect(node in names, f"there is no total correlation at {node!r}", allowed=names)
+    return names.index(node)
+
+
+def _signed(draw: Draw, node: str) -> list[tuple[int, float]]:
+    row = draw.tree.incidence[_branch(draw, node)]
+    return [(int(i), float(row[i])) for i in row.nonzero()[0]]

@@ -1,0 +1,81 @@
+"""Moment matching: the covariance of the codes against the prior's. Kumar et al. 2017 (DIP-VAE), Eqs. 5 and 6."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from unbraid.errors import expect
+from unbraid.latent import Latent
+from unbraid.model.draw import Draw
+from unbraid.model.posterior import Posterior
+from unbraid.shapes import Float, Tensor
+from unbraid.terms.critics import Critic
+
+
+@dataclass(frozen=True)
+class MomentsSpec:
+    """`of` 'mean' (DIP-VAE-I: Cov[μ]) or 'code' (II: E[Σ] + Cov[μ]); `rho` is the weight of the newest batch."""
+
+    of: str = "mean"
+    rho: float = 1.0
+
+    def __post_init__(self) -> None:
+        expect(self.of in ("mean", "code"), "moments are taken of 'mean' or 'code'", found=repr(self.of))
+        expect(0 < self.rho <= 1, "rho must lie in (0, 1]", found=self.rho)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The terms the moments give."""
+        return (f"moments_od@{self.of}", f"moments_d@{self.of}")
+
+    def build(self, tree: Latent, prior: Any) -> Moments:
+        """The running covariance for one tree."""
+        return Moments(tree, self)
+
+
+def code_covariance(q: Posterior, of: str = "code") -> Float[Tensor, "r r"]:
+    """Cov[μ(x)] over the batch, and for `of='code'` + E[Σ(x)]: the covariance of z ~ q(z). Real columns only.
+
+    Public code adds `diag` of a batch × d matrix, which is one number; the right term is the mean variance of each column.
+    """
+    real = q.tree.columns_of("real")
+    mean = q.loc[:, real]
+    centred = mean - mean.mean(0)
+    covariance = centred.T @ centred / len(mean)
+    if of == "code":
+        covariance = covariance + (2 * q.log_scale[:, real]).exp().mean(0).diag()
+    return covariance
+
+
+class Moments(Critic):
+    """Σ_{i≠j} (C − C_p)²_ij and Σ_i (C − C_p)²_ii for a running covariance C = (1−ρ) C_prev + ρ C_batch.
+
+    The previous estimate is a constant for the gradient; the gradient passes to the batch at full strength (as if
+    divided by ρ), so that λ stays the paper's at any ρ. Kumar et al. 2017, Eqs. 6 and 7.
+    """
+
+    running: Tensor
+    seen: Tensor
+
+    def __init__(self, tree: Latent, spec: MomentsSpec):
+        super().__init__()
+        self.spec, self.real = spec, tree.columns_of("real")
+        expect(len(self.real) > 0, "moment matching needs real leaves", found=str(tree))
+        self.register_buffer("running", torch.zeros(len(self.real), len(self.real)))
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, draw: Draw) -> dict[str, Tensor]:
+        """See `Critic.forward`."""
+        batch = code_covariance(draw.q, self.spec.of)
+        rho = torch.where(self.seen > 0, self.spec.rho, 1.0).to(batch.dtype)
+        blended = torch.lerp(self.running.to(batch.dtype), batch.detach(), rho)
+        if self.training and torch.is_grad_enabled():
+            self.running.copy_(blended)
+            self.seen.fill_(1)
+        covariance = blended + (batch - batch.detach())
+        error = (covariance - draw.model.prior.covariance().to(batch)[self.real][:, self.real]).square()
+        diagonal = error.diagonal().sum()
+        return {f"moments_od@{self.spec.of}": error.sum() - diagonal, f"moments_d@{self.spec.of}": diagonal}
