@@ -34,27 +34,35 @@ class Images(Protocol):
 
 @dataclass(frozen=True)
 class Pixels:
-    """Images held as an array "n c h w": uint8 (0–255) or float. The array may be a memory map."""
+    """Images held as an array "n c h w": uint8 (0–255) or float. The array may be a memory map.
+
+    With `last` the array is "n h w c", as pictures come, and the channels are moved on the device.
+    """
 
     array: np.ndarray
+    last: bool = False
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Channels, height, width."""
-        c, h, w = self.array.shape[1:]
-        return c, h, w
+        a, b, c = self.array.shape[1:]
+        return (c, a, b) if self.last else (a, b, c)
 
     def __len__(self) -> int:
         return len(self.array)
 
     def take(self, index: np.ndarray) -> np.ndarray:
         """See `Images.take`."""
-        return self.array[index]
+        if self.array.flags.c_contiguous:
+            return self.array.take(index, axis=0)  # twice as fast as indexing, but it would copy a strided array whole
+        return np.ascontiguousarray(self.array[index])
 
     def unpack(self, rows: Tensor) -> Tensor:
         """See `Images.unpack`."""
         import torch
 
+        if self.last:
+            rows = rows.permute(0, 3, 1, 2).contiguous()
         return rows.float().mul_(1 / 255) if rows.dtype == torch.uint8 else rows.float()
 
 
@@ -74,11 +82,11 @@ class Bits:
 
     def take(self, index: np.ndarray) -> np.ndarray:
         """See `Images.take`."""
-        return self.array[index]
+        return self.array.take(index, axis=0)
 
     def unpack(self, rows: Tensor) -> Tensor:
-        """See `Images.unpack`: one look-up of 8 pixels per byte."""
-        return _bit_table(rows.device)[rows.int()].view(len(rows), *self.shape)
+        """See `Images.unpack`: one look-up of 8 pixels per byte (`index_select` is 5 times faster than indexing)."""
+        return _bit_table(rows.device).index_select(0, rows.reshape(-1).int()).view(len(rows), *self.shape)
 
 
 def _bit_table(device: Any) -> Tensor:
@@ -144,7 +152,8 @@ class Source:
     """An entry of `DATASETS`: how to describe and load one data set.
 
     `load(**options)` returns the `Dataset`, generating or reading it; its keyword arguments are what a recipe
-    may say under `[data]`. `status()` is 'ready', 'can be generated' or 'needs a file: …'.
+    may say under `[data]`. `status()` is 'ready', 'can be generated' or 'needs a file: …'. `fetch()`, if there
+    is one, downloads the original files into the cache.
     """
 
     name: str
@@ -155,6 +164,7 @@ class Source:
     status: Callable[[], str]
     cite: str = ""
     get: str = ""
+    fetch: Callable[[], None] | None = None
 
     @cached_property
     def options(self) -> dict[str, Any]:

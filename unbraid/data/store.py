@@ -85,7 +85,7 @@ def _make(path: Path, shape: tuple[int, ...], dtype: np.dtype, fill: Fill, total
             fill(array, advance)
         array.flush()
         digest = hashlib.sha256(header.getvalue())
-        digest.update(np.asarray(array).reshape(-1).view(np.uint8))
+        digest.update(np.asarray(array).reshape(-1).view(np.uint8).data)
     write_json(path.with_suffix(".json"), {"sha256": digest.hexdigest(), **_stamp(path)})
 
 

@@ -1,0 +1,111 @@
+"""Label tables from files: columns become factors, whatever they were written as."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbraid.data.factors import Factor, Factors
+from unbraid.errors import UnbraidError, expect
+from unbraid.files import read_bytes, read_npy, read_npz
+
+FILE_COLUMNS = ("file_name", "filename", "file", "image", "path")
+MISSING = ("", "nan", "NaN", "NA", "None", "null")
+MANY = 64  # a column of fractions with more different values than this is continuous
+
+
+def factors_of(columns: Mapping[str, Sequence[Any] | np.ndarray], rows: int, where: str,
+               partial: bool = False) -> tuple[Factors, np.ndarray]:
+    """Factors and the table "n k" of named columns. Words become classes, whole numbers and few fractions ordinals,
+    many fractions continuous values.
+
+    Missing entries (empty or NaN) are refused unless `partial`; they are then −1, or NaN in a continuous column.
+
+    >>> factors, table = factors_of({"shape": ["cat", "dog", "cat"], "size": [10, 20, 30]}, 3, "an example")
+    >>> factors.items[0].values, table.tolist()
+    (('cat', 'dog'), [[0, 0], [1, 1], [0, 2]])
+    """
+    expect(columns, f"{where} holds no label columns")
+    items, values = [], []
+    for name, column in columns.items():
+        expect(len(column) == rows, f"{where}: there must be one label per image in column {name!r}",
+               found=f"{len(column):,} labels, {rows:,} images")
+        item, value, missing = _factor(str(name), column)
+        expect(partial or not missing.any(), f"{where}: column {name!r} has missing labels",
+               found=f"{int(missing.sum()):,} of {rows:,}, the first in row {int(missing.argmax())}",
+               do="Fill them in, or say partial = true if that is meant.")
+        items.append(item)
+        values.append(value)
+    whole = all(item.kind != "continuous" for item in items)
+    return Factors(tuple(items), grid=False), np.stack(values, axis=1).astype(np.int64 if whole else np.float64)
+
+
+def _factor(name: str, column: Sequence[Any] | np.ndarray) -> tuple[Factor, np.ndarray, np.ndarray]:
+    """A factor, its values, and which of them are missing."""
+    raw = np.asarray(column)
+    expect(raw.ndim == 1 and raw.dtype != object, f"label column {name!r} must be a plain list of numbers or words",
+           found=f"{raw.dtype} of shape {raw.shape}")
+    missing = np.isin(raw, MISSING) if raw.dtype.kind in "US" else np.zeros(len(raw), bool)
+    if raw.dtype.kind in "US":
+        try:
+            raw = np.where(missing, "nan", raw).astype(np.float64)
+        except ValueError:
+            names, codes = np.unique(raw[~missing], return_inverse=True)
+            value = np.full(len(raw), -1, np.int64)
+            value[~missing] = codes
+            return Factor(name, len(names), "class", tuple(str(n) for n in names)), value, missing
+    if raw.dtype.kind == "f":
+        missing = np.isnan(raw)
+        expect(np.isfinite(raw[~missing]).all(), f"label column {name!r} has infinite values")
+    kept, codes = np.unique(raw[~missing], return_inverse=True)
+    if raw.dtype.kind == "f" and len(kept) > MANY and (kept % 1 != 0).any():
+        return Factor(name, 0, "continuous"), raw, missing
+    value = np.full(len(raw), -1, np.int64)
+    value[~missing] = codes
+    kind = "class" if name in ("shape", "class", "label", "category") else "ordinal"
+    return Factor(name, len(kept), kind, tuple(float(k) for k in kept)), value, missing
+
+
+def read_columns(path: str | Path) -> dict[str, np.ndarray]:
+    """The named columns of a .csv (with a header), .npz (one array per factor, or one table) or .npy (a table)."""
+    path = Path(path).expanduser()
+    if path.suffix == ".csv":
+        return read_csv(path)
+    if path.suffix == ".npy":
+        return _table_columns("factor", read_npy(path, "labels"), path)
+    expect(path.suffix == ".npz", "labels come as .csv, .npz or .npy", found=path.name)
+    columns: dict[str, np.ndarray] = {}
+    for name, array in read_npz(path, "labels").items():
+        columns |= {name: array} if array.ndim == 1 else _table_columns(name, array, path)
+    return columns
+
+
+def _table_columns(name: str, table: np.ndarray, path: Path) -> dict[str, np.ndarray]:
+    if table.ndim == 1:
+        return {name: table}
+    expect(table.ndim == 2, f"labels {path}: {name!r} must be a column or a table", found=f"shape {table.shape}")
+    return {f"{name}_{i}": column for i, column in enumerate(table.T)}
+
+
+def read_csv(path: str | Path) -> dict[str, np.ndarray]:
+    """The columns of a comma-separated file with a header, as strings."""
+    path = Path(path)
+    try:
+        text = read_bytes(path, "table", limit=1 << 32).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnbraidError(f"table {path} is not UTF-8 text ({error.reason} at byte {error.start}).") from error
+    rows = list(csv.reader(io.StringIO(text)))
+    expect(rows and rows[0], f"table {path} is empty", do="Its first line must name the columns.")
+    header, body = [name.strip() for name in rows[0]], [row for row in rows[1:] if row]
+    expect(len(set(header)) == len(header), f"table {path} names a column twice", found=header)
+    for number, row in enumerate(body, 2):
+        expect(len(row) == len(header), f"table {path}, line {number}: as many fields as the header has",
+               found=f"{len(row)} for {len(header)}")
+    columns = zip(*body, strict=True) if body else [()] * len(header)
+    return {name: np.array([field.strip() for field in column], dtype=np.str_)
+            for name, column in zip(header, columns, strict=True)}
