@@ -66,7 +66,7 @@ def decoded(files: list[Path], folder: Path, *, size: int = 0, grey: bool = Fals
 
 
 def picture(file: Path, size: int = 0, grey: bool = False, box: tuple[int, int, int, int] | None = None) -> np.ndarray:
-    """One picture as uint8 "h w" or "h w 3": cropped to `box`, then to the middle square and resized to `size`."""
+    """One picture, uint8 "h w" or "h w 3": cropped to `box`, then to the middle square, resized to `size`."""
     from PIL import Image
 
     try:

@@ -1,0 +1,1 @@
+"""unbraid: learn, measure and explore disentangled and structured latent representations."""

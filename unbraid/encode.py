@@ -1,0 +1,67 @@
+"""Encoding: a run and a data set to `Codes`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from unbraid.codes import Codes
+from unbraid.data.batches import gathered
+from unbraid.data.dataset import Dataset
+from unbraid.errors import expect
+from unbraid.model.posterior import Posterior
+from unbraid.model.vae import Vae
+from unbraid.progress import bar
+from unbraid.run import CODES, Run
+
+
+def posteriors(model: Vae, dataset: Dataset, index: np.ndarray | None = None, batch: int = 1024, quiet: bool = False) -> Posterior:
+    """q(z|x) of every image (or of those at `index`), in bounded memory: two numbers per column and image."""
+    index = np.arange(len(dataset)) if index is None else np.asarray(index)
+    device = next(model.parameters()).device
+    loc, log_scale = [], []
+    with torch.no_grad(), bar("encoding", len(index), quiet) as advance:
+        for start in range(0, len(index), batch):
+            q = model.posterior(gathered(dataset.images, index[start : start + batch], device))
+            loc.append(q.loc)
+            log_scale.append(q.log_scale)
+            advance(len(q))
+    return Posterior(model.tree, torch.cat(loc), torch.cat(log_scale), model.temperature)
+
+
+def leaf_kl(model: Vae, q: Posterior, samples: int = 16) -> np.ndarray:
+    """Mean KL(q(z_l|x) ‖ p(z_l)) of each leaf in nats: closed form, else by sampling; NaN where p has no leaf marginal."""
+    with torch.no_grad():
+        closed = model.prior.kl(q)
+        if closed is not None:
+            return closed.mean(0).double().numpy()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            total = torch.zeros(len(model.tree.leaves), dtype=torch.float64)
+            leaves = list(model.tree.leaf_nodes)
+            for _ in range(samples):
+                z = q.rsample()
+                ratio = q.log_prob(z)[:, leaves] - model.prior.log_prob(z, q.temperature)[:, leaves]
+                total += ratio.double().mean(0)
+            return (total / samples).numpy()
+
+
+def encode(run: Run, dataset: Dataset | None = None, *, most: int = 0, seed: int = 0, quiet: bool = False, save: bool = True) -> Codes:
+    """Codes of a data set (the run's own by default); `most` > 0 takes a random subset of that many images.
+
+    Written to `codes.npz` in the run directory unless `save` is False.
+    """
+    dataset = run.dataset() if dataset is None else dataset
+    shape = tuple(run.state["shape"])
+    expect(tuple(dataset.shape) == shape, f"data {dataset.name!r} does not fit this run", found=f"images of {tuple(dataset.shape)}", allowed=shape)
+    index = np.arange(len(dataset))
+    if 0 < most < len(dataset):
+        index = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:most])
+    q = posteriors(run.model, dataset, index, quiet=quiet)
+    labels: Any = dataset.labels(index)
+    codes = Codes(q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, leaf_kl(run.model, q), index)
+    if save:
+        codes.save(run.path / CODES)
+    return codes

@@ -1,0 +1,276 @@
+"""Training: `fit` and the step, in plain torch.
+
+Chance is a function of seed and step (batches, noise, permutations), so a run needs no random state on disk and
+`--resume` goes on to the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+
+from unbraid import checkpoint
+from unbraid._version import __version__
+from unbraid.assemble import Parts, assemble, mix
+from unbraid.data.batches import Batches
+from unbraid.data.dataset import Dataset
+from unbraid.errors import UnbraidError, expect
+from unbraid.files import read_json, read_toml, writable, write_json, write_text
+from unbraid.ledger import Ledger
+from unbraid.progress import bar
+from unbraid.recipe import Recipe
+from unbraid.run import CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, STATE, Run
+from unbraid.schedule import Price, value
+from unbraid.tensors import write_tensors
+from unbraid.terms.estimators import ESTIMATORS
+
+
+class Stopped(KeyboardInterrupt):
+    """Training was asked to stop; a checkpoint was written first."""
+
+
+@dataclass
+class Trainer:
+    """Everything that changes during a run, and what it reads from."""
+
+    parts: Parts
+    device: torch.device
+    rows: dict[str, Price]
+    batches: Batches
+    others: list[Batches]
+    optimiser: torch.optim.Optimizer
+    critic_optimisers: dict[str, torch.optim.Optimizer] = field(default_factory=dict)
+
+    @property
+    def optimisers(self) -> dict[str, torch.optim.Optimizer]:
+        """Every optimiser, by name."""
+        return {"model": self.optimiser, **self.critic_optimisers}
+
+
+def fit(recipe: Recipe | str | Path, out: str | Path | None = None, *, resume: bool = False, quiet: bool = False,
+        dataset: Dataset | None = None, force: bool = False) -> Run:
+    """Train a recipe and return the run.
+
+    `out` is the run directory (default `runs/<name>-<seed>`). `resume` goes on from its last checkpoint; a recipe, thread
+    count or version that differs is refused unless `force`. Ctrl-C and SIGTERM write a checkpoint first.
+
+    >>> run = fit(Recipe(data="sprites32", latent=4, nets="small32", budget={"steps": 2, "batch": 8}), tmp / "run", quiet=True)
+    >>> run.sample(3).shape
+    (3, 1, 32, 32)
+    """
+    recipe = Recipe.load(recipe)
+    path = Path(out) if out is not None else Path("runs") / f"{recipe.name}-{recipe.seed}"
+    parts = assemble(recipe, dataset)
+    with _locked(path), _threads(recipe.budget.threads) as threads, torch.random.fork_rng():
+        trainer = prepare(parts)
+        start = _begin(path, trainer, threads, resume, force)
+        if start < recipe.budget.steps:
+            _loop(path, trainer, threads, start, quiet)
+        _finish(path, trainer, threads)
+    return Run.load(path)
+
+
+def prepare(parts: Parts) -> Trainer:
+    """Move the parts to the device and make their optimisers."""
+    recipe, budget = parts.recipe, parts.recipe.budget
+    device = choose_device(budget.device)
+    parts.modules.to(device)
+    batches = Batches(parts.dataset.images, budget.batch, recipe.seed, device)
+    trained = {name: c for name, c in parts.critics.items() if any(p.requires_grad for p in c.parameters())}
+    steps = max((c.spec.steps for c in trained.values()), default=0)  # type: ignore[union-attr]
+    others = [Batches(parts.dataset.images, budget.batch, recipe.seed, device, stream=1 + i) for i in range(steps)]
+    optimiser = _adam(parts.model, budget.lr, budget.betas, budget.amsgrad)
+    critic_optimisers = {name: _adam(c, c.spec.lr, c.spec.betas) for name, c in trained.items()}  # type: ignore[union-attr, arg-type]
+    rows = parts.objective.rows(parts.tree, parts.model.prior)
+    return Trainer(parts, device, rows, batches, others, optimiser, critic_optimisers)
+
+
+def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
+    """One step: draw a batch, charge the row, move the model; then let each critic learn from an independent batch."""
+    parts = trainer.parts
+    model, objective = parts.model, parts.objective
+    torch.manual_seed(mix(parts.recipe.seed, number))
+    model.temperature = value(parts.temperature, number)
+    for name in trainer.critic_optimisers:
+        parts.critics[name].requires_grad_(False)  # the model's step reads critics, it does not move them
+    draw = model.draw(trainer.batches(number), len(parts.dataset), ESTIMATORS.get(objective.estimator))
+    ledger = objective(draw, number, parts.critics, trainer.rows, also)
+    trainer.optimiser.zero_grad(set_to_none=True)
+    ledger.loss.backward()
+    if not torch.isfinite(ledger.loss):
+        _broken(ledger, number)
+    trainer.optimiser.step()
+    for name, optimiser in trainer.critic_optimisers.items():
+        critic = parts.critics[name].requires_grad_(True)
+        for batches in trainer.others[: critic.spec.steps]:  # type: ignore[union-attr]
+            with torch.no_grad():
+                other = model.draw(batches(number)).values
+            loss = critic.loss(draw.values, other)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[union-attr]
+            optimiser.step()
+    return ledger
+
+
+def choose_device(name: str) -> torch.device:
+    """'auto' takes an accelerator when there is one."""
+    if name == "auto":
+        found = torch.accelerator.current_accelerator(check_available=True)
+        return torch.device("cpu") if found is None else found
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        raise UnbraidError(f"unknown device {name!r}. Use auto, cpu, cuda or mps.") from error
+
+
+def default_threads() -> int:
+    """As many as there are cores this process may use, four at most: more do not pay for nets of this size."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(4, cores))
+
+
+def _adam(module: torch.nn.Module, lr: float, betas: tuple[float, float], amsgrad: bool = False) -> torch.optim.Adam:
+    return torch.optim.Adam(list(module.parameters()), lr=lr, betas=betas, amsgrad=amsgrad, fused=True)
+
+
+def _loop(path: Path, trainer: Trainer, threads: int, start: int, quiet: bool) -> None:
+    recipe, budget = trainer.parts.recipe, trainer.parts.recipe.budget
+    saved = time.monotonic()
+    logged = tuple(key for key in ("kl",) if key not in trainer.rows)
+    with _signals() as asked, bar(f"{recipe.name} seed {recipe.seed}", budget.steps, quiet) as advance, \
+            open(path / LEDGER, "ab") as journal:
+        advance(start)
+        for number in range(start, budget.steps):
+            last = number + 1 == budget.steps
+            log = number % budget.log_every == 0 or last
+            ledger = step(trainer, number, logged if log else ())
+            note = ""
+            if log:
+                journal.write(json.dumps(ledger.record(step=number), allow_nan=False).encode() + b"\n")
+                note = _summary(ledger)
+            advance(1, note)
+            due = (number + 1) % budget.checkpoint_every == 0 or time.monotonic() - saved > 60 * budget.checkpoint_minutes
+            if (due and not last) or asked:
+                journal.flush()
+                _checkpoint(path, trainer, number + 1)
+                saved = time.monotonic()
+            if asked and not last:
+                write_json(path / STATE, _state(trainer, threads, "stopped", number + 1))
+                raise Stopped(f"stopped after step {number + 1} of {budget.steps}; go on with: unbraid train --resume --out {path}")
+
+
+def _summary(ledger: Ledger) -> str:
+    """The live ledger on one line: 'rec 45.1 kl 20.3 tc_q@ratio 1.2'."""
+    return " ".join(f"{'rec' if key == 'reconstruction' else key} {float(n):.4g}" for key, n in ledger.nats.items())
+
+
+def _broken(ledger: Ledger, number: int) -> None:
+    bad = [key for key, n in ledger.nats.items() if not torch.isfinite(n)]
+    raise UnbraidError(f"the loss is no longer finite at step {number}: {', '.join(bad) or 'the sum of its terms'} broke. The last checkpoint "
+                       "is good: go on from it with a lower rate, 'unbraid train --resume --force --set budget.lr=…'.")
+
+
+def _checkpoint(path: Path, trainer: Trainer, done: int) -> None:
+    size = os.path.getsize(path / LEDGER) if (path / LEDGER).exists() else 0
+    checkpoint.save(path / CHECKPOINT, trainer.parts.modules, trainer.optimisers, {"step": done, "ledger": size})
+
+
+def _begin(path: Path, trainer: Trainer, threads: int, resume: bool, force: bool) -> int:
+    """Open a new run directory, or go on with an old one; returns the first step to do."""
+    recipe = trainer.parts.recipe
+    if (path / RECIPE).exists():
+        expect(resume or force, f"{path} already holds a run", do="Go on with it (--resume), choose another --out, or overwrite it (--force).")
+    if resume and (path / RECIPE).exists():
+        _check_same(path, recipe, threads, force)
+        write_text(path / RECIPE, recipe.toml())
+        if (path / CHECKPOINT).exists():
+            note = checkpoint.load(path / CHECKPOINT, trainer.parts.modules, trainer.optimisers)
+            for optimiser, lr in zip(trainer.optimisers.values(), [recipe.budget.lr]):
+                optimiser.param_groups[0]["lr"] = lr
+            os.truncate(path / LEDGER, note["ledger"])
+            return int(note["step"])
+    for name in (CHECKPOINT, MODEL, LEDGER):
+        (path / name).unlink(missing_ok=True)
+    write_text(path / RECIPE, recipe.toml())
+    write_text(path / LEDGER, "")
+    write_json(path / STATE, _state(trainer, threads, "running", 0))
+    return 0
+
+
+def _check_same(path: Path, recipe: Recipe, threads: int, force: bool) -> None:
+    before = Recipe.of(read_toml(path / RECIPE), str(path / RECIPE))
+    state = read_json(path / STATE, "run state") if (path / STATE).exists() else {}
+    now = {"threads": threads, "torch": torch.__version__, "unbraid": __version__}
+    changed = before.differences(recipe) + [f"{key}: {state[key]} → {now[key]}" for key in now if key in state and state[key] != now[key]]
+    expect(not changed or force, f"{path} was begun differently", found="; ".join(changed),
+           do="Resumed like this it would not end in the same bits. Undo the change, or pass --force.")
+
+
+def _state(trainer: Trainer, threads: int, status: str, done: int) -> dict[str, Any]:
+    parts = trainer.parts
+    return {"status": status, "step": done, "steps": parts.recipe.budget.steps, "shape": list(parts.dataset.shape), "n": len(parts.dataset),
+            "threads": threads, "device": str(trainer.device), "torch": torch.__version__, "unbraid": __version__}
+
+
+def _finish(path: Path, trainer: Trainer, threads: int) -> None:
+    steps = trainer.parts.recipe.budget.steps
+    _checkpoint(path, trainer, steps)
+    write_tensors(path / MODEL, dict(trainer.parts.model.state_dict()), {"recipe": trainer.parts.recipe.name, "step": steps})
+    write_json(path / STATE, _state(trainer, threads, "done", steps))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    lock = FileLock(writable(path) / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UnbraidError(f"another process is training in {path}. Wait for it, stop it, or choose another --out.") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _threads(asked: int) -> Iterator[int]:
+    before = torch.get_num_threads()
+    threads = asked or default_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Ctrl-C and SIGTERM are noted, and acted on between two steps; a second Ctrl-C stops at once."""
+    asked: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = {}
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, note)
+    except ValueError:
+        pass  # not in the main thread: whoever started us handles signals
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
