@@ -6,45 +6,76 @@
 Score(name='mig', value=1.0, ...
 """
 
+from unbraid.metrics.agreement import udr
+from unbraid.metrics.battery import battery
+from unbraid.metrics.ceilings import ceilings
+from unbraid.metrics.curves import dci_es, r2
+from unbraid.metrics.directions import attributes, reconstruction
 from unbraid.metrics.gaps import dcimig, jemmig, mig, mig_sup
 from unbraid.metrics.inputs import Table, as_table
+from unbraid.metrics.interventions import irs
+from unbraid.metrics.matching import correlations, mcc
+from unbraid.metrics.modules import explicitness, info_mec, modularity
+from unbraid.metrics.moments import active_units, hoyer, total_correlation
+from unbraid.metrics.pairs import beta_vae
 from unbraid.metrics.score import Metric, Score
+from unbraid.metrics.separability import sap
+from unbraid.metrics.spreads import completeness, dci, informativeness, med
 from unbraid.metrics.votes import factor_vae
 
-__all__ = ["METRICS", "Metric", "Score", "Table", "as_table", "dcimig", "factor_vae", "jemmig", "mig", "mig_sup"]
+__all__ = [
+    "METRICS", "Metric", "Score", "Table", "active_units", "as_table", "attributes", "battery", "beta_vae", "ceilings",
+    "completeness", "correlations", "dci", "dci_es", "dcimig", "explicitness", "factor_vae", "hoyer", "info_mec",
+    "informativeness", "irs", "jemmig", "mcc", "med", "mig", "mig_sup", "modularity", "r2", "reconstruction", "sap",
+    "total_correlation", "udr",
+]  # fmt: skip
 
+ALL, DLIB, PAPER = ("paper", "dlib", "fast"), ("dlib", "fast"), ("paper", "fast")
+INF = float("inf")
+
+# fmt: off
 METRICS: dict[str, Metric] = {
-    "factor_vae": Metric(
-        factor_vae,
-        "majority vote of the steadiest unit",
-        chance=lambda k: 1 / k,
-        noise=0.06,
-        seeded=True,
-        protocols=("paper", "dlib", "fast"),
-        lowered=("rotated", "missing"),
-        ceiling="one",
-    ),
-    "mig": Metric(
-        mig,
-        "gap between the two best units, per factor",
-        protocols=("paper", "dlib", "fast"),
-        lowered=("rotated", "duplicated", "missing", "noisy"),
-        ceiling="information",
-    ),
-    "mig_sup": Metric(
-        mig_sup, "gap between the two best factors, per unit", noise=0.1, lowered=("rotated",), ceiling="information"
-    ),
-    "jemmig": Metric(
-        jemmig,
-        "one unit knows the factor and nothing else",
-        chance=None,
-        lowered=("rotated", "duplicated", "missing", "noisy"),
-        ceiling="information",
-    ),
-    "dcimig": Metric(
-        dcimig,
-        "each factor keeps the best gap of a unit",
-        lowered=("rotated", "missing", "noisy"),
-        ceiling="information",
-    ),
+    "factor_vae": Metric(factor_vae, "majority vote of the steadiest unit", chance=lambda k: 1 / k, noise=0.08,
+        protocols=ALL, seeded=True, lowered=("rotated", "missing"), ceiling="one"),
+    "beta_vae": Metric(beta_vae, "linear classifier of the factor that pairs share", chance=lambda k: 1 / k, noise=0.08,
+        protocols=ALL, seeded=True, ceiling="one"),
+    "mig": Metric(mig, "gap between the two best units of each factor",
+        protocols=ALL, lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="information"),
+    "mig_sup": Metric(mig_sup, "gap between the two best factors of each unit", lowered=("rotated",), ceiling="information"),
+    "jemmig": Metric(jemmig, "one unit knows the factor and nothing else", chance=None,
+        lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="information"),
+    "dcimig": Metric(dcimig, "each factor keeps the best gap of a unit",
+        lowered=("rotated", "missing", "noisy"), ceiling="information"),
+    "dci": Metric(dci, "each unit matters for one factor (disentanglement)", noise=0.25,
+        protocols=ALL, seeded=True, lowered=("rotated",), ceiling="one"),
+    "completeness": Metric(completeness, "each factor is told by one unit", noise=0.25,
+        protocols=ALL, seeded=True, lowered=("rotated",), ceiling="one"),
+    "informativeness": Metric(informativeness, "factors can be predicted from the code", chance=None,
+        protocols=ALL, seeded=True, lowered=("missing", "noisy"), ceiling="accuracy"),
+    "med": Metric(med, "dci with mutual information", lowered=("rotated",), ceiling="one"),
+    "sap": Metric(sap, "gap between the two best single-unit predictors", noise=0.03,
+        protocols=ALL, seeded=True, lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="variance"),
+    "modularity": Metric(modularity, "each unit informs on one factor", protocols=ALL, lowered=("rotated",), ceiling="one"),
+    "explicitness": Metric(explicitness, "values can be told linearly", noise=0.08,
+        protocols=ALL, seeded=True, lowered=("missing", "noisy"), ceiling="one"),
+    "irs": Metric(irs, "a unit stays put while its factor is held", chance=None, protocols=DLIB, ceiling="one",
+        rescaled=False, lowered=("rotated",)),
+    "info_mec": Metric(info_mec, "share of a unit's information on its best factor", protocols=PAPER, seeded=True,
+        lowered=("rotated",), ceiling="one"),
+    "dci_es": Metric(dci_es, "small predictors suffice", span=(-1.0, 1.0), seeded=True, lowered=("missing",), ceiling="one"),
+    "mcc": Metric(mcc, "correlation of matched units and factors", noise=0.08,
+        lowered=("rotated", "missing", "noisy"), ceiling="correlation"),
+    "r2": Metric(r2, "factors are linear in the code", seeded=True, lowered=("missing", "noisy"), ceiling="variance"),
+    "attributes": Metric(attributes, "one direction tells each attribute", chance=0.5, seeded=True, rescaled=False,
+        lowered=("missing", "noisy"), ceiling="accuracy"),
+    "correlations": Metric(correlations, "columns of code correlate", direction="down", needs="codes"),
+    "hoyer": Metric(hoyer, "codes are sparse", chance=None, needs="codes"),
+    "active_units": Metric(active_units, "units that move with the data", span=(0.0, INF), chance=None, needs="codes",
+        rescaled=False),
+    "total_correlation": Metric(total_correlation, "dependence between units, in nats", span=(0.0, INF), direction="down",
+        needs="codes", seeded=True),
+    "udr": Metric(udr, "models trained alike agree", noise=0.1, needs="runs", seeded=True),
+    "reconstruction": Metric(reconstruction, "error per image", span=(0.0, INF), direction="down", chance=None, needs="images",
+        rescaled=False),
 }
+# fmt: on

@@ -1,0 +1,84 @@
+"""What duplicate images allow: no encoder can tell two labels apart that draw the same picture."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from unbraid.errors import expect
+from unbraid.metrics.inputs import as_table
+
+
+def ceilings(
+    images: Any, factors: Any, metrics: dict[str, str | None] | None = None, **inputs: Any
+) -> dict[str, float]:
+    """The highest value that each metric can reach on these images, by the kind of score it is.
+
+    'information': mean_k I(image; y_k) / H(y_k);  'accuracy': mean_k of the Bayes accuracy of y_k given the image;
+    'variance': mean_k 1 − E Var(y_k | image) / Var(y_k);  'correlation': mean of its roots;  'one': vote metrics are not
+    bounded, as they ask which factor was held, not for its value. The bounds are of the form (data processing), so
+    that a score may stay below one and be perfect.
+
+    images: hashes "n" (integers, bytes or strings) or the images themselves. Duplicates are found by hash alone, never
+    by a rule about the factors (dSprites' squares repeat every 90° by rule, and nearly never by pixel).
+
+    >>> y = np.arange(40) % 4
+    >>> picture = np.where(y == 3, 0, y)   # the last value looks like the first
+    >>> {kind: round(v, 3) for kind, v in ceilings(picture, y).items()}
+    {'one': 1.0, 'information': 0.75, 'accuracy': 0.75, 'variance': 0.1, 'correlation': 0.316}
+    """
+    image = classes(images)
+    table = as_table(image.astype(np.float64), factors, **inputs)
+    pairs = [(image[y >= 0], y[y >= 0], v[y >= 0]) for y, v in zip(table.y.T, table.v.T)]
+    variance = np.array([_variance(i, v) for i, _, v in pairs])
+    kinds = {
+        "one": 1.0,
+        "information": float(np.mean([_information(i, y) for i, y, _ in pairs])),
+        "accuracy": float(np.mean([_accuracy(i, y) for i, y, _ in pairs])),
+        "variance": float(variance.mean()),
+        "correlation": float(np.sqrt(variance).mean()),
+    }
+    return kinds if metrics is None else {name: kinds[kind] for name, kind in metrics.items() if kind}
+
+
+def classes(images: Any) -> np.ndarray:
+    """A number for each distinct image "n"."""
+    x = np.asarray(images)
+    expect(
+        x.ndim >= 1 and len(x) >= 2 and x.dtype != object,
+        "images must be an array of hashes or of pictures",
+        found=f"shape {x.shape}, {x.dtype}",
+    )
+    if x.ndim > 1:
+        x = np.array([hashlib.blake2b(np.ascontiguousarray(row).tobytes(), digest_size=16).hexdigest() for row in x])
+    return np.unique(x, return_inverse=True)[1].reshape(-1)
+
+
+def _counts(image: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distinct (image, value) pairs: the image, and how many rows have it; sparse, as there are many images."""
+    pair, count = np.unique(image.astype(np.int64) * (int(y.max()) + 1) + y, return_counts=True)
+    return pair // (int(y.max()) + 1), count, np.bincount(image)
+
+
+def _information(image: np.ndarray, y: np.ndarray) -> float:
+    """1 − H(y | image) / H(y)."""
+    of, count, per_image = _counts(image, y)
+    conditional = -(count / len(y) * np.log(count / per_image[of])).sum()
+    p = np.bincount(y) / len(y)
+    p = p[p > 0]
+    return float(1 - conditional / -(p * np.log(p)).sum())
+
+
+def _accuracy(image: np.ndarray, y: np.ndarray) -> float:
+    of, count, per_image = _counts(image, y)
+    best = np.zeros(len(per_image))
+    np.maximum.at(best, of, count)
+    return float(best.sum() / len(y))
+
+
+def _variance(image: np.ndarray, v: np.ndarray) -> float:
+    n = np.maximum(np.bincount(image), 1)
+    mean = np.bincount(image, v) / n
+    return float(np.clip(1 - ((v - mean[image]) ** 2).mean() / max(v.var(), 1e-12), 0, 1))
