@@ -27,16 +27,15 @@ def battery(
 
     protocol: 'paper', 'dlib' or 'fast', for each metric that knows it; the others have one definition. Without factors
     only the metrics of codes alone run. seeds: with more than one, each score carries an interval: the metric is run on
-    that many random halves of the rows, each with its own seed; the deviation between halves estimates that of the whole
-    (delete-half jackknife), and the interval is the score ± t · deviation. advance(note=…) is called after each metric.
+    that many random halves of the rows, each with its own seed; the deviation between halves estimates that of the
+    whole (delete-half jackknife), and the interval is the score ± t · deviation. advance(note=…) follows each metric.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> [str(s) for s in battery(y.astype(float), y, metrics=["mig", "mcc"]).values()]
     ['mig 1.000', 'mcc 1.000']
     """
-    chosen = selected(
-        metrics, factors is not None or getattr(codes, "values", None) is not None or bool(getattr(codes, "names", ()))
-    )
+    labelled = factors is not None or getattr(codes, "values", None) is not None or bool(getattr(codes, "names", ()))
+    chosen = selected(metrics, labelled)
     choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "protocol")
     expect(isinstance(seeds, int) and 1 <= seeds <= 1000, "seeds must be a whole number from 1 to 1000", found=seeds)
     table = as_table(codes, factors, needs_factors=any(m.needs == "factors" for m in chosen.values()), **inputs)

@@ -17,9 +17,8 @@ def ceilings(
     """The highest value that each metric can reach on these images, by the kind of score it is.
 
     'information': mean_k I(image; y_k) / H(y_k);  'accuracy': mean_k of the Bayes accuracy of y_k given the image;
-    'variance': mean_k 1 − E Var(y_k | image) / Var(y_k);  'correlation': mean of its roots;  'one': vote metrics are not
-    bounded, as they ask which factor was held, not for its value. The bounds are of the form (data processing), so
-    that a score may stay below one and be perfect.
+    'variance': mean_k 1 − E Var(y_k | image) / Var(y_k);  'correlation': mean of its roots;  'one': not bounded, as
+    vote metrics ask which factor was held, not for its value. By the data-processing inequality no code passes them.
 
     images: hashes "n" (integers, bytes or strings) or the images themselves. Duplicates are found by hash alone, never
     by a rule about the factors (dSprites' squares repeat every 90° by rule, and nearly never by pixel).

@@ -42,14 +42,14 @@ def r2(codes: Any, factors: Any = None, *, model: str = "linear", seed: int = 0,
 
 
 def dci_es(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any) -> Score:
-    """Explicitness by capacity: how early along a family of growing predictors the loss has fallen. The size is beside it.
+    """Explicitness by capacity: how early along a family of growing predictors the loss has fallen; with the size.
 
     E_k = 1 − A_k / Z_k,  A_k = area between the loss curve and its lowest point over t = 0 … T,
     Z_k = ½ T (ℓ_baseline − ℓ_lowest);  S = K / d        Eastwood et al. 2023, Sec. 4
 
     The family is ridge regression on 0, 16, …, 512 random Fourier features beside the codes, t counts the doublings,
-    and the loss is 1 − R² on held-out rows. 1: a linear probe is already the best; 0: the loss falls in a straight line;
-    −1: it stays at the baseline until the last capacity. A factor that no capacity learns has 0 by convention.
+    and the loss is 1 − R² on held-out rows. 1: a linear probe is already the best; 0: the loss falls in a straight
+    line; −1: it stays at the baseline until the last capacity. A factor that no capacity learns has 0 by convention.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, 1]
     >>> round(dci_es(y.astype(float), y).value, 2)
@@ -97,7 +97,7 @@ def losses(table: Table, capacities: tuple[int, ...], seed: int) -> np.ndarray:
 
 
 def fourier(z: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Codes with `count` random cosines beside them, and a constant first: cos(w·z + b), w ~ N(0, 1/d) scaled. Rahimi & Recht 2007."""
+    """A constant, the codes, and `count` random cosines cos(w·z + b), w ~ N(0, s²/d). Rahimi & Recht 2007."""
     rng = np.random.default_rng([seed, 5])
     w = rng.standard_normal((z.shape[1], count)) * rng.choice([0.5, 1.0, 2.0], count) / np.sqrt(z.shape[1])
     return np.concatenate(

@@ -62,7 +62,7 @@ def _attributes(table: Table, k: int, fit: np.ndarray) -> list[tuple[str, np.nda
 
 
 def hinge_bias(score: np.ndarray, positive: np.ndarray) -> float:
-    """The bias b that minimises the mean over classes of max(0, 1 − t (s + b)), t = ±1: exact, as the loss is piecewise linear.
+    """The bias b that minimises the mean over classes of max(0, 1 − t (s + b)), t = ±1; exact: it is piecewise linear.
 
     Scores are divided by their deviation first, so that the margin of 1 does not depend on the scale of the codes, and
     both classes weigh the same, or a rare attribute is never predicted.
@@ -116,7 +116,7 @@ def _absolute(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _bernoulli(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     expect(
-        0 <= x.min() and x.max() <= 1 and 0 <= y.min() and y.max() <= 1,
+        min(x.min(), y.min()) >= 0 and max(x.max(), y.max()) <= 1,
         "Bernoulli errors need pixels in [0, 1]",
         found=f"[{min(x.min(), y.min()):.3g}, {max(x.max(), y.max()):.3g}]",
         do="Divide by 255, or use kind='squared'.",

@@ -153,6 +153,6 @@ def top_two(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return ordered[-1], ordered[-2] if len(ordered) > 1 else np.zeros(matrix.shape[1])
 
 
-def tables(table: Table, matrix: np.ndarray, **rows: np.ndarray) -> dict[str, Any]:
+def tables(table: Table, matrix: np.ndarray, **rows: Any) -> dict[str, Any]:
     """A matrix "u k" with the names of its rows and columns, and what was made of it."""
     return {"matrix": matrix, "units": list(table.unit_names), "factors": list(table.names), **rows}

@@ -110,7 +110,7 @@ def histogram_boosting(
 
 
 def gains(model: Any, width: int) -> np.ndarray:
-    """Total split gain of each column "d". The trees are a private attribute of scikit-learn: a test guards the layout."""
+    """Total split gain of each column "d". The trees are a private attribute of scikit-learn: a test guards them."""
     total = np.zeros(width)
     for stage in model._predictors:
         for tree in stage:

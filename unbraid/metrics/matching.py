@@ -85,12 +85,12 @@ def _strength(table: Table, z: np.ndarray, u: int, k: int, correlation: str) -> 
 
 
 def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0, **inputs: Any) -> Score:
-    """Mean absolute correlation between different columns of code; with factors, which column follows which, and what else.
+    """Mean absolute correlation between different columns of code; with factors, what each column follows.
 
-    value = mean_{i ≠ j} |corr(z_i, z_j)| over live columns (0: uncorrelated)        Kumar et al. 2018, Tables 3–4, Fig. 2
+    value = mean_{i ≠ j} |corr(z_i, z_j)| over live columns (0: uncorrelated)      Kumar et al. 2018, Tables 3–4, Fig. 2
 
-    table['entangled'] lists, for each factor, the unit that correlates best with it and the `top` factors that this same
-    unit correlates with: in a disentangled code the first stands alone.
+    table['entangled'] lists, for each factor, the unit that correlates best with it and the `top` factors that this
+    same unit correlates with: in a disentangled code the first stands alone.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(correlations(y.astype(float), y).value, 6)

@@ -95,7 +95,7 @@ def explicitness(codes: Any, factors: Any = None, *, protocol: str = "paper", se
 
 
 def logistic(table: Table, k: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Held-out class probabilities "m c" of factor k from all columns, the rows, and the classes; fitted once per table."""
+    """Held-out class probabilities "m c" of factor k from all columns, the rows, and the classes; fitted once."""
     from sklearn.linear_model import LogisticRegression
 
     key = ("logistic", k, seed)
@@ -127,7 +127,7 @@ def info_mec(
     """InfoMEC: modularity, compactness and explicitness from normalised information; the value is modularity.
 
     N_uk = I(z_u; y_k) / H(y_k);  M = (mean_u max_k N_uk / Σ_k N_uk − 1/K) / (1 − 1/K);  C likewise over units;
-    E = mean_k (H(y_k) − H_V(y_k | z)) / H(y_k), V = logistic regressions        Hsu, Dorrell, Whittington, Wu & Finn 2023
+    E = mean_k (H(y_k) − H_V(y_k | z)) / H(y_k), V = logistic regressions        Hsu et al. 2023, Sec. 4
 
     protocol: 'paper' information by nearest neighbours, units whose range is below a twentieth of the widest are
     inactive; 'fast' information by bins, units that say no more than chance are inactive. E is held-out in both (the

@@ -15,7 +15,7 @@ from unbraid.metrics.score import Score
 def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: int = 0, **inputs: Any) -> Score:
     """Sparsity of the codes: 0 when all columns are equally large, 1 when one is alone.
 
-    Hoyer(z) = (√d − ‖z‖₁ / ‖z‖₂) / (√d − 1), averaged over rows        Mathieu et al. 2019, Sec. 5; Hurley & Rickard 2009
+    Hoyer(z) = (√d − ‖z‖₁ / ‖z‖₂) / (√d − 1), averaged over rows        Mathieu et al. 2019; Hurley & Rickard 2009
 
     scaling: 'deviation' divides columns by their standard deviation first (the authors' code; constant columns are left
     out), 'none' takes raw codes (the text). With dead columns the two differ wildly. Groups enter by their norm.

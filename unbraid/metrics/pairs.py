@@ -15,7 +15,7 @@ from unbraid.metrics.score import Score, wilson
 
 @dataclass(frozen=True)
 class Protocol:
-    """Points that fit the classifier, points that score it, pairs per point, the classifier, and whether codes are scaled."""
+    """Points that fit, points that score, pairs per point, the classifier, and whether codes are scaled."""
 
     fitted: int
     scored: int

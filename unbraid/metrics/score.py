@@ -39,9 +39,9 @@ class Score:
         """Plain data, for JSON: arrays become lists, NaN and infinity become None."""
         return {name: plain(getattr(self, name)) for name in ("name", "value", "table", "interval", "settings", "cite")}
 
-    def within(self, interval: tuple[float, float] | None, **settings: Any) -> Score:
+    def within(self, bounds: tuple[float, float] | None, /, **settings: Any) -> Score:
         """The same score with an interval, and a word on how it was found."""
-        return replace(self, interval=interval, settings={**self.settings, **settings})
+        return replace(self, interval=bounds, settings={**self.settings, **settings})
 
 
 @dataclass(frozen=True)

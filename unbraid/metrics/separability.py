@@ -19,7 +19,7 @@ def sap(codes: Any, factors: Any = None, *, protocol: str = "paper", seed: int =
 
     SAP = 1/K Σ_k (S_1st,k − S_2nd,k)        Kumar et al. 2018, Sec. 3
 
-    protocol: 'paper' and 'fast': S is the squared correlation (R² of a line) for ordinal and continuous factors, and the
+    protocol: 'paper' and 'fast': S is the squared correlation (R² of a line) for ordinal and continuous factors, the
     balanced accuracy of as many thresholds as there are classes, less chance, for classes. 'dlib': S is the held-out
     accuracy of a linear SVM (C = 0.01, balanced) for every factor. Codes are scaled first in all of them (unscaled
     codes make the SVM's C mean something else for each column).
@@ -72,7 +72,7 @@ def _paper(table: Table, u: int, k: int, seed: int) -> float:
 
 
 def determination(x: np.ndarray, y: np.ndarray) -> float:
-    """R² of the least-squares fit of y "n t" on x "n w" (with a constant); the squared correlation when both are single."""
+    """R² of the least-squares fit of y "n t" on x "n w" with a constant; the squared correlation of two columns."""
     x, y = x - x.mean(0, dtype=np.float64), y - y.mean(0)
     total = float((y**2).sum())
     if total <= 0:

@@ -24,7 +24,7 @@ CITE = "Eastwood & Williams 2018, A Framework for the Quantitative Evaluation of
 def dci(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
     """Disentanglement: does each unit matter for one factor only? Its table holds completeness and informativeness too.
 
-    P_uk = R_uk / Σ_k R_uk,  D_u = 1 − H_K(P_u·),  D = Σ_u ρ_u D_u,  ρ_u = Σ_k R_uk / Σ R        Eastwood & Williams 2018
+    P_uk = R_uk / Σ_k R_uk,  D_u = 1 − H_K(P_u·),  D = Σ_u ρ_u D_u,  ρ_u = Σ_k R_uk / Σ R      Eastwood & Williams 2018
 
     protocol: 'paper' random forest and 'lasso' lasso (ordinal factors as numbers), 'dlib' gradient boosting (all as
     classes), 'fast' histogram boosting, a short fit with a high rate (see docs/metrics.md for how the two agree).

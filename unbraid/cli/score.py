@@ -1,0 +1,231 @@
+"""`unbraid score`: the battery of metrics on codes of a run, or on anybody's arrays."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from unbraid.errors import UnbraidError, expect
+from unbraid.files import read_bytes, read_npy, read_npz, write_bytes, write_json
+
+Source = Annotated[Path | None, typer.Argument(help="codes.npz, or a run directory that holds one.")]
+CodesFile = Annotated[Path | None, typer.Option("--codes", help="Your own codes: .npy or .csv, one row per example.")]
+FactorsFile = Annotated[
+    Path | None, typer.Option("--factors", help="Your own labels: .npy or .csv (a header gives names).")
+]
+Names = Annotated[str, typer.Option("--metrics", help="'all', or names with commas: mig,dci,factor_vae.")]
+Protocol = Annotated[str, typer.Option(help="fast, dlib (disentanglement_lib) or paper.")]
+Seeds = Annotated[
+    int, typer.Option(help="More than 1: intervals from that many random halves, each with its own seed.")
+]
+Seed = Annotated[int, typer.Option(help="The first seed.")]
+Groups = Annotated[str, typer.Option(help="Units to score: 'leaves', 'top', or columns such as 0-3,4,5-9.")]
+Hashes = Annotated[
+    Path | None, typer.Option(help=".npy of image hashes or images: prints the ceiling duplicates allow.")
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the scores as JSON on standard output, and nothing else there.")
+]
+Out = Annotated[Path | None, typer.Option(help="Folder for scores.json and scores.png (default: beside the codes).")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb `score` to a typer app."""
+    app.command("score")(score)
+
+
+def score(
+    source: Source = None,
+    codes: CodesFile = None,
+    factors: FactorsFile = None,
+    metrics: Names = "all",
+    protocol: Protocol = "fast",
+    seeds: Seeds = 1,
+    seed: Seed = 0,
+    groups: Groups = "leaves",
+    hashes: Hashes = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score codes with every metric: a table here, scores.json and a heat map beside the codes."""
+    from unbraid.metrics import as_table
+    from unbraid.metrics.battery import battery, selected
+    from unbraid.progress import bar
+
+    expect(
+        (source is None) != (codes is None),
+        "give either codes.npz (or a run directory) or --codes",
+        do="For example: unbraid score runs/a, or unbraid score --codes z.npy --factors y.csv.",
+    )
+    data, labels, inputs, folder, image = _read(source, codes, factors)
+    image = _array(hashes, "hashes")[0] if hashes is not None else image
+    table = as_table(data, labels, groups=_groups(groups), needs_factors=False, **inputs)
+    chosen = selected(metrics, bool(table.names))
+    with bar("scoring", len(chosen), quiet=as_json) as advance:
+        scores = battery(table, metrics=list(chosen), protocol=protocol, seeds=seeds, seed=seed, advance=advance)
+    ceilings = _ceilings(image, table)
+    folder = out or folder
+    report = {
+        "protocol": protocol,
+        "seeds": seeds,
+        "rows": len(table),
+        "units": list(table.unit_names),
+        "factors": list(table.names),
+        "notes": table.notes,
+        "ceilings": ceilings,
+        "scores": {name: s.as_dict() for name, s in scores.items()},
+    }
+    written = _write(folder, report, scores)
+    if as_json:
+        typer.echo(json.dumps(_plain(report), allow_nan=False))
+    else:
+        _print(scores, ceilings, table, protocol, written)
+
+
+def _read(source: Path | None, codes: Path | None, factors: Path | None) -> tuple[Any, Any, dict[str, Any], Path, Any]:
+    """Codes, labels, their names, the folder they are in, and image hashes if the file has them."""
+    from unbraid.codes import Codes
+
+    labels, names = _array(factors, "factors") if factors is not None else (None, None)
+    inputs = {"names": names} if names else {}
+    if codes is not None:
+        return _array(codes, "codes")[0].astype(np.float64), labels, inputs, codes.parent, None
+    assert source is not None
+    path = source / "codes.npz" if source.is_dir() else source
+    expect(path.is_file(), f"there are no codes at {path}", do=f"Make them with: unbraid encode {source}")
+    stored = read_npz(path, "codes")
+    return Codes.load(path), labels, inputs, path.parent, stored.get("hash")
+
+
+def _array(path: Path, what: str) -> tuple[np.ndarray, list[str] | None]:
+    """A table from .npy or .csv, with column names when a header gives them."""
+    if path.suffix == ".npy":
+        return read_npy(path, what), None
+    expect(
+        path.suffix in (".csv", ".tsv", ".txt"),
+        f"cannot read {what} {path}",
+        found=path.suffix or "no ending",
+        allowed=".npy, .csv, .tsv",
+    )
+    try:
+        text = read_bytes(path, what, 1 << 31).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnbraidError(f"{what} {path} is not a text file ({error.reason}). Save it as UTF-8 CSV.") from error
+    rows = [r for r in csv.reader(io.StringIO(text), delimiter="\t" if path.suffix == ".tsv" else ",") if r]
+    expect(rows, f"{what} {path} is empty")
+    widths = {len(r) for r in rows}
+    expect(len(widths) == 1, f"{what} {path} has rows of different lengths", found=sorted(widths))
+    header = [c.strip() for c in rows[0]] if not any(_is_number(c) for c in rows[0]) and len(rows) > 1 else None
+    # a first row of words over rows of words is data, unless a later row has numbers below it
+    if header is not None and not any(_is_number(c) for r in rows[1:50] for c in r) and what == "factors":
+        header = (
+            header
+            if len(set(header)) == len(header) and not set(header) & {c.strip() for r in rows[1:] for c in r}
+            else None
+        )
+    body = np.array(rows[1:] if header else rows)
+    if what == "codes":
+        try:
+            body = body.astype(np.float64)
+        except ValueError as error:
+            raise UnbraidError(f"codes {path} must be numbers: {error}.") from error
+    return body, header
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+        return True
+    except ValueError:
+        return False
+
+
+def _groups(text: str) -> Any:
+    """'leaves' → None, 'top' → 'top', '0-3,4' → lists of columns, anything else → node names."""
+    if text in ("leaves", "top"):
+        return None if text == "leaves" else "top"
+    parts = [p.strip() for p in text.split(",") if p.strip()]
+    expect(parts, "groups must name columns or nodes", found=repr(text), do="For example 0-3,4,5-9 or top.")
+    if all(p.replace("-", "").isdigit() for p in parts):
+        ends = [[int(e) for e in p.split("-") if e] for p in parts]
+        return [list(range(e[0], e[-1] + 1)) for e in ends]
+    return parts
+
+
+def _ceilings(image: Any, table: Any) -> dict[str, float] | None:
+    from unbraid.metrics import METRICS, ceilings
+
+    if image is None or not table.names:
+        return None
+    expect(
+        len(image) == len(table),
+        "there must be one hash per row of codes",
+        found=f"{len(image):,} hashes, {len(table):,} codes",
+    )
+    labels = np.where(table.y >= 0, table.v, np.nan)
+    return ceilings(image, labels, {n: m.ceiling for n, m in METRICS.items()}, names=table.names, kinds=table.kinds)
+
+
+def _write(folder: Path, report: dict[str, Any], scores: Any) -> list[Path]:
+    written = [folder / "scores.json"]
+    write_json(written[0], _plain(report))
+    if any("matrix" in s.table for s in scores.values()):
+        from unbraid.figures.scores import heat_maps
+
+        picture = io.BytesIO()
+        heat_maps(scores).savefig(picture, format="png", dpi=160)
+        written.append(folder / "scores.png")
+        write_bytes(written[1], picture.getvalue())
+    return written
+
+
+def _plain(report: dict[str, Any]) -> Any:
+    from unbraid.metrics.score import plain
+
+    return plain(report)
+
+
+def _print(scores: Any, ceilings: dict[str, float] | None, table: Any, protocol: str, written: list[Path]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from unbraid.metrics import METRICS
+
+    rows = Table(
+        title=f"{len(table):,} codes, {len(table.units)} units, {len(table.names)} factors, protocol {protocol}",
+        title_justify="left",
+    )
+    intervals = any(s.interval for s in scores.values())
+    for column in [
+        "metric",
+        "score",
+        *(["95%"] if intervals else []),
+        "range",
+        "chance",
+        *(["ceiling"] if ceilings else []),
+        "what it asks",
+    ]:
+        rows.add_column(
+            column, justify="right" if column in ("score", "chance", "ceiling") else "left", no_wrap=column == "metric"
+        )
+    for name, s in scores.items():
+        m = METRICS[name]
+        chance = m.chance_of(len(table.names)) if table.names or m.needs == "codes" else None
+        spread = [f"{s.interval[0]:.3f} to {s.interval[1]:.3f}" if s.interval else ""] if intervals else []
+        top = [f"{ceilings[name]:.3f}" if name in ceilings else ""] if ceilings else []
+        limits = f"{m.span[0]:g} to {m.span[1]:g}".replace("inf", "∞") + (" ↓" if m.direction == "down" else "")
+        rows.add_row(name, f"{s.value:.3f}", *spread, limits, "" if chance is None else f"{chance:.2f}", *top, m.about)
+    console = Console()
+    console.print(rows)
+    for note, value in table.notes.items():
+        console.print(f"{note.replace('_', ' ')}: {value}")
+    for name, s in scores.items():
+        if "subsampled" in s.settings:
+            console.print(f"{name} used {s.settings['subsampled']}")
+    console.print("written: " + ", ".join(str(p) for p in written), soft_wrap=True)
