@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from unbraid.data import dsprites, mnist, own, sprites32
+from unbraid.data import dsprites, mnist, own, shapes3d, sprites32
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.factors import Factor, Factors
 from unbraid.errors import UnbraidError, choose, listing, nearest
@@ -13,6 +13,7 @@ from unbraid.errors import UnbraidError, choose, listing, nearest
 DATASETS: dict[str, Source] = {
     "dsprites": dsprites.SOURCE,
     "sprites32": sprites32.SOURCE,
+    "shapes3d": shapes3d.SOURCE,
     "mnist": mnist.SOURCE,
     "fashion_mnist": mnist.FASHION,
     "images": own.SOURCE,

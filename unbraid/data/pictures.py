@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from pathlib import Path
 
@@ -47,10 +46,6 @@ def decoded(files: list[Path], folder: Path, *, size: int = 0, grey: bool = Fals
             box: tuple[int, int, int, int] | None = None) -> np.ndarray:
     """Pictures as uint8 "n h w" (all grey) or "n h w c", made once per state of the files and kept in the cache."""
     first = picture(files[0], size, grey, box)
-    state = hashlib.sha256(f"{size} {grey} {box}".encode())
-    for file in files:
-        stat = file.stat()
-        state.update(f"{file.relative_to(folder)} {stat.st_size} {stat.st_mtime_ns}\n".encode())
 
     def fill(array: np.ndarray, advance: Advance) -> None:
         for i, file in enumerate(files):
@@ -61,7 +56,7 @@ def decoded(files: list[Path], folder: Path, *, size: int = 0, grey: bool = Fals
             array[i] = pixels
             advance()
 
-    name = f"pictures-{state.hexdigest()[:20]}"
+    name = f"pictures-{store.state(files, str(folder.resolve()), size, grey, box)}"
     return store.generated(name, (len(files), *first.shape), np.uint8, fill, len(files))
 
 
@@ -82,7 +77,7 @@ def picture(file: Path, size: int = 0, grey: bool = False, box: tuple[int, int, 
             image = image.resize((size, size), way, (left, top, left + side, top + side))
         return np.asarray(image)
     except Exception as error:  # Pillow raises many kinds on damaged files
-        raise UnbraidError(f"cannot read the picture {file}: {error}. It is damaged or no picture; remove it.") from error
+        raise UnbraidError(f"cannot read the picture {file}: {error}. It is damaged or no picture.") from error
 
 
 def _matched(columns: dict[str, np.ndarray], files: list[Path], folder: Path, where: str) -> dict[str, np.ndarray]:

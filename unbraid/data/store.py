@@ -11,7 +11,7 @@ import hashlib
 import io
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,15 @@ def verified(name: str) -> str:
     expect(described is not None and found == described["sha256"], f"the cached {name} is damaged",
            found="another checksum", do=f"Delete {path} and make it again.")
     return found
+
+
+def state(files: Iterable[Path], *options: object) -> str:
+    """A short name for the present state of some files (names, sizes, times) read with some options."""
+    digest = hashlib.sha256(repr(options).encode())
+    for file in files:
+        stat = file.stat()
+        digest.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:20]
 
 
 def _make(path: Path, shape: tuple[int, ...], dtype: np.dtype, fill: Fill, total: int, quiet: bool) -> None:

@@ -1,0 +1,143 @@
+"""3D Shapes (Burgess and Kim 2018): the original h5, or a ray-cast likeness of its 480,000 pictures in 10 MB."""
+
+from __future__ import annotations
+
+import colorsys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unbraid.data import raycast, store
+from unbraid.data.dataset import Dataset, Images, Pixels, Source
+from unbraid.data.download import File, fetch
+from unbraid.data.factors import Factor, Factors
+from unbraid.data.hdf5 import opened
+from unbraid.errors import UnbraidError, expect
+from unbraid.progress import Advance
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+NAME = "shapes3d-geometry-1"
+CITE = "Burgess, Kim 2018, 3D Shapes Dataset"
+FILE = File("https://storage.googleapis.com/3d-shapes/3dshapes.h5", "md5:099a2078d58cec4daad0702c55d06868", 267573662)
+HUES = tuple((np.arange(10) / 10).tolist())
+SCALES = np.linspace(0.75, 1.25, 8)
+SHAPES = ("cube", "cylinder", "sphere", "capsule")
+ANGLES = np.linspace(-30, 30, 15)
+SKY = (0.600, 0.886, 0.976)
+UNIT = 180  # stored bytes per unit of light: room for light up to 1.4
+FACTORS = Factors((
+    Factor("floor_hue", 10, "circular", HUES), Factor("wall_hue", 10, "circular", HUES),
+    Factor("object_hue", 10, "circular", HUES), Factor("scale", 8, "ordinal", tuple(SCALES.tolist())),
+    Factor("shape", 4, "class", SHAPES), Factor("orientation", 15, "ordinal", tuple(ANGLES.tolist())),
+))
+
+
+@dataclass(frozen=True)
+class Painted:
+    """480 geometries, painted as they are asked for: an image is Σ_k colour_k · light_k, clipped to 1.
+
+    `take` gives one number per image (its place on the grid); the colours are put on where `unpack` runs.
+    """
+
+    light: np.ndarray  # "480 5 4096" uint8: floor, wall, object, sky, highlight
+    shape: tuple[int, int, int] = (3, 64, 64)
+
+    def __len__(self) -> int:
+        return 1000 * len(self.light)
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        """See `Images.take`."""
+        return np.asarray(index, np.int64)
+
+    def unpack(self, rows: Tensor) -> Tensor:
+        """See `Images.unpack`."""
+        import torch
+
+        light, palette = self._on(rows.device)
+        layers = light.index_select(0, rows % len(self.light)).float()
+        floor, wall, thing = (palette.index_select(0, rows // (len(self.light) * k) % 10) for k in (100, 10, 1))
+        sky, white = palette[10].expand_as(floor), palette[11].expand_as(floor)
+        colours = torch.stack([floor, wall, thing, sky, white], dim=2)  # "b 3 5"
+        return torch.bmm(colours, layers).clamp_(max=1).view(-1, *self.shape)
+
+    def _on(self, device: Any) -> tuple[Tensor, Tensor]:
+        """The geometries and the palette (10 hues, sky, white) on a device, moved there once."""
+        key = (id(self.light), str(device))
+        if key not in _TABLES:
+            import torch
+
+            palette = [*(colorsys.hsv_to_rgb(hue, 1, 1) for hue in HUES), SKY, (1, 1, 1)]
+            _TABLES[key] = (torch.from_numpy(np.array(self.light)).to(device),
+                            (torch.tensor(palette) / UNIT).to(device), self.light)
+        return _TABLES[key][:2]
+
+
+_TABLES: dict[Any, Any] = {}
+
+
+def load(*, path: str = "") -> Dataset:
+    """All 480,000 pictures in the original order (orientation varies fastest).
+
+    path: the original 3dshapes.h5, which is copied once into the cache as a memory map of 5.9 GB. Without it the
+    pictures are ray-cast: a likeness with the same factors, not the original pixels.
+    """
+    images: Images
+    if path:
+        images = Pixels(_original(Path(path).expanduser()), last=True)
+    else:
+        images = Painted(store.generated(NAME, (480, 5, 4096), np.uint8, _fill, 480))
+    return Dataset("shapes3d", images, FACTORS, cite=CITE, notes={"origin": path or "ray-cast likeness"})
+
+
+def _fill(array: np.ndarray, advance: Advance) -> None:
+    blocks = array.reshape(8, 4, 15, 5, 64, 64)
+    for i, scale in enumerate(SCALES):
+        for s, shape in enumerate(SHAPES):
+            for k, angle in enumerate(ANGLES):
+                light = raycast.geometry(raycast.Scene(), shape, scale, np.radians(angle))
+                blocks[i, s, k] = np.rint(np.clip(light * UNIT, 0, 255))
+                advance()
+
+
+def _original(path: Path) -> np.ndarray:
+    with opened(path) as file:
+        expect("images" in file and "labels" in file, f"{path} must hold 'images' and 'labels'", found=list(file))
+        images, n = file["images"], FACTORS.count
+        expect(images.shape == (n, 64, 64, 3) and images.dtype == np.uint8, f"{path} has another layout",
+               found=f"{images.shape} {images.dtype}", allowed=f"({n}, 64, 64, 3) uint8")
+        ends = np.array(file["labels"][[0, 1, n - 1]])
+        expect((ends[1] != ends[0]).tolist() == [False] * 5 + [True], f"{path} is not in the original order",
+               do="orientation must vary fastest.")
+
+        def fill(array: np.ndarray, advance: Advance) -> None:
+            for start in range(0, n, 2000):
+                try:
+                    array[start : start + 2000] = images[start : start + 2000]
+                except OSError as error:
+                    raise UnbraidError(f"{path} is damaged near image {start:,}: {error}.") from error
+                advance(2000)
+
+        return store.generated(f"shapes3d-original-{store.state([path])}", images.shape, np.uint8, fill, n)
+
+
+def status() -> str:
+    """See `Source`."""
+    return "ready" if store.ready(NAME) else "can be generated"
+
+
+SOURCE = Source(
+    name="shapes3d", about="one object in a coloured room, ray-cast; or the original h5 by path", load=load,
+    size="480,000 × 3×64×64 (10 MB; 5.9 GB for the original)", status=status, cite=CITE,
+    factors="floor_hue 10, wall_hue 10, object_hue 10, scale 8, shape 4, orientation 15",
+    get="made on first use in half a minute; the original: path = \"3dshapes.h5\"",
+    fetch=None,
+)
+
+
+def fetch_original() -> Path:
+    """Download the original 3dshapes.h5 (268 MB) into the cache and return its path."""
+    return fetch(FILE, store.folder() / "3dshapes.h5")
