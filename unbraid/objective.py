@@ -1,7 +1,6 @@
 """What an objective is: a row of prices over the terms of one decomposition of the KL.
 
-Keys read `term[:node][@how]`: what, where, by what means. Terms form a tree, `kl → {mi, agg}`, `agg → {tc, dw}`:
-pricing a parent prices all below it, and the effective price of a term is the sum along its path.
+Keys read `term[:node][@how]`: what, where, by what means. See `prices` for how they add up.
 """
 
 from __future__ import annotations
@@ -10,29 +9,43 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from unbraid import prices as arithmetic
 from unbraid.errors import UnbraidError, choose, expect, listing
 from unbraid.latent import Latent
 from unbraid.ledger import Ledger, charge
+from unbraid.prices import split_key
 from unbraid.schedule import Capacity, Price, value
 
 if TYPE_CHECKING:
     from unbraid.model.draw import Draw
     from unbraid.priors.base import Prior
     from unbraid.terms.critics import Critic
-
-FOREVER = 10**12
-SAME_KL = ("", "ratio", "sample", "categorical", "exclusive_kl")  # means that estimate that very KL
+    from unbraid.terms.estimators import Estimator
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A row: prices by key, the estimator of q(z) it needs, and the critics behind its `@` terms."""
+    """A row: prices by key, the estimator of q(z) it needs, and the critics behind its `@` terms.
+
+    `prior` names the priors the row is defined with ("" for any); `mixed` asks for a tree with discrete leaves.
+    """
 
     name: str
     prices: Mapping[str, Price]
     cite: str
     estimator: str = ""
     critics: Mapping[str, Any] = field(default_factory=dict)
+    prior: tuple[str, ...] = ()
+    mixed: bool = False
+
+    def __post_init__(self) -> None:
+        from unbraid.terms.bank import BankSpec
+
+        if not self._pairwise:
+            object.__setattr__(self, "estimator", "")  # no price asks for q(z)
+        elif self.estimator.startswith(BankSpec.name):
+            bank = BankSpec(arithmetic.number(self.estimator, BankSpec.name, BankSpec.rows))
+            object.__setattr__(self, "critics", {**self.critics, BankSpec.name: bank})
 
     def rows(self, tree: Latent, prior: Prior | None = None) -> dict[str, Price]:
         """The prices with general tc and tc_q spelled out branch by branch; `tc:v` replaces `tc` at v.
@@ -56,8 +69,9 @@ class Objective:
         return rows
 
     def check(self, tree: Latent, prior: Prior) -> None:
-        """Errors before work starts: unknown keys or nodes, prices below the prior's marginals, a missing estimator."""
-        from unbraid.terms import ESTIMATORS, PAIRWISE, TERMS
+        """Errors before work starts: unknown keys or nodes, an unfit prior or estimator, missing marginals."""
+        from unbraid.terms import ESTIMATORS, TERMS
+        from unbraid.terms.bank import BankSpec
 
         provided = {key for spec in self.critics.values() for key in spec.keys}
         for key in self.prices:
@@ -67,11 +81,36 @@ class Objective:
                 choose(plain, {**TERMS, **dict.fromkeys(provided)}, f"term in objective {self.name!r}")
             if node:
                 tree.index(node)
-                expect(term in ("mi", "tc", "tc_q"), f"objective {self.name!r} prices {key!r}, but {term!r} has no price per node",
-                       allowed="mi, tc, tc_q")
-            if term in PAIRWISE and not how:
-                choose(self.estimator, ESTIMATORS, f"estimator of objective {self.name!r}")
+                expect(term in ("mi", "tc", "tc_q"), f"objective {self.name!r} prices {key!r}",
+                       found=f"{term!r}, which has no price per node", allowed="mi, tc, tc_q")
+        if self._pairwise and BankSpec.name not in self.critics:
+            choose(self.estimator, {**ESTIMATORS, BankSpec.name: None}, f"estimator of objective {self.name!r}")
+        self._check_latents(tree, prior)
         self._check_marginals(tree, prior)
+
+    @property
+    def _pairwise(self) -> bool:
+        """True when some price needs q(z) by an estimator."""
+        from unbraid.terms import PAIRWISE
+
+        return any(split_key(key)[0] in PAIRWISE and not split_key(key)[2] for key in self.prices)
+
+    def _check_latents(self, tree: Latent, prior: Prior) -> None:
+        from unbraid.terms import MOVES_PRIOR
+
+        kind = type(prior).__name__.lower()
+        if self.prior and kind not in {name.replace("_", "") for name in self.prior}:
+            asked = " or ".join(map(repr, self.prior))
+            raise UnbraidError(
+                f"objective {self.name!r} is defined with prior {asked}: found prior {kind!r}. Set prior.name to "
+                f"{self.prior[0]!r}, or use the same row under its own name: beta_vae for isa_vae, beta_tcvae for isa_tcvae.")
+        expect(not self.mixed or not tree.all_real, f"objective {self.name!r} needs a tree with discrete leaves",
+               found=str(tree), do='Add one, such as latent = {digit = "onehot(10)", style = 10}, or use beta_vae.')
+        if any(p.requires_grad for p in prior.parameters()):
+            moved = any((f"{t}@{how}" if how else t) in MOVES_PRIOR for t, _, how in map(split_key, self.prices))
+            expect(moved, f"objective {self.name!r} cannot train a learned prior",
+                   found=f"prices on {listing(self.prices)}",
+                   do="Fix the prior (learned = false), or price one of: " + listing(MOVES_PRIOR) + ".")
 
     def _check_marginals(self, tree: Latent, prior: Prior) -> None:
         below = [b.name for b in tree.branches if b.name in prior.finest or not prior.knows(b.name)]
@@ -85,25 +124,27 @@ class Objective:
                 known = [n for n in tree.names if prior.knows(n)]
                 raise UnbraidError(
                     f"{self.name} prices 'tc:{name}' at {inside} and 'dw' at {whole.get('dw', 0.0)}, but prior "
-                    f"{type(prior).__name__.lower()} has marginals only at: {listing(known)}. Give both the same price (then KL(q‖p) of "
-                    f"{group!r} is charged as a whole), use tc_q and dw_joint, or use prior 'gaussian'.")
+                    f"{type(prior).__name__.lower()} has marginals only at: {listing(known)}. Give both the same price "
+                    f"(then KL(q‖p) of {group!r} is charged as a whole), use tc_q and dw_joint, or prior 'gaussian'.")
 
     def effective(self) -> dict[str, Any]:
-        """Effective prices of mi, tc between groups (root), tc within them, and dw: sums along the path in the tree of terms."""
-        at = {key: _number(price) for key, price in self.prices.items() if not isinstance(price, Capacity)}
+        """Effective prices of mi, tc between, tc within, dw. See `prices.effective`."""
+        return arithmetic.effective(self.prices)
 
-        def total(term: str, node: str = "") -> Any:
-            own = [p for key, p in at.items() if split_key(key)[0] == term and split_key(key)[2] in SAME_KL
-                   and (split_key(key)[1] == node or not split_key(key)[1] and not (node and f"{term}:{node}" in at))]
-            return sum(own, 0)
+    def apart(self) -> dict[str, Any]:
+        """Prices in a unit of their own. See `prices.apart`."""
+        return arithmetic.apart(self.prices)
 
-        kl, agg = total("kl"), total("agg")
-        tc = {node: total("tc", node) + total("tc_q", node) for node in ("root", "")}
-        return {"mi": kl + total("mi"), "tc between": kl + agg + tc["root"], "tc within": kl + agg + tc[""],
-                "dw": kl + agg + total("dw") + total("dw_joint")}
+    def mixture(self, critics: Mapping[str, Critic]) -> Estimator | None:
+        """What stands for q(z) in this row: a function of the batch, or the memory bank among the critics."""
+        from unbraid.terms import ESTIMATORS
+        from unbraid.terms.bank import Bank
 
-    def __call__(self, draw: Draw, step: int = 0, critics: Mapping[str, Critic] | None = None, rows: Mapping[str, Price] | None = None,
-                 also: Iterable[str] = ()) -> Ledger:
+        banks = [critic for critic in critics.values() if isinstance(critic, Bank)]
+        return banks[0].mixture if banks else ESTIMATORS.get(self.estimator)
+
+    def __call__(self, draw: Draw, step: int = 0, critics: Mapping[str, Critic] | None = None,
+                 rows: Mapping[str, Price] | None = None, also: Iterable[str] = ()) -> Ledger:
         """Charge every priced term (and nothing else) for one draw; `also` names terms to enter without a price."""
         from unbraid.terms import TERMS
 
@@ -126,18 +167,3 @@ class Objective:
                 prices[key] = price.gamma if isinstance(price, Capacity) else value(price, step)
             nats[key] = mean.detach()
         return Ledger(nats, prices, loss)
-
-
-def split_key(key: str) -> tuple[str, str, str]:
-    """`term[:node][@how]` in three parts.
-
-    >>> split_key("tc:pose"), split_key("tc_q@ratio")
-    (('tc', 'pose', ''), ('tc_q', '', 'ratio'))
-    """
-    left, _, how = key.partition("@")
-    term, _, node = left.partition(":")
-    return term, node, how
-
-
-def _number(price: Any) -> Any:
-    return value(price, FOREVER)

@@ -32,7 +32,6 @@ from unbraid.recipe import Recipe
 from unbraid.run import CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, STATE, Run
 from unbraid.schedule import Price, value
 from unbraid.tensors import write_tensors
-from unbraid.terms.estimators import ESTIMATORS
 
 
 class Stopped(KeyboardInterrupt):
@@ -103,7 +102,7 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
     model.temperature = value(parts.temperature, number)
     for name in trainer.critic_optimisers:
         parts.critics[name].requires_grad_(False)  # the model's step reads critics, it does not move them
-    draw = model.draw(trainer.batches(number), len(parts.dataset), ESTIMATORS.get(objective.estimator))
+    draw = model.draw(trainer.batches(number), len(parts.dataset), objective.mixture(parts.critics))
     ledger = objective(draw, number, parts.critics, trainer.rows, also)
     trainer.optimiser.zero_grad(set_to_none=True)
     ledger.loss.backward()
@@ -114,7 +113,7 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
         critic = parts.critics[name].requires_grad_(True)
         for batches in trainer.others[: critic.spec.steps]:  # type: ignore[union-attr]
             with torch.no_grad():
-                other = model.draw(batches(number)).values
+                other = model.draw(batches(number)).values if critic.paired else draw.values
             loss = critic.loss(draw.values, other)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[union-attr]
@@ -157,6 +156,7 @@ def _loop(path: Path, trainer: Trainer, threads: int, start: int, quiet: bool) -
             note = ""
             if log:
                 journal.write(json.dumps(ledger.record(step=number), allow_nan=False).encode() + b"\n")
+                journal.flush()
                 note = _summary(ledger)
             advance(1, note)
             due = (number + 1) % budget.checkpoint_every == 0 or time.monotonic() - saved > 60 * budget.checkpoint_minutes

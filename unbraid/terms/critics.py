@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -13,18 +14,21 @@ from torch.nn.functional import softplus
 from unbraid.errors import expect
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
+from unbraid.model.posterior import emit
 from unbraid.shapes import Float, Tensor
 
 
 class Critic(nn.Module):
     """`forward(draw)` gives nats by key; `loss(values, other)` is what the critic itself minimises, or None."""
 
+    paired = True  # its loss reads codes of an independent batch
+
     @abstractmethod
     def forward(self, draw: Draw) -> dict[str, Tensor]:
         """The terms this critic estimates, for the model's step."""
 
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor | None:
-        """The critic's own loss on detached codes, `other` from an independent batch; None if it has nothing to train."""
+        """The critic's own loss on detached codes, `other` from an independent batch; None if nothing is trained."""
         return None
 
 
@@ -41,8 +45,10 @@ class RatioSpec:
     def __post_init__(self) -> None:
         for name, low in (("width", 1), ("depth", 1), ("steps", 1)):
             number = getattr(self, name)
-            expect(isinstance(number, int) and number >= low, f"critic {name} must be a whole number, {low} or more", found=repr(number))
-        expect(isinstance(self.lr, int | float) and 0 < self.lr < 10, "critic lr must be a positive number", found=repr(self.lr))
+            expect(isinstance(number, int) and number >= low, f"critic {name} must be a whole number, {low} or more",
+                   found=repr(number))
+        expect(isinstance(self.lr, int | float) and 0 < self.lr < 10, "critic lr must be a positive number",
+               found=repr(self.lr))
         ok = len(self.betas) == 2 and all(isinstance(b, int | float) and 0 <= b < 1 for b in self.betas)
         expect(ok, "critic betas must be two numbers in [0, 1)", found=self.betas)
 
@@ -52,8 +58,14 @@ class RatioSpec:
         return ("tc_q@ratio",)
 
     def build(self, tree: Latent, prior: Any) -> Ratio:
-        """The critic's net for one tree."""
+        """The critic for one tree."""
         return Ratio(tree, self)
+
+    def net(self, d: int) -> nn.Sequential:
+        """Hidden layers with leaky ReLU 0.2, and two logits."""
+        sizes = [d] + [self.width] * self.depth
+        layers = [layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.LeakyReLU(0.2))]
+        return nn.Sequential(*layers, nn.Linear(sizes[-1], 2))
 
 
 class Ratio(Critic):
@@ -65,14 +77,10 @@ class Ratio(Critic):
     def __init__(self, tree: Latent, spec: RatioSpec):
         super().__init__()
         self.tree, self.spec = tree, spec
-        sizes = [tree.width] + [spec.width] * spec.depth
-        layers: list[nn.Module] = []
-        for a, b in zip(sizes[:-1], sizes[1:]):
-            layers += [nn.Linear(a, b), nn.LeakyReLU(0.2)]
-        self.net = nn.Sequential(*layers, nn.Linear(sizes[-1], 2))
+        self.net = spec.net(tree.width)
 
     def log_ratio(self, values: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
-        """log D/(1−D): how much likelier the code is a real one than a permuted one."""
+        """log D/(1−D): how much likelier the code is a real one than one of the other class."""
         logits = self.net(values)
         return logits[:, 0] - logits[:, 1]
 
@@ -80,18 +88,79 @@ class Ratio(Critic):
         """See `Critic.forward`."""
         return {"tc_q@ratio": self.log_ratio(draw.values)}
 
+    def others(self, other: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+        """The other class: codes of an independent batch, each leaf permuted on its own."""
+        return permute_leaves(self.tree, other)
+
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor:
         """½ E[−log D(z)] + ½ E[−log(1−D(perm z'))], z' from an independent batch. Kim & Mnih 2018, Algorithm 2."""
         real = self.log_ratio(values.detach())
-        permuted = self.log_ratio(permute_leaves(self.tree, other.detach()))
-        return 0.5 * (softplus(-real).mean() + softplus(permuted).mean())
+        false = self.log_ratio(self.others(other.detach()))
+        return 0.5 * (softplus(-real).mean() + softplus(false).mean())
 
     @torch.no_grad()
     def accuracy(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> float:
         """The share of codes told apart rightly; ½ is chance. Kim & Mnih 2018, Fig. 37."""
         real = self.log_ratio(values) > 0
-        permuted = self.log_ratio(permute_leaves(self.tree, other)) <= 0
-        return float(torch.cat([real, permuted]).double().mean())
+        false = self.log_ratio(self.others(other)) <= 0
+        return float(torch.cat([real, false]).double().mean())
+
+
+@dataclass(frozen=True)
+class PriorSpec:
+    """A critic that tells codes from draws of the prior. `how` 'ratio' gives KL(q ‖ p), 'adversary' the GAN loss."""
+
+    how: str
+    critic: RatioSpec = RatioSpec()
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of its Adam."""
+        return self.critic.lr
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The terms the critic gives."""
+        return (f"agg@{self.how}",)
+
+    def build(self, tree: Latent, prior: Any) -> PriorRatio:
+        """The critic's net for one tree and prior."""
+        return PriorRatio(tree, self, prior)
+
+
+class PriorRatio(Critic):
+    """log q(z)/p(z) by a classifier that tells codes from draws of the prior. Kim & Mnih 2018, Eqs. 7 and 12.
+
+    As an adversary the model pays −log(1−D(z)) instead, D the odds of a code being a code: the GAN loss that does not
+    saturate, log 2 at rest and not in nats of any KL (Makhzani et al. 2015).
+    """
+
+    paired = False
+
+    def __init__(self, tree: Latent, spec: PriorSpec, prior: Any):
+        super().__init__()
+        self.tree, self.spec, self.how = tree, spec.critic, spec.how
+        self.net = spec.critic.net(tree.width)
+        self._prior = (prior,)  # in a tuple: it belongs to the model, not to the critic's state
+        self._temperature = 1.0
+
+    def log_ratio(self, values: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
+        """log D/(1−D): how much likelier the value is a code than a draw of the prior."""
+        logits = self.net(values)
+        return logits[:, 0] - logits[:, 1]
+
+    def forward(self, draw: Draw) -> dict[str, Tensor]:
+        """See `Critic.forward`."""
+        self._temperature = draw.q.temperature
+        ratio = self.log_ratio(draw.values)
+        return {f"agg@{self.how}": ratio if self.how == "ratio" else softplus(ratio)}
+
+    def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor:
+        """½ E[−log D(z)] + ½ E[−log(1−D(z_p))], z_p ~ p."""
+        with torch.no_grad():
+            drawn = emit(self.tree, self._prior[0].sample(len(values), self._temperature).to(values))
+        real, false = self.log_ratio(values.detach()), self.log_ratio(drawn)
+        return 0.5 * (softplus(-real).mean() + softplus(false).mean())
 
 
 def permute_leaves(tree: Latent, values: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:

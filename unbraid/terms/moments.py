@@ -39,7 +39,7 @@ class MomentsSpec:
 def code_covariance(q: Posterior, of: str = "code") -> Float[Tensor, "r r"]:
     """Cov[μ(x)] over the batch, and for `of='code'` + E[Σ(x)]: the covariance of z ~ q(z). Real columns only.
 
-    Public code adds `diag` of a batch × d matrix, which is one number; the right term is the mean variance of each column.
+    Public code adds `diag` of a batch × d matrix, which is one number; right is the mean variance of each column.
     """
     real = q.tree.columns_of("real")
     mean = q.loc[:, real]

@@ -1,0 +1,95 @@
+"""A memory bank of past posteriors: q(z) over more than the batch, at the price of staleness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+
+from unbraid.errors import expect
+from unbraid.latent import Latent
+from unbraid.model.draw import Draw, Mixture
+from unbraid.model.posterior import Posterior
+from unbraid.shapes import Float, Tensor
+from unbraid.terms.critics import Critic
+
+
+@dataclass(frozen=True)
+class BankSpec:
+    """`rows` past posteriors are kept: the last rows / batch batches of this epoch."""
+
+    rows: int = 1024
+    name: ClassVar[str] = "memory_bank"
+
+    def __post_init__(self) -> None:
+        expect(1 <= self.rows <= 10**7, "a memory bank keeps between 1 and 10,000,000 posteriors", found=self.rows)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """A bank gives no term; it stands for q(z)."""
+        return ()
+
+    def build(self, tree: Latent, prior: Any) -> Bank:
+        """An empty bank for one tree."""
+        return Bank(tree, self)
+
+
+def bank_weights(b: int, k: int, n: int, like: Tensor) -> Float[Tensor, "b m"]:
+    """Log weights of a batch of b and a bank of k: 1/N for one's own posterior, (N−1)/(N(B−1+K)) for each other.
+
+    With K = 0 it is the stratified form of Esmaeili et al. 2018, Eq. 13.
+
+    >>> bank_weights(3, 2, 10, torch.zeros(())).exp().sum(1)
+    tensor([1., 1., 1.])
+    """
+    weights = torch.full((b, b + k), (n - 1) / (n * max(b - 1 + k, 1)), dtype=torch.float64)
+    weights.diagonal().fill_(1 / n)
+    return weights.log().to(dtype=like.dtype, device=like.device)
+
+
+class Bank(Critic):
+    """The last posteriors of this epoch, constant for the gradient, beside the batch's own.
+
+    Past batches of one epoch share no datum with the present one (batches are drawn without replacement), so the
+    weights stay right; at the end of an epoch the bank is emptied. Stale posteriors are those of a slightly
+    different encoder: that is its bias. Its contents are buffers, so a resumed run goes on to the same bits.
+    """
+
+    loc: Tensor
+    log_scale: Tensor
+    count: Tensor
+
+    def __init__(self, tree: Latent, spec: BankSpec):
+        super().__init__()
+        self.tree, self.spec = tree, spec
+        self.register_buffer("loc", torch.zeros(spec.rows, tree.width))
+        self.register_buffer("log_scale", torch.zeros(spec.rows, tree.width))
+        self.register_buffer("count", torch.zeros(2, dtype=torch.int64))  # posteriors filed this epoch, batches ever
+
+    def forward(self, draw: Draw) -> dict[str, Tensor]:
+        """See `Critic.forward`: no terms."""
+        return {}
+
+    def mixture(self, draw: Draw, n: int) -> Mixture:
+        """The batch and the bank as one mixture; then, in training, the batch is filed (`Draw` asks only once)."""
+        q = draw.q
+        expect(type(q) is Posterior, "estimator 'memory_bank' keeps means and scales of columns",
+               found=type(q).__name__, do="Use estimator 'stratified' with this posterior.")
+        filed, batches = (int(c) for c in self.count)
+        if batches % max(n // len(q), 1) == 0:
+            filed = 0  # a new epoch: past data may come again
+        k = min(filed, self.spec.rows)
+        loc = torch.cat([q.loc, self.loc[:k].to(q.loc)])
+        log_scale = torch.cat([q.log_scale, self.log_scale[:k].to(q.log_scale)])
+        if self.training and torch.is_grad_enabled():
+            self._file(q, filed, batches)
+        return replace(q, loc=loc, log_scale=log_scale), bank_weights(len(q), k, n, q.loc)
+
+    @torch.no_grad()
+    def _file(self, q: Posterior, filed: int, batches: int) -> None:
+        keep = min(len(q), self.spec.rows)
+        place = (filed + torch.arange(keep, device=self.loc.device)) % self.spec.rows
+        self.loc[place] = q.loc[:keep].to(self.loc)
+        self.log_scale[place] = q.log_scale[:keep].to(self.log_scale)
+        self.count.copy_(torch.tensor([filed + keep, batches + 1]))
