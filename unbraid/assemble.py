@@ -11,14 +11,17 @@ import torch
 from torch import nn
 
 from unbraid import data, objectives, priors
+from unbraid.data.batches import gathered, permutation
 from unbraid.data.dataset import Dataset, Pixels
 from unbraid.errors import UnbraidError, choose, expect, listing, nearest
 from unbraid.latent import Latent
-from unbraid.model import LIKELIHOODS, NETS, Posterior, Vae
+from unbraid.model import LIKELIHOODS, NETS, POSTERIORS, Vae
 from unbraid.objective import Objective
 from unbraid.recipe import Recipe
 from unbraid.schedule import Capacity, Price, Schedule
 from unbraid.terms.critics import Critic
+
+SAMPLE_STREAM = 1000  # the stream of images that priors begin from, apart from those of training
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> Parts:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(mix(recipe.seed, -1))
         model = build_model(recipe, dataset.shape, tree)
+        model.prior.start(lambda n: sample_images(dataset, n, recipe.seed))
         objective = objectives.build(recipe.objective)
         objective.check(tree, model.prior)
         critics = {name: spec.build(tree, model.prior) for name, spec in objective.critics.items()}
@@ -63,16 +67,24 @@ def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None
     tree = recipe.tree if tree is None else tree
     likelihood = _named(recipe.likelihood, LIKELIHOODS, "likelihood")
     prior = priors.build(recipe.prior, tree)
+    family = choose(recipe.family, POSTERIORS, "posterior family")
     channels = shape[0] * likelihood.maps
-    options = {"shape": tuple(shape), "tree": tree, "params": Posterior.count(tree), "channels": channels}
+    options = {"shape": tuple(shape), "tree": tree, "params": family.count(tree), "channels": channels}
     encoder, decoder = _named(recipe.nets, NETS, "net", **options)
-    model = Vae(tree, encoder, decoder, prior, likelihood)
+    model = Vae(tree, encoder, decoder, prior, likelihood, family)
+    prior.attach(model, shape)
     with torch.no_grad():
         model.eval()
         out = model.decoder(model.encoder(torch.zeros(1, *shape))[:, : tree.width])
     expect(out.shape[1:] == (channels, *shape[1:]), "the decoder must give images of the size it was built for",
            found=tuple(out.shape[1:]), allowed=(channels, *shape[1:]))
     return model.train()
+
+
+def sample_images(dataset: Dataset, n: int, seed: int = 0) -> torch.Tensor:
+    """At most n images of the data, drawn without replacement: what priors that begin from the data see of it."""
+    index = np.sort(permutation(seed, SAMPLE_STREAM, 0, len(dataset))[:n])
+    return gathered(dataset.images, index, torch.device("cpu"))
 
 
 def mix(seed: int, step: int) -> int:

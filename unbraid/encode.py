@@ -21,14 +21,13 @@ def posteriors(model: Vae, dataset: Dataset, index: np.ndarray | None = None, ba
     """q(z|x) of every image (or of those at `index`), in bounded memory: two numbers per column and image."""
     index = np.arange(len(dataset)) if index is None else np.asarray(index)
     device = next(model.parameters()).device
-    loc, log_scale = [], []
+    pieces = []
     with torch.no_grad(), bar("encoding", len(index), quiet) as advance:
         for start in range(0, len(index), batch):
             q = model.posterior(gathered(dataset.images, index[start : start + batch], device))
-            loc.append(q.loc)
-            log_scale.append(q.log_scale)
+            pieces.append(q)
             advance(len(q))
-    return Posterior(model.tree, torch.cat(loc), torch.cat(log_scale), model.temperature)
+    return model.family.joined(pieces)
 
 
 def leaf_kl(model: Vae, q: Posterior, samples: int = 16) -> np.ndarray:

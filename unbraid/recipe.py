@@ -80,8 +80,13 @@ class Recipe(BaseModel):
     def temperature(self) -> Price:
         """The temperature of discrete leaves: a number or a schedule; 0.67 unless said (Maddison et al. 2017)."""
         for key in self.posterior:
-            expect(key == "temperature", f"[posterior] takes no option {key!r}", allowed="temperature")
+            expect(key in ("family", "temperature"), f"[posterior] takes no option {key!r}", allowed="family, temperature")
         return read(self.posterior.get("temperature", 2 / 3), "posterior.temperature")
+
+    @property
+    def family(self) -> str:
+        """The family of q(z|x) on real leaves: diagonal unless said, or full."""
+        return self.posterior.get("family", "diagonal")
 
     @classmethod
     def of(cls, plain: Any, where: str = "recipe") -> Recipe:

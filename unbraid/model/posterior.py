@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -110,6 +111,26 @@ class Posterior:
         real = _index(self.tree, "real", self.loc)
         return (self.log_scale.index_select(-1, real) + 0.5 * (LOG_2PI + 1)).sum(-1)
 
+    def log_det(self) -> Float[Tensor, "*s"]:
+        """log |Σ(x)| of the real columns."""
+        return 2 * self.log_scale.sum(-1)
+
+    def real_factor(self) -> Float[Tensor, "*s r r"]:
+        """L with L Lᵀ = Σ(x) over the real columns."""
+        return self.log_scale.index_select(-1, _index(self.tree, "real", self.loc)).exp().diag_embed()
+
+    def mean_covariance(self) -> Float[Tensor, "d d"]:
+        """E[Σ(x)] over the batch, 0 in discrete columns: what the codes' own noise adds to the covariance of z."""
+        return self.scale.square().mean(0).diag()
+
+    def dependence(self, cut: Iterable[str] | None = None) -> Float[Tensor, "*s"] | float:
+        """KL(q(z|x) ‖ Π_v q(z_v|x)) over a cut of the tree (the leaves): 0, as this q factorises."""
+        return 0.0
+
+    def inner(self) -> Float[Tensor, "*s l"] | float:
+        """KL(q(z_l|x) ‖ Π_columns) inside each leaf: 0, as this q factorises over columns."""
+        return 0.0
+
     def restrict(self, name: str) -> Posterior:
         """The posterior of the columns below one node."""
         columns = torch.as_tensor(self.tree.columns(name), device=self.loc.device)
@@ -123,6 +144,12 @@ class Posterior:
     def detach(self) -> Posterior:
         """The same posterior, constant for the gradient."""
         return Posterior(self.tree, self.loc.detach(), self.log_scale.detach(), self.temperature)
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Posterior]) -> Posterior:
+        """The posteriors of several batches as one."""
+        first = pieces[0]
+        return cls(first.tree, torch.cat([q.loc for q in pieces]), torch.cat([q.log_scale for q in pieces]), first.temperature)
 
 
 def emit(tree: Latent, z: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]:

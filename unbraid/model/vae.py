@@ -16,16 +16,18 @@ from unbraid.shapes import Float, Tensor
 
 
 class Vae(nn.Module):
-    """p(x|z) p(z) and q(z|x) over one latent tree. `temperature` relaxes discrete leaves."""
+    """p(x|z) p(z) and q(z|x) over one latent tree. `temperature` relaxes discrete leaves; `family` is the class of q."""
 
-    def __init__(self, tree: Latent, encoder: nn.Module, decoder: nn.Module, prior: Prior, likelihood: Likelihood):
+    def __init__(self, tree: Latent, encoder: nn.Module, decoder: nn.Module, prior: Prior, likelihood: Likelihood,
+                 family: type[Posterior] = Posterior):
         super().__init__()
         self.tree, self.encoder, self.decoder, self.prior, self.likelihood = tree, encoder, decoder, prior, likelihood
+        self.family = family
         self.temperature = 1.0
 
     def posterior(self, x: Float[Tensor, "b c h w"]) -> Posterior:
         """q(z|x) for a batch."""
-        return Posterior.of(self.tree, self.encoder(x), self.temperature)
+        return self.family.of(self.tree, self.encoder(x), self.temperature)
 
     def draw(self, x: Float[Tensor, "b c h w"], n: int | None = None, estimator: Any = None) -> Draw:
         """A batch, its posterior and one sample of it."""

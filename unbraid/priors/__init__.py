@@ -6,25 +6,46 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from unbraid.errors import UnbraidError, choose, listing, nearest
+from unbraid.errors import UnbraidError, choose, expect, listing, nearest
 from unbraid.latent import Branch, Latent, Leaf
 from unbraid.priors.base import Prior
+from unbraid.priors.conditional import Conditional
 from unbraid.priors.discrete import Discrete
+from unbraid.priors.full_gaussian import FullGaussian
 from unbraid.priors.gaussian import Gaussian
+from unbraid.priors.generalised_gaussian import GeneralisedGaussian
 from unbraid.priors.joint import Joint
+from unbraid.priors.lp_nested import LpNested, isa
+from unbraid.priors.mixture import Mixture
+from unbraid.priors.sparse import Sparse
+from unbraid.priors.student_t import StudentT
+from unbraid.priors.uniform import Uniform
+from unbraid.priors.vamp import Vamp
 
 PRIORS: dict[str, Callable[..., Prior]] = {
     "gaussian": Gaussian,
+    "full_gaussian": FullGaussian,
+    "student_t": StudentT,
+    "generalised_gaussian": GeneralisedGaussian,
+    "mixture": Mixture,
+    "sparse": Sparse,
+    "uniform": Uniform,
+    "lp_nested": LpNested,
+    "isa": isa,
+    "vamp": Vamp,
     "discrete": Discrete,
+    "conditional": Conditional,
 }
 
-__all__ = ["PRIORS", "Discrete", "Gaussian", "Joint", "Prior", "build"]
+__all__ = ["PRIORS", "Conditional", "Discrete", "FullGaussian", "Gaussian", "GeneralisedGaussian", "Joint", "LpNested", "Mixture", "Prior",
+           "Sparse", "StudentT", "Uniform", "Vamp", "build", "isa"]
 
 
 def build(spec: dict[str, Any], tree: Latent) -> Prior:
     """A prior from a recipe's table: `{name = "gaussian", …}`, or one such table per branch under `parts`.
 
-    A named prior covers the largest subtrees of real leaves; discrete leaves get a uniform `discrete` prior.
+    A named prior covers the largest subtrees of leaves it is made for (real ones; any, for `vamp`); other discrete
+    leaves get a uniform `discrete` prior.
 
     >>> build({"name": "gaussian"}, Latent.of({"digit": "onehot(3)", "style": 2})).finest
     ('digit', 'style.0', 'style.1')
@@ -33,37 +54,39 @@ def build(spec: dict[str, Any], tree: Latent) -> Prior:
     parts: dict[str, dict[str, Any]] = dict(spec.pop("parts", {}))
     for node in parts:
         tree.index(node)
-    if not parts and tree.all_real:
-        return _make(spec, tree)
-    cut = _parts(tree, tree.root, set(parts))
+    kinds = set(getattr(choose(spec.get("name", "gaussian"), PRIORS, "prior"), "kinds", ("real",)))
+    cut = _parts(tree, tree.root, set(parts), kinds)
     if cut == ["root"]:
-        return _make(spec, tree)
-    return Joint(tree, {name: _make(parts.get(name, _default(spec, tree.node(name))), tree.subtree(name)) for name in cut})
+        return _make(parts.get("root", spec), tree)
+    return Joint(tree, {name: _make(parts.get(name, _default(spec, tree.node(name), kinds)), tree.subtree(name)) for name in cut})
 
 
-def _default(spec: dict[str, Any], node: Branch | Leaf) -> dict[str, Any]:
-    return {"name": "discrete"} if isinstance(node, Leaf) and node.kind != "real" else spec
+def _default(spec: dict[str, Any], node: Branch | Leaf, kinds: set[str]) -> dict[str, Any]:
+    return {"name": "discrete"} if isinstance(node, Leaf) and node.kind != "real" and node.kind not in kinds else spec
 
 
-def _parts(tree: Latent, node: Branch | Leaf, named: set[str]) -> list[str]:
-    """The cut of a joint prior: named nodes, discrete leaves, and the largest all-real subtrees between them."""
+def _parts(tree: Latent, node: Branch | Leaf, named: set[str], kinds: set[str]) -> list[str]:
+    """The cut of a joint prior: named nodes, discrete leaves, and the largest subtrees between them of the right kinds."""
     below = set(tree.below(node.name))
-    plain = isinstance(node, Leaf) or not (below & named) and all(tree.node(n).kind == "real"  # type: ignore[union-attr]
-                                                                  for n in below if isinstance(tree.node(n), Leaf))
-    if node.name in named or plain:
+    found = {leaf.kind for leaf in tree.leaves if leaf.name in below}
+    if node.name in named or isinstance(node, Leaf) or not (below & named) and found <= kinds:
         return [node.name]
-    return [name for child in node.children for name in _parts(tree, child, named)]  # type: ignore[union-attr]
+    return [name for child in node.children for name in _parts(tree, child, named, kinds)]
 
 
 def _make(spec: dict[str, Any], tree: Latent) -> Prior:
     options = dict(spec)
     name = options.pop("name", "gaussian")
+    lr = options.pop("lr", None)
+    expect(lr is None or isinstance(lr, int | float) and 0 < lr < 10, f"lr of prior {name!r} must be a positive number", found=repr(lr))
     make = choose(name, PRIORS, "prior")
     allowed = [p for p in inspect.signature(make).parameters if p != "tree"]
     for option in options:
         if option not in allowed:
-            raise UnbraidError(f"prior {name!r} takes no option {option!r}.{nearest(option, allowed)} Options: {listing(allowed)}.")
+            raise UnbraidError(f"prior {name!r} takes no option {option!r}.{nearest(option, allowed)} Options: {listing([*allowed, 'lr'])}.")
     try:
-        return make(tree, **options)
+        prior = make(tree, **options)
     except (TypeError, RuntimeError) as error:
         raise UnbraidError(f"prior {name!r} cannot be built from {options}: {error}.") from error
+    prior.lr = lr
+    return prior

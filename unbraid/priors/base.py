@@ -8,6 +8,8 @@ ratios are those of the relaxed variables and float32 does not overflow at low t
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,12 +18,21 @@ from unbraid.errors import UnbraidError, listing
 from unbraid.latent import Latent
 from unbraid.shapes import Float, Tensor, matrix
 
+Images = Callable[[int], Tensor]
+
 
 class Prior(nn.Module):
-    """p(z) on a tree. `finest` names the finest cut whose marginals are known in closed form."""
+    """p(z) on a tree. `finest` names the finest cut whose marginals are known in closed form.
+
+    `kinds` are the leaves it can be given, `bounded` says that its density is 0 somewhere, and `lr` is a learning
+    rate of its own for learned parameters (a recipe's `prior.lr`; None for the model's).
+    """
 
     tree: Latent
     finest: tuple[str, ...]
+    kinds: tuple[str, ...] = ("real",)
+    bounded: bool = False
+    lr: float | None = None
 
     def __init__(self, tree: Latent, finest: tuple[str, ...] | None = None):
         super().__init__()
@@ -40,9 +51,22 @@ class Prior(nn.Module):
         """The covariance of p over all columns: what moment matching aims at (the identity unless a prior says otherwise)."""
         return torch.eye(self.tree.width, device=next(iter(self.parameters()), torch.empty(0)).device)
 
-    def kl(self, q: object) -> Float[Tensor, "b l"] | None:
+    def kl(self, q: Any) -> Float[Tensor, "b l"] | None:
         """KL(q(z_l|x) ‖ p(z_l)) of each leaf in closed form, or None where there is none."""
         return None
+
+    def joint_kl(self, q: Any) -> Float[Tensor, "b"] | None:
+        """KL(q(z|x) ‖ p(z)) in closed form, or None: for a prior that factorises over leaves, that of the leaves and
+        what q itself binds between them, Σ_l KL(q(z_l|x) ‖ p(z_l)) + KL(q(z|x) ‖ Π_l q(z_l|x)).
+        """
+        leaves = self.kl(q)
+        return None if leaves is None else leaves.sum(-1) + q.dependence()
+
+    def attach(self, model: Any, shape: tuple[int, int, int]) -> None:
+        """Called once when the model is whole, with the shape of its images: for priors made of the encoder."""
+
+    def start(self, images: Images) -> None:
+        """Called once before training; `images(n)` gives at most n images of the data: for priors that begin from them."""
 
     def spread(self, leaf_log_prob: Float[Tensor, "*s l"]) -> Float[Tensor, "*s v"]:
         """Node log-densities of a prior that factorises over leaves: membership sums the leaves."""

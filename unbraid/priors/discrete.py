@@ -51,6 +51,7 @@ class Discrete(Prior):
     densities of the same kind; probability masses belong to `kl@categorical`.
     """
 
+    kinds = ("onehot", "binary")
     logits: Tensor
 
     def __init__(self, tree: Latent, probabilities: Sequence[float] | None = None, learned: bool = False):
@@ -87,3 +88,8 @@ class Discrete(Prior):
         """See `Prior.sample`."""
         logits = self.normal_logits.detach().expand(n, -1)
         return concrete_sample(logits, temperature) if self.kind == "onehot" else binary_sample(logits, temperature)
+
+    def covariance(self) -> Float[Tensor, "d d"]:
+        """See `Prior.covariance`: of the hard values, diag p − p pᵀ for a one-hot leaf and p(1−p) for bits."""
+        p = self.normal_logits.exp() if self.kind == "onehot" else self.normal_logits.sigmoid()
+        return p.diag() - p.outer(p) if self.kind == "onehot" else (p * (1 - p)).diag()

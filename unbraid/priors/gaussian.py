@@ -1,38 +1,48 @@
-"""Gaussian priors with independent columns: standard, or anisotropic with fixed or learned variances."""
+"""Gaussian priors with independent columns: standard, or anisotropic with variances given, from the data, or learned."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
 
 from unbraid.errors import expect
 from unbraid.latent import Latent
-from unbraid.priors.base import Prior
+from unbraid.priors.base import Images, Prior
 from unbraid.shapes import Float, Tensor
 
 LOG_2PI = math.log(2 * math.pi)
+PCA_IMAGES = 2000  # enough for the leading variances; the Gram matrix is then small
 
 
 class Gaussian(Prior):
-    """p(z) = Π_d N(z_d; 0, v_d). Variances are 1, or given; learned ones keep their sum: v = D·softmax(logits).
+    """p(z) = Π_d N(z_d; 0, v_d). Variances are 1, given, or `"pca"`; learned ones keep their sum: v = D·softmax(logits).
 
+    `"pca"` takes them from the data before training: v_k = D·s_k²/Σ_j s_j², s the D largest singular values of the
+    centred images, in descending order (a softmax of the raw values, as printed, would be one-hot).
     Mathieu et al. 2019, Sec. 6: the anisotropic prior and its learned form.
 
-    >>> prior = Gaussian(Latent.of(2))
+    >>> prior = Gaussian(Latent.of(2), variances=[1.5, 0.5], learned=True)
     >>> prior.log_prob(torch.zeros(1, 2)).shape    # root, z0, z1
     torch.Size([1, 3])
+    >>> prior.covariance().trace().item()
+    2.0
     """
 
     log_variance_free: Tensor
 
-    def __init__(self, tree: Latent, variances: Sequence[float] | None = None, learned: bool = False):
+    def __init__(self, tree: Latent, variances: Sequence[float] | str | None = None, learned: bool = False):
         super().__init__(tree)
         expect(tree.all_real, "prior 'gaussian' is for real leaves", found=str(tree))
         d = tree.width
-        v = torch.ones(d) if variances is None else torch.as_tensor(list(variances), dtype=torch.get_default_dtype())
+        if isinstance(variances, str):
+            expect(variances == "pca", "variances of prior 'gaussian' are one number per column or 'pca'", found=repr(variances))
+        self.from_data = variances == "pca"
+        given = None if isinstance(variances, str) else variances
+        v = torch.ones(d) if given is None else torch.as_tensor(list(given), dtype=torch.get_default_dtype())
         expect(v.shape == (d,), "prior 'gaussian' needs one variance per column", found=f"{len(v)} variances, {d} columns")
         expect(bool((v > 0).all() and v.isfinite().all()), "variances must be positive numbers", found=v.tolist())
         self.learned = learned
@@ -42,6 +52,13 @@ class Gaussian(Prior):
             self.total = float(v.sum())
         else:
             self.register_buffer("log_variance_free", v.log())
+
+    def start(self, images: Images) -> None:
+        """See `Prior.start`: a prior from the data takes its variances here."""
+        if self.from_data:
+            v = principal_variances(images(PCA_IMAGES), self.tree.width)
+            with torch.no_grad():
+                self.log_variance_free.copy_(v.log())
 
     @property
     def log_variance(self) -> Float[Tensor, "d"]:
@@ -65,17 +82,15 @@ class Gaussian(Prior):
         """See `Prior.covariance`."""
         return self.log_variance.exp().diag()
 
-    def kl(self, q: object) -> Float[Tensor, "b l"] | None:
-        """½ Σ_d (σ²/v + μ²/v − 1 − log σ²/v) per leaf, for a diagonal Gaussian q."""
-        mean, log_scale = getattr(q, "loc", None), getattr(q, "log_scale", None)
-        if mean is None or log_scale is None:
-            return None
+    def kl(self, q: Any) -> Float[Tensor, "b l"] | None:
+        """½ Σ_d (σ²/v + μ²/v − 1 − log σ²/v) per leaf, and what a full q binds inside a wide leaf."""
+        mean, log_scale = q.loc, q.log_scale
         if self.plain:
             columns = 0.5 * ((2 * log_scale).exp() + mean.square() - 1) - log_scale
         else:
             log_v = self.log_variance.to(mean.dtype)
             columns = 0.5 * ((2 * log_scale - log_v).exp() + mean.square() * (-log_v).exp() - 1 + log_v) - log_scale
-        return sum_leaves(self.tree, columns)
+        return sum_leaves(self.tree, columns) + q.inner()
 
 
 def sum_leaves(tree: Latent, columns: Float[Tensor, "*s d"]) -> Float[Tensor, "*s l"]:
@@ -83,3 +98,19 @@ def sum_leaves(tree: Latent, columns: Float[Tensor, "*s d"]) -> Float[Tensor, "*
     if tree.width == len(tree.leaves):
         return columns
     return torch.stack([columns[..., s].sum(-1) for s in tree.slices], -1)
+
+
+def principal_variances(images: Float[Tensor, "n ..."], d: int) -> Float[Tensor, "d"]:
+    """v_k = d·s_k²/Σ_{j≤d} s_j² of the centred images, descending; directions without variance get a sliver.
+
+    >>> principal_variances(torch.tensor([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 2)
+    tensor([1.8000, 0.2000])
+    """
+    x = images.flatten(1).double()
+    x = x - x.mean(0)
+    gram = x @ x.T if len(x) < x.shape[1] else x.T @ x
+    squares = torch.linalg.eigvalsh(gram).flip(0)[:d].clamp_min(0)
+    expect(bool(squares.sum() > 0), "variances 'pca' need images that differ", found=f"{len(x)} equal images")
+    squares = torch.nn.functional.pad(squares, (0, d - len(squares)))
+    squares = squares.clamp_min(1e-6 * float(squares[0]))
+    return (d * squares / squares.sum()).to(torch.get_default_dtype())

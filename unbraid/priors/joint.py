@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 from torch import nn
 
 from unbraid.errors import expect, listing
 from unbraid.latent import Latent
-from unbraid.priors.base import Prior
+from unbraid.priors.base import Images, Prior
 from unbraid.shapes import Float, Tensor
 
 
@@ -25,6 +28,7 @@ class Joint(Prior):
         expect(tree.is_cut(parts), "the parts of a joint prior must hold every leaf once", found=listing(parts), allowed=f"a cut of {tree}")
         finest = tuple(name for part in parts for name in _lift(tree, part, parts[part].finest))
         super().__init__(tree, finest)
+        self.bounded = any(part.bounded for part in parts.values())
         ordered = sorted(parts, key=tree.index)
         self.parts = nn.ModuleDict({name.replace(".", "/"): parts[name] for name in ordered})
         self.part_names = tuple(ordered)
@@ -55,15 +59,46 @@ class Joint(Prior):
         """See `Prior.covariance`."""
         return torch.block_diag(*(self._part(name).covariance() for name in self.part_names))
 
-    def kl(self, q: object) -> Float[Tensor, "b l"] | None:
+    def kl(self, q: Any) -> Float[Tensor, "b l"] | None:
         """See `Prior.kl`: known when every part knows its own."""
-        pieces = []
+        pieces = [self._part(name).kl(q.restrict(name)) for name in self.part_names]
+        known = [piece for piece in pieces if piece is not None]
+        return torch.cat(known, -1) if len(known) == len(pieces) else None
+
+    def joint_kl(self, q: Any) -> Float[Tensor, "b"] | None:
+        """See `Prior.joint_kl`: the sum of the parts', and what q binds between them."""
+        total = q.dependence(self.part_names)
         for name in self.part_names:
-            inside = self._part(name).kl(q.restrict(name)) if hasattr(q, "restrict") else None
+            inside = self._part(name).joint_kl(q.restrict(name))
             if inside is None:
                 return None
-            pieces.append(inside)
-        return torch.cat(pieces, -1)
+            total = total + inside
+        return total
+
+    def attach(self, model: Any, shape: tuple[int, int, int]) -> None:
+        """See `Prior.attach`."""
+        for name in self.part_names:
+            self._part(name).attach(_Restricted(model, name), shape)
+
+    def start(self, images: Images) -> None:
+        """See `Prior.start`."""
+        for name in self.part_names:
+            self._part(name).start(images)
+
+
+@dataclass
+class _Restricted:
+    """A model seen from one node: a record, so that a copy of the model carries a copy of this with it."""
+
+    model: Any
+    name: str
+
+    @property
+    def likelihood(self) -> Any:
+        return self.model.likelihood
+
+    def posterior(self, x: Tensor) -> Any:
+        return self.model.posterior(x).restrict(self.name)
 
 
 def _lift(tree: Latent, part: str, finest: tuple[str, ...]) -> tuple[str, ...]:

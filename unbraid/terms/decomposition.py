@@ -25,8 +25,8 @@ def reconstruction(draw: Draw, node: str = "") -> Nats:
 
 def kl(draw: Draw, node: str = "") -> Nats:
     """KL(q(z|x) ‖ p): in closed form where there is one, else log q(z|x) − log p(z) at the sample."""
-    closed = draw.model.prior.kl(draw.q)
-    return kl_sampled(draw) if closed is None else closed.sum(-1)
+    closed = draw.model.prior.joint_kl(draw.q)
+    return kl_sampled(draw) if closed is None else closed
 
 
 def kl_sampled(draw: Draw, node: str = "") -> Nats:

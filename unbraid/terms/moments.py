@@ -46,7 +46,7 @@ def code_covariance(q: Posterior, of: str = "code") -> Float[Tensor, "r r"]:
     centred = mean - mean.mean(0)
     covariance = centred.T @ centred / len(mean)
     if of == "code":
-        covariance = covariance + (2 * q.log_scale[:, real]).exp().mean(0).diag()
+        covariance = covariance + q.mean_covariance()[real][:, real]
     return covariance
 
 

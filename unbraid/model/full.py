@@ -1,0 +1,156 @@
+"""The full-covariance Gaussian posterior: real columns together, discrete leaves as in the diagonal one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from unbraid.latent import Latent
+from unbraid.model.posterior import Posterior, _index
+from unbraid.priors.gaussian import LOG_2PI
+from unbraid.shapes import Float, Tensor
+
+
+@dataclass(frozen=True)
+class FullPosterior(Posterior):
+    """q(z|x) = N(μ(x), L(x) L(x)ᵀ) over the real columns. `log_scale` is that of the marginals, as in the diagonal family.
+
+    L = diag(s)·(I + T), T strictly lower triangular, so that the T of an encoder says how columns depend on each other
+    in units of their own scale. The marginal at a node is its block of L Lᵀ. Mathieu et al. 2019, Theorem 2, needs it.
+
+    >>> tree = Latent.of(3)
+    >>> q = FullPosterior.of(tree, torch.randn(4, FullPosterior.count(tree)))
+    >>> q.log_prob(q.rsample().unsqueeze(1)).shape    # all pairs: 4 × 4 × (root, z0, z1, z2)
+    torch.Size([4, 4, 4])
+    """
+
+    factor: Tensor = None  # type: ignore[assignment]
+
+    @staticmethod
+    def count(tree: Latent) -> int:
+        """See `Posterior.count`: and one number below the diagonal for each pair of real columns."""
+        r = len(tree.columns_of("real"))
+        return tree.width + r + r * (r - 1) // 2
+
+    @classmethod
+    def of(cls, tree: Latent, params: Float[Tensor, "b p"], temperature: float = 1.0) -> FullPosterior:
+        """Split an encoder's output into means and logits, log s², and the numbers below the diagonal."""
+        d, r = tree.width, len(tree.columns_of("real"))
+        loc, log_s, below = params[:, :d], 0.5 * params[:, d : d + r], params[:, d + r :]
+        rows, columns = torch.tril_indices(r, r, -1, device=params.device)
+        unit = torch.eye(r, dtype=params.dtype, device=params.device).repeat(len(params), 1, 1)
+        unit = unit.index_put((torch.arange(len(params), device=params.device)[:, None], rows, columns), below)
+        return cls.from_factor(tree, loc, log_s.exp().unsqueeze(-1) * unit, temperature)
+
+    @classmethod
+    def from_factor(cls, tree: Latent, loc: Float[Tensor, "b d"], factor: Float[Tensor, "b r r"], temperature: float = 1.0) -> FullPosterior:
+        """From means (and logits) and the Cholesky factor over the real columns."""
+        marginal = 0.5 * factor.square().sum(-1).log()
+        log_scale = marginal if tree.all_real else torch.zeros_like(loc).index_copy(1, _index(tree, "real", loc), marginal)
+        return cls(tree, loc, log_scale, temperature, factor)
+
+    def rsample(self) -> Float[Tensor, "*s d"]:
+        """See `Posterior.rsample`."""
+        real = _index(self.tree, "real", self.loc)
+        mean = self.loc.index_select(-1, real)
+        drawn = mean + (self.factor @ torch.randn_like(mean).unsqueeze(-1)).squeeze(-1)
+        return drawn if self.tree.all_real else super().rsample().index_copy(-1, real, drawn)
+
+    def log_prob(self, z: Float[Tensor, "*s d"]) -> Float[Tensor, "*s v"]:
+        """log q(z_v|x) at every node v: by its block of the covariance; broadcasts like `Posterior.log_prob`."""
+        leaves = self.leaf_log_prob(z)
+        names = [leaf.name for leaf in self.tree.leaves]
+        nodes = []
+        for name in self.tree.names:
+            if name in names:
+                nodes.append(leaves[..., names.index(name)])
+                continue
+            discrete = [i for i, leaf in enumerate(self.tree.leaves) if leaf.kind != "real" and leaf.name in self.tree.below(name)]
+            nodes.append(self._gaussian(name, z) + leaves[..., discrete].sum(-1))
+        return torch.stack(nodes, -1)
+
+    def leaf_log_prob(self, z: Float[Tensor, "*s d"]) -> Tensor:
+        """See `Posterior.leaf_log_prob`: a leaf of several columns has a full covariance too."""
+        leaves = super().leaf_log_prob(z)
+        wide = [i for i, leaf in enumerate(self.tree.leaves) if leaf.kind == "real" and leaf.width > 1]
+        if not wide:
+            return leaves
+        blocks = {i: self._gaussian(self.tree.leaves[i].name, z) for i in wide}
+        return torch.stack([blocks.get(i, leaf) for i, leaf in enumerate(leaves.unbind(-1))], -1)
+
+    def _positions(self, name: str) -> list[int]:
+        """The rows of the factor below a node."""
+        real = {column: row for row, column in enumerate(self.tree.columns_of("real"))}
+        return [real[c] for c in self.tree.columns(name) if c in real]
+
+    def block(self, name: str) -> Float[Tensor, "*s k k"]:
+        """The Cholesky factor of the marginal covariance of one node's real columns."""
+        at = self._positions(name)
+        if at == list(range(len(at))):
+            return self.factor[..., : len(at), : len(at)]
+        rows = self.factor[..., at, :]
+        return torch.linalg.cholesky(rows @ rows.mT)
+
+    def _gaussian(self, name: str, z: Tensor) -> Tensor:
+        real = self.tree.columns_of("real")
+        columns = [real[row] for row in self._positions(name)]
+        if not columns:
+            return (z[..., 0] + self.loc[..., 0]) * 0
+        factor = self.block(name)
+        inverse = torch.linalg.solve_triangular(factor, torch.eye(len(columns), dtype=z.dtype, device=z.device).expand_as(factor), upper=False)
+        u = torch.einsum("...ij,...j->...i", inverse, z[..., columns] - self.loc[..., columns])
+        return -0.5 * (u.square().sum(-1) + len(columns) * LOG_2PI) - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def log_det(self) -> Float[Tensor, "*s"]:
+        """See `Posterior.log_det`."""
+        return 2 * self.factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def real_factor(self) -> Float[Tensor, "*s r r"]:
+        """See `Posterior.real_factor`."""
+        return self.factor
+
+    def mean_covariance(self) -> Float[Tensor, "d d"]:
+        """See `Posterior.mean_covariance`."""
+        covariance = (self.factor @ self.factor.mT).mean(0)
+        real = _index(self.tree, "real", self.loc)
+        whole = self.loc.new_zeros(self.tree.width, self.tree.width)
+        return whole.index_put((real[:, None], real[None, :]), covariance)
+
+    def entropy(self) -> Float[Tensor, "*s"]:
+        """See `Posterior.entropy`: ½ log |2πe L Lᵀ|."""
+        return 0.5 * (self.log_det() + self.factor.shape[-1] * (LOG_2PI + 1))
+
+    def dependence(self, cut: Iterable[str] | None = None) -> Float[Tensor, "*s"]:
+        """See `Posterior.dependence`: ½ (Σ_v log |Σ_vv| − log |Σ|)."""
+        names = [leaf.name for leaf in self.tree.leaves] if cut is None else list(cut)
+        parts = [2 * self.block(name).diagonal(dim1=-2, dim2=-1).log().sum(-1) for name in names if self._positions(name)]
+        return 0.5 * (torch.stack(parts).sum(0) - self.log_det())
+
+    def inner(self) -> Float[Tensor, "*s l"]:
+        """See `Posterior.inner`."""
+        return torch.stack([self.restrict(leaf.name)._columns() for leaf in self.tree.leaves], -1)
+
+    def _columns(self) -> Tensor:
+        return self.log_scale.sum(-1) - 0.5 * self.log_det()
+
+    def restrict(self, name: str) -> FullPosterior:
+        """See `Posterior.restrict`."""
+        columns = torch.as_tensor(self.tree.columns(name), device=self.loc.device)
+        return FullPosterior(self.tree.subtree(name), self.loc.index_select(-1, columns), self.log_scale.index_select(-1, columns),
+                             self.temperature, self.block(name))
+
+    def rows(self, index: slice | Tensor) -> FullPosterior:
+        """See `Posterior.rows`."""
+        return FullPosterior(self.tree, self.loc[index], self.log_scale[index], self.temperature, self.factor[index])
+
+    def detach(self) -> FullPosterior:
+        """See `Posterior.detach`."""
+        return FullPosterior(self.tree, self.loc.detach(), self.log_scale.detach(), self.temperature, self.factor.detach())
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Posterior]) -> FullPosterior:
+        """See `Posterior.joined`."""
+        factor = torch.cat([q.real_factor() for q in pieces])
+        return cls(pieces[0].tree, torch.cat([q.loc for q in pieces]), torch.cat([q.log_scale for q in pieces]), pieces[0].temperature, factor)
