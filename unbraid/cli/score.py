@@ -69,7 +69,7 @@ def score(
     chosen = selected(metrics, bool(table.names))
     with bar("scoring", len(chosen), quiet=as_json) as advance:
         scores = battery(table, metrics=list(chosen), protocol=protocol, seeds=seeds, seed=seed, advance=advance)
-    ceilings = _ceilings(image, table)
+    ceilings = _ceilings(image, table, source if source is not None and source.is_dir() else None)
     folder = out or folder
     report = {
         "protocol": protocol,
@@ -158,18 +158,30 @@ def _groups(text: str) -> Any:
     return parts
 
 
-def _ceilings(image: Any, table: Any) -> dict[str, float] | None:
+def _ceilings(image: Any, table: Any, run: Path | None) -> dict[str, float] | None:
+    """What duplicate images allow: from hashes given, or from the whole labelled data set of a run."""
     from unbraid.metrics import METRICS, ceilings
 
-    if image is None or not table.names:
+    kinds = {n: m.ceiling for n, m in METRICS.items()}
+    if image is not None and table.names:
+        expect(
+            len(image) == len(table),
+            "there must be one hash per row of codes",
+            found=f"{len(image):,} hashes, {len(table):,} codes",
+        )
+        labels = np.where(table.y >= 0, table.v, np.nan)
+        return ceilings(image, labels, kinds, names=table.names, kinds=table.kinds)
+    if run is None or not table.names or not (run / "recipe.toml").is_file():
         return None
-    expect(
-        len(image) == len(table),
-        "there must be one hash per row of codes",
-        found=f"{len(image):,} hashes, {len(table):,} codes",
-    )
-    labels = np.where(table.y >= 0, table.v, np.nan)
-    return ceilings(image, labels, {n: m.ceiling for n, m in METRICS.items()}, names=table.names, kinds=table.kinds)
+    from unbraid.run import Run
+
+    # a sample of rows hardly ever holds both of two duplicates: only the whole set shows what can be told apart
+    dataset = Run.load(run).dataset()
+    known = dataset.labels() if dataset.factors is not None and len(dataset) <= 1_000_000 else None
+    if known is None:
+        return None
+    rows = dataset.images.take(np.arange(len(dataset)))
+    return ceilings(rows, known, kinds, names=dataset.factors.names, kinds=[f.kind for f in dataset.factors.items])
 
 
 def _write(folder: Path, report: dict[str, Any], scores: Any) -> list[Path]:
@@ -192,36 +204,37 @@ def _plain(report: dict[str, Any]) -> Any:
 
 
 def _print(scores: Any, ceilings: dict[str, float] | None, table: Any, protocol: str, written: list[Path]) -> None:
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
     from unbraid.metrics import METRICS
 
-    rows = Table(
-        title=f"{len(table):,} codes, {len(table.units)} units, {len(table.names)} factors, protocol {protocol}",
-        title_justify="left",
-    )
+    title = f"{len(table):,} codes, {len(table.units)} units, {len(table.names)} factors, protocol {protocol}"
+    rows = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     intervals = any(s.interval for s in scores.values())
-    for column in [
-        "metric",
-        "score",
-        *(["95%"] if intervals else []),
-        "range",
-        "chance",
-        *(["ceiling"] if ceilings else []),
-        "what it asks",
-    ]:
-        rows.add_column(
-            column, justify="right" if column in ("score", "chance", "ceiling") else "left", no_wrap=column == "metric"
-        )
+    shown = ["metric", "score", *(["95%"] if intervals else []), "range", "chance", *(["ceiling"] if ceilings else [])]
+    for column in shown:
+        rows.add_column(column, justify="left" if column in ("metric", "range") else "right", no_wrap=True)
+    console = Console()
+    roomy = console.width >= 100
+    if roomy:
+        rows.add_column("what it asks", no_wrap=True, overflow="ellipsis")
     for name, s in scores.items():
         m = METRICS[name]
         chance = m.chance_of(len(table.names)) if table.names or m.needs == "codes" else None
-        spread = [f"{s.interval[0]:.3f} to {s.interval[1]:.3f}" if s.interval else ""] if intervals else []
+        spread = [f"{s.interval[0]:.3f}–{s.interval[1]:.3f}" if s.interval else ""] if intervals else []
         top = [f"{ceilings[name]:.3f}" if name in ceilings else ""] if ceilings else []
-        limits = f"{m.span[0]:g} to {m.span[1]:g}".replace("inf", "∞") + (" ↓" if m.direction == "down" else "")
-        rows.add_row(name, f"{s.value:.3f}", *spread, limits, "" if chance is None else f"{chance:.2f}", *top, m.about)
-    console = Console()
+        limits = f"{m.span[0]:g}…{m.span[1]:g}".replace("inf", "∞") + (" ↓" if m.direction == "down" else "")
+        rows.add_row(
+            name,
+            f"{s.value:.3f}",
+            *spread,
+            limits,
+            "" if chance is None else f"{chance:.2f}",
+            *top,
+            *([m.about] if roomy else []),
+        )
     console.print(rows)
     for note, value in table.notes.items():
         console.print(f"{note.replace('_', ' ')}: {value}")
