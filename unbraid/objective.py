@@ -98,12 +98,13 @@ class Objective:
     def _check_latents(self, tree: Latent, prior: Prior) -> None:
         from unbraid.terms import MOVES_PRIOR
 
-        kind = type(prior).__name__.lower()
-        if self.prior and kind not in {name.replace("_", "") for name in self.prior}:
-            asked = " or ".join(map(repr, self.prior))
-            raise UnbraidError(
-                f"objective {self.name!r} is defined with prior {asked}: found prior {kind!r}. Set prior.name to "
-                f"{self.prior[0]!r}, or use the same row under its own name: beta_vae for isa_vae, beta_tcvae for isa_tcvae.")
+        # a joint prior may hold the one asked for
+        kinds = {type(module).__name__.lower() for module in prior.modules()}
+        if self.prior and not kinds & {name.replace("_", "") for name in self.prior}:
+            asked, found = " or ".join(map(repr, self.prior)), type(prior).__name__.lower()
+            row = self.name.replace("isa_", "beta_")
+            raise UnbraidError(f"objective {self.name!r} is defined with prior {asked}: found {found!r}. "
+                               f"Set prior.name to {self.prior[0]!r}, or use the same row under its own name, {row!r}.")
         expect(not self.mixed or not tree.all_real, f"objective {self.name!r} needs a tree with discrete leaves",
                found=str(tree), do='Add one, such as latent = {digit = "onehot(10)", style = 10}, or use beta_vae.')
         if any(p.requires_grad for p in prior.parameters()):

@@ -1,0 +1,171 @@
+"""Every objective of the table: it improves, moves what it should, resumes to the same bits, and ignores row order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from unbraid.assemble import assemble
+from unbraid.data.dataset import Dataset, Pixels
+from unbraid.errors import UnbraidError
+from unbraid.model.draw import Draw
+from unbraid.objectives import OBJECTIVES, build
+from unbraid.recipe import Recipe
+from unbraid.tensors import read_tensors
+from unbraid.train import fit, prepare, step
+
+SMALL = {"width": 32, "depth": 2, "lr": 1e-3}
+PAIR = {"a": 2, "b": {"x": 1, "y": 1}}
+CASES = {
+    "beta_svae": {"latent": {"kind": "onehot(3)", "style": 3}},
+    "beta_svae masses": {"latent": {"kind": "onehot(3)", "bit": "binary(2)", "style": 2}, "masses": True},
+    "annealed_vae": {"gamma": 10.0, "capacity": 5.0, "steps": 20},
+    "factor_vae": {"critic": SMALL, "gamma": 4.0},
+    "factor_vae_prior": {"critic": SMALL, "gamma": 4.0},
+    "aae": {"critic": SMALL},
+    "aae adversary": {"critic": SMALL, "by": "adversary"},
+    "hfvae": {"latent": PAIR},
+    "hfvae bank": {"latent": PAIR, "estimator": "memory_bank(100)"},
+    "beta_tcvae": {"latent": PAIR},
+    "dip_vae_i": {"rho": 0.5},
+    "isa_vae": {"latent": PAIR, "prior": "isa"},
+    "isa_tcvae": {"latent": PAIR, "prior": "isa"},
+    "anchor_vae": {"latent": PAIR, "anchors": "a", "lambda": 0.5},
+    "decomposition": {"alpha": 2.0},
+    "decomposition rbf": {"divergence": "mmd_rbf"},
+    "decomposition inclusive": {"divergence": "inclusive_kl"},
+    "decomposition exclusive": {"divergence": "exclusive_kl"},
+    "decomposition ratio": {"divergence": "ratio", "critic": SMALL},
+    "decomposition adversary": {"divergence": "adversary", "critic": SMALL},
+    "row": {"prices": {"mi": 1.0, "tc:root": 3.0, "tc": 2.0, "dw": 1.0}, "latent": PAIR},
+}
+for _name in OBJECTIVES:
+    CASES.setdefault(_name, {})
+ORDERED = {"mss"}  # its weights depend on who stands next to whom in the batch
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def blobs(n: int = 96) -> Dataset:
+    """8×8 images of a bright square that moves and grows."""
+    generator = np.random.default_rng(0)
+    images = np.zeros((n, 1, 8, 8), np.uint8)
+    for image, (x, y, s) in zip(images, generator.integers([0, 0, 2], [5, 5, 4], (n, 3))):
+        image[0, y : y + s, x : x + s] = 255
+    return Dataset("blobs", Pixels(images))
+
+
+def recipe(case: str, steps: int = 12) -> Recipe:
+    options = dict(CASES[case])
+    tables = {key: options.pop(key) for key in ("latent", "prior") if key in options}
+    return Recipe(data="blobs", **({"latent": 4} | tables), nets="mlp", objective={"name": case.split()[0], **options},
+                  budget={"steps": steps, "batch": 32, "log_every": 1, "lr": 2e-3, "threads": 1, "device": "cpu"})
+
+
+def trained(case: str, steps: int) -> tuple[list[float], object]:
+    trainer = prepare(assemble(recipe(case), blobs()))
+    return [float(step(trainer, i).loss.detach()) for i in range(steps)], trainer
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_few_steps_improve_its_own_loss(case: str) -> None:
+    losses, _ = trained(case, 30)
+    assert np.isfinite(losses).all()
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_200_steps_go_further_than_30(case: str) -> None:
+    losses, _ = trained(case, 200)
+    assert np.isfinite(losses).all()
+    if case != "annealed_vae":  # its capacity goes on rising for 20 steps: another loss every step
+        assert np.mean(losses[-20:]) < np.mean(losses[20:40])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gradient_reaches_the_whole_model_and_no_critic(case: str) -> None:
+    parts = assemble(recipe(case), blobs())
+    trainer = prepare(parts)
+    step(trainer, 0)
+    for name, parameter in parts.model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        assert (parameter.grad != 0).any(), name
+    torch.manual_seed(0)
+    for critic in parts.critics.values():
+        critic.requires_grad_(False).zero_grad(set_to_none=True)  # as in `step`
+    draw = parts.model.draw(trainer.batches(1), len(parts.dataset), parts.objective.mixture(parts.critics))
+    parts.objective(draw, 1, parts.critics).loss.backward()
+    for name in trainer.critic_optimisers:
+        assert all(p.grad is None for p in parts.critics[name].parameters()), "the model's loss moves the critic"
+        parts.model.zero_grad(set_to_none=True)
+        critic = parts.critics[name].requires_grad_(True)
+        loss = critic.loss(draw.values, draw.values.flip(0))
+        assert loss is not None
+        loss.backward()
+        assert all(p.grad is None for p in parts.model.parameters()), "the critic's own loss leaks into the model"
+        assert all((p.grad != 0).any() for p in critic.parameters())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_resumed_run_ends_in_the_same_bits(case: str, tmp_path) -> None:
+    data = blobs()
+    whole = fit(recipe(case, 8), tmp_path / "whole", dataset=data, quiet=True)
+    fit(recipe(case, 5), tmp_path / "parts", dataset=data, quiet=True)
+    halves = fit(recipe(case, 8), tmp_path / "parts", dataset=data, quiet=True, resume=True, force=True)
+    assert [r["nats"] for r in whole.ledger()] == [r["nats"] for r in halves.ledger()]
+    for name in ("model.safetensors", "checkpoint.safetensors"):
+        a, b = read_tensors(whole.path / name)[0], read_tensors(halves.path / name)[0]
+        assert a.keys() == b.keys()
+        assert all(torch.equal(a[key], b[key]) for key in a), name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_order_of_rows_changes_nothing_where_it_should_not(case: str) -> None:
+    parts = assemble(recipe(case), blobs())
+    for module in parts.modules.values():
+        module.double().eval()
+    x = torch.rand(32, 1, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(1)
+    draw = parts.model.draw(x, 96, parts.objective.mixture(parts.critics))
+    order = torch.randperm(32)
+    mixed = Draw(parts.model, x[order], draw.q.rows(order), draw.z[order], 96, draw.estimator)
+    losses = []
+    for each in (draw, mixed):
+        torch.manual_seed(2)  # the draws from the prior
+        losses.append(float(parts.objective(each, 3, parts.critics).loss.detach()))
+    if parts.objective.estimator in ORDERED:
+        assert losses[0] != pytest.approx(losses[1], rel=1e-9)
+    else:
+        assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+
+
+def test_errors_name_the_fix() -> None:
+    for change, words in (
+        ({"objective": {"name": "isa_vae"}}, "prior.name to 'isa'"),
+        ({"objective": {"name": "beta_svae"}}, "discrete leaves"),
+        ({"objective": {"name": "wae"}, "prior": {"name": "gaussian", "learned": True}}, "cannot train a learned"),
+        ({"objective": {"name": "anchor_vae"}}, "no node 'anchors'"),
+        ({"objective": {"name": "decomposition", "divergence": "mdm"}}, "Did you mean 'mmd'"),
+        ({"objective": {"name": "hfvae", "estimator": "memory_bank(x)"}}, "cannot read 'memory_bank"),
+        ({"objective": {"name": "hfvae", "estimator": "memorybank"}}, "Did you mean 'memory_bank'"),
+        ({"objective": {"name": "aae", "by": "ration"}}, "Did you mean 'ratio'"),
+    ):
+        with pytest.raises(UnbraidError) as error:
+            assemble(Recipe(data="blobs", latent=4, nets="mlp", budget={"batch": 8}, **change), blobs())
+        assert words in str(error.value)
+
+
+def test_schedules_move_derived_prices() -> None:
+    rising = {"schedule": "linear", "start": 1.0, "stop": 5.0, "steps": 10}
+    prices = build({"name": "entropy_vae", "beta": rising}).prices
+    assert prices["entropy"].at(5) == -2.0  # type: ignore[union-attr]
+    assert build({"name": "dip_vae_i", "lambda_od": rising}).prices["moments_d@mean"].at(10) == 50.0  # type: ignore[union-attr]
