@@ -164,7 +164,7 @@ class Source:
     status: Callable[[], str]
     cite: str = ""
     get: str = ""
-    fetch: Callable[[], None] | None = None
+    fetch: Callable[[], object] | None = None
 
     @cached_property
     def options(self) -> dict[str, Any]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from unbraid.data import sprites, store
-from unbraid.data.dataset import Bits, Dataset, Source
+from unbraid.data.dataset import Bits, Dataset, Images, Source
+from unbraid.data.dressed import KINDS, Dressed
 from unbraid.data.factors import Factor, Factors
+from unbraid.data.hdf5 import opened
+from unbraid.data.npz import copied
+from unbraid.errors import expect
 from unbraid.progress import Advance
 
 NAME = "dsprites-1"
@@ -23,15 +29,63 @@ FACTORS = Factors((
 ))
 
 
-def load() -> Dataset:
+def load(*, variant: str = "plain", path: str = "", seed: int = 0) -> Dataset:
     """All images in the original order (y varies fastest), bit-packed, mapped from the cache: 377 MB on disk.
 
     A pixel is on when its centre lies inside the outline; vertices are rounded to 1/256 pixel. Every frame that
     the authors publish is reproduced exactly; the total of on-pixels is 128,328,871 against the original's
     128,328,862, so this is the set regenerated, not the original file.
+
+    path: the original npz or hdf5, which is then used instead (`differing(path)` compares the two).
+    variant: 'plain', or 'color', 'noisy', 'scream' (Locatello et al. 2019), drawn by `seed` and index.
     """
-    array = store.generated(NAME, (FACTORS.count, 512), np.uint8, _fill, 720)
-    return Dataset("dsprites", Bits(array, (1, 64, 64)), FACTORS, cite=CITE, notes={"origin": "regenerated"})
+    expect(variant in ("plain", *KINDS), "dsprites has no such variant", found=repr(variant), allowed=("plain", *KINDS))
+    array = _original(Path(path).expanduser()) if path else _regenerated()
+    images: Images = Bits(array, (1, 64, 64))
+    if variant != "plain":
+        images = Dressed(images, variant, seed)
+    return Dataset("dsprites", images, FACTORS, cite=CITE, notes={"origin": path or "regenerated", "variant": variant})
+
+
+def differing(path: str) -> dict[str, int]:
+    """How the original file and the regenerated set differ: pixels, images, and the on-pixels of each."""
+    theirs, ours = _original(Path(path).expanduser()), _regenerated()
+    pixels = images = on_theirs = on_ours = 0
+    for start in range(0, len(ours), 8192):
+        a, b = theirs[start : start + 8192], ours[start : start + 8192]
+        bits = np.unpackbits(a ^ b, axis=1).sum(axis=1, dtype=np.int64)
+        pixels, images = pixels + int(bits.sum()), images + int((bits > 0).sum())
+        on_theirs += int(np.unpackbits(a).sum(dtype=np.int64))
+        on_ours += int(np.unpackbits(b).sum(dtype=np.int64))
+    return {"pixels": pixels, "images": images, "on_original": on_theirs, "on_regenerated": on_ours}
+
+
+def _regenerated() -> np.ndarray:
+    return store.generated(NAME, (FACTORS.count, 512), np.uint8, _fill, 720)
+
+
+def _original(path: Path) -> np.ndarray:
+    """The bits of the published npz or hdf5 (array 'imgs' of zeros and ones), packed once into the cache."""
+    expect(path.is_file(), f"dsprites: {path} does not exist", do="Leave path out, and the set is regenerated.")
+    name, shape = f"dsprites-original-{store.state([path])}", (FACTORS.count, 64, 64)
+    if path.suffix == ".npz":
+        return copied(path, "imgs", shape, name, packed=_packed)
+    with opened(path) as file:
+        expect("imgs" in file and file["imgs"].shape == shape, f"dsprites: {path} must hold 'imgs' of {shape}",
+               found=list(file))
+        imgs = file["imgs"]
+
+        def fill(array: np.ndarray, advance: Advance) -> None:
+            for start in range(0, shape[0], 4096):
+                array[start : start + 4096] = _packed(imgs[start : start + 4096])
+                advance(len(array[start : start + 4096]))
+
+        return store.generated(name, (shape[0], 512), np.uint8, fill, shape[0])
+
+
+def _packed(rows: np.ndarray) -> np.ndarray:
+    expect(rows.max(initial=0) <= 1, "dsprites images hold zeros and ones", found=f"{rows.max()}", do="Another file?")
+    return np.packbits(rows.reshape(len(rows), -1), axis=1)
 
 
 def _fill(array: np.ndarray, advance: Advance) -> None:

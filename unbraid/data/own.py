@@ -35,7 +35,7 @@ def load(*, path: str, labels: str = "", size: int = 0, grey: bool = False, key:
     else:
         expect(size == 0 and not grey, "size and grey are for folders of pictures; arrays are used as they are",
                found=f"size {size}, grey {grey}", do="Resize the array, or leave these options out.")
-        images = of_pixels(_array(where, key), layout, str(where))
+        images = of_pixels(read_array(where, key), layout, str(where))
         columns = label_files.read_columns(labels) if labels else None
     dataset = _dataset(where.stem or "images", images, columns, labels or str(where), partial)
     return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
@@ -105,7 +105,9 @@ def _channels(array: np.ndarray, layout: str, where: str) -> tuple[np.ndarray, b
     return array, layout == "nhwc"
 
 
-def _array(path: Path, key: str) -> np.ndarray:
+def read_array(path: Path, key: str = "") -> np.ndarray:
+    """The array of images in a .npy (mapped), .npz or .h5 file; `key` says which if there are several."""
+    expect(path.is_file(), f"{path} does not exist", do="Give the path of an array file.")
     if path.suffix == ".npy":
         return np.asarray(read_npy(path, "images", mmap=True))
     if path.suffix in (".h5", ".hdf5"):
@@ -115,7 +117,7 @@ def _array(path: Path, key: str) -> np.ndarray:
     expect(path.suffix == ".npz", "images come as .npy, .npz, .h5 or a folder of pictures", found=path.name)
     arrays = read_npz(path, "images")
     if not key:
-        many = [name for name, array in arrays.items() if array.ndim in (3, 4)]
+        many = [name for name, array in arrays.items() if array.ndim >= 3]
         expect(len(many) == 1, f"{path} must hold one array of images", found=f"arrays {', '.join(arrays) or 'none'}",
                do="Say which one: key = \"...\".")
         key = many[0]

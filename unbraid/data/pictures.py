@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 
@@ -60,7 +61,8 @@ def decoded(files: list[Path], folder: Path, *, size: int = 0, grey: bool = Fals
     return store.generated(name, (len(files), *first.shape), np.uint8, fill, len(files))
 
 
-def picture(file: Path, size: int = 0, grey: bool = False, box: tuple[int, int, int, int] | None = None) -> np.ndarray:
+def picture(file: Path | io.BytesIO, size: int = 0, grey: bool = False,
+            box: tuple[int, int, int, int] | None = None) -> np.ndarray:
     """One picture, uint8 "h w" or "h w 3": cropped to `box`, then to the middle square, resized to `size`."""
     from PIL import Image
 
@@ -77,7 +79,18 @@ def picture(file: Path, size: int = 0, grey: bool = False, box: tuple[int, int, 
             image = image.resize((size, size), way, (left, top, left + side, top + side))
         return np.asarray(image)
     except Exception as error:  # Pillow raises many kinds on damaged files
-        raise UnbraidError(f"cannot read the picture {file}: {error}. It is damaged or no picture.") from error
+        raise UnbraidError(f"cannot read the picture {_name(file)}: {error}. It is damaged or no picture.") from error
+
+
+def _name(file: Path | io.BytesIO) -> str:
+    return str(getattr(file, "name", "")) if isinstance(file, io.BytesIO) else str(file)
+
+
+def named(raw: bytes, name: str) -> io.BytesIO:
+    """Bytes of an archive's member as a file that knows its name, for the errors."""
+    file = io.BytesIO(raw)
+    file.name = name
+    return file
 
 
 def _matched(columns: dict[str, np.ndarray], files: list[Path], folder: Path, where: str) -> dict[str, np.ndarray]:
@@ -101,3 +114,18 @@ def _classes(files: list[Path], folder: Path) -> dict[str, np.ndarray] | None:
     if all(len(p) == 1 for p in parents) and len(set(parents)) > 1:
         return {"class": np.array([p[0] for p in parents])}
     return None
+
+
+def resized(array: np.ndarray, size: int) -> np.ndarray:
+    """Square uint8 pictures "… h w" or "… h w 3" resized to size×size, each target pixel the mean of its area."""
+    from PIL import Image
+
+    colour = array.shape[-1] == 3 and array.ndim > 3
+    side = array.shape[-2]
+    if side == size:
+        return np.ascontiguousarray(array)
+    lead = array.shape[:-3] if colour else array.shape[:-2]
+    flat = np.ascontiguousarray(array).reshape(-1, *array.shape[len(lead):])
+    way = Image.Resampling.BOX if side > size else Image.Resampling.BICUBIC
+    small = np.stack([np.asarray(Image.fromarray(picture).resize((size, size), way)) for picture in flat])
+    return small.reshape(*lead, *small.shape[1:])

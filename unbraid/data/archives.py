@@ -1,0 +1,60 @@
+"""Folders, tar and zip files read alike, member by member and in memory: nothing is ever unpacked to disk,
+so no path inside an archive can lead anywhere."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zipfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from unbraid.errors import UnbraidError, expect
+from unbraid.files import read_bytes
+
+BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError)
+LIMIT = 1 << 30  # no member of the sets here is larger than a gigabyte
+
+
+def names(path: Path, pattern: str) -> list[str]:
+    """The sorted member names that match a regular expression (searched, not anchored)."""
+    expect(path.exists(), f"{path} does not exist", do="Give the folder or the archive as it was published.")
+    try:
+        if path.is_dir():
+            every = [p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()]
+        elif zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as zipped:
+                every = zipped.namelist()
+        else:
+            with tarfile.open(path) as tar:
+                every = [member.name for member in tar if member.isfile()]
+    except BROKEN as error:
+        raise UnbraidError(f"cannot read {path}: {error}. It is cut off, damaged or no archive.") from error
+    return sorted(name for name in every if re.search(pattern, name))
+
+
+def contents(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    """(name, bytes) of the wanted members, in the order in which they are quickest to read."""
+    chosen = set(wanted)
+    try:
+        if path.is_dir():
+            yield from ((name, read_bytes(path / name, limit=LIMIT)) for name in sorted(chosen))
+        elif zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as zipped:
+                for info in zipped.infolist():
+                    if info.filename in chosen:
+                        _small(path, info.filename, info.file_size)
+                        yield info.filename, zipped.read(info)
+        else:
+            with tarfile.open(path) as tar:
+                for member in tar:
+                    if member.name in chosen and member.isfile():
+                        _small(path, member.name, member.size)
+                        opened = tar.extractfile(member)
+                        yield member.name, opened.read() if opened else b""
+    except BROKEN as error:
+        raise UnbraidError(f"cannot read {path}: {error}. It is cut off or damaged.") from error
+
+
+def _small(path: Path, name: str, size: int) -> None:
+    expect(size <= LIMIT, f"{name} in {path} is too large to be a part of this set", found=f"{size:,} bytes")

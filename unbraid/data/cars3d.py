@@ -1,0 +1,64 @@
+"""Cars3D (Reed et al. 2015): 183 cars seen from 24 azimuths and 4 elevations, from the published mat files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.data import archives, store
+from unbraid.data.dataset import Dataset, Pixels, Source
+from unbraid.data.download import File, fetch
+from unbraid.data.factors import Factor, Factors
+from unbraid.data.pictures import resized
+from unbraid.errors import UnbraidError, expect
+from unbraid.progress import Advance
+
+CITE = "Reed, Zhang, Zhang, Lee 2015, Deep visual analogy-making"
+FILE = File("http://www.scottreed.info/files/nips2015-analogy-data.tar.gz", "md5:4e866a7919c1beedf53964e6f7a23686")
+PLACE = "nips2015-analogy-data.tar.gz"
+
+
+def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
+    """Elevation 4 × azimuth 24 × object 183 RGB images (216 MB at 64×64), resized from 128×128.
+
+    path: nips2015-analogy-data.tar.gz, or a folder with car_001_mesh.mat and so on; by default what
+    'unbraid data make cars3d' put into the cache.
+    """
+    where = Path(path).expanduser() if path else store.folder() / PLACE
+    expect(where.exists(), f"cars3d: {where} does not exist", do=SOURCE.get)
+    files = archives.names(where, r"(^|/)car_\d+_mesh\.mat$")
+    expect(len(files) == objects, f"cars3d: {where} must hold one mat file for each of {objects} cars",
+           found=len(files), do="Parts are missing; say objects if you mean fewer.")
+
+    def fill(array: np.ndarray, advance: Advance) -> None:
+        for name, raw in archives.contents(where, files):
+            car = _read(raw, name)  # "128 128 3 24 4"
+            array[:, :, files.index(name)] = resized(np.moveaxis(car, (4, 3), (0, 1)), size)
+            advance()
+
+    stamp = store.state([where] if where.is_file() else [where / name for name in files], str(where.resolve()), size)
+    array = store.generated(f"cars3d-{stamp}", (4, 24, objects, size, size, 3), np.uint8, fill, objects)
+    factors = Factors((Factor("elevation", 4), Factor("azimuth", 24, "circular"), Factor("object", objects, "class")))
+    return Dataset("cars3d", Pixels(array.reshape(-1, size, size, 3), last=True), factors, cite=CITE)
+
+
+def _read(raw: bytes, name: str) -> np.ndarray:
+    from scipy.io import loadmat
+
+    try:
+        image = loadmat(io.BytesIO(raw))["im"]
+    except Exception as error:  # scipy raises many kinds on damaged files
+        raise UnbraidError(f"cars3d: {name} is damaged or holds no array 'im' ({error!r}).") from error
+    expect(image.shape == (128, 128, 3, 24, 4) and image.dtype == np.uint8, f"cars3d: {name} has another layout",
+           found=f"{image.shape} {image.dtype}", allowed="(128, 128, 3, 24, 4) uint8")
+    return image
+
+
+SOURCE = Source(
+    name="cars3d", about="rendered cars under rotation", load=load, size="17,568 × 3×64×64 (216 MB)",
+    factors="elevation 4, azimuth 24, object 183", cite=CITE, fetch=lambda: fetch(FILE, store.folder() / PLACE),
+    status=lambda: "ready" if (store.folder() / PLACE).is_file() else f"needs a file: {PLACE}",
+    get="unbraid data make cars3d (300 MB), or path = the archive or the folder of its mat files",
+)

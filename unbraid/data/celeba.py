@@ -1,0 +1,78 @@
+"""CelebA (Liu et al. 2015): aligned faces of celebrities with 40 attributes, cropped to 64×64."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.data import archives, store
+from unbraid.data.dataset import Dataset, Pixels, Source
+from unbraid.data.factors import Factor, Factors
+from unbraid.data.pictures import named, picture
+from unbraid.data.splits import split_index, taken
+from unbraid.errors import UnbraidError, expect
+from unbraid.files import read_bytes
+from unbraid.progress import Advance
+
+CITE = "Liu, Luo, Wang, Tang 2015, Deep learning face attributes in the wild"
+TABLE = "list_attr_celeba.txt"
+
+
+def load(*, path: str = "", split: str = "all", test: float = 0.1, seed: int = 0, size: int = 64,
+         crop: int = 128) -> Dataset:
+    """202,599 faces (2.5 GB mapped), the middle `crop` pixels of 178×218 (shifted down 12 to the face) resized.
+
+    path: a folder with img_align_celeba.zip or img_align_celeba/ and list_attr_celeba.txt. split: 'train' is
+    90% drawn by `seed`, 'test' the rest.
+    """
+    folder = Path(path).expanduser() if path else store.folder() / "celeba"
+    expect(folder.is_dir(), f"celeba: there is no folder {folder}", do=SOURCE.get)
+    pictures = next((p for p in (folder / "img_align_celeba", folder / "img_align_celeba.zip") if p.exists()), None)
+    if pictures is None:
+        raise UnbraidError(f"celeba: neither img_align_celeba/ nor img_align_celeba.zip is in {folder}. {SOURCE.get}")
+    names, attributes, table = read_attributes(folder / TABLE)
+    files = {Path(name).name: name for name in archives.names(pictures, r"\.(jpg|png)$")}
+    lost = [name for name in names if name not in files and Path(name).with_suffix(".png").name not in files]
+    expect(not lost, f"celeba: {pictures} must hold every picture that {TABLE} names",
+           found=f"{len(lost):,} of {len(names):,} missing, such as {lost[0] if lost else ''}")
+    rows = {files.get(name) or files[Path(name).with_suffix(".png").name]: i for i, name in enumerate(names)}
+    left, top = (178 - crop) // 2, (218 - crop) // 2
+    down = min(12, 218 - crop - top)
+    box = (left, top + down, left + crop, top + down + crop)
+    expect(0 < crop <= 178, "celeba: the crop must fit 178×218", found=crop)
+
+    def fill(array: np.ndarray, advance: Advance) -> None:
+        for name, raw in archives.contents(pictures, rows):
+            array[rows[name]] = picture(named(raw, name), size, box=box)
+            advance()
+
+    sources = [pictures] if pictures.is_file() else [pictures / name for name in rows]
+    stamp = store.state([*sources, folder / TABLE], str(folder.resolve()), size, crop)
+    array = store.generated(f"celeba-{stamp}", (len(names), size, size, 3), np.uint8, fill, len(names))
+    factors = Factors(tuple(Factor(name, 2, "class", ("no", "yes")) for name in attributes), grid=False)
+    dataset = Dataset("celeba", Pixels(array, last=True), factors, table, cite=CITE)
+    return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
+
+
+def read_attributes(path: Path) -> tuple[list[str], list[str], np.ndarray]:
+    """File names, attribute names and the table of 0 and 1 in list_attr_celeba.txt (written there as −1 and 1)."""
+    lines = read_bytes(path, "attributes", limit=1 << 28).decode("utf-8", "replace").splitlines()
+    expect(len(lines) > 2 and lines[0].strip().isdigit(), f"{path}: the first line is a count, the second the names")
+    count, attributes = int(lines[0]), lines[1].split()
+    rows = [line.split() for line in lines[2:] if line.strip()]
+    expect(len(rows) == count, f"{path} is cut off", found=f"{len(rows):,} rows", allowed=f"{count:,}")
+    for number, row in enumerate(rows, 3):
+        expect(len(row) == len(attributes) + 1 and set(row[1:]) <= {"-1", "1"}, f"{path}, line {number} is damaged",
+               allowed=f"a file name and {len(attributes)} of -1 or 1")
+    table = np.array([[value == "1" for value in row[1:]] for row in rows], np.int64)
+    return [row[0] for row in rows], attributes, table
+
+
+SOURCE = Source(
+    name="celeba", about="faces with 40 attributes", load=load, size="202,599 × 3×64×64 (2.5 GB mapped)",
+    factors="40 attributes of 2", cite=CITE,
+    status=lambda: "ready" if (store.folder() / "celeba" / TABLE).is_file() else "needs a file: img_align_celeba.zip",
+    get="Its licence forbids passing it on: fetch img_align_celeba.zip and list_attr_celeba.txt from "
+        "mmlab.ie.cuhk.edu.hk/projects/CelebA.html, and give path = their folder",
+)

@@ -1,0 +1,100 @@
+"""3D Chairs (Aubry et al. 2014): rendered chair models from 31 azimuths and 2 elevations, in colour or as masks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.data import archives, store
+from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
+from unbraid.data.download import File, fetch
+from unbraid.data.factors import Factor, Factors
+from unbraid.data.pictures import named, picture
+from unbraid.errors import expect
+from unbraid.files import read_bytes
+from unbraid.progress import Advance
+
+CITE = "Aubry, Maturana, Efros, Russell, Sivic 2014, Seeing 3D chairs"
+FILE = File("https://www.di.ens.fr/willow/research/seeing3Dchairs/data/rendered_chairs.tar")
+PLACE = "rendered_chairs.tar"
+PATTERN = r"(?:^|/)([^/]+)/renders/image_\d+_p(\d+)_t(\d+)_r\d+\.png$"
+
+
+def load(*, path: str = "", masks: bool = False, models: int = 1393, subset: str = "", split: str = "all",
+         size: int = 64, crop: int = 400) -> Dataset:
+    """Model × elevation 2 × azimuth 31: 86,366 images (1.1 GB in colour, 44 MB as masks).
+
+    masks: True where the chair is, as DIP-VAE trains on. subset: a text file of model names, one a line (such as
+    the 809 of Dosovitskiy et al. 2015, which DIP-VAE uses). split: 'train' is the first 80% of the models in
+    their order, 'test' the rest. crop: the middle of the 600×600 renderings that is kept.
+    """
+    where = Path(path).expanduser() if path else store.folder() / PLACE
+    expect(where.exists(), f"chairs: {where} does not exist", do=SOURCE.get)
+    expect(split in ("all", "train", "test"), "chairs has no such split", found=repr(split), allowed="all, train, test")
+    views = _views(where, models)
+    chosen = _chosen(sorted(views), subset, split)
+    files = [name for model in chosen for _, name in sorted(views[model].items())]
+    rows = {name: i for i, name in enumerate(files)}
+
+    def fill(array: np.ndarray, advance: Advance) -> None:
+        for name, raw in archives.contents(where, rows):
+            pixels = picture(named(raw, name), size, box=_middle(raw, name, crop))
+            pixels = np.broadcast_to(pixels[..., None], (size, size, 3)) if pixels.ndim == 2 else pixels
+            array[rows[name]] = np.packbits((pixels.min(axis=-1) < 250).ravel()) if masks else pixels
+            advance()
+
+    stamp = store.state([where] if where.is_file() else [where / f for f in files], str(where.resolve()), size, crop,
+                        masks, files)
+    shape = (len(files), size * size // 8) if masks else (len(files), size, size, 3)
+    array = store.generated(f"chairs-{stamp}", shape, np.uint8, fill, len(files))
+    images: Images = Bits(array, (1, size, size)) if masks else Pixels(array, last=True)
+    factors = Factors((Factor("model", len(chosen), "class", tuple(chosen)),
+                       Factor("elevation", 2, "ordinal", (20, 30)), Factor("azimuth", 31, "circular")))
+    return Dataset("chairs", images, factors, cite=CITE, notes={"split": split, "masks": masks})
+
+
+def _views(where: Path, models: int) -> dict[str, dict[tuple[int, int], str]]:
+    """For each model the file of each (elevation, azimuth); a model that lacks one is named."""
+    views: dict[str, dict[tuple[int, int], str]] = {}
+    for name in archives.names(where, PATTERN):
+        match = re.search(PATTERN, name)
+        if match:
+            views.setdefault(match[1], {})[int(match[2]), int(match[3])] = name
+    expect(len(views) == models, f"chairs: {where} must hold {models} models", found=len(views),
+           do="Parts are missing; say models if you mean fewer.")
+    grid = sorted(next(iter(views.values())))
+    for model, found in views.items():
+        expect(len(found) == 62 and sorted(found) == grid, f"chairs: model {model} must have 2 × 31 views",
+               found=len(found))
+    return views
+
+
+def _chosen(models: list[str], subset: str, split: str) -> list[str]:
+    if subset:
+        wanted = read_bytes(Path(subset).expanduser(), "list of models", limit=1 << 24).decode().split()
+        lost = [name for name in wanted if name not in models]
+        expect(wanted and not lost, f"chairs: every model of {subset} must be there", found=f"{len(lost)} are not")
+        models = wanted
+    cut = round(0.8 * len(models))
+    expect(split == "all" or 0 < cut < len(models), "chairs: too few models to split", found=len(models))
+    return {"all": models, "train": models[:cut], "test": models[cut:]}[split]
+
+
+def _middle(raw: bytes, name: str, crop: int) -> tuple[int, int, int, int]:
+    """The box of the middle `crop` pixels (of 600), from the size in the PNG's header."""
+    expect(raw[:8] == b"\x89PNG\r\n\x1a\n" and len(raw) > 24, f"chairs: {name} is no PNG", do="It is damaged.")
+    width, height = int.from_bytes(raw[16:20], "big"), int.from_bytes(raw[20:24], "big")
+    side = round(min(width, height) * crop / 600)
+    left, top = (width - side) // 2, (height - side) // 2
+    return left, top, left + side, top + side
+
+
+SOURCE = Source(
+    name="chairs", about="rendered chairs; masks = true for DIP-VAE's binary ones", load=load, cite=CITE,
+    size="86,366 × 3×64×64 (1.1 GB) or masks (44 MB)", factors="model 1393, elevation 2, azimuth 31",
+    status=lambda: "ready" if (store.folder() / PLACE).is_file() else f"needs a file: {PLACE}",
+    fetch=lambda: fetch(FILE, store.folder() / PLACE),
+    get="Run 'unbraid data make chairs', or path = rendered_chairs.tar or its folder",
+)

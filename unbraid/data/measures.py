@@ -1,0 +1,76 @@
+"""Attributes measured on images of handwriting: how thick, slanted, wide and tall the ink is (Castro et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from unbraid.data.dataset import Dataset
+from unbraid.errors import choose, expect
+
+
+def thickness(image: np.ndarray) -> float:
+    """Mean width of the stroke in pixels: twice the distance to the background, averaged over its ridge."""
+    from scipy.ndimage import distance_transform_edt, maximum_filter
+
+    wide = np.kron(image, np.ones((4, 4))) > 0.5  # finer than the pixels, or thin strokes all measure the same
+    depth = distance_transform_edt(np.pad(wide, 1))[1:-1, 1:-1]
+    ridge = (depth > 0) & (depth >= maximum_filter(depth, 5))
+    return float(2 * depth[ridge].mean() / 4) if ridge.any() else 0.0
+
+
+def slant(image: np.ndarray) -> float:
+    """Angle of the ink in degrees, to the right positive: the shear that would make it upright."""
+    (x, y), total = _coordinates(image), image.sum()
+    if total <= 0:
+        return 0.0
+    cx, cy = (image * x).sum() / total, (image * y).sum() / total
+    tall = (image * (y - cy) ** 2).sum()
+    return float(np.degrees(np.arctan(-(image * (x - cx) * (y - cy)).sum() / tall))) if tall > 0 else 0.0
+
+
+def width(image: np.ndarray) -> float:
+    """Width of the ink in pixels, after the slant has been taken out."""
+    inked = image > 0.5
+    if not inked.any():
+        return 0.0
+    x, y = _coordinates(image)
+    upright = (x + np.tan(np.radians(slant(image))) * (y - image.shape[0] / 2))[inked]
+    return float(upright.max() - upright.min() + 1)
+
+
+def height(image: np.ndarray) -> float:
+    """Height of the ink in pixels."""
+    rows = np.flatnonzero((image > 0.5).any(axis=1))
+    return float(rows[-1] - rows[0] + 1) if len(rows) else 0.0
+
+
+def ink(image: np.ndarray) -> float:
+    """The share of the image that is ink."""
+    return float(image.mean())
+
+
+def _coordinates(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    y, x = np.mgrid[: image.shape[0], : image.shape[1]]
+    return x.astype(float), y.astype(float)
+
+
+MEASURES: dict[str, Callable[[np.ndarray], float]] = {
+    "thickness": thickness, "slant": slant, "width": width, "height": height, "ink": ink,
+}
+
+
+def measured(dataset: Dataset, name: str) -> np.ndarray:
+    """One attribute of every image "n", with a progress bar; colour images are taken at their mean."""
+    from unbraid.progress import bar
+
+    measure = choose(name, MEASURES, "measured attribute")
+    expect(min(dataset.shape[1:]) > 1, f"{dataset.name} holds no images to measure", found=dataset.shape)
+    values = np.empty(len(dataset))
+    with bar(f"measuring {name}", len(dataset)) as advance:
+        for start in range(0, len(dataset), 1024):
+            images = dataset.pixels(np.arange(start, min(start + 1024, len(dataset)))).mean(axis=1)
+            values[start : start + len(images)] = [measure(image) for image in images]
+            advance(len(images))
+    return values

@@ -1,0 +1,106 @@
+"""smallNORB (LeCun et al. 2004): toys under 9 elevations, 18 azimuths and 6 lights, from the published mat files."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.data import store
+from unbraid.data.dataset import Dataset, Pixels, Source
+from unbraid.data.download import File, fetch
+from unbraid.data.factors import Factor, Factors
+from unbraid.data.pictures import resized
+from unbraid.errors import UnbraidError, expect
+from unbraid.files import read_bytes
+
+CITE = "LeCun, Huang, Bottou 2004, Learning methods for generic object recognition with invariance to pose and lighting"
+SITE = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
+STEMS = {"train": "smallnorb-5x46789x9x18x6x2x96x96-training", "test": "smallnorb-5x01235x9x18x6x2x96x96-testing"}
+SUMS = {
+    ("train", "dat"): "66054832f9accfe74a0f4c36a75bc0a2", ("train", "cat"): "23c8b86101fbf0904a000b43d3ed2fd9",
+    ("train", "info"): "51dee1210a742582ff607dfd94e332e3", ("test", "dat"): "e4ad715691ed5a3a5f138751a4ceb071",
+    ("test", "cat"): "5aa791cd7e6016cf957ce9bdb93b8603", ("test", "info"): "a9454f3864d7fd4bb3ea7fc3eb84924e",
+}
+CLASSES = ("animal", "human", "plane", "truck", "car")
+TYPES: dict[int, np.dtype] = {0x1E3D4C55: np.dtype("u1"), 0x1E3D4C54: np.dtype("<i4")}
+FACTORS = Factors((
+    Factor("category", 5, "class", CLASSES), Factor("instance", 10, "class"),
+    Factor("elevation", 9, "ordinal", tuple(range(30, 75, 5))),
+    Factor("azimuth", 18, "circular", tuple(range(0, 360, 20))), Factor("lighting", 6, "ordinal"),
+), grid=False)
+
+
+def load(*, path: str = "", split: str = "all", size: int = 64, camera: str = "left") -> Dataset:
+    """24,300 images for each of 'train' and 'test' (other instances), resized from 96×96; 'left' or 'right' camera."""
+    splits = {"train": ("train",), "test": ("test",), "all": ("train", "test")}
+    expect(split in splits, "smallnorb has no such split", found=repr(split), allowed=splits)
+    expect(camera in ("left", "right"), "smallnorb was taken by two cameras", found=repr(camera), allowed="left, right")
+    folder = Path(path).expanduser() if path else store.folder() / "smallnorb"
+    parts = [_part(folder, part, size, camera) for part in splits[split]]
+    images, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Dataset("smallnorb", Pixels(images[:, None]), FACTORS, labels, cite=CITE, notes={"split": split})
+
+
+def _part(folder: Path, split: str, size: int, camera: str) -> tuple[np.ndarray, np.ndarray]:
+    pictures, category, info = (read_matrix(_file(folder, split, kind)) for kind in ("dat", "cat", "info"))
+    n = len(pictures)
+    expect(pictures.ndim == 4 and pictures.shape[1:] == (2, 96, 96), f"smallnorb {split}: pairs of 96×96 pictures",
+           found=f"shape {pictures.shape}", do="dat, cat and info files may be swapped.")
+    expect(category.shape == (n,) and info.shape == (n, 4), f"smallnorb {split}: one label row per pair of pictures",
+           found=f"{pictures.shape}, {category.shape}, {info.shape}", do="The files do not belong together.")
+    labels = np.column_stack([category, info[:, 0], info[:, 1], info[:, 2] // 2, info[:, 3]]).astype(np.int64)
+    expect((labels >= 0).all() and (labels < np.array(FACTORS.sizes)).all(), f"smallnorb {split}: labels out of range",
+           do="The info file is damaged.")
+    return resized(pictures[:, int(camera == "right")], size), labels
+
+
+def read_matrix(path: Path) -> np.ndarray:
+    """A matrix of the NORB format: magic number, number of axes, at least three sizes, then the values."""
+    raw = read_bytes(path, "matrix", limit=1 << 31)
+    if raw[:2] == b"\x1f\x8b":
+        try:
+            raw = gzip.decompress(raw)
+        except (EOFError, OSError, zlib.error) as error:
+            raise UnbraidError(f"matrix {path} is cut off or damaged ({error}). Fetch it again.") from error
+    head = np.frombuffer(raw[:8].ljust(8, b"\0"), "<u4")
+    expect(int(head[0]) in TYPES and 1 <= head[1] <= 4, f"{path} is no NORB matrix of bytes or integers",
+           found=f"first bytes {raw[:8].hex(' ')}")
+    kind, axes = TYPES[int(head[0])], int(head[1])
+    start = 8 + 4 * max(3, axes)  # three sizes are always written
+    shape = np.frombuffer(raw[8:start].ljust(start - 8, b"\0"), "<u4").astype(np.int64)[:axes]
+    need = start + int(shape.prod()) * kind.itemsize
+    expect(len(raw) == need, f"matrix {path} is cut off or too long", found=f"{len(raw):,} bytes", allowed=f"{need:,}")
+    return np.frombuffer(raw, kind, offset=start).reshape(shape.tolist())
+
+
+def _file(folder: Path, split: str, kind: str) -> Path:
+    stem = f"{STEMS[split]}-{kind}.mat"
+    for candidate in (folder / stem, folder / f"{stem}.gz"):
+        if candidate.is_file():
+            return candidate
+    raise UnbraidError(f"no {stem}[.gz] in {folder}. {SOURCE.get}.")
+
+
+def _status() -> str:
+    try:
+        for split, kind in SUMS:
+            _file(store.folder() / "smallnorb", split, kind)
+        return "ready"
+    except UnbraidError:
+        return "needs a file: six mat files"
+
+
+def _fetch() -> None:
+    for (split, kind), md5 in SUMS.items():
+        file = f"{STEMS[split]}-{kind}.mat.gz"
+        fetch(File(SITE + file, f"md5:{md5}"), store.folder() / "smallnorb" / file)
+
+
+SOURCE = Source(
+    name="smallnorb", about="photographs of toys under rotation and light", load=load, size="48,600 × 1×64×64 (199 MB)",
+    factors="category 5, instance 10, elevation 9, azimuth 18, lighting 6", status=_status, cite=CITE, fetch=_fetch,
+    get="Run 'unbraid data make smallnorb' (250 MB), or path = the folder of the six mat files",
+)
