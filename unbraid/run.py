@@ -69,6 +69,7 @@ class Run:
     def model(self) -> Vae:
         """The trained model, for use."""
         from unbraid.assemble import build_model
+        from unbraid.model.infogan import build_gan, is_gan
         from unbraid.schedule import value
         from unbraid.tensors import fill, read_tensors
 
@@ -76,7 +77,7 @@ class Run:
                do=f"Finish it with 'unbraid train --resume --out {self.path}'.")
         tensors, _ = read_tensors(self.path / MODEL, "model")
         shape = tuple(int(s) for s in self.state["shape"])
-        model = build_model(self.recipe, shape)  # type: ignore[arg-type]
+        model: Any = build_gan(self.recipe, shape) if is_gan(self.recipe) else build_model(self.recipe, shape)  # type: ignore[arg-type]
         fill(model, tensors, "", str(self.path / MODEL))
         model.temperature = value(self.recipe.temperature, self.recipe.budget.steps)
         return model.eval().requires_grad_(False)

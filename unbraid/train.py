@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
-from unbraid import checkpoint
+from unbraid import checkpoint, gan
 from unbraid._version import __version__
 from unbraid.assemble import Parts, assemble, mix
 from unbraid.data.batches import Batches
@@ -27,6 +27,7 @@ from unbraid.data.dataset import Dataset
 from unbraid.errors import UnbraidError, expect
 from unbraid.files import read_json, read_toml, writable, write_json, write_text
 from unbraid.ledger import Ledger
+from unbraid.model.infogan import is_gan
 from unbraid.progress import bar
 from unbraid.recipe import Recipe
 from unbraid.run import CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, STATE, Run
@@ -55,6 +56,10 @@ class Trainer:
         """Every optimiser, by name."""
         return {"model": self.optimiser, **self.critic_optimisers}
 
+    def step(self, number: int, also: tuple[str, ...] = ()) -> Ledger:
+        """See `step`."""
+        return step(self, number, also)
+
 
 def fit(recipe: Recipe | str | Path, out: str | Path | None = None, *, resume: bool = False, quiet: bool = False,
         dataset: Dataset | None = None, force: bool = False) -> Run:
@@ -69,9 +74,9 @@ def fit(recipe: Recipe | str | Path, out: str | Path | None = None, *, resume: b
     """
     recipe = Recipe.load(recipe)
     path = Path(out) if out is not None else Path("runs") / f"{recipe.name}-{recipe.seed}"
-    parts = assemble(recipe, dataset)
+    parts: Any = gan.assemble(recipe, dataset) if is_gan(recipe) else assemble(recipe, dataset)
     with _locked(path), _threads(recipe.budget.threads) as threads, torch.random.fork_rng():
-        trainer = prepare(parts)
+        trainer: Any = gan.prepare(parts) if is_gan(recipe) else prepare(parts)
         start = _begin(path, trainer, threads, resume, force)
         if start < recipe.budget.steps:
             _loop(path, trainer, threads, start, quiet)
@@ -86,10 +91,10 @@ def prepare(parts: Parts) -> Trainer:
     parts.modules.to(device)
     batches = Batches(parts.dataset.images, budget.batch, recipe.seed, device)
     trained = {name: c for name, c in parts.critics.items() if any(p.requires_grad for p in c.parameters())}
-    steps = max((c.spec.steps for c in trained.values()), default=0)  # type: ignore[union-attr]
+    steps = max((c.spec.steps for c in trained.values()), default=0)
     others = [Batches(parts.dataset.images, budget.batch, recipe.seed, device, stream=1 + i) for i in range(steps)]
     optimiser = _adam(parts.model, budget.lr, budget.betas, budget.amsgrad)
-    critic_optimisers = {name: _adam(c, c.spec.lr, c.spec.betas) for name, c in trained.items()}  # type: ignore[union-attr, arg-type]
+    critic_optimisers: dict[str, torch.optim.Optimizer] = {name: _adam(c, c.spec.lr, c.spec.betas) for name, c in trained.items()}
     rows = parts.objective.rows(parts.tree, parts.model.prior)
     return Trainer(parts, device, rows, batches, others, optimiser, critic_optimisers)
 
@@ -111,7 +116,7 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
     trainer.optimiser.step()
     for name, optimiser in trainer.critic_optimisers.items():
         critic = parts.critics[name].requires_grad_(True)
-        for batches in trainer.others[: critic.spec.steps]:  # type: ignore[union-attr]
+        for batches in trainer.others[: critic.spec.steps]:
             with torch.no_grad():
                 other = model.draw(batches(number)).values if critic.paired else draw.values
             loss = critic.loss(draw.values, other)
@@ -152,7 +157,7 @@ def _loop(path: Path, trainer: Trainer, threads: int, start: int, quiet: bool) -
         for number in range(start, budget.steps):
             last = number + 1 == budget.steps
             log = number % budget.log_every == 0 or last
-            ledger = step(trainer, number, logged if log else ())
+            ledger = trainer.step(number, logged if log else ())
             note = ""
             if log:
                 journal.write(json.dumps(ledger.record(step=number), allow_nan=False).encode() + b"\n")

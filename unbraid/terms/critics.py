@@ -21,6 +21,7 @@ from unbraid.shapes import Float, Tensor
 class Critic(nn.Module):
     """`forward(draw)` gives nats by key; `loss(values, other)` is what the critic itself minimises, or None."""
 
+    spec: Any
     paired = True  # its loss reads codes of an independent batch
 
     @abstractmethod

@@ -48,7 +48,7 @@ def kl_categorical(draw: Draw, node: str = "") -> Nats:
         logits = getattr(part, "normal_logits", None)
         closed = part.kl(inside) if logits is None else None
         if logits is not None:
-            total = total + _mass_kl(inside.loc, logits.to(inside.loc), part.tree.leaves[0].kind)
+            total = total + mass_kl(inside.loc, logits.to(inside.loc), part.tree.leaves[0].kind)
         elif closed is not None:
             total = total + closed.sum(-1)
         else:
@@ -60,7 +60,7 @@ def kl_categorical(draw: Draw, node: str = "") -> Nats:
     return total
 
 
-def _mass_kl(a: Tensor, b: Tensor, kind: str) -> Nats:
+def mass_kl(a: Tensor, b: Tensor, kind: str) -> Nats:
     """KL of two categorical laws, or of bits, from their logits."""
     if kind == "onehot":
         log_q, log_p = a.log_softmax(-1), b.log_softmax(-1)

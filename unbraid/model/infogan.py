@@ -1,0 +1,243 @@
+"""InfoGAN: codes and noise in, images out; a critic and the encoder Q(c|x) on one trunk. Chen et al. 2016.
+
+The codes are a latent tree as everywhere: real leaves are U[−1, 1], one-hot leaves uniform over classes, binary leaves
+fair bits. Q's output is a `Posterior`, so codes, metrics and figures are the same as a VAE's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from unbraid import options
+from unbraid.errors import UnbraidError, choose, expect
+from unbraid.latent import Latent
+from unbraid.model.posterior import Posterior, emit
+from unbraid.priors.base import Prior
+from unbraid.recipe import Recipe
+from unbraid.shapes import Float, Tensor
+from unbraid.terms.decomposition import mass_kl
+
+Shape = tuple[int, int, int]
+LOG_2 = math.log(2)
+
+
+@dataclass(frozen=True)
+class Gan:
+    """A GAN objective: λ, the count of noise columns, the critic's rate and steps per step, the penalty η (0: none)."""
+
+    name: str
+    lam: float
+    noise: int
+    critic_lr: float
+    critic_steps: int
+    penalty: float
+    cite: str
+
+    def __post_init__(self) -> None:
+        expect(self.lam >= 0 and self.penalty >= 0, f"lambda and penalty of {self.name!r} must be 0 or more",
+               found=(self.lam, self.penalty))
+        expect(1 <= self.noise <= 100_000 and self.critic_steps >= 1,
+               f"noise and critic_steps of {self.name!r} must be 1 or more", found=(self.noise, self.critic_steps))
+        expect(0 < self.critic_lr < 10, f"critic_lr of {self.name!r} must be positive", found=self.critic_lr)
+
+
+def info_gan(lam: float = 1.0, noise: int = 62, critic_lr: float = 1e-4, critic_steps: int = 1) -> Gan:
+    """min_{G,Q} max_D E log D(x) + E log(1−D(G(z))) − λ E log Q(c|G(z)). Kim & Mnih 2018, Eqs. 13–15."""
+    return Gan("info_gan", lam, noise, critic_lr, critic_steps, 0.0, "Chen et al. 2016; Kim & Mnih 2018, Eq. 15")
+
+
+def info_wgan_gp(lam: float = 1.0, noise: int = 62, critic_lr: float = 1e-4, critic_steps: int = 5,
+                 penalty: float = 10.0) -> Gan:
+    """min_{G,Q} max_D E D(x) − E D(G(z)) − η E(‖∇D(x̂)‖ − 1)² − λ E log Q(c|G(z)). Kim & Mnih 2018, Eq. 16.
+
+    Printed with + η; for the critic's maximisation it must be subtracted. Steps per step: 5, Gulrajani et al. 2017.
+    """
+    expect(penalty > 0, "info_wgan_gp needs a penalty above 0", found=penalty, do="10 is the paper's.")
+    return Gan("info_wgan_gp", lam, noise, critic_lr, critic_steps, penalty, "Kim & Mnih 2018, Eq. 16")
+
+
+GANS: dict[str, Callable[..., Gan]] = {"info_gan": info_gan, "info_wgan_gp": info_wgan_gp}
+
+
+def is_gan(recipe: Recipe) -> bool:
+    """True when the recipe's objective is a GAN and not a row of prices."""
+    return recipe.objective.get("name") in GANS
+
+
+def gan_of(recipe: Recipe) -> Gan:
+    """The GAN a recipe asks for; bad options are named errors."""
+    plain = dict(recipe.objective)
+    name = plain.pop("name", "")
+    return options.call(choose(name, GANS, "GAN objective"), plain, f"objective {name!r}")
+
+
+class Codes(Prior):
+    """p(c): U[−1, 1], uniform classes, fair bits, drawn hard. Its `kl` compares masses, not relaxed densities."""
+
+    def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
+        """See `Prior.log_prob`: log ½ a real column, log 1/K a class, log ½ a bit, wherever z is."""
+        leaves = torch.tensor([-self.surprise(leaf) for leaf in self.tree.leaves], dtype=z.dtype, device=z.device)
+        return self.spread(leaves).expand(*z.shape[:-1], -1)
+
+    @staticmethod
+    def surprise(leaf: Any) -> float:
+        """H(c_l) in nats."""
+        return math.log(leaf.width) if leaf.kind == "onehot" else leaf.width * LOG_2
+
+    def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
+        """See `Prior.sample`; hard one-hots are log 0 and log 1."""
+        pieces = []
+        for leaf in self.tree.leaves:
+            if leaf.kind == "real":
+                pieces.append(2 * torch.rand(n, leaf.width) - 1)
+            elif leaf.kind == "onehot":
+                pieces.append(nn.functional.one_hot(torch.randint(leaf.width, (n,)), leaf.width).float().log())
+            else:
+                pieces.append(torch.randint(2, (n, leaf.width)).float().logit())
+        return torch.cat(pieces, -1)
+
+    def kl(self, q: object) -> Float[Tensor, "b l"] | None:
+        """KL(Q(c_l|x) ‖ p(c_l)); for real columns log 2 − H[Q], which leaves out the tails beyond ±1."""
+        assert isinstance(q, Posterior)
+        columns = []
+        for leaf, s in zip(self.tree.leaves, self.tree.slices):
+            loc = q.loc[:, s]
+            if leaf.kind == "real":
+                h = q.log_scale[:, s] + 0.5 * math.log(2 * math.pi * math.e)
+                columns.append((LOG_2 - h).sum(-1))
+            else:
+                columns.append(mass_kl(loc, torch.zeros_like(loc), leaf.kind))
+        return torch.stack(columns, -1)
+
+
+class InfoGan(nn.Module):
+    """G(c, ε), and D(x), Q(c|x) on a shared trunk. `still` is the noise that `decode` holds fixed."""
+
+    still: Tensor
+
+    def __init__(self, tree: Latent, noise: int, generator: nn.Module, trunk: nn.Module, critic: nn.Module,
+                 encoder: nn.Module):
+        super().__init__()
+        self.tree, self.noise, self.prior, self.temperature = tree, noise, Codes(tree), 1.0
+        self.generator, self.trunk, self.critic, self.encoder = generator, trunk, critic, encoder
+        self.register_buffer("still", torch.randn(noise))
+
+    def posterior(self, x: Float[Tensor, "b c h w"]) -> Posterior:
+        """Q(c|x): means and scales of real codes, logits of discrete ones."""
+        return self.read(self.trunk(x))
+
+    def read(self, hidden: Float[Tensor, "b h"]) -> Posterior:
+        """Q(c|x) from what the trunk makes of x."""
+        return Posterior.of(self.tree, self.encoder(hidden), self.temperature)
+
+    def score(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b"]:
+        """D(x): a logit for InfoGAN, a number for the Wasserstein critic."""
+        return self.critic(self.trunk(x)).squeeze(1)
+
+    def inputs(self, n: int) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n e"]]:
+        """n draws of codes and noise."""
+        codes = emit(self.tree, self.prior.sample(n)).to(self.still)
+        return codes, torch.randn(n, self.noise, device=self.still.device)
+
+    def generate(self, codes: Float[Tensor, "n d"], noise: Float[Tensor, "n e"]) -> Float[Tensor, "n c h w"]:
+        """G(c, ε), images in [0, 1]."""
+        return self.generator(torch.cat([codes, noise], 1))
+
+    def decode(self, values: Float[Tensor, "n d"]) -> Tensor:
+        """Images of codes at one fixed noise, so that a traversal shows the codes alone."""
+        return self.generate(values, self.still.expand(len(values), -1))
+
+    @torch.no_grad()
+    def sample(self, n: int) -> Tensor:
+        """Images of n draws of codes and noise."""
+        return self.generate(*self.inputs(n))
+
+    def draw(self, *args: Any, **kwargs: Any) -> None:
+        """There is no ELBO here."""
+        raise UnbraidError("an InfoGAN has no posterior over its noise and no ELBO: it cannot be audited. "
+                           "Encode and score it instead.")
+
+    def information(self, q: Posterior, codes: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
+        """log Q(c|x) + H(c): Eq. 13 and its constant, a lower bound of I(c; G(c, ε)) in nats."""
+        total = codes.new_zeros(len(codes))
+        for leaf, s in zip(self.tree.leaves, self.tree.slices):
+            loc, c = q.loc[:, s], codes[:, s]
+            if leaf.kind == "real":
+                log_scale = q.log_scale[:, s]
+                found = (-0.5 * (((c - loc) * (-log_scale).exp()).square() + math.log(2 * math.pi)) - log_scale).sum(1)
+            elif leaf.kind == "onehot":
+                found = (c * loc.log_softmax(1)).sum(1)
+            else:
+                found = -nn.functional.binary_cross_entropy_with_logits(loc, c, reduction="none").sum(1)
+            total = total + found + Codes.surprise(leaf)
+        return total
+
+
+@dataclass(frozen=True)
+class GanNet:
+    """Convolutions 4×4 `up` as (channels, stride), a layer of `hidden`, the generator's `first` map and its `down`."""
+
+    up: tuple[tuple[int, int], ...]
+    hidden: int
+    first: int
+    down: tuple[tuple[int, int], ...]
+    slope: float = 0.2  # of the generator's ReLUs between its maps; 0 as in Table 4
+
+    def __call__(self, shape: Shape, tree: Latent, noise: int, wasserstein: bool) -> InfoGan:
+        """All nets for one image shape: batch norm as printed; a Wasserstein trunk has only one LayerNorm."""
+        c, h, w = shape
+        factor = math.prod(s for _, s in self.up)
+        expect(h % factor == 0 and w % factor == 0, "this net divides the image", found=f"images of {h}×{w}",
+               allowed=f"height and width divisible by {factor}")
+        inner = (h // factor, w // factor)
+        flat = inner[0] * inner[1]
+        trunk: list[nn.Module] = []
+        for i, ((a, _), (b, stride)) in enumerate(zip(((c, 1), *self.up[:-1]), self.up)):
+            trunk += [_conv(a, b, stride), *([nn.BatchNorm2d(b)] if i and not wasserstein else []), nn.LeakyReLU(0.2)]
+        norm = nn.LayerNorm(self.hidden) if wasserstein else nn.BatchNorm1d(self.hidden)
+        trunk += [nn.Flatten(), nn.Linear(self.up[-1][0] * flat, self.hidden), norm, nn.LeakyReLU(0.2)]
+        encoder = nn.Sequential(nn.Linear(self.hidden, 128), nn.BatchNorm1d(128), nn.LeakyReLU(0.2),
+                                nn.Linear(128, Posterior.count(tree)))
+        generator: list[nn.Module] = [
+            nn.Linear(tree.width + noise, self.hidden), nn.BatchNorm1d(self.hidden), nn.ReLU(),
+            nn.Linear(self.hidden, self.first * flat), nn.BatchNorm1d(self.first * flat), nn.ReLU(),
+            nn.Unflatten(1, (self.first, *inner))]
+        for (a, _), (b, stride) in zip(((self.first, 1), *self.down[:-1]), self.down):
+            generator += [_upconv(a, b, stride), nn.BatchNorm2d(b), nn.LeakyReLU(self.slope)]
+        generator += [nn.ConvTranspose2d(self.down[-1][0], c, 4, 2, 1), nn.Sigmoid()]
+        critic = nn.Linear(self.hidden, 1)
+        return InfoGan(tree, noise, nn.Sequential(*generator), nn.Sequential(*trunk), critic, encoder)
+
+
+def _conv(a: int, b: int, stride: int) -> nn.Module:
+    return nn.Conv2d(a, b, 4, 2, 1) if stride == 2 else nn.Conv2d(a, b, 4, padding="same")
+
+
+def _upconv(a: int, b: int, stride: int) -> nn.Module:
+    """An upconvolution; at stride 1 it is a convolution that keeps the size."""
+    return nn.ConvTranspose2d(a, b, 4, 2, 1) if stride == 2 else nn.Conv2d(a, b, 4, padding="same")
+
+
+TABLE5_UP = ((32, 2), (32, 2), (64, 2), (64, 2))
+TABLE6_UP = ((64, 2), (128, 2), (256, 2), (256, 1), (256, 1))
+GAN_NETS: dict[str, GanNet] = {
+    "info_gan_table4": GanNet(((64, 2), (128, 2)), 1024, 128, ((64, 2),), slope=0.0),
+    "info_gan_table5": GanNet(TABLE5_UP, 128, 64, ((64, 2), (32, 2), (32, 2))),
+    "info_gan_table6": GanNet(TABLE6_UP, 1024, 256, ((256, 1), (256, 1), (128, 2), (64, 2))),
+    "info_gan_small": GanNet(((16, 2), (32, 2)), 128, 32, ((16, 2),)),
+}
+
+
+def build_gan(recipe: Recipe, shape: Shape) -> InfoGan:
+    """The InfoGAN of a recipe, with fresh weights. `nets` is one of Kim & Mnih's Tables 4–6 or info_gan_small."""
+    gan = gan_of(recipe)
+    name = recipe.nets.get("name", "")
+    default = {28: "info_gan_table4", 64: "info_gan_table5"}.get(shape[1], "info_gan_small")
+    net = choose(default if name == "conv" else name, GAN_NETS, "net of a GAN")
+    return net(shape, recipe.tree, gan.noise, gan.penalty > 0)
