@@ -27,7 +27,7 @@ def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
     'unbraid data make cars3d' put into the cache.
     """
     where = Path(path).expanduser() if path else store.folder() / PLACE
-    expect(where.exists(), f"cars3d: {where} does not exist", do=SOURCE.get)
+    expect(where.exists(), f"cars3d: {where} does not exist", do=f"{SOURCE.get}.")
     files = archives.names(where, r"(^|/)car_\d+_mesh\.mat$")
     expect(len(files) == objects, f"cars3d: {where} must hold one mat file for each of {objects} cars",
            found=len(files), do="Parts are missing; say objects if you mean fewer.")

@@ -27,10 +27,10 @@ def load(*, path: str = "", split: str = "all", test: float = 0.1, seed: int = 0
     90% drawn by `seed`, 'test' the rest.
     """
     folder = Path(path).expanduser() if path else store.folder() / "celeba"
-    expect(folder.is_dir(), f"celeba: there is no folder {folder}", do=SOURCE.get)
+    expect(folder.is_dir(), f"celeba: there is no folder {folder}", do=f"{SOURCE.get}.")
     pictures = next((p for p in (folder / "img_align_celeba", folder / "img_align_celeba.zip") if p.exists()), None)
     if pictures is None:
-        raise UnbraidError(f"celeba: neither img_align_celeba/ nor img_align_celeba.zip is in {folder}. {SOURCE.get}")
+        raise UnbraidError(f"celeba: neither img_align_celeba/ nor img_align_celeba.zip is in {folder}. {SOURCE.get}.")
     names, attributes, table = read_attributes(folder / TABLE)
     files = {Path(name).name: name for name in archives.names(pictures, r"\.(jpg|png)$")}
     lost = [name for name in names if name not in files and Path(name).with_suffix(".png").name not in files]

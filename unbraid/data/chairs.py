@@ -31,7 +31,7 @@ def load(*, path: str = "", masks: bool = False, models: int = 1393, subset: str
     their order, 'test' the rest. crop: the middle of the 600×600 renderings that is kept.
     """
     where = Path(path).expanduser() if path else store.folder() / PLACE
-    expect(where.exists(), f"chairs: {where} does not exist", do=SOURCE.get)
+    expect(where.exists(), f"chairs: {where} does not exist", do=f"{SOURCE.get}.")
     expect(split in ("all", "train", "test"), "chairs has no such split", found=repr(split), allowed="all, train, test")
     views = _views(where, models)
     chosen = _chosen(sorted(views), subset, split)

@@ -76,7 +76,7 @@ def load(*, path: str = "", model: str = "", identities: int = 0, expressions: i
     (8 by default: 20,328 images from 30 MB, in about two minutes); expression 0 is neutral, k shows mode k.
     """
     expect(bool(path) != bool(model), "faces3d needs your renderings or a face model",
-           found="both" if path else "neither", do=SOURCE.get)
+           found="both" if path else "neither", do=f"{SOURCE.get}.")
     if path:
         return _rendered(Path(path).expanduser(), identities, key)
     return _modelled(Path(model).expanduser(), identities or 8, expressions, size, zoom, seed)

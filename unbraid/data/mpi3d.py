@@ -35,7 +35,7 @@ def load(*, variant: str = "toy", path: str = "") -> Dataset:
     """
     sizes = choose(variant, SIZES, "variant of mpi3d")
     where = Path(path).expanduser() if path else store.folder() / f"mpi3d_{variant}.npz"
-    expect(where.is_file(), f"mpi3d {variant}: {where} does not exist", do=SOURCE.get)
+    expect(where.is_file(), f"mpi3d {variant}: {where} does not exist", do=f"{SOURCE.get}.")
     classes = ("object_colour", "object_shape", "background_colour")
     factors = Factors.of(dict(zip(NAMES, sizes, strict=True)), classes=classes)
     name = f"mpi3d-{variant}-{store.state([where])}"

@@ -39,13 +39,18 @@ class Scene:
 
 
 def rays(scene: Scene, size: int, sub: int) -> np.ndarray:
-    """Unit directions "pixels sub² 3" of an image of size×size with sub×sub rays to a pixel."""
+    """Unit directions "n 3" of an image of size×size with sub×sub rays to a pixel, those of a pixel together."""
     ticks = (np.arange(size * sub) + 0.5) / (size * sub) * 2 - 1
     x, y = np.meshgrid(ticks, -ticks)
     c, s = np.cos(scene.pitch), np.sin(scene.pitch)
     rays = np.stack([x, y * c - scene.focal * s, y * s + scene.focal * c], axis=-1)
     rays /= np.linalg.norm(rays, axis=-1, keepdims=True)
-    return rays.reshape(size, sub, size, sub, 3).swapaxes(1, 2).reshape(size * size, sub * sub, 3)
+    return rays.reshape(size, sub, size, sub, 3).swapaxes(1, 2).reshape(-1, 3)
+
+
+def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Products along the last axis, summed."""
+    return np.einsum("...k,...k->...", a, b)
 
 
 def turn(points: np.ndarray, angle: float) -> np.ndarray:
@@ -89,8 +94,8 @@ def ball(radius: float, centre: tuple[float, float, float], origin: np.ndarray,
          ray: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distance to and normal of a sphere."""
     to = origin - np.array(centre)
-    b = (to * ray).sum(-1)
-    root = b * b - (to * to).sum(-1) + radius * radius
+    b = dot(to, ray)
+    root = b * b - dot(to, to) + radius * radius
     distance = np.where(root > 0, -b - np.sqrt(np.maximum(root, 0)), FAR)
     distance = np.where(distance > 1e-6, distance, FAR)
     return distance, (to + np.where(distance < FAR, distance, 0)[..., None] * ray) / radius
@@ -101,8 +106,8 @@ def tube(radius: float, low: float, high: float, origin: np.ndarray, ray: np.nda
     """Distance to and normal of an upright cylinder between two heights."""
     flat = ray[..., [0, 2]]
     start = origin[..., [0, 2]]
-    a, b = np.maximum((flat * flat).sum(-1), 1e-12), (start * flat).sum(-1)
-    root = b * b - a * ((start * start).sum(-1) - radius * radius)
+    a, b = np.maximum(dot(flat, flat), 1e-12), dot(start, flat)
+    root = b * b - a * (dot(start, start) - radius * radius)
     distance = np.where(root > 0, (-b - np.sqrt(np.maximum(root, 0))) / a, FAR)
     height = origin[..., 1] + distance * ray[..., 1]
     hit = (distance > 1e-6) & (height >= low) & (height <= high) & (distance < FAR)
@@ -113,14 +118,29 @@ def tube(radius: float, low: float, high: float, origin: np.ndarray, ray: np.nda
         slope = np.where(np.abs(ray[..., 1]) < 1e-12, 1e-12, ray[..., 1])
         top = (high - origin[..., 1]) / slope
         place = start + top[..., None] * flat
-        lid = (top > 1e-6) & ((place * place).sum(-1) <= radius * radius) & (top < distance)
+        lid = (top > 1e-6) & (dot(place, place) <= radius * radius) & (top < distance)
         distance = np.where(lid, top, distance)
         normal = np.where(lid[..., None], np.array([0.0, 1, 0]), normal)
     return distance, normal
 
 
 def thing(scene: Scene, shape: str, scale: float, origin: np.ndarray, ray: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distance to and normal of the object: a cube, cylinder, sphere or capsule standing on the floor."""
+    """Distance to and normal of the object: a cube, cylinder, sphere or capsule standing on the floor.
+
+    Rays "n 3"; only those that pass through a ball around the object are looked at closely.
+    """
+    heights = {"cube": 2 * scene.cube, "sphere": 2 * scene.sphere, "cylinder": scene.cylinder[1]}
+    high = heights.get(shape, scene.capsule[1])
+    to = origin - np.array([0, scale * high / 2, 0])
+    along = dot(to, ray)
+    near = np.flatnonzero(dot(to, to) - along * along < (1.01 * scale * high) ** 2)
+    distance, normal = np.full(len(ray), FAR), np.zeros((len(ray), 3))
+    distance[near], normal[near] = _closely(scene, shape, scale, origin[near], ray[near])
+    return distance, normal
+
+
+def _closely(scene: Scene, shape: str, scale: float, origin: np.ndarray,
+             ray: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if shape == "cube":
         return box(scale * scene.cube, origin, ray)
     if shape == "cylinder":
@@ -156,7 +176,7 @@ def geometry(scene: Scene, shape: str, scale: float, angle: float, size: int = 6
     light[solid], highlight[solid] = lit(scene, shape, scale, point, normal[solid], ray[solid])
     layers = [np.where(material == kind, light, 0) for kind in (FLOOR, WALL, OBJECT)]
     layers += [~solid, np.where(material == OBJECT, highlight, 0)]
-    return np.stack([layer.mean(axis=-1) for layer in layers]).reshape(5, size, size)
+    return np.stack(layers).reshape(5, size, size, sub * sub).mean(axis=-1)
 
 
 def lit(scene: Scene, shape: str, scale: float, point: np.ndarray, normal: np.ndarray,
@@ -165,24 +185,24 @@ def lit(scene: Scene, shape: str, scale: float, point: np.ndarray, normal: np.nd
     lamp = np.array(scene.lamp)
     aim = np.array([scene.aim[0], 0, scene.aim[1]]) - lamp
     to = lamp - point
-    to /= np.linalg.norm(to, axis=-1, keepdims=True)
+    to /= np.sqrt(dot(to, to))[:, None]
     cone = np.clip(-(to @ (aim / np.linalg.norm(aim))), 0, 1) ** scene.narrow
     seen = np.ones(len(point))
-    near = (point * point).sum(-1) < 1.5  # no shadow falls farther than this
+    near = dot(point, point) < 1.5  # no shadow falls farther than this
     start = point[near] + 1e-4 * normal[near]
     seen[near] = np.mean([thing(scene, shape, scale, start, _towards(lamp + offset, start))[0] >= FAR
                           for offset in _SPREAD], axis=0)
-    lamp_part = scene.glow * cone * np.clip((normal * to).sum(-1), 0, None) * seen
+    lamp_part = scene.glow * cone * np.clip(dot(normal, to), 0, None) * seen
     front_part = scene.front * np.clip(-normal[..., 2], 0, None)
     middle = to - ray
-    middle /= np.linalg.norm(middle, axis=-1, keepdims=True)
-    highlight = scene.shine * np.clip((normal * middle).sum(-1), 0, None) ** 16 * seen
+    middle /= np.sqrt(dot(middle, middle))[:, None]
+    highlight = scene.shine * np.clip(dot(normal, middle), 0, None) ** 16 * seen
     return scene.ambient + front_part + lamp_part, highlight
 
 
 def _towards(lamp: np.ndarray, point: np.ndarray) -> np.ndarray:
     to = lamp - point
-    return to / np.linalg.norm(to, axis=-1, keepdims=True)
+    return to / np.sqrt(dot(to, to))[:, None]
 
 
 _SPREAD = 0.06 * np.array([[1, 0, 0], [-1, 0, 0], [0, 0, 1], [0, 0, -1.0]])  # a lamp with a size: soft shadows

@@ -94,18 +94,22 @@ def _wobbled(lines: tuple[np.ndarray, ...], hand: int, digit: int, seed: int) ->
 
 def _distance(lines: tuple[np.ndarray, ...], slant: float, width: float, size: int) -> np.ndarray:
     """How far each pixel lies from the nearest stroke, in pixels, after widening and slanting."""
+    from scipy.spatial import cKDTree
+
     centre, high = size / 2, 20 * size / 28
+    points = np.concatenate([_dense(line) for line in lines]) - 0.5
+    x, y = points[:, 0] * width, points[:, 1]
+    pen = centre + high * np.stack([x - np.tan(np.radians(slant)) * y, y], axis=1)
     ticks = np.arange(size) + 0.5
-    at = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 1, 2)
-    nearest = np.full(size * size, np.inf)
-    for line in lines:
-        x, y = (line[:, 0] - 0.5) * width, line[:, 1] - 0.5
-        points = centre + high * np.stack([x - np.tan(np.radians(slant)) * y, y], axis=1)
-        a, step = points[:-1], np.diff(points, axis=0)
-        along = ((at - a) * step).sum(-1) / np.maximum((step * step).sum(-1), 1e-12)
-        gap = at - a - np.clip(along, 0, 1)[..., None] * step
-        nearest = np.minimum(nearest, np.sqrt((gap * gap).sum(-1)).min(axis=1))
-    return nearest.reshape(size, size)
+    at = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
+    return cKDTree(pen).query(at)[0].reshape(size, size)
+
+
+def _dense(line: np.ndarray, step: float = 0.005) -> np.ndarray:
+    """Points along a line of strokes, a tenth of a pixel apart."""
+    length = np.r_[0, np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))]
+    at = np.linspace(0, length[-1], int(length[-1] / step) + 2)
+    return np.stack([np.interp(at, length, line[:, k]) for k in range(2)], axis=1)
 
 
 SOURCE = Source(

@@ -1,0 +1,128 @@
+"""Verbs about data sets: list, make, show."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unbraid.errors import UnbraidError, choose, expect
+
+data_app = typer.Typer(help="Data sets: what there is, making or fetching one, looking at one.", no_args_is_help=True,
+                       rich_markup_mode=None)
+Name = Annotated[str, typer.Argument(help="A data set; 'unbraid data list' names them.", show_default=False)]
+Options = Annotated[list[str] | None, typer.Option(
+    "--set", metavar="OPTION=VALUE", show_default=False,
+    help="An option of the set, as under [data] in a recipe, such as orientation=true or path=mnist/. Repeatable.")]
+
+
+@data_app.command("list")
+def list_sets(name: Annotated[str, typer.Argument(help="Only this one, with its options.")] = "") -> None:
+    """Every data set: its status, size and factors, and how to get it."""
+    from unbraid.data import DATASETS
+
+    if name:
+        _describe(name)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("name", "status", "size", "factors"):
+        shown.add_column(head, overflow="fold")
+    for source in DATASETS.values():
+        shown.add_row(source.name, source.status(), source.size, source.factors)
+    Console().print(shown)
+    typer.echo("\nHow to get those that need a file:")
+    for source in DATASETS.values():
+        if source.status().startswith("needs"):
+            typer.echo(f"    {source.name + ':':<15} {source.get}")
+    typer.echo("\n'unbraid data list NAME' says what a set is, how to get it and which options it takes.")
+
+
+def _describe(name: str) -> None:
+    import inspect
+
+    from unbraid.data import DATASETS, STRUCTURE
+
+    source = choose(name, DATASETS, "data set")
+    for head, text in (("about", source.about), ("status", source.status()), ("size", source.size),
+                       ("factors", source.factors), ("get", source.get), ("cite", source.cite)):
+        if text:
+            typer.echo(f"{head + ':':<9}{text}")
+    typer.echo("options:")
+    for option, default in source.options.items():
+        needed = default is inspect.Parameter.empty
+        typer.echo(f"    {option} = {'…  (needed)' if needed else _toml(default)}")
+    typer.echo(f"    on top of any set: {', '.join(STRUCTURE)}")
+    if source.load.__doc__:
+        typer.echo("\n" + inspect.cleandoc(source.load.__doc__).split("\n\n>>>")[0])
+
+
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+
+
+@data_app.command("make")
+def make(name: Name, options: Options = None) -> None:
+    """Make, fetch or import a data set, so that later runs find it ready in the cache."""
+    from unbraid.data import DATASETS, load, store
+
+    source, chosen, start = choose(name, DATASETS, "data set"), parsed(options), time.monotonic()
+    if source.fetch is not None and not chosen.get("path") and source.status() != "ready":
+        source.fetch()
+    dataset = load(name, **chosen)
+    typer.echo(f"{name}: {len(dataset):,} of {'×'.join(map(str, dataset.shape))} ready in "
+               f"{time.monotonic() - start:.1f} s (cache: {store.folder()})")
+
+
+@data_app.command("show")
+def show(name: Name, options: Options = None,
+         out: Annotated[Path | None, typer.Option("--out", help="Where to write it.", show_default="data_NAME.png")] = None,
+         rows: Annotated[int, typer.Option(help="Rows of the contact sheet.", min=1, max=100)] = 6,
+         columns: Annotated[int, typer.Option(help="Columns of the contact sheet.", min=1, max=100)] = 12,
+         seed: Annotated[int, typer.Option(help="Which images.")] = 0) -> None:
+    """A picture of a data set: random images, and each factor traversed on its own."""
+    from unbraid.data import load
+    from unbraid.figures import sheets
+
+    path = out or Path(f"data_{name}.png")
+    expect(path.suffix == ".png", "the picture is a PNG", found=path.name, do="End --out in .png.")
+    dataset = load(name, **parsed(options))
+    sheets.save(sheets.figure(dataset, rows, columns, seed), path)
+    items = dataset.factors.items if dataset.factors else ()
+    factors = ", ".join(f"{f.name} {f.size or '(continuous)'}" for f in items) or "none"
+    typer.echo(f"{name}: {len(dataset):,} of {'×'.join(map(str, dataset.shape))}; factors: {factors}\nsee {path}")
+
+
+def parsed(options: list[str] | None) -> dict[str, Any]:
+    """`a=1`, `b=true`, `c=[1, 2]`, `d={ min = 3 }` as TOML values; anything else is a string.
+
+    >>> parsed(["orientation=true", "size=32", "path=some/where", "hold_out.shape=heart"])
+    {'orientation': True, 'size': 32, 'path': 'some/where', 'hold_out': {'shape': 'heart'}}
+    """
+    import tomllib
+
+    chosen: dict[str, Any] = {}
+    for option in options or []:
+        name, sign, text = option.partition("=")
+        expect(sign and name, "--set takes OPTION=VALUE", found=repr(option))
+        try:
+            value = tomllib.loads(f"x = {text}")["x"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        *parents, last = name.strip().split(".")
+        inner = chosen
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+            if not isinstance(inner, dict):
+                raise UnbraidError(f"--set {option}: {parent!r} already has a value that is no table.")
+        inner[last] = value
+    return chosen
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group `data`."""
+    app.add_typer(data_app, name="data")
