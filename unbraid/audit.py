@@ -1,0 +1,81 @@
+"""The audit: every term of the decomposition for a finished run, by the exact estimator, whatever row was trained.
+
+Only then do methods share units: training ledgers use each paper's own estimator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from unbraid.data.batches import gathered
+from unbraid.data.dataset import Dataset
+from unbraid.encode import leaf_kl, posteriors
+from unbraid.errors import expect
+from unbraid.files import write_json
+from unbraid.model.draw import Draw
+from unbraid.objective import split_key
+from unbraid.progress import bar
+from unbraid.run import AUDIT, Run
+from unbraid.terms import TERMS, exact
+
+
+def audit(run: Run, dataset: Dataset | None = None, *, rows: int = 2048, components: int = 0, piece: int = 64, seed: int = 0,
+          quiet: bool = False, save: bool = True) -> dict[str, Any]:
+    """Every term in nats per example with its standard error, and the MI and KL of each leaf.
+
+    q(z) is the mixture over all N posteriors, or over a stated random subset of `components`; the terms are averaged
+    over `rows` samples z, each from its own random image out of those N. Written to `audit.json` unless `save` is False.
+    """
+    dataset = run.dataset() if dataset is None else dataset
+    expect(tuple(dataset.shape) == tuple(run.state["shape"]), f"data {dataset.name!r} does not fit this run", found=tuple(dataset.shape))
+    rng = np.random.default_rng(seed)
+    index = np.arange(len(dataset))
+    if 0 < components < len(dataset):
+        index = np.sort(rng.permutation(len(dataset))[:components])
+    model = run.model
+    everything = posteriors(model, dataset, index, quiet=quiet)
+    chosen = rng.permutation(len(index))[: min(rows, len(index))]
+    keys = _keys(model)
+    leaves = [leaf.name for leaf in model.tree.leaves]
+    sums: dict[str, list[torch.Tensor]] = {key: [] for key in (*keys, *(f"mi:{name}" for name in leaves))}
+    estimator = exact(everything)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), bar("auditing", len(chosen), quiet) as advance:
+        torch.manual_seed(seed)
+        for start in range(0, len(chosen), piece):
+            part = chosen[start : start + piece]
+            q = everything.rows(torch.from_numpy(part))
+            draw = Draw(model, gathered(dataset.images, index[part]), q, q.rsample(), len(index), estimator)
+            for key in sums:
+                term, node, how = split_key(key)
+                sums[key].append(TERMS[f"{term}@{how}" if how else term](draw, node).double())
+            advance(len(part))
+    values = {key: torch.cat(found) for key, found in sums.items()}
+    result = _summary(values, keys, leaves)
+    result |= {"leaf_kl": dict(zip(leaves, _plain(leaf_kl(model, everything)))), "estimator": "exact" if len(index) == len(dataset) else "exact over a subset",
+               "components": len(index), "rows": len(chosen), "n": len(dataset), "seed": seed}
+    if save:
+        write_json(run.path / AUDIT, result)
+    return result
+
+
+def _keys(model: Any) -> list[str]:
+    """The terms that exist for this tree and prior."""
+    prior, tree = model.prior, model.tree
+    branches = [b.name for b in tree.branches]
+    above = [b for b in branches if prior.knows(b) and b not in prior.finest]
+    return ["reconstruction", "kl", "kl@sample", "mi", *(f"tc:{b}" for b in above), "dw", *(f"tc_q:{b}" for b in branches), "dw_joint", "agg"]
+
+
+def _summary(values: dict[str, torch.Tensor], keys: list[str], leaves: list[str]) -> dict[str, Any]:
+    nats = {key: float(values[key].mean()) for key in keys}
+    errors = {key: float(values[key].std() / len(values[key]) ** 0.5) if len(values[key]) > 1 else 0.0 for key in keys}
+    balance = nats["mi"] + sum(v for k, v in nats.items() if k.startswith("tc:")) + nats["dw"] - nats["kl@sample"]
+    return {"nats": nats, "errors": errors, "elbo": -(nats["reconstruction"] + nats["kl"]), "balance": balance,
+            "leaf_mi": {name: float(values[f"mi:{name}"].mean()) for name in leaves}}
+
+
+def _plain(numbers: np.ndarray) -> list[float | None]:
+    return [float(x) if np.isfinite(x) else None for x in numbers]

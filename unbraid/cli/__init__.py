@@ -1,0 +1,44 @@
+"""The command line. Each verb reads the file before it and writes the next, so any stage can be rerun alone.
+
+    recipe.toml → train → model.safetensors → encode → codes.npz → score → scores.json → report → report.html
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from unbraid.cli import data, demo, runs, score, show
+from unbraid.errors import UnbraidError
+
+HELP = """Learn, measure and explore disentangled latent representations.
+
+The flow is recipe → train → encode → score → report; each verb reads the file before it and writes the next.
+
+    unbraid demo                                  everything, in minutes
+    unbraid recipes                               what can be trained by name
+    unbraid train factor_vae_sprites32 --out runs/one
+    unbraid encode runs/one
+    unbraid score runs/one
+    unbraid report runs/one
+    unbraid score --codes mine.npy --factors labels.csv   your own codes
+"""
+
+app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+for room in (demo, data, runs, score, show):
+    room.register(app)
+
+
+def main() -> None:
+    """Run the command line; mistakes a user can mend are one clear message, never a traceback."""
+    try:
+        app()
+    except UnbraidError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt as stop:
+        print(f"\n{stop or 'stopped'}", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)

@@ -1,0 +1,1 @@
+"""Figures: each returns a matplotlib `Figure`; `report` gathers them in one page."""
