@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,8 +44,6 @@ def list_sets(name: Annotated[str, typer.Argument(help="Only this one, with its 
 
 
 def _describe(name: str) -> None:
-    import inspect
-
     from unbraid.data import DATASETS, STRUCTURE
 
     source = choose(name, DATASETS, "data set")
@@ -71,8 +70,9 @@ def make(name: Name, options: Options = None) -> None:
     from unbraid.data import DATASETS, load, store
 
     source, chosen, start = choose(name, DATASETS, "data set"), parsed(options), time.monotonic()
-    if source.fetch is not None and not chosen.get("path") and source.status() != "ready":
-        source.fetch()
+    if source.fetch is not None and not chosen.get("path"):
+        takes = inspect.signature(source.fetch).parameters
+        source.fetch(**{option: value for option, value in chosen.items() if option in takes})
     dataset = load(name, **chosen)
     typer.echo(f"{name}: {len(dataset):,} of {'×'.join(map(str, dataset.shape))} ready in "
                f"{time.monotonic() - start:.1f} s (cache: {store.folder()})")
@@ -80,7 +80,7 @@ def make(name: Name, options: Options = None) -> None:
 
 @data_app.command("show")
 def show(name: Name, options: Options = None,
-         out: Annotated[Path | None, typer.Option("--out", help="Where to write it.", show_default="data_NAME.png")] = None,
+         out: Annotated[Path | None, typer.Option("--out", help="The file.", show_default="data_NAME.png")] = None,
          rows: Annotated[int, typer.Option(help="Rows of the contact sheet.", min=1, max=100)] = 6,
          columns: Annotated[int, typer.Option(help="Columns of the contact sheet.", min=1, max=100)] = 12,
          seed: Annotated[int, typer.Option(help="Which images.")] = 0) -> None:

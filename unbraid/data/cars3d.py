@@ -60,5 +60,5 @@ SOURCE = Source(
     name="cars3d", about="rendered cars under rotation", load=load, size="17,568 × 3×64×64 (216 MB)",
     factors="elevation 4, azimuth 24, object 183", cite=CITE, fetch=lambda: fetch(FILE, store.folder() / PLACE),
     status=lambda: "ready" if (store.folder() / PLACE).is_file() else f"needs a file: {PLACE}",
-    get="unbraid data make cars3d (300 MB), or path = the archive or the folder of its mat files",
+    get="run 'unbraid data make cars3d' (300 MB), or path = the archive or the folder of its mat files",
 )

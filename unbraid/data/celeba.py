@@ -73,6 +73,6 @@ SOURCE = Source(
     name="celeba", about="faces with 40 attributes", load=load, size="202,599 × 3×64×64 (2.5 GB mapped)",
     factors="40 attributes of 2", cite=CITE,
     status=lambda: "ready" if (store.folder() / "celeba" / TABLE).is_file() else "needs a file: img_align_celeba.zip",
-    get="Its licence forbids passing it on: fetch img_align_celeba.zip and list_attr_celeba.txt from "
+    get="its licence forbids passing it on: fetch img_align_celeba.zip and list_attr_celeba.txt from "
         "mmlab.ie.cuhk.edu.hk/projects/CelebA.html, and give path = their folder",
 )

@@ -96,5 +96,5 @@ SOURCE = Source(
     size="86,366 × 3×64×64 (1.1 GB) or masks (44 MB)", factors="model 1393, elevation 2, azimuth 31",
     status=lambda: "ready" if (store.folder() / PLACE).is_file() else f"needs a file: {PLACE}",
     fetch=lambda: fetch(FILE, store.folder() / PLACE),
-    get="Run 'unbraid data make chairs', or path = rendered_chairs.tar or its folder",
+    get="run 'unbraid data make chairs', or path = rendered_chairs.tar or its folder",
 )

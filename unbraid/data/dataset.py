@@ -153,7 +153,7 @@ class Source:
 
     `load(**options)` returns the `Dataset`, generating or reading it; its keyword arguments are what a recipe
     may say under `[data]`. `status()` is 'ready', 'can be generated' or 'needs a file: …'. `fetch()`, if there
-    is one, downloads the original files into the cache.
+    is one, downloads the original files into the cache, those that its own options name.
     """
 
     name: str
@@ -164,7 +164,7 @@ class Source:
     status: Callable[[], str]
     cite: str = ""
     get: str = ""
-    fetch: Callable[[], object] | None = None
+    fetch: Callable[..., object] | None = None
 
     @cached_property
     def options(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from unbraid.data import sprites, store
 from unbraid.data.dataset import Bits, Dataset, Images, Source
+from unbraid.data.download import File, fetch
 from unbraid.data.dressed import KINDS, Dressed
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.hdf5 import opened
@@ -17,6 +18,8 @@ from unbraid.progress import Advance
 
 NAME = "dsprites-1"
 CITE = "Matthey, Higgins, Hassabis, Lerchner 2017, dSprites: Disentanglement testing Sprites dataset"
+FILE = File("https://raw.githubusercontent.com/google-deepmind/dsprites-dataset/master/"
+            "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.hdf5", "md5:b331c4447a651c44bf5e8ae09022e230")
 SCALES = np.linspace(0.5, 1, 6)
 ANGLES = np.linspace(0, 2 * np.pi, 40)
 POSITIONS = 16 + 32 * np.arange(32) / 31
@@ -29,17 +32,19 @@ FACTORS = Factors((
 ))
 
 
-def load(*, variant: str = "plain", path: str = "", seed: int = 0) -> Dataset:
+def load(*, variant: str = "plain", path: str = "", original: bool = False, seed: int = 0) -> Dataset:
     """All images in the original order (y varies fastest), bit-packed, mapped from the cache: 377 MB on disk.
 
     A pixel is on when its centre lies inside the outline; vertices are rounded to 1/256 pixel. Every frame that
     the authors publish is reproduced exactly; the total of on-pixels is 128,328,871 against the original's
     128,328,862, so this is the set regenerated, not the original file.
 
-    path: the original npz or hdf5, which is then used instead (`differing(path)` compares the two).
+    path: the original npz or hdf5, which is then used instead (`differing(path)` compares the two); original =
+    true: the one that 'unbraid data make dsprites --set original=true' fetched.
     variant: 'plain', or 'color', 'noisy', 'scream' (Locatello et al. 2019), drawn by `seed` and index.
     """
     expect(variant in ("plain", *KINDS), "dsprites has no such variant", found=repr(variant), allowed=("plain", *KINDS))
+    path = path or (str(store.folder() / "dsprites.hdf5") if original else "")
     array = _original(Path(path).expanduser()) if path else _regenerated()
     images: Images = Bits(array, (1, 64, 64))
     if variant != "plain":
@@ -98,6 +103,11 @@ def _fill(array: np.ndarray, advance: Advance) -> None:
                 advance()
 
 
+def _fetch(*, original: bool = False) -> None:
+    if original:
+        fetch(FILE, store.folder() / "dsprites.hdf5")
+
+
 def status() -> str:
     """See `Source`."""
     return "ready" if store.ready(NAME) else "can be generated"
@@ -106,5 +116,5 @@ def status() -> str:
 SOURCE = Source(
     name="dsprites", about="binary sprites, the original order, regenerated from the published geometry", load=load,
     size="737,280 × 1×64×64 (377 MB)", factors="shape 3, scale 6, orientation 40, x 32, y 32", status=status,
-    cite=CITE, get="made on first use in seconds: unbraid data make dsprites",
+    cite=CITE, get="made on first use in seconds: unbraid data make dsprites", fetch=_fetch,
 )

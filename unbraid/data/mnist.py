@@ -112,7 +112,7 @@ def _source(name: str, about: str) -> Source:
     return Source(
         name=name, about=about, load=loader, size="60,000 + 10,000 × 1×28×28 (55 MB), or 32×32", factors="class 10",
         status=partial(_status, name), cite=CITES[name], fetch=partial(_fetch, name),
-        get=f"unbraid data make {name} (11 or 30 MB), or path = the folder of the idx files",
+        get=f"run 'unbraid data make {name}' (11 or 30 MB), or path = the folder of the idx files",
     )
 
 

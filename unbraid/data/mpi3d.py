@@ -43,8 +43,8 @@ def load(*, variant: str = "toy", path: str = "") -> Dataset:
     return Dataset("mpi3d", Pixels(array, last=True), factors, cite=CITE, notes={"variant": variant})
 
 
-def _fetch() -> None:
-    fetch(FILES["toy"], store.folder() / "mpi3d_toy.npz")
+def _fetch(*, variant: str = "toy") -> None:
+    fetch(choose(variant, FILES, "variant of mpi3d to fetch"), store.folder() / f"mpi3d_{variant}.npz")
 
 
 SOURCE = Source(
@@ -52,5 +52,5 @@ SOURCE = Source(
     size="1,036,800 × 3×64×64 (12.7 GB mapped)", cite=CITE, fetch=_fetch,
     factors="object_colour 6, object_shape 6, object_size 2, camera_height 3, background_colour 3, two axes 40",
     status=lambda: "ready" if (store.folder() / "mpi3d_toy.npz").is_file() else "needs a file: mpi3d_toy.npz",
-    get="Run 'unbraid data make mpi3d' (the toy variant), or path = the published npz",
+    get="run 'unbraid data make mpi3d' (--set variant=real for that one), or path = the published npz",
 )

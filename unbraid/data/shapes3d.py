@@ -79,13 +79,15 @@ class Painted:
 _TABLES: dict[Any, Any] = {}
 
 
-def load(*, path: str = "") -> Dataset:
+def load(*, path: str = "", original: bool = False) -> Dataset:
     """All 480,000 pictures in the original order (orientation varies fastest).
 
-    path: the original 3dshapes.h5, which is copied once into the cache as a memory map of 5.9 GB. Without it the
-    pictures are ray-cast: a likeness with the same factors, not the original pixels.
+    path: the original 3dshapes.h5, which is copied once into the cache as a memory map of 5.9 GB (original = true:
+    the one that 'unbraid data make shapes3d --set original=true' fetched). Without it the pictures are ray-cast:
+    a likeness with the same factors, not the original pixels.
     """
     images: Images
+    path = path or (str(store.folder() / "3dshapes.h5") if original else "")
     if path:
         images = Pixels(_original(Path(path).expanduser()), last=True)
     else:
@@ -124,6 +126,11 @@ def _original(path: Path) -> np.ndarray:
         return store.generated(f"shapes3d-original-{store.state([path])}", images.shape, np.uint8, fill, n)
 
 
+def _fetch(*, original: bool = False) -> None:
+    if original:
+        fetch(FILE, store.folder() / "3dshapes.h5")
+
+
 def status() -> str:
     """See `Source`."""
     return "ready" if store.ready(NAME) else "can be generated"
@@ -134,10 +141,5 @@ SOURCE = Source(
     size="480,000 × 3×64×64 (10 MB; 5.9 GB for the original)", status=status, cite=CITE,
     factors="floor_hue 10, wall_hue 10, object_hue 10, scale 8, shape 4, orientation 15",
     get="made on first use in half a minute; the original: path = \"3dshapes.h5\"",
-    fetch=None,
+    fetch=_fetch,
 )
-
-
-def fetch_original() -> Path:
-    """Download the original 3dshapes.h5 (268 MB) into the cache and return its path."""
-    return fetch(FILE, store.folder() / "3dshapes.h5")

@@ -102,5 +102,5 @@ def _fetch() -> None:
 SOURCE = Source(
     name="smallnorb", about="photographs of toys under rotation and light", load=load, size="48,600 × 1×64×64 (199 MB)",
     factors="category 5, instance 10, elevation 9, azimuth 18, lighting 6", status=_status, cite=CITE, fetch=_fetch,
-    get="Run 'unbraid data make smallnorb' (250 MB), or path = the folder of the six mat files",
+    get="run 'unbraid data make smallnorb' (250 MB), or path = the folder of the six mat files",
 )
