@@ -44,7 +44,7 @@ METRICS: dict[str, Metric] = {
     "mig_sup": Metric(mig_sup, "gap between the two best factors of each unit",
         lowered=("rotated",), ceiling="information"),
     "jemmig": Metric(jemmig, "one unit knows the factor and nothing else", chance=None,
-        lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="information"),
+        lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="joint"),
     "dcimig": Metric(dcimig, "each factor keeps the best gap of a unit",
         lowered=("rotated", "missing", "noisy"), ceiling="information"),
     "dci": Metric(dci, "each unit matters for one factor (disentanglement)", noise=0.25,

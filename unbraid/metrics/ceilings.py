@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.errors import expect
+from unbraid.metrics.information import factor_entropies
 from unbraid.metrics.inputs import as_table
 
 
@@ -18,7 +19,8 @@ def ceilings(
 
     'information': mean_k I(image; y_k) / H(y_k);  'accuracy': mean_k of the Bayes accuracy of y_k given the image;
     'variance': mean_k 1 − E Var(y_k | image) / Var(y_k);  'correlation': mean of its roots;  'one': not bounded, as
-    vote metrics ask which factor was held, not for its value. By the data-processing inequality no code passes them.
+    votes ask which factor was held, not for its value;  'joint': JEMMIG's, 1 − H(y_k | image) / (H(y_k) + log 20).
+    By the data-processing inequality no code of the image passes them.
 
     images: hashes "n" (integers, bytes or strings) or the images themselves. Duplicates are found by hash alone, never
     by a rule about the factors (dSprites' squares repeat every 90° by rule, and nearly never by pixel).
@@ -26,15 +28,17 @@ def ceilings(
     >>> y = np.arange(40) % 4
     >>> picture = np.where(y == 3, 0, y)   # the last value looks like the first
     >>> {kind: round(v, 3) for kind, v in ceilings(picture, y).items()}
-    {'one': 1.0, 'information': 0.75, 'accuracy': 0.75, 'variance': 0.1, 'correlation': 0.316}
+    {'one': 1.0, 'information': 0.75, 'joint': 0.921, 'accuracy': 0.75, 'variance': 0.1, 'correlation': 0.316}
     """
     image = classes(images)
     table = as_table(image.astype(np.float64), factors, **inputs)
     pairs = [(image[y >= 0], y[y >= 0], v[y >= 0]) for y, v in zip(table.y.T, table.v.T)]
     variance = np.array([_variance(i, v) for i, _, v in pairs])
+    shares, h = np.array([_information(i, y) for i, y, _ in pairs]), factor_entropies(table)
     kinds = {
         "one": 1.0,
-        "information": float(np.mean([_information(i, y) for i, y, _ in pairs])),
+        "information": float(np.mean(shares)),
+        "joint": float(np.mean(1 - (1 - shares) * h / (h + np.log(20)))),
         "accuracy": float(np.mean([_accuracy(i, y) for i, y, _ in pairs])),
         "variance": float(variance.mean()),
         "correlation": float(np.sqrt(variance).mean()),

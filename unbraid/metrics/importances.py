@@ -111,7 +111,19 @@ def histogram_boosting(
         min_samples_leaf=min(20, max(1, len(y) // 50)),
         random_state=seed,
     ).fit(x, y)
-    return gains(model, x.shape[1]), model.predict(x_new)
+    return shared(gains(model, x.shape[1]), x), model.predict(x_new)
+
+
+def shared(gain: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Gains with copies of a column (up to sign and scale) given equal parts.
+
+    Histogram boosting breaks a tie by taking the first column each time, which would make an exact copy look unused;
+    GradientBoosting breaks it at random.
+    """
+    centred = x.astype(np.float64) - x.mean(0)
+    length = np.sqrt((centred**2).sum(0)).clip(1e-12)
+    twins = np.abs(centred.T @ centred) > (1 - 1e-9) * np.outer(length, length)
+    return (twins / np.maximum(twins.sum(1, keepdims=True), 1)) @ gain
 
 
 def gains(model: Any, width: int) -> np.ndarray:

@@ -287,6 +287,8 @@ def _table(factors: Any) -> np.ndarray:
         rows = [list(r) if isinstance(r, list | tuple | np.ndarray) else [r] for r in factors]
         out = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
         for i, row in enumerate(rows):
+            if len(row) != out.shape[1]:  # numpy would stretch a row of one
+                raise ValueError
             out[i] = row
         return out
     except (TypeError, ValueError) as error:

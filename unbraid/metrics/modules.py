@@ -86,7 +86,7 @@ def explicitness(codes: Any, factors: Any = None, *, protocol: str = "paper", se
     settings = {"protocol": protocol, "unit": "AUC" if protocol == "dlib" else "2 AUC - 1", "seed": seed, **small.notes}
     return Score(
         "explicitness",
-        float(per_factor.mean()),
+        float(np.clip(per_factor.mean(), 0, 1)),
         {"factors": list(table.names), "explicitness": per_factor},
         None,
         settings,

@@ -52,7 +52,10 @@ def beta_vae(codes: Any, factors: Any = None, *, protocol: str = "dlib", seed: i
     classifier = {"adagrad": adagrad, "logistic": logistic, "svm": svm}[plan.classifier]
     x, k = differences(source, rng, plan.fitted, plan)
     x_new, k_new = differences(source, rng, plan.scored, plan)
-    predicted, weights = classifier(x, k, x_new, len(source.table.names), seed)
+    if len(np.unique(k)) > 1:
+        predicted, weights = classifier(x, k, x_new, len(source.table.names), seed)
+    else:  # one factor: there is nothing to tell apart
+        predicted, weights = np.full(len(x_new), k[0]), np.zeros((x.shape[1], len(source.table.names)))
     hits, right = int((predicted == k_new).sum()), predicted == k_new
     accuracy = np.array(
         [right[k_new == j].mean() if (k_new == j).any() else np.nan for j in range(len(source.table.names))]

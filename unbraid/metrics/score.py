@@ -95,10 +95,12 @@ def wilson(hits: float, trials: int, z: float = 1.96) -> tuple[float, float]:
     """The Wilson interval of a proportion: never below 0 or above 1, sensible at both ends.
 
     >>> low, high = wilson(100, 100)
-    >>> round(low, 3), round(high, 3)
+    >>> round(low, 3), high
     (0.963, 1.0)
     """
     p = hits / trials
     middle, scale = p + z * z / (2 * trials), 1 + z * z / trials
     half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+    # the ends are exact: rounding must not put the interval beside its own proportion
+    low = 0.0 if hits == 0 else (middle - half) / scale
+    return low, 1.0 if hits == trials else (middle + half) / scale

@@ -1,0 +1,172 @@
+"""Every metric in METRICS keeps the promises it declares; found through the dict, so a new one is tested unasked."""
+
+import json
+
+import numpy as np
+import pytest
+
+from unbraid import metrics
+from unbraid.data.factors import Factors
+from unbraid.errors import UnbraidError
+from unbraid.metrics import METRICS, Score, as_table
+
+FACTORS = Factors.of({"shape": 3, "scale": 4, "x": 8, "y": 8})
+SCORED = sorted(n for n, m in METRICS.items() if m.needs in ("factors", "codes"))
+LABELLED = sorted(n for n, m in METRICS.items() if m.needs == "factors")
+N = 1500
+
+
+def labels(seed: int = 0, n: int = N) -> np.ndarray:
+    return FACTORS.labels(np.random.default_rng(seed).integers(FACTORS.count, size=n))
+
+
+def standard(y: np.ndarray) -> np.ndarray:
+    return (y - y.mean(0)) / y.std(0)
+
+
+def mixed(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Codes that hold the factors with noise, some entanglement, and a column of noise."""
+    rng = np.random.default_rng(seed)
+    y = labels(seed)
+    z = standard(y) + 0.3 * rng.normal(size=y.shape)
+    z[:, 0] += 0.4 * z[:, 1]
+    return np.column_stack([z, rng.normal(size=N)]), y
+
+
+def run(name: str, z, y, **settings) -> Score:
+    fast = {"protocol": "fast"} if "fast" in METRICS[name].protocols else {}
+    return METRICS[name](z, y, **(fast | settings))
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_score_is_a_finite_number_in_its_range_and_json_safe(name):
+    z, y = mixed()
+    score = run(name, z, y)
+    low, high = METRICS[name].span
+    assert isinstance(score, Score)
+    assert score.name == name
+    assert low <= score.value <= high
+    assert score.cite
+    stored = json.loads(json.dumps(score.as_dict(), allow_nan=False))
+    assert stored["value"] == score.value
+    if score.interval is not None:
+        assert score.interval[0] <= score.value <= score.interval[1]
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_random_codes_score_at_chance(name):
+    metric, y = METRICS[name], labels()
+    chance = metric.chance_of(y.shape[1])
+    if chance is None:
+        pytest.skip(f"{name} declares no chance level")
+    values = [run(name, np.random.default_rng(s).normal(size=(N, 6)), y, seed=s).value for s in range(3)]
+    assert np.mean(values) == pytest.approx(chance, abs=metric.noise)
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_constant_codes_never_beat_noisy_ones(name):
+    z, y = mixed()
+    constant = run(name, np.ones((N, 5)), y).value
+    if name != "jemmig":  # a constant has no entropy of its own, which JEMMIG rewards (docs/metrics.md)
+        assert constant <= run(name, z, y).value
+    chance = METRICS[name].chance_of(y.shape[1])
+    if chance is not None:
+        assert constant <= chance + METRICS[name].noise
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_order_of_columns_does_not_matter(name):
+    z, y = mixed()
+    order = np.random.default_rng(1).permutation(z.shape[1])
+    a, b = run(name, z, y).value, run(name, z[:, order], y).value
+    # predictors with random features see other features; the rest is equal to rounding
+    assert a == pytest.approx(b, abs={"dci_es": 0.03, "dci": 1e-3, "completeness": 1e-3}.get(name, 1e-6))
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_order_of_factors_does_not_matter(name):
+    z, y = mixed()
+    tolerance = 0.03 if METRICS[name].seeded else 1e-9
+    assert run(name, z, y).value == pytest.approx(run(name, z, y[:, ::-1]).value, abs=tolerance)
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_same_seed_same_score(name):
+    z, y = mixed()
+    assert run(name, z, y, seed=3).value == run(name, z, y, seed=3).value
+
+
+@pytest.mark.parametrize("name", sorted(n for n in SCORED if METRICS[n].rescaled))
+def test_rescaling_columns_changes_nothing_where_claimed(name):
+    z, y = mixed()
+    scale = np.array([0.01, 3.0, 50.0, 1.0, 0.2])
+    assert run(name, z * scale + 7, y).value == pytest.approx(run(name, z, y).value, abs=1e-3 if name != "hoyer" else 1)
+
+
+def test_hoyer_of_raw_codes_is_not_shift_invariant_and_so_not_claimed_to_be():
+    z, _ = mixed()
+    assert metrics.hoyer(z + 7).value != pytest.approx(metrics.hoyer(z).value, abs=0.01)
+    assert metrics.hoyer(z * np.array([0.01, 3, 50, 1, 0.2])).value == pytest.approx(metrics.hoyer(z).value, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_dead_columns_never_win(name):
+    z, y = mixed()
+    dead = np.column_stack([np.full(N, 3.0), z, np.zeros(N)])
+    a, b = run(name, z, y), run(name, dead, y)
+    slack = 0.12 if name in ("completeness", "dci_es") else 0.03  # completeness divides by log(units), dead ones too
+    assert b.value == pytest.approx(a.value, abs=slack)
+    if "matrix" in b.table and name != "beta_vae":
+        matrix = np.asarray(b.table["matrix"])
+        assert not set(matrix.argmax(0)) & {0, len(matrix) - 1}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_missing_labels_strings_and_one_valued_factors(name):
+    z, y = mixed()
+    full = run(name, z, y).value
+    holes = y.astype(float)
+    holes[np.random.default_rng(2).random(y.shape) < 0.1] = np.nan
+    holed = run(name, z, holes)
+    assert abs(holed.value - full) < 0.12
+    words = np.array(["square", "ellipse", "heart"])[y[:, 0]]
+    mixture = np.column_stack([words, y[:, 1:].astype(str), np.full(N, "same")])
+    score = run(name, z, mixture, kinds=["class", "ordinal", "ordinal", "ordinal", "class"])
+    assert np.isfinite(score.value)
+    assert as_table(z, mixture).notes["dropped_factors"] == ["y4"]
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_groups_and_discrete_leaves_are_accepted(name):
+    from unbraid.codes import Codes
+    from unbraid.latent import Latent, onehot
+
+    z, y = mixed()
+    grouped = run(name, z, y, groups=[[0, 1], [2], [3, 4]])
+    assert np.isfinite(grouped.value)
+    if "units" in grouped.table:
+        assert len(grouped.table["units"]) == 3
+    tree = Latent.of({"shape": onehot(3), "rest": 3})
+    codes = Codes(np.column_stack([np.eye(3)[y[:, 0]], z[:, 1:4]]), tree, values=y, factors=FACTORS)
+    assert np.isfinite(run(name, codes, None).value)
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_continuous_factors_are_accepted(name):
+    rng = np.random.default_rng(5)
+    y = rng.uniform(size=(N, 3))
+    score = run(name, y + 0.02 * rng.normal(size=y.shape), y)
+    low, high = METRICS[name].span
+    assert low <= score.value <= high
+
+
+@pytest.mark.parametrize("name", sorted(n for n in SCORED if METRICS[n].protocols))
+def test_unknown_protocol_is_named(name):
+    z, y = mixed()
+    with pytest.raises(UnbraidError, match="protocol"):
+        METRICS[name](z, y, protocol="fsat")
+
+
+@pytest.mark.parametrize("name", sorted(n for n, m in METRICS.items() if m.ceiling))
+def test_ceiling_is_declared_of_a_known_kind(name):
+    assert METRICS[name].ceiling in metrics.ceilings(np.arange(10) % 5, np.arange(10))

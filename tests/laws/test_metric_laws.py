@@ -1,0 +1,148 @@
+"""What metrics must do to codes that are perfect, rotated, duplicated, missing a factor, or noisy."""
+
+import numpy as np
+import pytest
+
+from unbraid import metrics
+from unbraid.data.factors import Factors
+from unbraid.metrics import METRICS
+
+FACTORS = Factors.of({"a": 3, "b": 4, "c": 8, "d": 10})
+N = 3000
+TOP = ["factor_vae", "beta_vae", "mig", "mig_sup", "jemmig", "dcimig", "dci", "completeness", "informativeness", "med",
+       "sap", "modularity", "irs", "info_mec", "dci_es", "mcc", "r2"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def world() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = FACTORS.labels(rng.integers(FACTORS.count, size=N))
+    s = (y - y.mean(0)) / y.std(0)
+    turn = np.kron(np.eye(2), np.array([[1, -1], [1, 1]]) / np.sqrt(2))  # 45° in two planes
+    missing = s.copy()
+    missing[:, 3] = 0
+    return {"y": y, "perfect": s, "rotated": s @ turn, "duplicated": np.column_stack([s, s]), "missing": missing,
+            "noisy": s + rng.normal(size=s.shape), "random": rng.normal(size=s.shape)}  # fmt: skip
+
+
+def value(name: str, z: np.ndarray, y: np.ndarray) -> float:
+    fast = {"protocol": "fast"} if "fast" in METRICS[name].protocols else {}
+    return METRICS[name](z, y, **fast).value
+
+
+@pytest.mark.parametrize("name", TOP)
+def test_identity_codes_reach_the_top(world, name):
+    assert value(name, world["perfect"], world["y"]) > 0.95
+
+
+def test_a_perfect_code_is_at_the_top_under_every_protocol(world):
+    z, y = world["perfect"], world["y"]
+    for name in ("factor_vae", "mig", "sap", "modularity"):
+        for protocol in METRICS[name].protocols:
+            score = METRICS[name](z, y, protocol=protocol).value
+            # a linear SVM per unit cannot tell inner values apart, so dlib's SAP stays well below 1 even here
+            assert score > (0.3 if (name, protocol) == ("sap", "dlib") else 0.95), (name, protocol)
+    assert metrics.beta_vae(z, y, protocol="dip_vae").value > 0.95
+    assert metrics.info_mec(z, y, protocol="paper").value > 0.9
+    assert metrics.dci(z, y, protocol="paper").value > 0.9
+    assert metrics.dci(z, y, protocol="lasso").value > 0.95
+
+
+@pytest.mark.parametrize(("name", "damage"), [(n, d) for n in sorted(METRICS) for d in METRICS[n].lowered])
+def test_declared_damages_lower_the_score(world, name, damage):
+    perfect, damaged = (value(name, world[c], world["y"]) for c in ("perfect", damage))
+    assert damaged < perfect - 0.03
+
+
+def test_duplicates_lower_completeness_but_not_disentanglement(world):
+    y = world["y"]
+    assert value("completeness", world["duplicated"], y) < value("completeness", world["perfect"], y) - 0.2
+    assert value("dci", world["duplicated"], y) > 0.95
+    assert metrics.info_mec(world["duplicated"], y).table["compactness"] < 0.6
+
+
+def test_rotation_leaves_what_asks_for_no_alignment(world):
+    y = world["y"]
+    assert value("r2", world["rotated"], y) == pytest.approx(1, abs=0.01)
+    assert value("explicitness", world["rotated"], y) == pytest.approx(
+        value("explicitness", world["perfect"], y), abs=0.03
+    )
+
+
+def test_figure_3_codes_with_one_factor_missing_fool_higgins_but_not_the_vote():
+    """Kim & Mnih 2018, Fig. 3: K − 1 factors held score ~1 on Higgins' metric and (K − 1)/K or so on theirs."""
+    rng = np.random.default_rng(1)
+    y = FACTORS.labels(rng.integers(FACTORS.count, size=N))
+    codes = (y - y.mean(0)) / y.std(0)
+    held = codes[:, :3] + 0.05 * rng.normal(size=(N, 3))
+    for protocol in ("dlib", "dip_vae"):
+        assert metrics.beta_vae(held, y, protocol=protocol).value > 0.97, protocol
+    for protocol in ("paper", "dlib"):
+        assert 0.7 < metrics.factor_vae(held, y, protocol=protocol).value < 0.85, protocol
+
+
+@pytest.mark.slow
+def test_figure_3_with_adagrad_as_in_the_paper():
+    rng = np.random.default_rng(1)
+    y = FACTORS.labels(rng.integers(FACTORS.count, size=N))
+    held = (y[:, :3] - y[:, :3].mean(0)) / y[:, :3].std(0) + 0.05 * rng.normal(size=(N, 3))
+    assert metrics.beta_vae(held, y, protocol="paper").value > 0.97
+
+
+def test_a_live_column_of_noise_lets_the_vote_name_the_missing_factor():
+    """The vote has a failure of its own: noise columns win only when the missing factor is held."""
+    rng = np.random.default_rng(1)
+    y = FACTORS.labels(rng.integers(FACTORS.count, size=N))
+    held = np.column_stack([y[:, :3], rng.normal(size=(N, 12))])
+    assert metrics.factor_vae(held, y).value > 0.9
+
+
+def test_votes_scored_on_themselves_are_higher_on_random_codes(world):
+    """On codes that know nothing, 800 votes scored on themselves beat votes scored on others."""
+    y = world["y"]
+    random = np.random.default_rng(3).normal(size=(N, 10))
+    paper = np.mean([metrics.factor_vae(random, y, protocol="paper", seed=s).value for s in range(5)])
+    apart = np.mean([metrics.factor_vae(random, y, protocol="dlib", seed=s).value for s in range(5)])
+    assert paper > apart + 0.02
+
+
+def test_udr_is_high_for_reordered_copies_low_for_rotated_and_near_nothing_for_strangers(world):
+    z = world["perfect"]
+    rng = np.random.default_rng(0)
+    copies = [z, -z[:, [2, 0, 3, 1]] * 5, np.column_stack([np.zeros(N), z])]
+    for similarity in ("spearman", "lasso"):
+        same = metrics.udr(copies, similarity=similarity).value
+        turned = metrics.udr([z, world["rotated"]], similarity=similarity).value
+        strange = metrics.udr([z, rng.normal(size=z.shape)], similarity=similarity).value
+        assert same > 0.8 > turned + 0.1
+        assert strange < 0.1
+
+
+def test_ceiling_of_the_first_orientation_equal_to_the_last():
+    """dSprites' orientations 0 and 39 are one image: I/H cannot pass 1 − (2/40) log 2 / log 40 = .9906."""
+    y = np.arange(4000) % 40
+    bound = metrics.ceilings(y % 39, y)
+    assert bound["information"] == pytest.approx(1 - (2 / 40) * np.log(2) / np.log(40), abs=1e-9)
+    assert bound["information"] == pytest.approx(0.9906, abs=1e-4)
+    assert bound["accuracy"] == pytest.approx(39 / 40)
+    assert bound["one"] == 1
+
+
+def test_no_code_of_the_image_passes_its_ceiling():
+    y = np.stack([np.arange(1200) % 6, np.arange(1200) // 6 % 4], 1)
+    image = np.where(y[:, 0] == 5, 0, y[:, 0]) * 4 + y[:, 1]
+    bounds = metrics.ceilings(image, y, {n: m.ceiling for n, m in METRICS.items()})
+    best = np.column_stack([image // 4, image % 4]).astype(float)
+    for name, bound in bounds.items():
+        assert value(name, best, y) <= bound + 0.02, name
+
+
+def test_an_encoding_function_scores_as_its_codes_do(world):
+    def encode(rows):
+        return np.column_stack([rows[:, 0] + rows[:, 1], rows[:, 1], rows[:, 2], rows[:, 3]]).astype(float)
+
+    y = world["y"]
+    for metric in (metrics.factor_vae, metrics.beta_vae, metrics.irs):
+        fixed = metric(encode(y), y, protocol="fast").value
+        rendered = metric(encode, FACTORS, protocol="fast").value
+        assert rendered == pytest.approx(fixed, abs=0.04)

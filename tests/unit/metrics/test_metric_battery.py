@@ -1,0 +1,130 @@
+"""The battery shares work, respects protocols, and gives intervals; no metric imports torch."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from unbraid import metrics
+from unbraid.errors import UnbraidError
+from unbraid.metrics import METRICS, as_table, battery
+from unbraid.metrics import importances as importances_module
+
+
+@pytest.fixture(scope="module")
+def world() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = np.column_stack([rng.integers(3, size=1200), rng.integers(6, size=1200)])
+    return y + 0.2 * rng.normal(size=y.shape), y
+
+
+def test_battery_equals_the_metrics_one_by_one(world):
+    z, y = world
+    scores = battery(z, y)
+    assert set(scores) == {n for n, m in METRICS.items() if m.needs in ("factors", "codes")}
+    for name in ("mig", "dci", "completeness", "factor_vae", "sap"):
+        fast = {"protocol": "fast"} if "fast" in METRICS[name].protocols else {}
+        assert scores[name].value == METRICS[name](z, y, **fast).value
+
+
+def test_predictors_are_fitted_once_for_all_that_use_them(world, monkeypatch):
+    z, y = world
+    calls = []
+    plain = importances_module.histogram_boosting
+    monkeypatch.setitem(
+        importances_module.PREDICTORS, "histogram_boosting", lambda *a, **k: calls.append(1) or plain(*a, **k)
+    )
+    battery(z, y, metrics=["dci", "completeness", "informativeness"])
+    assert len(calls) == y.shape[1]
+
+
+def test_protocol_goes_to_those_that_know_it(world):
+    z, y = world
+    scores = battery(z, y, metrics="mig,factor_vae,mcc", protocol="paper")
+    assert scores["factor_vae"].settings["votes_fitted"] == 800
+    assert "protocol" not in scores["mcc"].settings
+
+
+def test_seeds_give_an_interval_that_holds_the_score(world):
+    z, y = world
+    scores = battery(z, y, metrics=["mig", "factor_vae"], seeds=4)
+    for score in scores.values():
+        assert score.interval[0] <= score.value <= score.interval[1]
+        assert len(score.table["halves"]) == 4
+        assert "halves" in score.settings["interval"]
+    assert 0 < scores["mig"].interval[1] - scores["mig"].interval[0] < 0.3
+
+
+def test_half_samples_have_the_deviation_of_the_whole():
+    """Delete-half: the spread over random halves is the sampling deviation (here of MCC, found by repetition)."""
+    rng = np.random.default_rng(0)
+
+    def draw():
+        y = rng.normal(size=(300, 1))
+        return y + rng.normal(size=y.shape), y
+
+    truth = np.std([metrics.mcc(*draw()).value for _ in range(200)])
+    found = np.mean(
+        [np.std(battery(*draw(), metrics=["mcc"], seeds=12)["mcc"].table["halves"], ddof=1) for _ in range(15)]
+    )
+    assert found == pytest.approx(truth, rel=0.3)
+
+
+def test_without_labels_only_metrics_of_codes_run(world):
+    scores = battery(world[0])
+    assert set(scores) == {n for n, m in METRICS.items() if m.needs == "codes"}
+    with pytest.raises(UnbraidError, match="need factors"):
+        battery(world[0], metrics=["mig"])
+    with pytest.raises(UnbraidError, match="unknown metric 'mgi'"):
+        battery(*world, metrics="mgi")
+    with pytest.raises(UnbraidError, match="do not score one table"):
+        battery(*world, metrics="udr")
+    with pytest.raises(UnbraidError, match="seeds"):
+        battery(*world, seeds=0)
+
+
+def test_advance_is_told_of_each_metric(world):
+    notes = []
+    battery(*world, metrics=["mig", "mcc"], advance=lambda n=1, note="": notes.append(note))
+    assert notes == ["mig", "mcc"]
+
+
+def test_a_ready_table_can_be_scored(world):
+    table = as_table(*world, names=["a", "b"])
+    assert battery(table, metrics="mig")["mig"].table["factors"] == ["a", "b"]
+
+
+def test_metrics_never_import_torch():
+    code = (
+        "import sys, numpy as np\n"
+        "from unbraid import metrics\n"
+        "y = np.stack([np.arange(120) % 3, np.arange(120) // 3 % 4], 1)\n"
+        "metrics.battery(y.astype(float), y)\n"
+        "assert 'torch' not in sys.modules, 'torch was imported'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_exact_copies_share_their_importance():
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=600)
+    z = np.column_stack([y, -2.0 * y, rng.normal(size=600)])
+    matrix = metrics.dci(z, y).table["matrix"]
+    assert matrix[0, 0] == pytest.approx(matrix[1, 0])
+    assert matrix[0, 0] > 0.45
+
+
+@pytest.mark.slow
+def test_fast_importances_rank_as_gradient_boosting_does():
+    """Pooled Spearman against scikit-learn's GradientBoosting on mixed codes; `make bench` does the full size."""
+    from scipy.stats import spearmanr
+
+    rng = np.random.default_rng(0)
+    y = np.column_stack([rng.integers(k, size=2400) for k in (3, 6, 8)])
+    s = (y - y.mean(0)) / y.std(0)
+    z = np.column_stack([s + 0.3 * rng.normal(size=s.shape), s @ rng.normal(size=(3, 3))])
+    fast = metrics.dci(z, y, protocol="fast").table["matrix"]
+    reference = metrics.dci(z, y, protocol="dlib", rounds=50).table["matrix"]
+    assert spearmanr(fast.ravel(), reference.ravel()).statistic >= 0.9

@@ -1,0 +1,110 @@
+"""`unbraid score` as a newcomer would use it."""
+
+import json
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from unbraid.cli.score import register
+from unbraid.codes import Codes
+from unbraid.data.factors import Factors
+from unbraid.errors import UnbraidError
+from unbraid.figures.scores import gallery, heat_maps
+from unbraid.latent import Latent
+from unbraid.metrics import battery
+
+FACTORS = Factors.of({"shape": 3, "x": 12})
+
+
+@pytest.fixture(scope="module")
+def app() -> typer.Typer:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    return app
+
+
+@pytest.fixture
+def folder(tmp_path):
+    y = FACTORS.labels(np.random.default_rng(0).integers(FACTORS.count, size=300))
+    z = np.column_stack([y, np.zeros(300)]).astype(float)
+    Codes(z, Latent.of(3), values=y, factors=FACTORS, kl=np.array([1.0, 1.0, 0.0])).save(tmp_path / "codes.npz")
+    np.save(tmp_path / "z.npy", z)
+    names = np.array(["square", "ellipse", "heart"])[y[:, 0]]
+    (tmp_path / "y.csv").write_text("shape,x\n" + "".join(f"{a},{b}\n" for a, b in zip(names, y[:, 1])))
+    return tmp_path
+
+
+def call(app, *arguments):
+    return CliRunner().invoke(app, ["score", *map(str, arguments)])
+
+
+def test_codes_of_a_run_are_scored_and_written_beside_it(app, folder):
+    done = call(app, folder, "--metrics", "mig,dci,factor_vae")
+    assert done.exit_code == 0, done.exception
+    assert "factor_vae" in done.output
+    stored = json.loads((folder / "scores.json").read_text())
+    assert stored["factors"] == ["shape", "x"]
+    assert stored["scores"]["mig"]["value"] > 0.95
+    assert stored["scores"]["factor_vae"]["settings"]["prune"] == "kl"
+    assert (folder / "scores.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_own_arrays_with_words_as_labels_and_json_alone_on_standard_output(app, folder):
+    own = ("--codes", folder / "z.npy", "--factors", folder / "y.csv")
+    done = call(app, *own, "--metrics", "mig", "--seeds", 3, "--json", "--out", folder / "here")
+    assert done.exit_code == 0, done.exception
+    report = json.loads(done.stdout)
+    assert report["factors"] == ["shape", "x"]
+    low, high = report["scores"]["mig"]["interval"]
+    assert low <= report["scores"]["mig"]["value"] <= high
+    assert (folder / "here" / "scores.json").is_file()
+
+
+def test_ceilings_are_printed_with_hashes(app, folder):
+    y = Codes.load(folder / "codes.npz").values
+    np.save(folder / "h.npy", y[:, 0] * 12 + y[:, 1] % 11)
+    done = call(app, folder, "--metrics", "mig", "--hashes", folder / "h.npy")
+    assert done.exit_code == 0, done.exception
+    assert "ceiling" in done.output
+    assert json.loads((folder / "scores.json").read_text())["ceilings"]["mig"] < 1
+
+
+def test_groups_from_the_command_line(app, folder):
+    done = call(app, folder, "--metrics", "mig", "--groups", "0-1,2", "--json")
+    assert json.loads(done.stdout)["units"] == ["z0+z1", "z2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "give either"),
+        (("nowhere",), "no codes at"),
+        (("{}", "--metrics", "mgi"), "Did you mean"),
+        (("{}", "--protocol", "quick"), "unknown protocol"),
+        (("--codes", "{}/y.csv"), "must be numbers"),
+        (("--codes", "{}/z.npy", "--factors", "{}/bad.csv"), "different lengths"),
+        (("--codes", "{}/z.npy", "--factors", "{}/y.parquet"), "cannot read"),
+        (("--codes", "{}/z.npy", "--metrics", "mig"), "need factors"),
+    ],
+)
+def test_mistakes_are_named(app, folder, arguments, says):
+    (folder / "bad.csv").write_text("1,2\n3\n")
+    done = call(app, *(str(a).replace("{}", str(folder)) for a in arguments))
+    assert isinstance(done.exception, UnbraidError)
+    assert says in str(done.exception)
+
+
+def test_figures_hold_every_name():
+    y = FACTORS.labels(np.arange(36).repeat(10))
+    scores = battery(y.astype(float), y, names=FACTORS.names, metrics="mig,mcc,dci")
+    figure = heat_maps(scores)
+    texts = {t.get_text() for axes in figure.axes for t in axes.get_xticklabels()}
+    assert {"shape", "x"} <= texts
+    assert len(figure.axes) == 3
+    shown = gallery({"perfect": scores, "again": scores})
+    assert [t.get_text() for t in shown.axes[0].get_yticklabels()] == ["mig", "dci", "mcc"]
+    with pytest.raises(UnbraidError, match="matrix"):
+        heat_maps(battery(y.astype(float), metrics="hoyer"))
