@@ -16,7 +16,7 @@ from unbraid.data.dataset import Dataset, Pixels
 from unbraid.errors import UnbraidError, choose, expect, listing, nearest
 from unbraid.latent import Latent
 from unbraid.model import LIKELIHOODS, NETS, POSTERIORS, Vae
-from unbraid.objective import Objective
+from unbraid.objective import Objective, split_key
 from unbraid.recipe import Recipe
 from unbraid.schedule import Capacity, Price, Schedule
 from unbraid.terms.critics import Critic
@@ -56,6 +56,7 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> Parts:
         model.prior.start(lambda n: sample_images(dataset, n, recipe.seed))
         objective = objectives.build(recipe.objective)
         objective.check(tree, model.prior)
+        _check_support(objective, model.prior)
         critics = {name: spec.build(tree, model.prior) for name, spec in objective.critics.items()}
     _check_batch(recipe, dataset)
     _check_pixels(dataset, model, recipe)
@@ -115,6 +116,15 @@ def _check_temperature(temperature: Price) -> None:
     expect(not isinstance(temperature, Capacity), "a temperature is a number or a schedule from start to stop")
     ends = (temperature.start, temperature.stop) if isinstance(temperature, Schedule) else (temperature,)  # type: ignore[union-attr]
     expect(all(0 < t <= 100 for t in ends), "posterior.temperature must be positive, 100 at most", found=ends)
+
+
+def _check_support(objective: Objective, prior: priors.Prior) -> None:
+    """No KL to a prior that is 0 somewhere: a Gaussian posterior makes it infinite."""
+    for key in objective.prices if prior.bounded else ():
+        term, _, how = split_key(key)
+        infinite = term in ("kl", "agg", "tc", "dw", "dw_joint") and how in ("", "sample", "exclusive_kl")
+        expect(not infinite, f"{objective.name} prices {key!r}, which is infinite for a prior that is 0 outside its box",
+               do="Use an objective that only draws from the prior ('wae', 'info_gan'), or prior 'generalised_gaussian' with a large p.")
 
 
 def _check_batch(recipe: Recipe, dataset: Dataset) -> None:
