@@ -67,13 +67,14 @@ def _directions() -> np.ndarray:
 
 
 def load(*, path: str = "", model: str = "", identities: int = 0, expressions: int = 1, size: int = 64,
-         zoom: float = 1.5, seed: int = 0, key: str = "") -> Dataset:
+         zoom: float = 1.35, seed: int = 0, key: str = "") -> Dataset:
     """Faces under azimuth 21, elevation 11 and light 11.
 
     path: your renderings, an array "identity·21·11·11 h w" (or with those as separate axes) in .npy, .npz or .h5.
     model: or an .npz of a morphable model, rendered here once and lit on the fly: neutral (or mean) "v 3", tri
     "t 3", identity "modes v 3", expression "modes v 3". Identities are drawn from N(0, 1) over the modes by `seed`
-    (8 by default: 20,328 images from 30 MB, in about two minutes); expression 0 is neutral, k shows mode k.
+    (8 by default: 20,328 images from 30 MB, in about two minutes); expression 0 is neutral, k shows the mode that moves
+    the face k-th most.
     """
     expect(bool(path) != bool(model), "faces3d needs your renderings or a face model",
            found="both" if path else "neither", do=f"{SOURCE.get}.")
@@ -121,7 +122,7 @@ def _modelled(path: Path, people: int, expressions: int, size: int, zoom: float,
                 shape = (person + (gestures[e - 1] if e else 0)) * half
                 blocks[i, e] = _views(shape, face["tri"], size, advance)
 
-    name = f"faces3d-{store.state([path], people, expressions, size, zoom, seed)}"
+    name = f"faces3d-1-{store.state([path], people, expressions, size, zoom, seed)}"
     total = people * expressions * 231
     normals = store.generated(name, (total, 4, size, size), np.int8, fill, total)
     names = ("neutral", *face["names"][: expressions - 1])
@@ -157,6 +158,8 @@ def _model(path: Path) -> dict[str, Any]:
     expect(triangles.min() >= 0 and triangles.max() < v, f"face model {path}: a triangle names no vertex")
     expect(np.isfinite(neutral).all() and np.isfinite(raw["identity"]).all(), f"face model {path} holds NaN")
     names = raw.get("expression_names", np.arange(len(expression)).astype(str))
+    strongest = np.argsort(-np.abs(expression.astype(np.float64)).sum(axis=(1, 2)), kind="stable")
+    expression, names = expression[strongest], names[strongest]
     return {"neutral": neutral.astype(np.float64), "tri": triangles.astype(np.int64),
             "identity": raw["identity"].astype(np.float32), "expression": expression.astype(np.float64),
             "names": tuple(str(name) for name in names)}

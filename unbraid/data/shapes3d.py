@@ -72,7 +72,7 @@ class Painted:
 
             palette = [*(colorsys.hsv_to_rgb(hue, 1, 1) for hue in HUES), SKY, (1, 1, 1)]
             _TABLES[key] = (torch.from_numpy(np.array(self.light)).to(device),
-                            (torch.tensor(palette) / UNIT).to(device), self.light)
+                            torch.tensor(np.array(palette, np.float32) / np.float32(UNIT), device=device), self.light)
         return _TABLES[key][:2]
 
 

@@ -1,0 +1,212 @@
+"""Loaders of published files: right pixels under right labels, and damage by name."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+
+import data_layouts
+import numpy as np
+import pytest
+
+from unbraid.data import archives, load, mnist, mpi3d, shapes3d
+from unbraid.data.pictures import resized
+from unbraid.errors import UnbraidError
+
+
+def test_mnist_pixels_and_padding(tmp_path):
+    options = data_layouts.mnist(tmp_path)
+    small, large = load("mnist", **options), load("mnist", **options, size=32)
+    expected = data_layouts.rng().integers(0, 256, (30, 28, 28))
+    assert np.allclose(small.pixels(np.arange(30))[:, 0], expected / 255, atol=1e-6)
+    assert np.array_equal(large.pixels([4])[0, 0, 2:-2, 2:-2], small.pixels([4])[0, 0])
+    assert large.pixels([4])[0, 0, :2].max() == 0
+    assert len(load("mnist", **options, split="all")) == 42
+    assert load("fashion_mnist", **options, split="test").factors.items[0].values[9] == "ankle boot"
+
+
+@pytest.mark.parametrize(("damage", "message"), [
+    ("cut", "cut off"), ("cut gzip", "damaged or cut off"), ("swapped", "may be swapped"),
+    ("partial", "30 images, 12 labels"), ("long", "too long"), ("gone", "no train-labels-idx1-ubyte"),
+])
+def test_damaged_mnist_is_named(tmp_path, damage, message):
+    options = data_layouts.mnist(tmp_path)
+    images, labels = tmp_path / "train-images-idx3-ubyte.gz", tmp_path / "train-labels-idx1-ubyte"
+    if damage == "cut":
+        labels.write_bytes(labels.read_bytes()[:-1])
+    elif damage == "cut gzip":
+        images.write_bytes(images.read_bytes()[:-100])
+    elif damage == "swapped":
+        images.write_bytes(labels.read_bytes())
+    elif damage == "partial":
+        labels.write_bytes((tmp_path / "t10k-labels-idx1-ubyte").read_bytes())
+    elif damage == "long":
+        labels.write_bytes(labels.read_bytes() + b"\0")
+    else:
+        labels.unlink()
+    with pytest.raises(UnbraidError, match=message):
+        load("mnist", **options)
+
+
+def test_the_real_mnist(shared):
+    data = load("mnist", path=str(shared / "mnist"), split="test")
+    assert len(data) == 10_000
+    assert np.bincount(data.labels()[:, 0]).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert load("fashion_mnist", path=str(shared / "fashion_mnist"), split="test").labels()[:3, 0].tolist() == [9, 2, 1]
+
+
+def test_real_faces_and_objects(shared):
+    faces = load("olivetti", path=str(shared / "faces" / "olivettifaces.mat"))
+    assert faces.labels([399]).tolist() == [[39, 9]]
+    coil = load("coil20", path=str(shared / "coil20" / "COIL20.mat"))
+    step = np.abs(coil.pixels(np.arange(72)) - coil.pixels((np.arange(72) + 1) % 72)).mean()
+    far = np.abs(coil.pixels(np.arange(72)) - coil.pixels((np.arange(72) + 36) % 72)).mean()
+    assert step < far / 2, "neighbouring angles look alike"
+
+
+def test_smallnorb_labels_and_cameras(tmp_path):
+    options = data_layouts.smallnorb(tmp_path)
+    left, right = load("smallnorb", **options, size=96), load("smallnorb", **options, size=96, camera="right")
+    raw = data_layouts.rng().integers(0, 256, (20, 2, 96, 96))
+    assert np.allclose(left.pixels([3])[0, 0], raw[3, 0] / 255, atol=1e-6)
+    assert np.allclose(right.pixels([3])[0, 0], raw[3, 1] / 255, atol=1e-6)
+    assert left.labels([17]).tolist() == [[2, 7, 8, 17, 5]]
+    assert len(load("smallnorb", **options, split="test")) == 20
+
+
+@pytest.mark.parametrize("damage", ["swap", "cut", "labels"])
+def test_damaged_smallnorb_is_named(tmp_path, damage):
+    from unbraid.data.smallnorb import STEMS
+
+    options = data_layouts.smallnorb(tmp_path)
+    cat, info = (tmp_path / f"{STEMS['train']}-{kind}.mat" for kind in ("cat", "info"))
+    if damage == "swap":
+        cat.write_bytes(info.read_bytes())
+    elif damage == "cut":
+        info.write_bytes(info.read_bytes()[:-4])
+    else:
+        data_layouts.norb(info, np.full((20, 4), 99, np.int32))
+    with pytest.raises(UnbraidError, match=r"label row|cut off|out of range"):
+        load("smallnorb", **options)
+
+
+def test_cars_are_in_the_order_elevation_azimuth_object(tmp_path):
+    data = load("cars3d", **data_layouts.cars3d(tmp_path))
+    assert data.factors.sizes == (4, 24, 2)
+    image = data_layouts.rng().integers(0, 256, (128, 128, 3, 24, 4)).astype(np.uint8)[..., 5, 3]
+    expected = resized(image[None], 64)[0].transpose(2, 0, 1) / 255
+    mean = image.reshape(64, 2, 64, 2, 3).mean(axis=(1, 3))
+    assert abs(resized(image[None], 64)[0] - mean).max() <= 0.5
+    assert np.allclose(data.pixels(data.factors.index([3, 5, 1]))[0], expected, atol=1e-6)
+    with pytest.raises(UnbraidError, match="Parts are missing"):
+        load("cars3d", path=str(tmp_path / "cars.tar.gz"))
+
+
+def test_chairs_masks_splits_and_subsets(tmp_path):
+    options = data_layouts.chairs(tmp_path)
+    data, masks = load("chairs", **options, size=32, crop=600), load("chairs", **options, size=32, crop=600, masks=True)
+    assert data.factors.sizes == (5, 2, 31)
+    assert masks.images.take(np.array([0])).shape == (1, 32 * 32 // 8)
+    white = (data.pixels([70]) * 255 >= 250).all(axis=1)
+    assert np.array_equal(masks.pixels([70])[:, 0] > 0, ~white)
+    train, test = (load("chairs", **options, split=split, size=16) for split in ("train", "test"))
+    assert train.factors.items[0].values == ("aa1", "bb2", "cc3", "dd4")
+    assert test.factors.items[0].values == ("ee5",)
+    (tmp_path / "list.txt").write_text("cc3\naa1\n")
+    few = load("chairs", **options, subset=str(tmp_path / "list.txt"), size=16)
+    assert few.factors.items[0].values == ("cc3", "aa1")
+    (tmp_path / "list.txt").write_text("zz9\n")
+    with pytest.raises(UnbraidError, match="1 are not"):
+        load("chairs", **options, subset=str(tmp_path / "list.txt"))
+
+
+def test_celeba_attributes_and_missing_pictures(tmp_path):
+    options = data_layouts.celeba(tmp_path)
+    data = load("celeba", **options)
+    assert data.factors.names == ("Smiling", "Male", "Young")
+    assert data.labels([0, 1]).tolist() == [[1, 0, 1], [0, 0, 1]]
+    parts = [len(load("celeba", **options, split=s, test=0.25)) for s in ("train", "test")]
+    assert parts == [9, 3]
+    table = tmp_path / "list_attr_celeba.txt"
+    text = table.read_text()
+    table.write_text(text.replace("000012.jpg", "000099.jpg"))
+    with pytest.raises(UnbraidError, match=r"1 of 12 missing, such as 000099\.jpg"):
+        load("celeba", **options)
+    table.write_text("\n".join(text.splitlines()[:-2]))
+    with pytest.raises(UnbraidError, match="cut off"):
+        load("celeba", **options)
+
+
+def test_mpi3d_streams_and_names_damage(tmp_path, monkeypatch):
+    monkeypatch.setitem(mpi3d.SIZES, "toy", (2, 1, 1, 1, 1, 3, 2))
+    options = data_layouts.mpi3d(tmp_path)
+    data = load("mpi3d", **options)
+    raw = data_layouts.rng().integers(0, 256, (12, 64, 64, 3))
+    assert np.allclose(data.pixels([7])[0], raw[7].transpose(2, 0, 1) / 255, atol=1e-6)
+    with pytest.raises(UnbraidError, match="another layout"):
+        load("mpi3d", **options, variant="real")
+    path = tmp_path / "mpi3d_toy.npz"
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(UnbraidError, match="damaged"):
+        load("mpi3d", **options)
+
+
+def test_the_original_shapes3d(tmp_path, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    from unbraid.data.factors import Factors
+
+    monkeypatch.setattr(shapes3d, "FACTORS", Factors.of(dict(zip("abcdef", (2, 1, 1, 2, 1, 3), strict=True))))
+    images = data_layouts.rng().integers(0, 256, (12, 64, 64, 3)).astype(np.uint8)
+    labels = shapes3d.FACTORS.labels(np.arange(12)).astype(float)
+    for name, order in (("good", np.arange(12)), ("turned", np.arange(12)[::-1].reshape(3, 4).T.ravel())):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file["images"], file["labels"] = images[order], labels[order]
+    data = load("shapes3d", path=str(tmp_path / "good.h5"))
+    assert np.allclose(data.pixels([5])[0], images[5].transpose(2, 0, 1) / 255, atol=1e-6)
+    with pytest.raises(UnbraidError, match="original order"):
+        load("shapes3d", path=str(tmp_path / "turned.h5"))
+
+
+def test_faces_rendered_by_the_user(tmp_path):
+    array = data_layouts.rng().integers(0, 256, (2, 21, 11, 11, 8, 8)).astype(np.uint8)
+    np.save(tmp_path / "f.npy", array)
+    data = load("faces3d", path=str(tmp_path / "f.npy"))
+    assert data.factors.names == ("identity", "azimuth", "elevation", "light")
+    assert np.allclose(data.pixels(data.factors.index([1, 20, 3, 7]))[0, 0], array[1, 20, 3, 7] / 255, atol=1e-6)
+    np.save(tmp_path / "g.npy", array[0, 0])
+    with pytest.raises(UnbraidError, match="21 × 11 × 11"):
+        load("faces3d", path=str(tmp_path / "g.npy"))
+    with pytest.raises(UnbraidError, match="Python objects"):
+        load("faces3d", path=str(tmp_path / "g.pth"))
+    with pytest.raises(UnbraidError, match="neither"):
+        load("faces3d")
+
+
+def test_archives_are_read_in_memory_and_never_unpacked(tmp_path):
+    inside = tmp_path / "in"
+    inside.mkdir()
+    with zipfile.ZipFile(inside / "a.zip", "w") as zipped:
+        zipped.writestr("../../escape.txt", "x")
+    with tarfile.open(inside / "a.tar", "w") as tar:
+        member = tarfile.TarInfo("/tmp/../escape.txt")
+        member.size = 1
+        tar.addfile(member, io.BytesIO(b"x"))
+        link = tarfile.TarInfo("link.txt")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    for name in ("a.zip", "a.tar"):
+        found = archives.names(inside / name, "txt$")
+        assert len(found) == 1, "links are no files"
+        assert dict(archives.contents(inside / name, found)) == {found[0]: b"x"}
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["a.tar", "a.zip", "in"]
+    (inside / "cut.tar.gz").write_bytes(gzip.compress((inside / "a.tar").read_bytes())[:-30])
+    with pytest.raises(UnbraidError, match="cut off"):
+        list(archives.contents(inside / "cut.tar.gz", archives.names(inside / "cut.tar.gz", ".")))
+
+
+def test_published_checksums_are_complete():
+    for sums in mnist.SUMS.values():
+        assert len(sums) == 4
+        assert all(len(md5) == 32 for md5 in sums.values())

@@ -1,0 +1,139 @@
+"""Structure on top: correlation, held-out combinations, subsampling, pairs, duplicates, measured attributes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unbraid.data import load, measures, structure
+from unbraid.data.own import of_arrays
+from unbraid.errors import UnbraidError
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    """One cache for this file: strokes take a second or two to write."""
+    monkeypatch.setenv("UNBRAID_CACHE", str(tmp_path_factory.getbasetemp() / "structure"))
+
+
+@pytest.fixture
+def sprites():
+    return load("sprites32")
+
+
+def test_correlation_grows_as_sigma_shrinks(sprites):
+    found = [structure.correlate(sprites, "x", "y", sigma).notes["correlation"] for sigma in (0.1, 0.4, 50.0)]
+    assert found[0] > 0.9
+    assert 0.2 < found[1] < 0.8
+    assert abs(found[2]) < 0.05
+    assert len(structure.correlate(sprites, "x", "y", 1e6)) == len(sprites)
+
+
+def test_correlation_has_the_law_it_names(sprites):
+    """Kept shares per cell against exp(−(u−v)²/2σ²), over 18 images of every (x, y)."""
+    kept = structure.correlate(sprites, "x", "y", 0.3, seed=4).labels()
+    counts = np.zeros((16, 16))
+    np.add.at(counts, (kept[:, 2], kept[:, 3]), 1 / 18)
+    u = np.arange(16) / 15
+    law = np.exp(-((u[:, None] - u) ** 2) / (2 * 0.3**2))
+    error = (counts - law) / np.sqrt(np.maximum(law * (1 - law), 0.02) / 18)
+    assert abs(error.mean()) < 0.3
+    assert 0.6 < error.std() < 1.3
+
+
+def test_images_follow_their_labels(sprites):
+    part = structure.correlate(sprites, "x", "y", 0.2)
+    index = np.array([0, len(part) // 2, len(part) - 1])
+    assert np.array_equal(part.pixels(index), sprites.pixels(sprites.factors.index(part.labels(index))))
+
+
+def test_held_out_and_rest_are_the_whole(sprites):
+    rule = {"shape": ["heart", "square"], "scale": {"min": 0.85}}
+    rest, held = structure.hold_out(sprites, rule), structure.hold_out(sprites, rule, keep="held")
+    assert len(rest) + len(held) == len(sprites)
+    assert len(held) == 2 * 2 * 256
+    labels = held.labels()
+    assert set(labels[:, 0]) == {0, 2}
+    assert labels[:, 1].min() == 4
+
+
+@pytest.mark.parametrize(("rule", "message"), [
+    ({"shap": "heart"}, "Did you mean 'shape'"), ({"shape": "cat"}, "no image has shape cat"),
+    ({}, "at least one condition"), ({"scale": {"low": 1}}, "has min and max"),
+    ({"scale": {"min": 0}}, "must split the set"), ({"shape": {"min": 1}}, "not a number"),
+])
+def test_rules_that_mean_nothing_are_refused(sprites, rule, message):
+    with pytest.raises(UnbraidError, match=message):
+        structure.hold_out(sprites, rule)
+
+
+def test_zero_shot_by_measured_thickness():
+    data = load("strokes", subsample=300)
+    rest = structure.hold_out(data, {"class": ["7", "1"], "thickness": {"min": 3.0}})
+    labels = rest.labels()
+    assert not ((np.isin(labels[:, 0], [1, 7])) & (labels[:, 1] >= 5)).any()
+
+
+def test_measures_find_the_truth_of_strokes():
+    data = load("strokes")
+    index = np.random.default_rng(0).choice(len(data), 300, replace=False)
+    images, labels = data.pixels(index)[:, 0], data.labels(index)
+    for column, name, least in ((1, "thickness", 0.97), (2, "slant", 0.8)):
+        truth = np.array(data.factors.items[column].values)[labels[:, column]]
+        found = np.array([measures.MEASURES[name](image) for image in images])
+        assert np.corrcoef(truth, found)[0, 1] > least
+    zeros = np.flatnonzero((data.labels()[:, :2] == [0, 4]).all(axis=1))
+    truth = np.array(data.factors.items[3].values)[data.labels(zeros)[:, 3]]
+    assert np.corrcoef(truth, [measures.width(i) for i in data.pixels(zeros)[:, 0]])[0, 1] > 0.95
+
+
+def test_measures_of_simple_pictures():
+    image = np.zeros((28, 28))
+    image[4:24, 12:16] = 1
+    assert measures.height(image) == 20
+    assert measures.width(image) == 4
+    assert abs(measures.slant(image)) < 1e-9
+    assert abs(measures.thickness(image) - 4) < 0.5
+    assert measures.ink(image) == 80 / 784
+    assert all(m(np.zeros((8, 8))) == 0 for m in measures.MEASURES.values())
+
+
+def test_subsample_by_count_and_share(sprites):
+    assert len(structure.subsample(sprites, 100)) == 100
+    share = structure.subsample(sprites, 0.25, seed=1)
+    assert len(share) == 1152
+    assert len(np.unique(share.labels(), axis=0)) == 1152
+    with pytest.raises(UnbraidError, match="so many images"):
+        structure.subsample(sprites, 5000)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_pairs_differ_in_k_factors(sprites, k):
+    first, second, changed = structure.pairs(sprites, k, 500, seed=2)
+    a, b = sprites.factors.labels(first), sprites.factors.labels(second)
+    assert np.array_equal(a != b, changed)
+    assert (changed.sum(axis=1) == k).all()
+    assert (changed.mean(axis=0) > 0.15).all()
+    with pytest.raises(UnbraidError, match="full grid"):
+        structure.pairs(structure.subsample(sprites, 100), 1, 10)
+
+
+def test_dedupe_keeps_the_first_of_each():
+    images = np.zeros((5, 8, 8), np.uint8)
+    images[[1, 3]] = 9
+    data = structure.dedupe(of_arrays(images, {"a": [0, 1, 2, 3, 4]}))
+    assert data.labels()[:, 0].tolist() == [0, 1]
+    assert "3 duplicates" in data.notes["part"][0]
+
+
+def test_structure_is_reached_from_a_recipe_table():
+    tied = {"first": "x", "second": "y", "sigma": 0.3}
+    data = load("sprites32", hold_out={"shape": "heart"}, correlate=tied, subsample=50)
+    assert len(data) == 50
+    assert set(data.labels()[:, 0]) == {0, 1}
+    held = load("sprites32", held_out={"shape": "heart"})
+    assert set(held.labels()[:, 0]) == {2}
+    with pytest.raises(UnbraidError, match="'correlate' cannot be"):
+        load("sprites32", correlate={"first": "x", "strength": 3})
+    with pytest.raises(UnbraidError, match="'hold_out' cannot be"):
+        load("sprites32", hold_out="heart")

@@ -1,0 +1,61 @@
+"""The verbs `unbraid data list|make|show`, as a user calls them."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from unbraid.cli import data as verbs
+from unbraid.data import DATASETS
+from unbraid.errors import UnbraidError
+
+
+@pytest.fixture
+def call():
+    app = typer.Typer()
+    verbs.register(app)
+
+    def run(*words: str):
+        result = CliRunner().invoke(app, ["data", *words], env={"COLUMNS": "200"})
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+def test_list_names_every_set_its_status_and_how_to_get_it(call):
+    text = call("list").output
+    for name, source in DATASETS.items():
+        assert name in text
+        if source.status().startswith("needs"):
+            assert source.get in text
+    one = call("list", "sprites32").output
+    assert "orientation = false" in one
+    assert "hold_out" in one
+
+
+def test_make_then_ready(call):
+    assert "can be generated" in call("list", "sprites32").output
+    assert "4,608 of 1×32×32 ready" in call("make", "sprites32").output
+    assert "status:  ready" in call("list", "sprites32").output
+
+
+def test_show_writes_a_picture(call, tmp_path):
+    out = tmp_path / "p.png"
+    options = ["--set", "orientation=true", "--set", "subsample=200", "--rows", "2"]
+    text = call("show", "sprites32", *options, "--out", str(out)).output
+    assert "200 of 1×32×32" in text
+    assert "orientation 20" in text
+    assert out.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (("make", "sprite32"), "Did you mean 'sprites32'"), (("show", "sprites32", "--set", "orientation"), "OPTION=VALUE"),
+    (("show", "sprites32", "--out", "a.jpg"), "PNG"), (("make", "celeba"), "licence"),
+    (("make", "sprites32", "--set", "orientation=maybe"), "must be a bool"),
+])
+def test_mistakes_are_named(call, words, message):
+    with pytest.raises(UnbraidError, match=message):
+        call(*words)
