@@ -21,6 +21,8 @@ from unbraid.latent import Latent
 from unbraid.metrics.columns import Column, column
 
 FACTOR_BINS = 20
+STEP = 1 << 16  # rows at a time
+LARGE = 1 << 24  # beyond this many numbers scaled codes are kept in float32
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,10 @@ class Table:
     @cached_property
     def deviations(self) -> np.ndarray:
         """The standard deviation of each column "d"; rounding noise around a constant counts as 0."""
-        mean, deviation = self.z.mean(0, dtype=np.float64), self.z.std(0, dtype=np.float64)
+        mean, total = self.z.mean(0, dtype=np.float64), np.zeros(self.z.shape[1])
+        for a in range(0, len(self.z), STEP):  # in pieces: numpy's own std makes a float64 copy of everything
+            total += ((self.z[a : a + STEP] - mean) ** 2).sum(0)
+        deviation = np.sqrt(total / len(self.z))
         return np.where(deviation > 1e-7 * np.maximum(np.abs(mean), 1e-30), deviation, 0.0)
 
     @cached_property
@@ -74,9 +79,11 @@ class Table:
     def scaled(self) -> np.ndarray:
         """Codes with zero mean and unit deviation "n d"; dead columns are 0."""
         alive = self.deviations > 0
-        out = np.zeros_like(self.z)
-        np.subtract(self.z, self.z.mean(0), out=out, where=alive)
-        return np.divide(out, np.where(alive, self.deviations, 1).astype(out.dtype), out=out)
+        kind = np.float32 if self.z.size > LARGE else self.z.dtype
+        mean, out = self.z.mean(0, dtype=np.float64), np.zeros(self.z.shape, kind)
+        for a in range(0, len(self.z), STEP):
+            out[a : a + STEP, alive] = (self.z[a : a + STEP, alive] - mean[alive]) / self.deviations[alive]
+        return out
 
     @cached_property
     def owner(self) -> np.ndarray:
@@ -186,7 +193,7 @@ def numbers(codes: Any) -> np.ndarray:
     z = z[:, None] if z.ndim == 1 else z
     expect(z.ndim == 2, "codes must be a table: rows of examples, columns of code", found=f"shape {z.shape}")
     expect(z.shape[0] >= 2 and z.shape[1] >= 1, "codes need at least 2 rows and 1 column", found=f"shape {z.shape}")
-    bad = int((~np.isfinite(z)).any(1).sum())
+    bad = sum(int((~np.isfinite(z[a : a + STEP])).any(1).sum()) for a in range(0, len(z), STEP))
     expect(
         bad == 0,
         "codes must be finite",

@@ -48,7 +48,7 @@ def irs(
     matrix = np.where(farthest[:, None] > 0, 1 - d / np.maximum(farthest, 1e-12)[:, None], 0.0)
     scale = np.array([table.deviations[list(u.columns)].max() for u in table.units])
     weights = (farthest * scale if protocol == "dlib" else table.live.astype(float)) * table.live
-    value = float(np.average(matrix.max(1), weights=weights)) if weights.sum() > 0 else 0.0
+    value = max(0.0, float(np.average(matrix.max(1), weights=weights))) if weights.sum() > 0 else 0.0
     settings = {
         "protocol": protocol,
         "quantile": quantile,

@@ -25,7 +25,8 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
     """
     table = as_table(codes, None, needs_factors=False, **_own(inputs))
     choose(scaling, {"deviation": 0, "none": 0}, "scaling")
-    z = table.z.astype(np.float64, copy=True)
+    small = table.limited(100_000, seed)
+    z = small.z.astype(np.float64, copy=True)
     units = list(table.units)
     if scaling == "deviation":
         z /= np.where(table.deviations > 0, table.deviations, 1)
@@ -46,7 +47,7 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
         value,
         {"deviation": float(values.std())},
         (value - half, value + half),
-        {"scaling": scaling, "columns": d, "interval": "normal, over rows"},
+        {"scaling": scaling, "columns": d, "interval": "normal, over rows", **small.notes},
         _HOYER,
     )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose
+from unbraid.errors import choose, expect
 from unbraid.metrics.fixed import CHUNK, Fixed, fixed_rows
 from unbraid.metrics.score import Score, wilson
 
@@ -32,7 +32,16 @@ PROTOCOLS = {
 }
 
 
-def beta_vae(codes: Any, factors: Any = None, *, protocol: str = "dlib", seed: int = 0, **inputs: Any) -> Score:
+def beta_vae(
+    codes: Any,
+    factors: Any = None,
+    *,
+    protocol: str = "dlib",
+    points: int | None = None,
+    pairs: int | None = None,
+    seed: int = 0,
+    **inputs: Any,
+) -> Score:
     """Accuracy of a linear classifier that names the shared factor from mean absolute code differences.
 
     x = 1/L Σ_l |z(a_l) − z(b_l)|, with y_k(a_l) = y_k(b_l);  predict k from x        Higgins et al. 2017
@@ -41,12 +50,19 @@ def beta_vae(codes: Any, factors: Any = None, *, protocol: str = "dlib", seed: i
     logistic regression, 10,000 and 5,000 points of 64 pairs; 'dip_vae' one-vs-rest linear SVM with C = 0.01; 'fast'
     logistic on scaled codes, 2,000 and 2,000 points. Known failure: codes that hold K − 1 of K factors still score 1,
     because 'nothing stood still' names the last one (Kim & Mnih 2018, Fig. 3). `codes` may be a function of label rows.
+    points (to fit on; ten make one Adagrad step) and pairs replace the protocol's numbers.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> beta_vae(y.astype(float), y, protocol="fast").value
     1.0
     """
     plan = choose(protocol, PROTOCOLS, "BetaVAE protocol")
+    expect(
+        (points is None or points >= 10) and (pairs is None or pairs >= 1),
+        "points must be 10 or more, pairs 1 or more",
+        found=f"points {points}, pairs {pairs}",
+    )
+    plan = replace(plan, fitted=points or plan.fitted, pairs=pairs or plan.pairs)
     source = fixed_rows(codes, factors, seed, **inputs)
     rng = np.random.default_rng([seed, 3])
     classifier = {"adagrad": adagrad, "logistic": logistic, "svm": svm}[plan.classifier]

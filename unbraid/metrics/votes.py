@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ def factor_vae(
     protocol: str = "dlib",
     prune: str | None = None,
     least: float | None = None,
+    votes: int | None = None,
+    rows: int | None = None,
     seed: int = 0,
     **inputs: Any,
 ) -> Score:
@@ -46,12 +48,13 @@ def factor_vae(
     'variance' drops units with a deviation below `least` (0.05), 'none' drops only constants. By default 'kl' when the
     codes carry KLs, else 'variance' under 'dlib' and 'none' otherwise. Discrete units vote with the Gini variance
     (Eq. 4). `codes` may also be a function from label rows "m k" to codes "m d", with `factors` the rows it may see.
+    votes and rows replace the protocol's numbers.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> factor_vae(y.astype(float), y, protocol="paper").value
     1.0
     """
-    plan = choose(protocol, PROTOCOLS, "FactorVAE protocol")
+    plan = planned(choose(protocol, PROTOCOLS, "FactorVAE protocol"), votes, rows)
     source = fixed_rows(codes, factors, seed, **inputs)
     prune = prune or ("kl" if source.table.kl is not None else "variance" if protocol == "dlib" else "none")
     alive, least = pruned(source, prune, least)
@@ -78,8 +81,8 @@ def factor_vae(
             {**settings, "note": "no live unit"},
             cite,
         )
-    fitted = votes(source, alive, rng, plan.fitted, plan.rows)
-    scored = votes(source, alive, rng, plan.scored, plan.rows) if plan.scored else fitted
+    fitted = tally(source, alive, rng, plan.fitted, plan.rows)
+    scored = tally(source, alive, rng, plan.scored, plan.rows) if plan.scored else fitted
     hits = int(scored[np.arange(len(scored)), fitted.argmax(1)].sum())
     total = int(scored.sum())
     per_factor = np.bincount(fitted.argmax(1), scored[np.arange(len(scored)), fitted.argmax(1)], k) / np.maximum(
@@ -103,6 +106,15 @@ def factor_vae(
     )
 
 
+def planned(plan: Protocol, votes: int | None, rows: int | None) -> Protocol:
+    """A protocol with other numbers of votes (for fitting and for scoring) or of rows per vote."""
+    expect(votes is None or votes >= 1, "there must be at least one vote", found=votes)
+    expect(rows is None or rows >= 2, "a variance needs at least two rows per vote", found=rows)
+    if votes is not None:
+        plan = replace(plan, fitted=votes, scored=votes if plan.scored else 0)
+    return plan if rows is None else replace(plan, rows=rows)
+
+
 def pruned(source: Fixed, prune: str, least: float | None) -> tuple[np.ndarray, float]:
     """Which units may vote "u", and the threshold that decided."""
     table = source.table
@@ -124,7 +136,7 @@ def pruned(source: Fixed, prune: str, least: float | None) -> tuple[np.ndarray, 
     return table.live.copy(), 0.0
 
 
-def votes(source: Fixed, alive: np.ndarray, rng: np.random.Generator, count: int, rows: int) -> np.ndarray:
+def tally(source: Fixed, alive: np.ndarray, rng: np.random.Generator, count: int, rows: int) -> np.ndarray:
     """Votes "u k": how often each unit was the steadiest while each factor was held."""
     k = rng.integers(len(source.table.names), size=count)
     spread = source.spreads(rng, k, rows)

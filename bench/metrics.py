@@ -1,0 +1,200 @@
+"""Speed and memory of the metrics: the battery, fast boosting against scikit-learn's, votes against a plain loop.
+
+    python bench/metrics.py            every row
+    python bench/metrics.py --quick    without the full reference fit of 100 rounds (several minutes)
+
+Ratios are of times measured in turn, the median of several rounds, so a busy machine disturbs both sides alike.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+from threadpoolctl import threadpool_limits
+
+from unbraid import metrics
+from unbraid.data.factors import Factors
+from unbraid.metrics.fixed import fixed_rows
+from unbraid.metrics.importances import importances
+from unbraid.metrics.votes import tally
+
+FACTORS = Factors.of({"shape": 3, "scale": 6, "orientation": 40, "x": 32, "y": 32})
+ROUNDS = 5  # of boosting, in the comparison at equal rounds
+
+
+def world(n: int = 10_000) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Labels of dSprites' five factors, and three codes of ten columns: mixed, rotated, and trained."""
+    rng = np.random.default_rng(0)
+    y = FACTORS.labels(rng.choice(FACTORS.count, n, replace=False))
+    s = (y - y.mean(0)) / y.std(0)
+    turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    mixed = np.column_stack([s + 0.3 * rng.normal(size=s.shape), 0.5 * s @ rng.normal(size=(5, 5))])
+    rotated = np.column_stack([s @ turn, rng.normal(size=(n, 5))])
+    return y, {"mixed": mixed + 0.1 * rng.normal(size=mixed.shape), "rotated": rotated, "trained": trained(y, s)}
+
+
+def trained(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Codes of a trained model: ten hidden units of a small network that was fitted to the pictures' coordinates.
+
+    A network of 10 tanh units learns smooth functions of all factors together (the sprite's outline points); its
+    hidden layer is entangled the way a plain autoencoder's is. No torch, a second to fit.
+    """
+    from sklearn.neural_network import MLPRegressor
+
+    t = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    radius = np.stack([1 + 0.3 * np.cos(m * t) for m in (4, 2, 1)])[y[:, 0]] * (1 + 0.2 * y[:, 1])[:, None]
+    angle = t + 2 * np.pi * y[:, 2:3] / 40
+    points = np.concatenate([y[:, 3:4] / 4 + radius * np.cos(angle), y[:, 4:5] / 4 + radius * np.sin(angle)], 1)
+    x = np.column_stack([np.eye(3)[y[:, 0]], s[:, 1], np.cos(angle[:, 0]), np.sin(angle[:, 0]), s[:, 3:]])
+    model = MLPRegressor(hidden_layer_sizes=(10,), activation="tanh", max_iter=30, random_state=0, tol=0)
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(x, (points - points.mean(0)) / points.std(0))
+    return np.tanh(x @ model.coefs_[0] + model.intercepts_[0])
+
+
+def timed(call: Callable[[], Any]) -> float:
+    """Seconds of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def row(
+    name: str, ours: float, baseline: float | None, limit: float, note: str, at_least: bool = True
+) -> dict[str, Any]:
+    """One row of the table; ratio is baseline / ours (how many times faster), or ours itself without a baseline."""
+    ratio = baseline / ours if baseline is not None else ours
+    return {
+        "name": name,
+        "ours": ours,
+        "baseline": baseline,
+        "ratio": ratio,
+        "limit": limit,
+        "note": note,
+        "ok": ratio >= limit if at_least else ratio <= limit,
+    }
+
+
+def boosting(y: np.ndarray, codes: dict[str, np.ndarray], threads: int, limit: float) -> dict[str, Any]:
+    """Histogram boosting against scikit-learn's GradientBoosting (which has one thread) at equal rounds."""
+
+    def fit(predictor: str) -> None:
+        importances(metrics.as_table(codes["mixed"], y), predictor, True, 0, rounds=ROUNDS)
+
+    ours, theirs = [], []
+    for _ in range(3):
+        with threadpool_limits(threads):
+            ours.append(timed(lambda: fit("histogram_boosting")))
+        theirs.append(timed(lambda: fit("gradient_boosting")))
+    name = f"dci fast against GradientBoosting, {ROUNDS} rounds each, {threads} thread{'s' if threads > 1 else ''}"
+    return row(name, median(ours), median(theirs), limit, "times faster")
+
+
+def short_fit(y: np.ndarray, codes: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """The protocols as users call them: 10 rounds of histogram boosting against 100 of GradientBoosting."""
+    fast, full, seconds = [], [], [0.0, 0.0]
+    for z in codes.values():
+        table = metrics.as_table(z, y)
+        seconds[0] += timed(lambda t=table: fast.append(metrics.dci(t, protocol="fast").table["matrix"].ravel()))
+        seconds[1] += timed(lambda t=table: full.append(metrics.dci(t, protocol="dlib").table["matrix"].ravel()))
+    each = {name: spearmanr(a, b).statistic for name, a, b in zip(codes, fast, full)}
+    pooled = float(spearmanr(np.concatenate(fast), np.concatenate(full)).statistic)
+    note = "  ".join(f"{name} {value:.3f}" for name, value in each.items())
+    return [
+        row("dci fast against dci dlib, as called", *seconds, 25, "times faster, three codes"),
+        row("rank correlation of their importances, pooled", pooled, None, 0.9, note),
+    ]
+
+
+def voting(y: np.ndarray, codes: dict[str, np.ndarray], count: int = 10_000, rows: int = 64) -> dict[str, Any]:
+    """10,000 votes of 64 rows at once, against a loop that draws and votes one at a time."""
+    source = fixed_rows(codes["mixed"], y, 0)
+    table = source.table
+    groups = [[np.flatnonzero(c == v) for v in range(len(levels))] for c, levels in zip(y.T, table.levels)]
+
+    def loop() -> None:
+        rng = np.random.default_rng(0)
+        tally, variance = np.zeros((10, 5), int), table.z.var(0)
+        for _ in range(count):
+            k = int(rng.integers(5))
+            members = groups[k][int(y[rng.integers(len(y)), k])]
+            z = table.z[members[rng.integers(len(members), size=rows)]]
+            tally[(z.var(0) / variance).argmin(), k] += 1
+
+    ours, theirs = [], []
+    for _ in range(5):
+        ours.append(timed(lambda: tally(source, table.live, np.random.default_rng(0), count, rows)))
+        theirs.append(timed(loop))
+    return row("factor_vae, 10,000 votes of 64 against a plain loop", median(ours), median(theirs), 2, "times faster")
+
+
+def whole(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
+    """All metrics on one table of 10,000 × 10."""
+    names = {"names": FACTORS.names, "kinds": [f.kind for f in FACTORS.items]}
+    seconds = timed(lambda: metrics.battery(codes["mixed"], y, protocol="fast", **names))
+    return row("battery, protocol fast, 10,000 × 10", seconds, None, 60, "seconds", at_least=False)
+
+
+def memory(limit: float = 1.0) -> dict[str, Any]:
+    """Peak memory of the whole battery on 1,000,000 × 32 codes, in a process of its own."""
+    code = "import bench.metrics as b; b.million()"
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    peak, seconds = (float(v) for v in done.stdout.split()[-2:])
+    return row(
+        "battery, 1,000,000 × 32 codes: peak GB",
+        peak,
+        None,
+        limit,
+        f"GB resident, codes included; {seconds:.0f} s",
+        at_least=False,
+    )
+
+
+def million(n: int = 1_000_000, d: int = 32) -> None:
+    """Score a million float64 codes, and print the peak resident memory in GB and the seconds."""
+    rng = np.random.default_rng(0)
+    y = FACTORS.labels(rng.integers(FACTORS.count, size=n)).astype(np.int16)
+    z = rng.standard_normal((n, d))
+    z[:, :5] += y / y.std(0, dtype=np.float64)
+    seconds = timed(lambda: metrics.battery(z, y, protocol="fast"))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, seconds)
+
+
+def rows(quick: bool = False) -> list[dict[str, Any]]:
+    """Every measurement: name, ours, baseline, ratio, limit, note."""
+    y, codes = world()
+    out = [whole(y, codes), voting(y, codes), boosting(y, codes, 1, 15)]
+    if (os.cpu_count() or 1) > 1:
+        out.append(boosting(y, codes, 2, 25))
+    return out + ([] if quick else short_fit(y, codes)) + [memory()]
+
+
+def main() -> None:
+    """Print the table; fail when a limit is missed."""
+    found = rows(quick="--quick" in sys.argv)
+    for r in found:
+        baseline = "" if r["baseline"] is None else f"{r['baseline']:9.3f}"
+        print(
+            f"{r['name']:62s} {r['ours']:9.3f} {baseline:>9s} {r['ratio']:9.2f}  limit {r['limit']:<5g} "
+            f"{'ok' if r['ok'] else 'MISSED'}  {r['note']}"
+        )
+    sys.exit(0 if all(r["ok"] for r in found) else 1)
+
+
+if __name__ == "__main__":
+    main()
