@@ -1,0 +1,246 @@
+"""The toys of Stühmer et al. 2019, App. B: what variational inference does to factor analysis and over-complete ICA.
+
+Factor analysis shows that mean-field inference breaks the ties of maximum likelihood: it wants orthogonal weights and
+drops what is left over, whatever β. Over-complete ICA shows the same pull where it is wrong.
+
+    python -m unbraid.studies.isa_vae_toys --out DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unbraid.errors import expect
+from unbraid.files import writable
+
+PRINTED = (-17.82, -57.16)  # log-likelihood, and free energy at π/4, of App. B.3
+
+
+@dataclass(frozen=True)
+class FactorAnalysis:
+    """z ~ N(0, I), x ~ N(W z, D): weights "l k", noise variances "l", and the data's second moment over n points.
+
+    >>> model = printed()
+    >>> round(model.log_likelihood(), 2), round(model.turned(np.pi / 4).free_energy(), 2)
+    (-17.82, -57.16)
+    """
+
+    weights: np.ndarray
+    noise: np.ndarray
+    moment: np.ndarray
+    n: int
+
+    @classmethod
+    def at_optimum(cls, weights: np.ndarray, noise: np.ndarray, n: int) -> FactorAnalysis:
+        """Data whose second moment is the model's own covariance, so that the weights are of maximum likelihood."""
+        return cls(weights, noise, weights @ weights.T + np.diag(noise), n)
+
+    def turned(self, angle: float) -> FactorAnalysis:
+        """The first two latents turned: W R(θ). (The printed R(θ) W turns the data and changes the likelihood.)"""
+        rotation = np.eye(self.weights.shape[1])
+        rotation[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+        return replace(self, weights=self.weights @ rotation)
+
+    def log_likelihood(self) -> float:
+        """−(n/2) (log det 2πC + tr C⁻¹S), C = W Wᵀ + D. App. B.2."""
+        c = self.weights @ self.weights.T + np.diag(self.noise)
+        return float(-self.n / 2 * (np.linalg.slogdet(2 * np.pi * c)[1] + np.trace(np.linalg.solve(c, self.moment))))
+
+    def posterior(self, beta: float = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Recognition weights R(β), true posterior precision and mean-field variances, the likelihood to the power 1/β.
+
+        q(z|x) = N(R x, diag(precision)⁻¹), R = precision⁻¹ Wᵀ D⁻¹/β. (The printed mean has a stray inverse.)
+        """
+        scaled = self.weights.T / self.noise / beta
+        precision = scaled @ self.weights + np.eye(self.weights.shape[1])
+        return np.linalg.solve(precision, scaled), precision, 1 / np.diag(precision)
+
+    def free_energy(self, beta: float = 1.0) -> float:
+        """E_q log p(x|z)/β − KL(q ‖ p) at the best mean-field q. App. B.2, Eq. 16."""
+        r, _, variances = self.posterior(beta)
+        w, s = self.weights, self.moment
+        residual = np.eye(len(w)) - w @ r
+        fit = np.trace((residual.T / self.noise) @ residual @ s) + (np.square(w).T / self.noise).sum(1) @ variances
+        reconstruction = -self.n / 2 * (fit + np.log(2 * np.pi * self.noise).sum())
+        kl = self.n / 2 * (variances.sum() - np.log(variances).sum() - len(variances) + np.trace(r @ s @ r.T))
+        return float(reconstruction / beta - kl)
+
+
+def printed(n: int = 100) -> FactorAnalysis:
+    """Two orthogonal weights of unequal norms whose numbers are those of App. B.3.
+
+    Its data are unstated. The gap n/2·log((a+b)²/(4ab)) fixes a/b, a and b the posterior precisions; the likelihood
+    fixes the scale; b = 4 and n = 100 are ours.
+    """
+    likelihood, bound = PRINTED
+    ratio = math.exp(2 * (likelihood - bound) / n)
+    a_over_b = 2 * ratio - 1 + math.sqrt((2 * ratio - 1) ** 2 - 1)
+    b = 4.0
+    a = a_over_b * b
+    determinant = math.exp(-2 * likelihood / n - 2) / (2 * math.pi) ** 2
+    noise = math.sqrt(determinant / (a * b))
+    angle = np.pi / 6
+    directions = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    return FactorAnalysis.at_optimum(directions * np.sqrt(noise * np.array([a - 1, b - 1])), np.full(2, noise), n)
+
+
+def overcomplete(alpha: float, rho: float = 0.7, noise: float = 0.05, n: int = 100) -> FactorAnalysis:
+    """Three latents for two dimensions: two share the direction (1, 1) as α and √(1−α²), the third has (1, −1). Eq. 23.
+
+    Every α implies the same covariance, and so the same likelihood.
+    """
+    expect(0 <= alpha <= 1, "alpha must lie in [0, 1]", found=alpha)
+    weights = np.array([[alpha, math.sqrt(1 - alpha**2), rho], [alpha, math.sqrt(1 - alpha**2), -rho]]) / math.sqrt(2)
+    return FactorAnalysis.at_optimum(weights, np.full(2, noise), n)
+
+
+def learned_weights(model: FactorAnalysis, latents: int, beta: float = 1.0, seed: int = 0) -> np.ndarray:
+    """Weights that maximise the free energy (Eq. 16 times β, the usual objective) from a random start."""
+    from scipy.optimize import minimize
+
+    shape = (len(model.weights), latents)
+    start = 0.5 * np.random.default_rng(seed).normal(size=shape)
+
+    def loss(flat: np.ndarray) -> float:
+        return -replace(model, weights=flat.reshape(shape)).free_energy(beta) / model.n
+
+    return minimize(loss, start.ravel(), method="BFGS", options={"gtol": 1e-8}).x.reshape(shape)
+
+
+@dataclass(frozen=True)
+class Ica:
+    """Student-t sources "n k" seen as x = W z + noise in the plane. App. B.7."""
+
+    x: Tensor
+    sources: Tensor
+    weights: Tensor
+    sigma: float
+    nu: float = 3.5
+
+
+@dataclass(frozen=True)
+class IcaFit:
+    """Weights after each round and the free energy per datum, which never falls."""
+
+    beta: float
+    weights: list[np.ndarray]
+    energies: list[float]
+
+
+def ica_data(n: int = 400, degrees: Sequence[float] = (0, 60, 120), sigma: float = 0.1, nu: float = 3.5, seed: int = 0) -> Ica:
+    """Three very sparse sources in two dimensions, weights of norm 1 at the given angles (the paper's are unstated)."""
+    rng = np.random.default_rng(seed)
+    angles = np.deg2rad(np.asarray(degrees, float))
+    weights = np.stack([np.cos(angles), np.sin(angles)])
+    z = rng.standard_t(nu, size=(n, len(angles)))
+    x = z @ weights.T + sigma * rng.normal(size=(n, 2))
+    return Ica(torch.from_numpy(x), torch.from_numpy(z), torch.from_numpy(weights), sigma, nu)
+
+
+def ica_energy(data: Ica, w: Tensor, mean: Tensor, log_scale: Tensor, beta: float) -> Tensor:
+    """(1/n) Σ_n E_q log p(x|z) − β KL(q ‖ p) for one Gaussian q per datum and source.
+
+    Reconstruction and entropy are exact; E_q log p(z) is one Gauss–Hermite quadrature per source. App. B.7.
+    """
+    points, weights = np.polynomial.hermite_e.hermegauss(24)
+    t, u = torch.from_numpy(points), torch.from_numpy(weights / weights.sum())
+    n, nu, variance = len(data.x), data.nu, data.sigma**2
+    residual = (data.x - mean @ w.T).square().sum() + ((2 * log_scale).exp() @ w.square().sum(0)).sum()
+    reconstruction = -0.5 * residual / variance - n * math.log(2 * math.pi * variance)
+    entropy = (log_scale + 0.5 * math.log(2 * math.pi * math.e)).sum()
+    constant = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - 0.5 * math.log(nu * math.pi)
+    z = mean.unsqueeze(-1) + log_scale.exp().unsqueeze(-1) * t
+    cross = ((constant - 0.5 * (nu + 1) * (z.square() / nu).log1p()) @ u).sum()
+    return (reconstruction + beta * (entropy + cross)) / n
+
+
+def ica_fit(data: Ica, beta: float = 1.0, rounds: int = 90) -> IcaFit:
+    """Coordinate ascent from the truth: q by line-searched steps, then the best W in closed form; a step that does not
+    improve the free energy is not taken, as in App. B.7.
+    """
+    w = data.weights.clone()
+    mean = data.sources.clone().requires_grad_()
+    precision = w.square().sum(0) / data.sigma**2 / beta + 1
+    log_scale = (-0.5 * precision.log()).expand_as(mean).clone().requires_grad_()
+    history, energies = [w.numpy()], []
+    for number in range(rounds):
+        kept = mean.detach().clone(), log_scale.detach().clone()
+        before = ica_energy(data, w, mean, log_scale, beta).item()
+        _ascend(lambda: -ica_energy(data, w, mean, log_scale, beta), [mean, log_scale], 60 if number == 0 else 8)  # noqa: B023
+        with torch.no_grad():
+            if not ica_energy(data, w, mean, log_scale, beta).item() >= before:
+                mean.copy_(kept[0])
+                log_scale.copy_(kept[1])
+            second = mean.T @ mean + (2 * log_scale).exp().sum(0).diag()
+            better = torch.linalg.solve(second, mean.T @ data.x).T
+            if ica_energy(data, better, mean, log_scale, beta) > ica_energy(data, w, mean, log_scale, beta):
+                w = better
+            energies.append(ica_energy(data, w, mean, log_scale, beta).item())
+        history.append(w.numpy())
+    return IcaFit(beta, history, energies)
+
+
+def _ascend(loss: Callable[[], Tensor], parameters: list[Tensor], steps: int) -> None:
+    optimiser = torch.optim.LBFGS(parameters, max_iter=steps, history_size=10, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        value = loss()
+        value.backward()
+        return value
+
+    optimiser.step(closure)
+
+
+def norms(weights: np.ndarray) -> np.ndarray:
+    """The length of each component."""
+    return np.linalg.norm(weights, axis=0)
+
+
+def widest_angle(weights: np.ndarray) -> float:
+    """Degrees between the two longest components as lines, 90 when orthogonal.
+
+    >>> widest_angle(np.array([[1.0, 0.0, 0.1], [0.0, -2.0, 0.1]]))
+    90.0
+    """
+    a, b = weights[:, np.argsort(norms(weights))[-2:]].T
+    return float(np.rad2deg(np.arccos(min(1.0, abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b)))))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write all figures of App. B to a folder and print their numbers."""
+    from unbraid.studies import isa_vae_figures as figures
+
+    parser = argparse.ArgumentParser(prog="python -m unbraid.studies.isa_vae_toys", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--out", default="toys", help="folder for the pictures")
+    parser.add_argument("--rounds", type=int, default=200, help="rounds of ascent for ICA (default 200)")
+    parser.add_argument("--at", type=int, default=90, help="the round whose components the ICA figure shows (default 90)")
+    chosen = parser.parse_args(arguments)
+    folder = writable(Path(chosen.out))
+    model = printed()
+    print(f"factor analysis: log-likelihood {model.log_likelihood():.2f}, free energy {model.free_energy():.2f}, "
+          f"turned by π/4 {model.turned(np.pi / 4).free_energy():.2f} (printed {PRINTED[0]}, {PRINTED[1]})")
+    data = ica_data()
+    fits = [ica_fit(data, beta, chosen.rounds) for beta in (1.0, 5.0)]
+    at = min(chosen.at, chosen.rounds)
+    for number, fit in ((number, fit) for number in (at, chosen.rounds) for fit in fits):
+        w = fit.weights[number]
+        print(f"ICA at β = {fit.beta:g} after {number} rounds: lengths {np.round(norms(w), 2)}, the longest two "
+              f"{widest_angle(w):.0f}° apart (truth {widest_angle(fit.weights[0]):.0f}°)")
+    for name, figure in (("factor_analysis", figures.posteriors(model)), ("rotation", figures.rotation(model)),
+                         ("pruning", figures.pruning()), ("ica", figures.ica(data, fits, at)), ("ica_path", figures.ica_path(fits))):
+        path = folder / f"toys_{name}.png"
+        figure.savefig(path, dpi=120)
+        print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()
