@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +52,7 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> Parts:
     tree = recipe.tree
     temperature = recipe.temperature
     _check_temperature(temperature)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _single():
         torch.manual_seed(mix(recipe.seed, -1))
         model = build_model(recipe, dataset.shape, tree)
         model.prior.start(lambda n: sample_images(dataset, n, recipe.seed))
@@ -63,6 +65,18 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> Parts:
     return Parts(recipe, dataset, tree, model, objective, critics, temperature)
 
 
+@contextmanager
+def _single() -> Iterator[None]:
+    """Models are built in float32, whatever the program around them has set as torch's default."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@_single()
 def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None = None) -> Vae:
     """The model of a recipe for one image shape, with fresh weights; tried once on an empty batch."""
     tree = recipe.tree if tree is None else tree

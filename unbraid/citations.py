@@ -59,33 +59,34 @@ PAPERS: dict[str, Paper] = {
 }
 
 
-def citations(name: str) -> str:
-    """The citation line of an objective, metric, data set or recipe by name."""
+def citations(name: str) -> dict[str, str]:
+    """What to cite for a name, by what it is: an objective, a metric, a data set, a recipe (one name may be several).
+
+    >>> citations("factor_vae")["objective"]
+    'Kim & Mnih 2018, Eq. 2'
+    """
     from unbraid.data import DATASETS
     from unbraid.metrics import METRICS
+    from unbraid.objectives import OBJECTIVES
     from unbraid.recipes import RECIPES
 
+    choose(name, {**OBJECTIVES, **METRICS, **DATASETS, **RECIPES}, "objective, metric, data set or recipe")
+    found: dict[str, str] = {}
+    if name in OBJECTIVES:
+        found["objective"] = _cited(OBJECTIVES[name].__doc__)
     if name in METRICS:
-        return metric_citation(name)
+        found["metric"] = _cited(METRICS[name].call.__doc__)
     if name in DATASETS:
-        return DATASETS[name].cite or "this library"
+        found["data set"] = DATASETS[name].cite or "this library"
     if name in RECIPES:
-        return str(RECIPES[name].get("cite", "this library"))
-    from unbraid.objectives import OBJECTIVES
-
-    make = choose(name, {**OBJECTIVES, **dict.fromkeys((*METRICS, *DATASETS, *RECIPES))}, "objective, metric, data set or recipe")
-    from unbraid.table import symbolic
-
-    objective = symbolic(name)
-    return objective.cite if objective is not None else (make.__doc__ or "").strip()
+        found["recipe"] = str(RECIPES[name].get("cite", "this library"))
+    return found
 
 
-def metric_citation(name: str) -> str:
-    """The citation a metric's docstring gives: its last sentence with a year in it."""
-    from unbraid.metrics import METRICS
-
-    lines = [line.strip() for line in (METRICS[name].call.__doc__ or "").splitlines()]
-    return next((line for line in lines if re.search(r"\b(19|20)\d\d\b", line)), "this library")
+def _cited(doc: str | None) -> str:
+    """The citation in a docstring: from the first author's name to the end of that sentence or line."""
+    match = re.search(r"((?:[A-Z][\w\-üöéš]+ (?:& [A-Z]\w+ |et al\. )?)(?:19|20)\d\d[^\n]*)", doc or "")
+    return match[1].rstrip(" .") if match else "this library"
 
 
 def papers_in(line: str) -> list[str]:

@@ -146,7 +146,7 @@ def read_npz(path: str | Path, what: str = "arrays") -> dict[str, np.ndarray]:
     path = Path(path)
     expect(path.is_file(), f"{what} {path} does not exist")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as f, np.load(f, allow_pickle=False) as archive:  # numpy leaves a bad file open if it opened it
             expect(hasattr(archive, "files"), f"{what} {path} is one array, not an archive", do="Give an .npz file.")
             return {name: archive[name] for name in archive.files}
     except UnbraidError:

@@ -16,13 +16,14 @@ HELP = """Learn, measure and explore disentangled latent representations.
 
 The flow is recipe → train → encode → score → report; each verb reads the file before it and writes the next.
 
-    unbraid demo                                  everything, in minutes
-    unbraid recipes                               what can be trained by name
-    unbraid train factor_vae_sprites32 --out runs/one
-    unbraid encode runs/one
-    unbraid score runs/one
-    unbraid report runs/one
-    unbraid score --codes mine.npy --factors labels.csv   your own codes
+\b
+unbraid demo                                  everything, in minutes
+unbraid recipes                               what can be trained by name
+unbraid train factor_vae_sprites32 --out runs/one
+unbraid encode runs/one
+unbraid score runs/one
+unbraid report runs/one
+unbraid score --codes mine.npy --factors labels.csv   your own codes
 """
 
 app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -57,9 +57,10 @@ def cite(name: Annotated[str, typer.Argument(metavar="[NAME]", help="An objectiv
     from unbraid.citations import PAPERS, citations, papers_in
 
     if name:
-        line = citations(name)
-        typer.echo(f"{name}: {line}")
-        keys = papers_in(line)
+        found = citations(name)
+        for kind, line in found.items():
+            typer.echo(f"{kind} {name}: {line}")
+        keys = papers_in(" ".join(found.values()))
     else:
         keys = list(PAPERS)
     for key in keys:

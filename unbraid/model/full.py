@@ -58,7 +58,7 @@ class FullPosterior(Posterior):
         drawn = mean + (self.factor @ torch.randn_like(mean).unsqueeze(-1)).squeeze(-1)
         return drawn if self.tree.all_real else super().rsample().index_copy(-1, real, drawn)
 
-    def log_prob(self, z: Float[Tensor, "*s d"]) -> Float[Tensor, "*s v"]:
+    def log_prob(self, z: Float[Tensor, "... d"]) -> Float[Tensor, "... v"]:
         """log q(z_v|x) at every node v: by its block of the covariance; broadcasts like `Posterior.log_prob`."""
         leaves = self.leaf_log_prob(z)
         names = [leaf.name for leaf in self.tree.leaves]

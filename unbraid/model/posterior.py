@@ -64,7 +64,7 @@ class Posterior:
                 pieces.append(binary_sample(loc, self.temperature))
         return torch.cat(pieces, -1)
 
-    def log_prob(self, z: Float[Tensor, "*s d"]) -> Float[Tensor, "*s v"]:
+    def log_prob(self, z: Float[Tensor, "... d"]) -> Float[Tensor, "... v"]:
         """log q(z_v|x) at every node v."""
         leaves = self.leaf_log_prob(z)
         return leaves @ matrix(self.tree, "membership", leaves).T

@@ -89,10 +89,10 @@ class _Work:
         self.height = height - self.top[:, None]
         self.base = (self.top - 0.5 * LOG_2PI).double()
         self.b, self.m = len(z), loc.shape[0]
-        self.weights = log_weights.exp() if log_weights.numel() > 1 else None
         self.log_weight = float(log_weights) if log_weights.numel() == 1 else 0.0
-        self.log_weights = log_weights
-        self.enough = 1e-18 * (float(self.weights.sum(1).max()) if self.weights is not None else self.m)
+        self.log_weights = log_weights if log_weights.numel() > 1 else None
+        # below this a row's sum may be made of floors, and is taken again with a shift
+        self.enough = 1e-18 * self.m * (1.0 if self.log_weights is None else float(log_weights.max().exp()))
         self.rows = max(1, min(self.b, TILE // self.m))
         self.leaves = list(tree.leaf_nodes)
         self.branches = [i for i in range(len(tree.nodes)) if i not in set(self.leaves)]
@@ -113,11 +113,9 @@ class _Work:
         u.mul_(self.rate[leaf])
         torch.addcmul(self.height[leaf], u, u, value=-0.5, out=e)
 
-    def total(self, e: Tensor, tile: slice) -> Tensor:
-        """Σ_m w_bm e_bm."""
-        if self.weights is None:
-            return e.sum(1)
-        return torch.linalg.vecdot(e, self.weights[tile])
+    def weights(self, tile: slice) -> Tensor | None:
+        """The weights of one tile; None when they are all the same number."""
+        return None if self.log_weights is None else self.log_weights[tile].exp()
 
     def forward(self) -> Tensor:
         """The node log-densities "b v"."""
@@ -127,28 +125,29 @@ class _Work:
         for tile in self.tiles():
             t = tile.stop - tile.start
             u, e = u_all[:t], e_all[:t]
-            z = self.z[tile].T.contiguous()
+            z, weights = self.z[tile].T.contiguous(), self.weights(tile)
             for j in range(len(self.branches)):
                 sums[j][:t].zero_()
             for leaf, node in enumerate(self.leaves):
                 self.plane(leaf, z[leaf], u, e)
                 for j in self.inside[leaf]:
                     sums[j][:t].add_(e)
-                out[tile, node] = self._log_sum(e, tile) + float(self.base[leaf])
+                out[tile, node] = self._log_sum(e, weights, tile) + float(self.base[leaf])
             for j, node in enumerate(self.branches):
                 out[tile, node] = self._log_sum_shifted(sums[j][:t], tile) + self.branch_base[j]
         return out.add_(self.log_weight) if self.log_weight else out
 
-    def _log_sum(self, e: Tensor, tile: slice) -> Tensor:
+    def _log_sum(self, e: Tensor, weights: Tensor | None, tile: slice) -> Tensor:
         """log Σ w exp(e) without a shift, which e ≤ 0 allows unless every term of some row comes near the floor."""
-        kept = self.total(torch.clamp(e, min=FLOOR, out=self._scratch(e)).exp_(), tile)
+        terms = torch.clamp(e, min=FLOOR, out=self._scratch(e)).exp_()
+        kept = terms.sum(1) if weights is None else torch.linalg.vecdot(terms, weights)
         if bool((kept > self.enough).all()):
             return kept.log_()
         return self._log_sum_shifted(e, tile)
 
     def _log_sum_shifted(self, e: Tensor, tile: slice) -> Tensor:
         """log Σ w exp(e), shifted by the row's largest term; overwrites e."""
-        if self.weights is not None:
+        if self.log_weights is not None:
             e.add_(self.log_weights[tile])
         shift = e.amax(1, keepdim=True)
         return e.sub_(shift).clamp_(min=FLOOR).exp_().sum(1).log_().add_(shift[:, 0])
@@ -189,7 +188,7 @@ class _Work:
 
     def _share(self, e: Tensor, log_total: Tensor, grad: Tensor, tile: slice) -> None:
         """e ← grad · w exp(e)/Σ w exp, in place."""
-        if self.weights is None:
+        if self.log_weights is None:
             e.add_((self.log_weight - log_total)[:, None])
         else:
             e.add_(self.log_weights[tile]).sub_(log_total[:, None])

@@ -1,0 +1,46 @@
+# One target per habit. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The torch to install first. The pin keeps a set-up repeatable; README.md says how to get a CPU-only or a CUDA build.
+TORCH ?= torch==2.13.0
+WORKERS ?= 2
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help setup demo test test-all lint types bench docs clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.ready: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/pip install --quiet $(TORCH)
+	$(BIN)/pip install --quiet -e '.[dev]'
+	touch $@
+
+setup: $(VENV)/.ready ## create .venv and install everything
+
+demo: setup ## train, score and report a VAE and a FactorVAE: about 5 minutes on two cores
+	$(BIN)/unbraid demo --out demo
+
+lint: setup ## style
+	$(BIN)/ruff check unbraid tests bench
+
+types: setup ## types
+	$(BIN)/mypy
+
+test: lint types ## lint, types and the fast tests
+	$(BIN)/pytest -n $(WORKERS) -m "not slow"
+
+test-all: lint types ## everything, with the slow statistical tests
+	$(BIN)/pytest -n $(WORKERS)
+
+bench: setup ## measure, print ratios, write docs/benchmarks.md
+	$(BIN)/python -m bench
+
+docs: setup ## make the docs' tables and pictures from the code
+	$(BIN)/python docs/make.py
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) build dist *.egg-info demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

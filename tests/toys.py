@@ -1,0 +1,45 @@
+"""Small models and draws for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from unbraid import priors
+from unbraid.data.dataset import Dataset, Pixels
+from unbraid.data.factors import Factors
+from unbraid.latent import Latent
+from unbraid.model import NETS, Draw, Posterior, Vae
+from unbraid.model.likelihood import Bernoulli
+from unbraid.terms import ESTIMATORS
+
+
+def model_on(tree: Latent, shape: tuple[int, int, int] = (1, 2, 2), prior: dict | None = None) -> Vae:
+    """A tiny MLP model on any tree."""
+    encoder, decoder = NETS["decomposition_table1b"](shape, tree, Posterior.count(tree), shape[0])
+    return Vae(tree, encoder, decoder, priors.build(prior or {"name": "gaussian"}, tree), Bernoulli())
+
+
+def random_posterior(tree: Latent, count: int, seed: int = 0, temperature: float = 0.7, spread: float = 1.0) -> Posterior:
+    """Posteriors with random means, logits and scales."""
+    rng = torch.Generator().manual_seed(seed)
+    params = spread * torch.randn(count, Posterior.count(tree), generator=rng)
+    return Posterior.of(tree, params, temperature)
+
+
+def any_draw(tree: Latent, count: int, seed: int, estimator: str | None, n: int = 100, temperature: float = 0.7) -> Draw:
+    """A draw with random posteriors, without training anything."""
+    torch.manual_seed(seed)
+    q = random_posterior(tree, count, seed, temperature)
+    return Draw(model_on(tree), torch.rand(count, 1, 2, 2), q, q.rsample(), n, ESTIMATORS.get(estimator or ""))
+
+
+def toy_data(n: int = 96, seed: int = 0) -> Dataset:
+    """Small grey pictures with two factors: a bar's place and its brightness."""
+    factors = Factors.of({"place": 8, "light": 4})
+    index = np.arange(n) % factors.count
+    labels = factors.labels(index)
+    images = np.zeros((n, 1, 8, 8), np.uint8)
+    for i, (place, light) in enumerate(labels):
+        images[i, 0, :, place] = 60 + 60 * light
+    return Dataset("toy", Pixels(images), Factors(factors.items, grid=False), labels)
