@@ -35,13 +35,13 @@ def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
     def fill(array: np.ndarray, advance: Advance) -> None:
         for name, raw in archives.contents(where, files):
             car = _read(raw, name)  # "128 128 3 24 4"
-            array[:, :, files.index(name)] = resized(np.moveaxis(car, (4, 3), (0, 1)), size)
+            array[:, :, files.index(name)] = np.moveaxis(resized(np.moveaxis(car, (4, 3), (0, 1)), size), -1, 2)
             advance()
 
     stamp = store.state([where] if where.is_file() else [where / name for name in files], str(where.resolve()), size)
-    array = store.generated(f"cars3d-{stamp}", (4, 24, objects, size, size, 3), np.uint8, fill, objects)
+    array = store.generated(f"cars3d-{stamp}", (4, 24, objects, 3, size, size), np.uint8, fill, objects)
     factors = Factors((Factor("elevation", 4), Factor("azimuth", 24, "circular"), Factor("object", objects, "class")))
-    return Dataset("cars3d", Pixels(array.reshape(-1, size, size, 3), last=True), factors, cite=CITE)
+    return Dataset("cars3d", Pixels(array.reshape(-1, 3, size, size)), factors, cite=CITE)
 
 
 def _read(raw: bytes, name: str) -> np.ndarray:

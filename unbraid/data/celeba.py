@@ -9,7 +9,7 @@ import numpy as np
 from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.factors import Factor, Factors
-from unbraid.data.pictures import named, picture
+from unbraid.data.pictures import named, picture, planes
 from unbraid.data.splits import split_index, taken
 from unbraid.errors import UnbraidError, expect
 from unbraid.files import read_bytes
@@ -44,14 +44,14 @@ def load(*, path: str = "", split: str = "all", test: float = 0.1, seed: int = 0
 
     def fill(array: np.ndarray, advance: Advance) -> None:
         for name, raw in archives.contents(pictures, rows):
-            array[rows[name]] = picture(named(raw, name), size, box=box)
+            array[rows[name]] = planes(picture(named(raw, name), size, box=box), 3)
             advance()
 
     sources = [pictures] if pictures.is_file() else [pictures / name for name in rows]
     stamp = store.state([*sources, folder / TABLE], str(folder.resolve()), size, crop)
-    array = store.generated(f"celeba-{stamp}", (len(names), size, size, 3), np.uint8, fill, len(names))
+    array = store.generated(f"celeba-{stamp}", (len(names), 3, size, size), np.uint8, fill, len(names))
     factors = Factors(tuple(Factor(name, 2, "class", ("no", "yes")) for name in attributes), grid=False)
-    dataset = Dataset("celeba", Pixels(array, last=True), factors, table, cite=CITE)
+    dataset = Dataset("celeba", Pixels(array), factors, table, cite=CITE)
     return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
 
 

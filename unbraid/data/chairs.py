@@ -11,7 +11,7 @@ from unbraid.data import archives, store
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.download import File, fetch
 from unbraid.data.factors import Factor, Factors
-from unbraid.data.pictures import named, picture
+from unbraid.data.pictures import named, picture, planes
 from unbraid.errors import expect
 from unbraid.files import read_bytes
 from unbraid.progress import Advance
@@ -40,16 +40,15 @@ def load(*, path: str = "", masks: bool = False, models: int = 1393, subset: str
 
     def fill(array: np.ndarray, advance: Advance) -> None:
         for name, raw in archives.contents(where, rows):
-            pixels = picture(named(raw, name), size, box=_middle(raw, name, crop))
-            pixels = np.broadcast_to(pixels[..., None], (size, size, 3)) if pixels.ndim == 2 else pixels
-            array[rows[name]] = np.packbits((pixels.min(axis=-1) < 250).ravel()) if masks else pixels
+            pixels = planes(picture(named(raw, name), size, box=_middle(raw, name, crop)), 3)
+            array[rows[name]] = np.packbits((pixels.min(axis=0) < 250).ravel()) if masks else pixels
             advance()
 
     stamp = store.state([where] if where.is_file() else [where / f for f in files], str(where.resolve()), size, crop,
                         masks, files)
-    shape = (len(files), size * size // 8) if masks else (len(files), size, size, 3)
+    shape = (len(files), size * size // 8) if masks else (len(files), 3, size, size)
     array = store.generated(f"chairs-{stamp}", shape, np.uint8, fill, len(files))
-    images: Images = Bits(array, (1, size, size)) if masks else Pixels(array, last=True)
+    images: Images = Bits(array, (1, size, size)) if masks else Pixels(array)
     factors = Factors((Factor("model", len(chosen), "class", tuple(chosen)),
                        Factor("elevation", 2, "ordinal", (20, 30)), Factor("azimuth", 31, "circular")))
     return Dataset("chairs", images, factors, cite=CITE, notes={"split": split, "masks": masks})

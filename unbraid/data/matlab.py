@@ -72,7 +72,7 @@ def _coil_folder(folder: Path, size: int) -> np.ndarray:
             found[int(match[1]) - 1, int(match[2])] = file
     expect(sorted(found) == [(i, k) for i in range(20) for k in range(72)],
            f"coil20: {folder} must hold obj1__0 to obj20__71", found=f"{len(found)} such pictures")
-    return pictures.decoded([found[key] for key in sorted(found)], folder, size=size, grey=True)
+    return pictures.decoded([found[key] for key in sorted(found)], folder, size=size, grey=True)[:, 0]
 
 
 def _status(file: str) -> str:

@@ -8,7 +8,7 @@ from unbraid.data import store
 from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.download import File, fetch
 from unbraid.data.factors import Factors
-from unbraid.data.npz import copied
+from unbraid.data.npz import channels_first, copied
 from unbraid.errors import choose, expect
 
 CITE = "Gondal et al. 2019, On the transfer of inductive bias from simulation to the real world: MPI3D"
@@ -39,8 +39,8 @@ def load(*, variant: str = "toy", path: str = "") -> Dataset:
     classes = ("object_colour", "object_shape", "background_colour")
     factors = Factors.of(dict(zip(NAMES, sizes, strict=True)), classes=classes)
     name = f"mpi3d-{variant}-{store.state([where])}"
-    array = copied(where, "images", (factors.count, 64, 64, 3), name)
-    return Dataset("mpi3d", Pixels(array, last=True), factors, cite=CITE, notes={"variant": variant})
+    array = copied(where, "images", (factors.count, 64, 64, 3), name, packed=channels_first)
+    return Dataset("mpi3d", Pixels(array), factors, cite=CITE, notes={"variant": variant})
 
 
 def _fetch(*, variant: str = "toy") -> None:

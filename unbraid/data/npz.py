@@ -15,6 +15,11 @@ from unbraid.progress import Advance
 PIECE = 1000  # rows at a time
 
 
+def channels_first(rows: np.ndarray) -> np.ndarray:
+    """Rows "r h w c" as "r c h w", as batches are wanted."""
+    return rows.transpose(0, 3, 1, 2)
+
+
 def copied(path: Path, member: str, shape: tuple[int, ...], name: str, *,
            packed: Callable[[np.ndarray], np.ndarray] | None = None) -> np.ndarray:
     """The uint8 array `member` of shape `shape` (leading axes may be split) as the cached array `name`.

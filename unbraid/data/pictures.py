@@ -39,20 +39,22 @@ def read(folder: Path, labels: str = "", *, size: int = 0, grey: bool = False) -
     if not labels and (folder / "metadata.csv").is_file():
         labels = str(folder / "metadata.csv")
     columns = _matched(label_files.read_columns(labels), files, folder, labels) if labels else _classes(files, folder)
-    array = decoded(files, folder, size=size, grey=grey)
-    return Pixels(array if array.ndim == 4 else array[:, None], last=array.ndim == 4), columns
+    return Pixels(decoded(files, folder, size=size, grey=grey)), columns
 
 
 def decoded(files: list[Path], folder: Path, *, size: int = 0, grey: bool = False,
             box: tuple[int, int, int, int] | None = None) -> np.ndarray:
-    """Pictures as uint8 "n h w" (all grey) or "n h w c", made once per state of the files and kept in the cache."""
-    first = picture(files[0], size, grey, box)
+    """Pictures as uint8 "n c h w", made once per state of the files and kept in the cache.
+
+    Channels first: turning a batch on the fly would cost more than all else together.
+    """
+    first = planes(picture(files[0], size, grey, box))
 
     def fill(array: np.ndarray, advance: Advance) -> None:
         for i, file in enumerate(files):
-            pixels = picture(file, size, grey or first.ndim == 2, box)
+            pixels = planes(picture(file, size, grey or len(first) == 1, box), len(first))
             expect(pixels.shape == first.shape, "all pictures must have one size",
-                   found=f"{pixels.shape[:2]} in {file.name}, {first.shape[:2]} in {files[0].name}",
+                   found=f"{pixels.shape[1:]} in {file.name}, {first.shape[1:]} in {files[0].name}",
                    do="Say size = 64, and they are cropped and resized.")
             array[i] = pixels
             advance()
@@ -80,6 +82,12 @@ def picture(file: Path | io.BytesIO, size: int = 0, grey: bool = False,
         return np.asarray(image)
     except Exception as error:  # Pillow raises many kinds on damaged files
         raise UnbraidError(f"cannot read the picture {_name(file)}: {error}. It is damaged or no picture.") from error
+
+
+def planes(pixels: np.ndarray, channels: int = 0) -> np.ndarray:
+    """A picture "h w" or "h w 3" as "c h w"; a grey one is repeated when three channels are wanted."""
+    first = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+    return first.repeat(channels, axis=0) if len(first) == 1 and channels > 1 else first
 
 
 def _name(file: Path | io.BytesIO) -> str:

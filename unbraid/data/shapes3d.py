@@ -14,6 +14,7 @@ from unbraid.data.dataset import Dataset, Images, Pixels, Source
 from unbraid.data.download import File, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.hdf5 import opened
+from unbraid.data.npz import channels_first
 from unbraid.errors import UnbraidError, expect
 from unbraid.progress import Advance
 
@@ -89,7 +90,7 @@ def load(*, path: str = "", original: bool = False) -> Dataset:
     images: Images
     path = path or (str(store.folder() / "3dshapes.h5") if original else "")
     if path:
-        images = Pixels(_original(Path(path).expanduser()), last=True)
+        images = Pixels(_original(Path(path).expanduser()))
     else:
         images = Painted(store.generated(NAME, (480, 5, 4096), np.uint8, _fill, 480))
     return Dataset("shapes3d", images, FACTORS, cite=CITE, notes={"origin": path or "ray-cast likeness"})
@@ -118,12 +119,12 @@ def _original(path: Path) -> np.ndarray:
         def fill(array: np.ndarray, advance: Advance) -> None:
             for start in range(0, n, 2000):
                 try:
-                    array[start : start + 2000] = images[start : start + 2000]
+                    array[start : start + 2000] = channels_first(images[start : start + 2000])
                 except OSError as error:
                     raise UnbraidError(f"{path} is damaged near image {start:,}: {error}.") from error
                 advance(2000)
 
-        return store.generated(f"shapes3d-original-{store.state([path])}", images.shape, np.uint8, fill, n)
+        return store.generated(f"shapes3d-original-{store.state([path])}", (n, 3, 64, 64), np.uint8, fill, n)
 
 
 def _fetch(*, original: bool = False) -> None:

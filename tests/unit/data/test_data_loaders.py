@@ -98,7 +98,7 @@ def test_cars_are_in_the_order_elevation_azimuth_object(tmp_path):
     image = data_layouts.rng().integers(0, 256, (128, 128, 3, 24, 4)).astype(np.uint8)[..., 5, 3]
     expected = resized(image[None], 64)[0].transpose(2, 0, 1) / 255
     mean = image.reshape(64, 2, 64, 2, 3).mean(axis=(1, 3))
-    assert abs(resized(image[None], 64)[0] - mean).max() <= 0.5
+    assert abs(resized(image[None], 64)[0] - mean).max() <= 1  # Pillow rounds after each axis
     assert np.allclose(data.pixels(data.factors.index([3, 5, 1]))[0], expected, atol=1e-6)
     with pytest.raises(UnbraidError, match="Parts are missing"):
         load("cars3d", path=str(tmp_path / "cars.tar.gz"))

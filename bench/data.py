@@ -1,0 +1,171 @@
+"""What data costs: a batch against the training step it feeds and against torch's DataLoader, and making the sets.
+
+Run with one thread on an otherwise idle machine: OMP_NUM_THREADS=1 python bench/data.py
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from unbraid.data import load, raycast, shapes3d, sprites
+from unbraid.data.batches import Batches, positions
+from unbraid.data.dataset import Bits, Dataset, Pixels
+from unbraid.data.dsprites import ANGLES, POSITIONS, SCALES
+
+BATCH = 64
+
+
+def median(run: Callable[[], object], rounds: int = 7, repeats: int = 20) -> float:
+    """CPU seconds of one call (one thread, so other work on the machine disturbs little): a median of means."""
+    found = []
+    for _ in range(rounds):
+        start = time.process_time()
+        for _ in range(repeats):
+            run()
+        found.append((time.process_time() - start) / repeats)
+    return statistics.median(found)
+
+
+def interleaved(runs: dict[str, Callable[[], object]], rounds: int = 9, repeats: int = 10) -> dict[str, float]:
+    """Medians of several runs, measured in turns so that a noisy machine disturbs all alike."""
+    found: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            found[name].append(median(run, 1, repeats))
+    return {name: statistics.median(times) for name, times in found.items()}
+
+
+def step(shape: tuple[int, int, int]) -> Callable[[torch.Tensor], None]:
+    """A training step of the convolutional VAE of Kim & Mnih 2018 (Table 1) on images of this shape."""
+    c, h, _ = shape
+    side = h // 16
+    encoder = nn.Sequential(nn.Conv2d(c, 32, 4, 2, 1), nn.ReLU(), nn.Conv2d(32, 32, 4, 2, 1), nn.ReLU(),
+                            nn.Conv2d(32, 64, 4, 2, 1), nn.ReLU(), nn.Conv2d(64, 64, 4, 2, 1), nn.ReLU(), nn.Flatten(),
+                            nn.Linear(64 * side * side, 128), nn.ReLU(), nn.Linear(128, 20))
+    decoder = nn.Sequential(nn.Linear(10, 128), nn.ReLU(), nn.Linear(128, 64 * side * side), nn.ReLU(),
+                            nn.Unflatten(1, (64, side, side)), nn.ConvTranspose2d(64, 64, 4, 2, 1), nn.ReLU(),
+                            nn.ConvTranspose2d(64, 32, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(32, 32, 4, 2, 1),
+                            nn.ReLU(), nn.ConvTranspose2d(32, c, 4, 2, 1))
+    adam = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 1e-4)
+
+    def run(x: torch.Tensor) -> None:
+        mean, spread = encoder(x).chunk(2, dim=1)
+        out = decoder(mean + torch.randn_like(mean) * (0.5 * spread).exp())
+        loss = nn.functional.binary_cross_entropy_with_logits(out, x, reduction="sum") / len(x)
+        loss = loss + 0.5 * (mean**2 + spread.exp() - spread - 1).sum() / len(x)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+
+    return run
+
+
+class Stored(torch.utils.data.Dataset):
+    """What a user of DataLoader writes: one image by index, from the array in memory, as a float tensor."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.images, self.shape = dataset.images, dataset.shape
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if isinstance(self.images, Bits):
+            return torch.from_numpy(np.unpackbits(self.images.array[index]).reshape(self.shape)).float()
+        if isinstance(self.images, Pixels):
+            image = torch.from_numpy(np.array(self.images.array[index]))
+            return (image.permute(2, 0, 1) if self.images.last else image).float() / 255
+        return self.images.unpack(torch.from_numpy(self.images.take(np.array([index]))))[0]
+
+
+def loader(dataset: Dataset) -> Callable[[], torch.Tensor]:
+    """Batches from torch's DataLoader over the same stored images, each unpacked as it is asked for."""
+    pool = torch.utils.data.DataLoader(Stored(dataset), BATCH, shuffle=True, drop_last=True)
+    state: dict[str, Any] = {"walk": iter(pool)}
+
+    def run() -> torch.Tensor:
+        try:
+            return next(state["walk"])
+        except StopIteration:
+            state["walk"] = iter(pool)
+            return next(state["walk"])
+
+    return run
+
+
+def colour_sets(folder: Path) -> dict[str, Dataset]:
+    """RGB images of 64×64 held in memory, and the same mapped from disk."""
+    rows = np.random.default_rng(0).integers(0, 256, (20_000, 3, 64, 64)).astype(np.uint8)
+    np.save(folder / "rgb.npy", rows)
+    from unbraid.data.own import of_arrays
+
+    return {"rgb 64×64 in memory": of_arrays(rows),
+            "rgb 64×64 mapped": load("images", path=str(folder / "rgb.npy"))}
+
+
+def batch_rows(name: str, dataset: Dataset) -> list[dict[str, Any]]:
+    """A batch of this set against the step it feeds and against the DataLoader."""
+    for start in range(0, len(dataset), 4096):  # once through, so that every page of a map is in memory
+        dataset.images.take(np.arange(start, min(start + 4096, len(dataset))))
+    batches, train, other = Batches(dataset.images, BATCH), step(dataset.shape), loader(dataset)
+    count = iter(range(10**9))
+    x = batches(0)
+    fast = interleaved({"ours": lambda: batches(next(count)), "loader": other})
+    slow = interleaved({"step": lambda: train(x)}, rounds=5, repeats=2)["step"]
+    return [
+        {"name": f"{name}: batch of 64 / training step", "ours": fast["ours"], "baseline": slow,
+         "ratio": fast["ours"] / slow, "limit": "< 0.02", "note": "seconds; Kim & Mnih's conv net, one thread"},
+        {"name": f"{name}: DataLoader / ours", "ours": fast["ours"], "baseline": fast["loader"],
+         "ratio": fast["loader"] / fast["ours"], "limit": "> 5", "note": "seconds a batch"},
+    ]
+
+
+def making_rows() -> list[dict[str, Any]]:
+    """How long the generators take, from a sample of their work."""
+    heart = sprites.turned(sprites.outline("heart"), ANGLES[7]) * SCALES[3]
+    outline = median(lambda: sprites.drawn(heart, POSITIONS, POSITIONS, 64), 5, 5) * 720
+    scenes = iter([(shape, scale) for scale in shapes3d.SCALES for shape in shapes3d.SHAPES] * 10)
+    geometry = median(lambda: raycast.geometry(raycast.Scene(), *next(scenes), 0.3), 5, 4) * 480
+    draw = median(lambda: positions(0, 7, 737_280, BATCH), 5, 200)
+    return [
+        {"name": "dsprites: drawing all 737,280", "ours": outline, "baseline": 120.0, "ratio": outline / 120,
+         "limit": "< 1", "note": "seconds on one core, from its slowest outline; the wish was two minutes"},
+        {"name": "shapes3d: 480 geometries", "ours": geometry, "baseline": 60.0, "ratio": geometry / 60, "limit": "< 1",
+         "note": "seconds on one core; the wish was a minute"},
+        {"name": "positions of a batch, n = 737,280", "ours": draw, "baseline": 1e-5, "ratio": draw / 1e-5,
+         "limit": "< 1", "note": "seconds, amortised; the wish was 10 µs"},
+    ]
+
+
+def rows() -> list[dict[str, Any]]:
+    """All rows: name, ours, baseline, ratio, limit, note."""
+    torch.set_num_threads(1)
+    found = making_rows()
+    with tempfile.TemporaryDirectory() as folder:
+        sets = {"sprites32": load("sprites32"), "dsprites": load("dsprites"), "shapes3d": load("shapes3d"),
+                **colour_sets(Path(folder))}
+        for name, dataset in sets.items():
+            found += batch_rows(name, dataset)
+    return found
+
+
+def main() -> None:
+    """Print the rows, and say which limits are missed."""
+    for row in rows():
+        sign, _, limit = row["limit"].partition(" ")
+        kept = row["ratio"] < float(limit) if sign == "<" else row["ratio"] > float(limit)
+        print(f"{'ok  ' if kept else 'MISS'} {row['name']:<48} {row['ours']:.3g} against {row['baseline']:.3g}  "
+              f"ratio {row['ratio']:.3g} ({row['limit']})  {row['note']}")
+
+
+if __name__ == "__main__":
+    main()
