@@ -13,7 +13,7 @@ from unbraid.metrics import METRICS, Score, as_table
 FACTORS = Factors.of({"shape": 3, "scale": 4, "x": 8, "y": 8})
 SCORED = sorted(n for n, m in METRICS.items() if m.needs in ("factors", "codes"))
 LABELLED = sorted(n for n, m in METRICS.items() if m.needs == "factors")
-N = 1500
+N = 1200
 
 
 def labels(seed: int = 0, n: int = N) -> np.ndarray:
@@ -53,12 +53,10 @@ def test_score_is_a_finite_number_in_its_range_and_json_safe(name):
         assert score.interval[0] <= score.value <= score.interval[1]
 
 
-@pytest.mark.parametrize("name", LABELLED)
+@pytest.mark.parametrize("name", [n for n in LABELLED if METRICS[n].chance is not None])
 def test_random_codes_score_at_chance(name):
     metric, y = METRICS[name], labels()
     chance = metric.chance_of(y.shape[1])
-    if chance is None:
-        pytest.skip(f"{name} declares no chance level")
     values = [run(name, np.random.default_rng(s).normal(size=(N, 6)), y, seed=s).value for s in range(3)]
     assert np.mean(values) == pytest.approx(chance, abs=metric.noise)
 
