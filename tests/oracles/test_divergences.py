@@ -51,7 +51,8 @@ def slow_mmd(x: np.ndarray, y: np.ndarray, kernel: str) -> float:
 def test_mmd_is_the_printed_u_statistic_with_the_right_gradient(kernel: str) -> None:
     torch.manual_seed(0)
     x, y = torch.randn(7, 3, dtype=DOUBLE, requires_grad=True), torch.randn(9, 3, dtype=DOUBLE)
-    assert float(mmd_squared(x, y, kernel).detach()) == pytest.approx(slow_mmd(x.detach().numpy(), y.numpy(), kernel), rel=1e-10)
+    truth = slow_mmd(x.detach().numpy(), y.numpy(), kernel)
+    assert float(mmd_squared(x, y, kernel).detach()) == pytest.approx(truth, rel=1e-10)
     assert torch.autograd.gradcheck(lambda t: mmd_squared(t, y, kernel), (x,))
 
 
@@ -176,7 +177,7 @@ def test_a_full_memory_bank_of_a_still_encoder_is_exact() -> None:
         order = torch.randperm(n)
         for number, rows in enumerate(order.split(b)):
             q = everything.rows(rows)
-            draw = Draw(None, torch.zeros(b), q, q.rsample(), n, bank.mixture)  # type: ignore[arg-type]
+            draw = Draw(None, torch.zeros(b, 1, 1, 1), q, q.rsample(), n, bank.mixture)  # type: ignore[arg-type]
             mixture, log_weights = bank.mixture(draw, n)
             assert len(mixture) == b * (number + 1), "past batches of this epoch, and no other"
             torch.testing.assert_close(log_weights.exp().sum(1), torch.ones(b, dtype=DOUBLE))
