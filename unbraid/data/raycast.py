@@ -8,6 +8,7 @@ highlight: colours are put on later, since a colour only multiplies the light.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -157,15 +158,21 @@ def _closely(scene: Scene, shape: str, scale: float, origin: np.ndarray,
     return np.min([p[0] for p in parts], axis=0), normal
 
 
+@lru_cache(maxsize=16)
+def view(scene: Scene, angle: float, size: int, sub: int) -> tuple[np.ndarray, ...]:
+    """The empty room from one angle (origin, ray, distance, material, normal): the same for all objects in it."""
+    ray = turn(rays(scene, size, sub), angle)
+    origin = np.broadcast_to(turn(np.array([0.0, scene.eye, -scene.pivot]), angle), ray.shape)
+    return origin, ray, *room(scene, origin, ray)
+
+
 def geometry(scene: Scene, shape: str, scale: float, angle: float, size: int = 64, sub: int = 3) -> np.ndarray:
     """Light "5 size size" in [0, ~1.3]: on the floor, the wall and the object, the share of sky, and highlights.
 
     An image is floor·colour + wall·colour + object·colour + sky·blue + highlight·white, clipped to 1.
     """
-    ray = turn(rays(scene, size, sub), angle)
-    origin = np.broadcast_to(turn(np.array([0.0, scene.eye, -scene.pivot]), angle), ray.shape)
+    origin, ray, distance, material, normal = view(scene, angle, size, sub)
     place = turn(np.array([0.0, 0.0, 1 - scene.pivot]), angle)
-    distance, material, normal = room(scene, origin, ray)
     there, facing = thing(scene, shape, scale, origin - place, ray)
     hit = there < distance
     distance, material = np.where(hit, there, distance), np.where(hit, OBJECT, material)

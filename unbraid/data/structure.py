@@ -14,9 +14,9 @@ import numpy as np
 
 from unbraid.data import measures
 from unbraid.data.batches import permutation
-from unbraid.data.dataset import Dataset
+from unbraid.data.dataset import Bits, Dataset, Pixels
 from unbraid.data.factors import Factors
-from unbraid.data.splits import taken
+from unbraid.data.splits import Part, taken
 from unbraid.errors import UnbraidError, expect
 
 
@@ -97,7 +97,7 @@ def pairs(dataset: Dataset, k: int, n: int, seed: int = 0) -> tuple[np.ndarray, 
 
 
 def dedupe(dataset: Dataset) -> Dataset:
-    """Keep the first of all images with the same stored bytes, whatever their labels say.
+    """Keep the first of all images with the same pixels, whatever their labels say.
 
     On dSprites orientations 0 and 39 are one image, and so are some others by the raster: found by hash, never
     by period.
@@ -105,11 +105,18 @@ def dedupe(dataset: Dataset) -> Dataset:
     seen: dict[bytes, int] = {}
     for start in range(0, len(dataset), 4096):
         index = np.arange(start, min(start + 4096, len(dataset)))
-        rows = np.ascontiguousarray(dataset.images.take(index))
-        for i, row in zip(index, rows, strict=True):
+        for i, row in zip(index, _bytes(dataset, index), strict=True):
             seen.setdefault(hashlib.blake2b(row.data, digest_size=16).digest(), int(i))
     index = np.fromiter(seen.values(), np.int64, len(seen))
     return taken(dataset, index, f"{len(dataset) - len(seen):,} duplicates left out")
+
+
+def _bytes(dataset: Dataset, index: np.ndarray) -> np.ndarray:
+    """What tells images apart: their stored bytes, or, where these are no pixels yet, pixels of 8 bits."""
+    images = dataset.images.images if isinstance(dataset.images, Part) else dataset.images
+    if isinstance(images, (Bits, Pixels)):
+        return np.ascontiguousarray(dataset.images.take(index))
+    return np.rint(255 * dataset.pixels(index)).astype(np.uint8)
 
 
 def _values(dataset: Dataset, name: str) -> np.ndarray:
@@ -149,8 +156,12 @@ def _meets(values: np.ndarray, condition: Any, name: str) -> np.ndarray:
         expect(values.dtype.kind in "if", f"hold_out: {name!r} is not a number", do="Give a list of values.")
         return (values >= condition.get("min", -np.inf)) & (values <= condition.get("max", np.inf))
     wanted = condition if isinstance(condition, Sequence) and not isinstance(condition, str) else [condition]
-    as_text = values.dtype.kind in "US"
-    found = np.isin(values, [str(w) for w in wanted] if as_text else wanted)
+    if values.dtype.kind in "US":
+        found = np.isin(values, [str(w) for w in wanted])
+    else:
+        numbers = all(isinstance(w, (int, float)) for w in wanted)
+        expect(numbers, f"hold_out: {name!r} takes numbers", found=condition)
+        found = np.isclose(values[:, None], np.array(wanted, float), rtol=1e-6).any(axis=1)  # 0.6 is not quite 0.6
     expect(found.any(), f"hold_out: no image has {name} {condition}", allowed=[str(v) for v in np.unique(values)[:20]])
     return found
 
@@ -166,5 +177,5 @@ STRUCTURE: dict[str, Callable[[Dataset, Any], Dataset]] = {  # what a recipe's [
     "hold_out": lambda data, value: hold_out(data, value),
     "held_out": lambda data, value: hold_out(data, value, keep="held"),
     "correlate": lambda data, value: correlate(data, **value),
-    "subsample": lambda data, value: subsample(data, value),
+    "subsample": lambda data, value: subsample(data, **value) if isinstance(value, Mapping) else subsample(data, value),
 }

@@ -66,7 +66,7 @@ def clusters(*, n: int = 1000, side: int = 5, spread: float = 0.05, seed: int = 
     """Gaussian spots on a grid of side×side places: two factors, the row and the column."""
     spot, rng = np.arange(n) % (side * side), _draws(seed)
     table = np.stack([spot // side, spot % side], axis=1)
-    rows = table / max(side - 1, 1) * 2 - 1 + spread * rng.standard_normal((n, 2))
+    rows = table[:, ::-1] / max(side - 1, 1) * 2 - 1 + spread * rng.standard_normal((n, 2))
     factors = Factors((Factor("row", side), Factor("column", side)), grid=False)
     return vectors("clusters", rows, factors, table)
 

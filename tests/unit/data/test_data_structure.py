@@ -67,6 +67,14 @@ def test_rules_that_mean_nothing_are_refused(sprites, rule, message):
         structure.hold_out(sprites, rule)
 
 
+def test_numbers_are_met_as_they_are_written(sprites):
+    """linspace(.5, 1, 6)[1] is 0.6 only to 16 digits."""
+    held = structure.hold_out(sprites, {"scale": [0.6, 0.9]}, keep="held")
+    assert set(held.labels()[:, 1]) == {1, 4}
+    with pytest.raises(UnbraidError, match="takes numbers"):
+        structure.hold_out(sprites, {"scale": "big"})
+
+
 def test_zero_shot_by_measured_thickness():
     data = load("strokes", subsample=300)
     rest = structure.hold_out(data, {"class": ["7", "1"], "thickness": {"min": 3.0}})
@@ -126,11 +134,25 @@ def test_dedupe_keeps_the_first_of_each():
     assert "3 duplicates" in data.notes["part"][0]
 
 
+def test_dedupe_looks_at_pixels_where_the_store_holds_none():
+    from unbraid.data.shapes3d import FACTORS, Painted
+
+    light = np.zeros((480, 5, 4096), np.uint8)
+    light[:, 0] = np.arange(480)[:, None] % 4 * 40
+    data = structure.subsample(type(load("xy_blocks"))("painted", Painted(light), FACTORS), 2000)
+    labels = data.labels()
+    geometry = ((labels[:, 3] * 4 + labels[:, 4]) * 15 + labels[:, 5]) % 4
+    different = len({(hue, g) if g else g for hue, g in zip(labels[:, 0], geometry, strict=True)})
+    assert len(structure.dedupe(data)) == different
+
+
 def test_structure_is_reached_from_a_recipe_table():
     tied = {"first": "x", "second": "y", "sigma": 0.3}
     data = load("sprites32", hold_out={"shape": "heart"}, correlate=tied, subsample=50)
     assert len(data) == 50
     assert set(data.labels()[:, 0]) == {0, 1}
+    one, two = (load("sprites32", subsample={"n": 50, "seed": seed}).labels() for seed in (1, 2))
+    assert not np.array_equal(one, two)
     held = load("sprites32", held_out={"shape": "heart"})
     assert set(held.labels()[:, 0]) == {2}
     with pytest.raises(UnbraidError, match="'correlate' cannot be"):
