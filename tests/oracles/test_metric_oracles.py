@@ -12,9 +12,10 @@ from unbraid.latent import Latent, onehot
 from unbraid.metrics import as_table
 from unbraid.metrics.curves import dci_es
 from unbraid.metrics.directions import hinge_bias
+from unbraid.metrics.estimates import ross
 from unbraid.metrics.fixed import fixed_rows, gini
 from unbraid.metrics.importances import Fit, gains
-from unbraid.metrics.information import cells, factor_entropies, mutual, ross
+from unbraid.metrics.information import cells, factor_entropies, mutual
 from unbraid.metrics.modules import area
 from unbraid.metrics.spreads import parts
 

@@ -70,7 +70,7 @@ METRICS: dict[str, Metric] = {
         lowered=("rotated", "missing", "noisy"), ceiling="correlation"),
     "r2": Metric(r2, "factors are linear in the code", seeded=True, lowered=("missing", "noisy"), ceiling="variance"),
     "attributes": Metric(attributes, "one direction tells each attribute", chance=0.5, seeded=True, rescaled=False,
-        lowered=("missing", "noisy"), ceiling="accuracy"),
+        lowered=("missing", "noisy"), ceiling="one"),
     "correlations": Metric(correlations, "columns of code correlate", direction="down", needs="codes"),
     "hoyer": Metric(hoyer, "codes are sparse", chance=None, needs="codes"),
     "active_units": Metric(active_units, "units that move with the data", span=(0.0, INF), chance=None, needs="codes",

@@ -18,8 +18,8 @@ def ceilings(
     """The highest value that each metric can reach on these images, by the kind of score it is.
 
     'information': mean_k I(image; y_k) / H(y_k);  'accuracy': mean_k of the Bayes accuracy of y_k given the image;
-    'variance': mean_k 1 − E Var(y_k | image) / Var(y_k);  'correlation': mean of its roots;  'one': not bounded, as
-    votes ask which factor was held, not for its value;  'joint': JEMMIG's, 1 − H(y_k | image) / (H(y_k) + log 20).
+    'variance': mean_k 1 − E Var(y_k | image) / Var(y_k), 1 for classes;  'correlation': its roots, 1 if circular;
+    'one': no bound, votes ask which factor was held;  'joint': JEMMIG's, 1 − H(y_k | image) / (H(y_k) + log 20).
     By the data-processing inequality no code of the image passes them.
 
     images: hashes "n" (integers, bytes or strings) or the images themselves. Duplicates are found by hash alone, never
@@ -33,7 +33,8 @@ def ceilings(
     image = classes(images)
     table = as_table(image.astype(np.float64), factors, **inputs)
     pairs = [(image[y >= 0], y[y >= 0], v[y >= 0]) for y, v in zip(table.y.T, table.v.T)]
-    variance = np.array([_variance(i, v) for i, _, v in pairs])
+    # class labels have no variance to explain: a score of classes by correlation is not bounded this way
+    variance = np.array([1.0 if kind == "class" else _variance(i, v) for kind, (i, _, v) in zip(table.kinds, pairs)])
     shares, h = np.array([_information(i, y) for i, y, _ in pairs]), factor_entropies(table)
     kinds = {
         "one": 1.0,
@@ -41,7 +42,8 @@ def ceilings(
         "joint": float(np.mean(1 - (1 - shares) * h / (h + np.log(20)))),
         "accuracy": float(np.mean([_accuracy(i, y) for i, y, _ in pairs])),
         "variance": float(variance.mean()),
-        "correlation": float(np.sqrt(variance).mean()),
+        # circular factors may also be matched by cosine and sine, which join both ends
+        "correlation": float(np.mean([1.0 if c == "circular" else np.sqrt(r) for c, r in zip(table.kinds, variance)])),
     }
     return kinds if metrics is None else {name: kinds[kind] for name, kind in metrics.items() if kind}
 
