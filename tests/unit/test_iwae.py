@@ -17,14 +17,6 @@ from unbraid.priors import build
 SIGMA = 0.5
 
 
-@pytest.fixture(autouse=True)
-def double():
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
 class Linear(nn.Module):
     """x = W z on images of shape (6, 1, 1)."""
 
@@ -64,7 +56,8 @@ def linear_gaussian(exact: bool, blur: float = 0.0) -> tuple[Vae, MultivariateNo
     else:
         rest = -precision.diagonal().log() + 2 * blur
     family = FullPosterior if exact else Posterior
-    model = Vae(tree, Encoder(recognition, rest), Linear(w), build({"name": "gaussian"}, tree), GaussianLikelihood(SIGMA), family)
+    model = Vae(tree, Encoder(recognition, rest), Linear(w), build({"name": "gaussian"}, tree),
+                GaussianLikelihood(SIGMA), family)
     return model, MultivariateNormal(torch.zeros(6), w @ w.T + SIGMA**2 * torch.eye(6))
 
 
@@ -93,9 +86,13 @@ def test_rises_with_particles_on_average_and_stays_below() -> None:
     bounds = [iwae(model, x, particles=k).mean().item() for k in (1, 4, 16, 64, 256)]
     assert bounds == sorted(bounds)
     assert bounds[-1] < exact + 0.02
-    draws = torch.stack([model.prior.log_prob(z)[:, 0] + model.likelihood.log_prob(x, model.decoder(z)) - q.log_prob(z)[:, 0]
-                         for q in [model.posterior(x)] for z in (q.rsample() for _ in range(50))])
-    assert bounds[0] == pytest.approx(draws.mean().item(), abs=0.15)  # one particle is the ELBO
+    q = model.posterior(x)
+    draws = []
+    for _ in range(50):
+        z = q.rsample()
+        joint = model.prior.log_prob(z)[:, 0] + model.likelihood.log_prob(x, model.decoder(z))
+        draws.append((joint - q.log_prob(z)[:, 0]).mean().item())
+    assert bounds[0] == pytest.approx(sum(draws) / 50, abs=0.15)  # one particle is the ELBO
 
 
 @pytest.mark.parametrize("piece", [1, 7, 64, 100_000])

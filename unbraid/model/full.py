@@ -15,7 +15,7 @@ from unbraid.shapes import Float, Tensor
 
 @dataclass(frozen=True)
 class FullPosterior(Posterior):
-    """q(z|x) = N(μ(x), L(x) L(x)ᵀ) over the real columns. `log_scale` is that of the marginals, as in the diagonal family.
+    """q(z|x) = N(μ(x), L(x) L(x)ᵀ) over the real columns; `log_scale` is that of the marginals, as in `Posterior`.
 
     L = diag(s)·(I + T), T strictly lower triangular, so that the T of an encoder says how columns depend on each other
     in units of their own scale. The marginal at a node is its block of L Lᵀ. Mathieu et al. 2019, Theorem 2, needs it.
@@ -45,11 +45,13 @@ class FullPosterior(Posterior):
         return cls.from_factor(tree, loc, log_s.exp().unsqueeze(-1) * unit, temperature)
 
     @classmethod
-    def from_factor(cls, tree: Latent, loc: Float[Tensor, "b d"], factor: Float[Tensor, "b r r"], temperature: float = 1.0) -> FullPosterior:
+    def from_factor(cls, tree: Latent, loc: Float[Tensor, "b d"], factor: Float[Tensor, "b r r"],
+                    temperature: float = 1.0) -> FullPosterior:
         """From means (and logits) and the Cholesky factor over the real columns."""
         marginal = 0.5 * factor.square().sum(-1).log()
-        log_scale = marginal if tree.all_real else torch.zeros_like(loc).index_copy(1, _index(tree, "real", loc), marginal)
-        return cls(tree, loc, log_scale, temperature, factor)
+        if not tree.all_real:
+            marginal = torch.zeros_like(loc).index_copy(1, _index(tree, "real", loc), marginal)
+        return cls(tree, loc, marginal, temperature, factor)
 
     def rsample(self) -> Float[Tensor, "*s d"]:
         """See `Posterior.rsample`."""
@@ -67,7 +69,8 @@ class FullPosterior(Posterior):
             if name in names:
                 nodes.append(leaves[..., names.index(name)])
                 continue
-            discrete = [i for i, leaf in enumerate(self.tree.leaves) if leaf.kind != "real" and leaf.name in self.tree.below(name)]
+            below = self.tree.below(name)
+            discrete = [i for i, leaf in enumerate(self.tree.leaves) if leaf.kind != "real" and leaf.name in below]
             nodes.append(self._gaussian(name, z) + leaves[..., discrete].sum(-1))
         return torch.stack(nodes, -1)
 
@@ -99,7 +102,8 @@ class FullPosterior(Posterior):
         if not columns:
             return (z[..., 0] + self.loc[..., 0]) * 0
         factor = self.block(name)
-        inverse = torch.linalg.solve_triangular(factor, torch.eye(len(columns), dtype=z.dtype, device=z.device).expand_as(factor), upper=False)
+        identity = torch.eye(len(columns), dtype=z.dtype, device=z.device).expand_as(factor)
+        inverse = torch.linalg.solve_triangular(factor, identity, upper=False)
         u = torch.einsum("...ij,...j->...i", inverse, z[..., columns] - self.loc[..., columns])
         return -0.5 * (u.square().sum(-1) + len(columns) * LOG_2PI) - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
@@ -125,8 +129,9 @@ class FullPosterior(Posterior):
     def dependence(self, cut: Iterable[str] | None = None) -> Float[Tensor, "*s"]:
         """See `Posterior.dependence`: ½ (Σ_v log |Σ_vv| − log |Σ|)."""
         names = [leaf.name for leaf in self.tree.leaves] if cut is None else list(cut)
-        parts = [2 * self.block(name).diagonal(dim1=-2, dim2=-1).log().sum(-1) for name in names if self._positions(name)]
-        return 0.5 * (torch.stack(parts).sum(0) - self.log_det())
+        blocks = [self.block(name) for name in names if self._positions(name)]
+        parts = [block.diagonal(dim1=-2, dim2=-1).log().sum(-1) for block in blocks]
+        return torch.stack(parts).sum(0) - 0.5 * self.log_det()
 
     def inner(self) -> Float[Tensor, "*s l"]:
         """See `Posterior.inner`."""
@@ -138,8 +143,8 @@ class FullPosterior(Posterior):
     def restrict(self, name: str) -> FullPosterior:
         """See `Posterior.restrict`."""
         columns = torch.as_tensor(self.tree.columns(name), device=self.loc.device)
-        return FullPosterior(self.tree.subtree(name), self.loc.index_select(-1, columns), self.log_scale.index_select(-1, columns),
-                             self.temperature, self.block(name))
+        return FullPosterior(self.tree.subtree(name), self.loc.index_select(-1, columns),
+                             self.log_scale.index_select(-1, columns), self.temperature, self.block(name))
 
     def rows(self, index: slice | Tensor) -> FullPosterior:
         """See `Posterior.rows`."""
@@ -147,10 +152,12 @@ class FullPosterior(Posterior):
 
     def detach(self) -> FullPosterior:
         """See `Posterior.detach`."""
-        return FullPosterior(self.tree, self.loc.detach(), self.log_scale.detach(), self.temperature, self.factor.detach())
+        return FullPosterior(self.tree, self.loc.detach(), self.log_scale.detach(), self.temperature,
+                             self.factor.detach())
 
     @classmethod
     def joined(cls, pieces: Sequence[Posterior]) -> FullPosterior:
         """See `Posterior.joined`."""
         factor = torch.cat([q.real_factor() for q in pieces])
-        return cls(pieces[0].tree, torch.cat([q.loc for q in pieces]), torch.cat([q.log_scale for q in pieces]), pieces[0].temperature, factor)
+        return cls(pieces[0].tree, torch.cat([q.loc for q in pieces]), torch.cat([q.log_scale for q in pieces]),
+                   pieces[0].temperature, factor)

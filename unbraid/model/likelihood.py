@@ -54,7 +54,7 @@ class Bernoulli(Likelihood):
 
 
 class Gaussian(Likelihood):
-    """log p(x|z) = Σ log N(x; out, σ²); σ fixed, one learned number, or one per pixel from the decoder (`learned="pixel"`).
+    """log p(x|z) = Σ log N(x; out, σ²); σ fixed, one learned number, or the decoder's per pixel (`learned="pixel"`).
 
     With `"pixel"` the decoder gives two maps per channel, means then log σ, and `sigma` is the least σ allowed.
 
@@ -69,7 +69,8 @@ class Gaussian(Likelihood):
         expect(learned in (True, False, "pixel"), "learned is true, false or 'pixel'", found=repr(learned))
         self.pixel = learned == "pixel"
         sigma = (1e-3 if self.pixel else 1.0) if sigma is None else sigma
-        expect(isinstance(sigma, int | float) and 0 < sigma < math.inf, "sigma of the gaussian likelihood must be positive", found=sigma)
+        expect(isinstance(sigma, int | float) and 0 < sigma < math.inf,
+               "sigma of the gaussian likelihood must be positive", found=sigma)
         self.maps = 2 if self.pixel else 1
         if learned is True:
             self.log_sigma = nn.Parameter(torch.tensor(math.log(sigma)))
@@ -101,7 +102,8 @@ class Laplace(Likelihood):
 
     def __init__(self, width: float = 1.0, learned: bool = False):
         super().__init__()
-        expect(isinstance(width, int | float) and 0 < width < math.inf, "width of the laplace likelihood must be positive", found=width)
+        expect(isinstance(width, int | float) and 0 < width < math.inf,
+               "width of the laplace likelihood must be positive", found=width)
         if learned:
             self.log_width = nn.Parameter(torch.tensor(math.log(width)))
         else:
@@ -157,7 +159,8 @@ class Categorical(Likelihood):
 
     def __init__(self, levels: int = 256):
         super().__init__()
-        expect(isinstance(levels, int) and 2 <= levels <= 65536, "levels of the categorical likelihood must lie between 2 and 65,536",
+        expect(isinstance(levels, int) and 2 <= levels <= 65536,
+               "levels of the categorical likelihood must lie between 2 and 65,536",
                found=repr(levels))
         self.maps = levels
 

@@ -149,7 +149,8 @@ class Posterior:
     def joined(cls, pieces: Sequence[Posterior]) -> Posterior:
         """The posteriors of several batches as one."""
         first = pieces[0]
-        return cls(first.tree, torch.cat([q.loc for q in pieces]), torch.cat([q.log_scale for q in pieces]), first.temperature)
+        return cls(first.tree, torch.cat([q.loc for q in pieces]), torch.cat([q.log_scale for q in pieces]),
+                   first.temperature)
 
 
 def emit(tree: Latent, z: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]:

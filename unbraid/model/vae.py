@@ -16,7 +16,7 @@ from unbraid.shapes import Float, Tensor
 
 
 class Vae(nn.Module):
-    """p(x|z) p(z) and q(z|x) over one latent tree. `temperature` relaxes discrete leaves; `family` is the class of q."""
+    """p(x|z) p(z) and q(z|x) over one latent tree. `temperature` relaxes discrete leaves, `family` is q's class."""
 
     def __init__(self, tree: Latent, encoder: nn.Module, decoder: nn.Module, prior: Prior, likelihood: Likelihood,
                  family: type[Posterior] = Posterior):

@@ -37,8 +37,8 @@ PRIORS: dict[str, Callable[..., Prior]] = {
     "conditional": Conditional,
 }
 
-__all__ = ["PRIORS", "Conditional", "Discrete", "FullGaussian", "Gaussian", "GeneralisedGaussian", "Joint", "LpNested", "Mixture", "Prior",
-           "Sparse", "StudentT", "Uniform", "Vamp", "build", "isa"]
+__all__ = ["PRIORS", "Conditional", "Discrete", "FullGaussian", "Gaussian", "GeneralisedGaussian", "Joint", "LpNested",
+           "Mixture", "Prior", "Sparse", "StudentT", "Uniform", "Vamp", "build", "isa"]
 
 
 def build(spec: dict[str, Any], tree: Latent) -> Prior:
@@ -58,7 +58,8 @@ def build(spec: dict[str, Any], tree: Latent) -> Prior:
     cut = _parts(tree, tree.root, set(parts), kinds)
     if cut == ["root"]:
         return _make(parts.get("root", spec), tree)
-    return Joint(tree, {name: _make(parts.get(name, _default(spec, tree.node(name), kinds)), tree.subtree(name)) for name in cut})
+    specs = {name: parts.get(name, _default(spec, tree.node(name), kinds)) for name in cut}
+    return Joint(tree, {name: _make(table, tree.subtree(name)) for name, table in specs.items()})
 
 
 def _default(spec: dict[str, Any], node: Branch | Leaf, kinds: set[str]) -> dict[str, Any]:
@@ -66,10 +67,10 @@ def _default(spec: dict[str, Any], node: Branch | Leaf, kinds: set[str]) -> dict
 
 
 def _parts(tree: Latent, node: Branch | Leaf, named: set[str], kinds: set[str]) -> list[str]:
-    """The cut of a joint prior: named nodes, discrete leaves, and the largest subtrees between them of the right kinds."""
+    """The cut of a joint prior: named nodes, discrete leaves, and the largest right subtrees between them."""
     below = set(tree.below(node.name))
     found = {leaf.kind for leaf in tree.leaves if leaf.name in below}
-    if node.name in named or isinstance(node, Leaf) or not (below & named) and found <= kinds:
+    if node.name in named or isinstance(node, Leaf) or (not (below & named) and found <= kinds):
         return [node.name]
     return [name for child in node.children for name in _parts(tree, child, named, kinds)]
 
@@ -78,12 +79,14 @@ def _make(spec: dict[str, Any], tree: Latent) -> Prior:
     options = dict(spec)
     name = options.pop("name", "gaussian")
     lr = options.pop("lr", None)
-    expect(lr is None or isinstance(lr, int | float) and 0 < lr < 10, f"lr of prior {name!r} must be a positive number", found=repr(lr))
+    expect(lr is None or (isinstance(lr, int | float) and 0 < lr < 10),
+           f"lr of prior {name!r} must be a positive number", found=repr(lr))
     make = choose(name, PRIORS, "prior")
     allowed = [p for p in inspect.signature(make).parameters if p != "tree"]
     for option in options:
         if option not in allowed:
-            raise UnbraidError(f"prior {name!r} takes no option {option!r}.{nearest(option, allowed)} Options: {listing([*allowed, 'lr'])}.")
+            raise UnbraidError(f"prior {name!r} takes no option {option!r}.{nearest(option, allowed)} "
+                               f"Options: {listing([*allowed, 'lr'])}.")
     try:
         prior = make(tree, **options)
     except (TypeError, RuntimeError) as error:

@@ -48,7 +48,7 @@ class Prior(nn.Module):
         """n draws from p, in the coordinates above."""
 
     def covariance(self) -> Float[Tensor, "d d"]:
-        """The covariance of p over all columns: what moment matching aims at (the identity unless a prior says otherwise)."""
+        """The covariance of p over all columns: what moment matching aims at (the identity unless overridden)."""
         return torch.eye(self.tree.width, device=next(iter(self.parameters()), torch.empty(0)).device)
 
     def kl(self, q: Any) -> Float[Tensor, "b l"] | None:
@@ -66,7 +66,7 @@ class Prior(nn.Module):
         """Called once when the model is whole, with the shape of its images: for priors made of the encoder."""
 
     def start(self, images: Images) -> None:
-        """Called once before training; `images(n)` gives at most n images of the data: for priors that begin from them."""
+        """Called once before training; `images(n)` gives up to n images of the data: for priors that begin there."""
 
     def spread(self, leaf_log_prob: Float[Tensor, "*s l"]) -> Float[Tensor, "*s v"]:
         """Node log-densities of a prior that factorises over leaves: membership sums the leaves."""
@@ -82,6 +82,7 @@ class Prior(nn.Module):
         self.tree.index(node)
         if not self.knows(node):
             known = [name for name in self.tree.names if self.knows(name)]
-            raise UnbraidError(f"{asked} needs the prior's marginal at {node!r}, but prior {type(self).__name__.lower()} has "
-                               f"marginals only at: {listing(known)}. Drop that price, use tc_q and dw_joint "
+            name = type(self).__name__.lower()
+            raise UnbraidError(f"{asked} needs the prior's marginal at {node!r}, but prior {name} has marginals "
+                               f"only at: {listing(known)}. Drop that price, use tc_q and dw_joint "
                                "(which need no marginals), or use prior 'gaussian'.")

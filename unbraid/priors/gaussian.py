@@ -1,4 +1,4 @@
-"""Gaussian priors with independent columns: standard, or anisotropic with variances given, from the data, or learned."""
+"""Gaussian priors with independent columns: standard, or with variances given, from the data, or learned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PCA_IMAGES = 2000  # enough for the leading variances; the Gram matrix is then s
 
 
 class Gaussian(Prior):
-    """p(z) = Π_d N(z_d; 0, v_d). Variances are 1, given, or `"pca"`; learned ones keep their sum: v = D·softmax(logits).
+    """p(z) = Π_d N(z_d; 0, v_d). Variances are 1, given, or `"pca"`; learned ones keep their sum: D·softmax(logits).
 
     `"pca"` takes them from the data before training: v_k = D·s_k²/Σ_j s_j², s the D largest singular values of the
     centred images, in descending order (a softmax of the raw values, as printed, would be one-hot).
@@ -39,11 +39,13 @@ class Gaussian(Prior):
         expect(tree.all_real, "prior 'gaussian' is for real leaves", found=str(tree))
         d = tree.width
         if isinstance(variances, str):
-            expect(variances == "pca", "variances of prior 'gaussian' are one number per column or 'pca'", found=repr(variances))
+            expect(variances == "pca", "variances of prior 'gaussian' are one number per column or 'pca'",
+                   found=repr(variances))
         self.from_data = variances == "pca"
         given = None if isinstance(variances, str) else variances
         v = torch.ones(d) if given is None else torch.as_tensor(list(given), dtype=torch.get_default_dtype())
-        expect(v.shape == (d,), "prior 'gaussian' needs one variance per column", found=f"{len(v)} variances, {d} columns")
+        expect(v.shape == (d,), "prior 'gaussian' needs one variance per column",
+               found=f"{len(v)} variances, {d} columns")
         expect(bool((v > 0).all() and v.isfinite().all()), "variances must be positive numbers", found=v.tolist())
         self.learned = learned
         self.plain = variances is None and not learned

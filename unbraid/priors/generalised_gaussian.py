@@ -21,8 +21,8 @@ LARGEST = 80.0  # |z|^p/s is held below e^80, so that float32 stays finite for a
 class GeneralisedGaussian(Prior):
     """p(z) ∝ exp(−Σ_d |z_d|^p/s); p one number or one per column, fixed or learned.
 
-    p = 1 is Laplace, p = 2 normal, p → ∞ uniform on [−1, 1]. `scale` s = 2 (`"standard"`) makes p = 2 the standard normal;
-    `"paper"` is s = 1, the authors' default. Stühmer et al. 2019, Eq. 5, with τ = 1/s.
+    p = 1 is Laplace, p = 2 normal, p → ∞ uniform on [−1, 1]. `scale` s = 2 (`"standard"`) makes p = 2 the standard
+    normal; `"paper"` is s = 1, the authors' default. Stühmer et al. 2019, Eq. 5, with τ = 1/s.
 
     >>> prior = GeneralisedGaussian(Latent.of(1), p=2.0)
     >>> round(float(prior.log_prob(torch.zeros(1))[0]), 4)    # −½ log 2π
@@ -31,7 +31,8 @@ class GeneralisedGaussian(Prior):
 
     log_p: Tensor
 
-    def __init__(self, tree: Latent, p: float | Sequence[float] = 1.0, learned: bool = False, scale: float | str = "standard"):
+    def __init__(self, tree: Latent, p: float | Sequence[float] = 1.0, learned: bool = False,
+                 scale: float | str = "standard"):
         super().__init__(tree)
         expect(tree.all_real, "prior 'generalised_gaussian' is for real leaves", found=str(tree))
         exponents = columns_of(p, tree.width, "exponents of prior 'generalised_gaussian'")
@@ -68,8 +69,10 @@ class GeneralisedGaussian(Prior):
 def columns_of(value: float | Sequence[float], d: int, what: str) -> Tensor:
     """One positive number, or one per column, as a tensor."""
     numbers = torch.as_tensor(value, dtype=torch.get_default_dtype())
-    expect(numbers.shape in ((), (d,)), f"{what} are one number, or one per column", found=tuple(numbers.shape), allowed=f"a number or {d}")
-    expect(bool((numbers > 0).all() and numbers.isfinite().all()), f"{what} must be positive numbers", found=numbers.tolist())
+    expect(numbers.shape in ((), (d,)), f"{what} are one number, or one per column", found=tuple(numbers.shape),
+           allowed=f"a number or {d}")
+    expect(bool((numbers > 0).all() and numbers.isfinite().all()), f"{what} must be positive numbers",
+           found=numbers.tolist())
     return numbers
 
 

@@ -18,16 +18,16 @@ Node = Branch | Leaf
 
 
 class LpNested(Prior):
-    """p(z) = ψ0(f(z)) / (f(z)^{n−1} S_f(1)), f the cascade of Lp-norms over the tree: f_i = (Σ_k f_{i,k}^{p_i})^{1/p_i}.
+    """p(z) = ψ0(f(z)) / (f(z)^{n−1} S_f(1)), f a cascade of Lp-norms over the tree: f_i = (Σ_k f_{i,k}^{p_i})^{1/p_i}.
 
-    Radial law ψ0(v) = p0 v^{n−1} exp(−v^{p0}/s) / (Γ(n/p0) s^{n/p0}), so that log p = log p0 − log Γ(n/p0) − (n/p0) log s
-    − f^{p0}/s − log S_f(1). With it the root's subtrees are independent at any depth, each with this same form and the
-    root's p0: they are the finest cut, and so are the children of any subtree whose own exponent is p0.
+    Radial law ψ0(v) = p0 v^{n−1} exp(−v^{p0}/s) / (Γ(n/p0) s^{n/p0}), so that log p = log p0 − log Γ(n/p0)
+    − (n/p0) log s − f^{p0}/s − log S_f(1). With it the root's subtrees are independent at any depth, each with this
+    same form and the root's p0: they are the finest cut, or the children of those whose own exponent is p0.
     Stühmer et al. 2019, Eqs. 6–8 and 11 (the product of Eq. 8 runs to l_i; s is never printed: see `SCALES`).
 
-    `p0` is the root's exponent; `exponents` one number for all other branches (and leaves of several columns), or one by
-    name. `learned` frees those and keeps p0, as in App. A.2. `groups` gives everything below a child of the root that
-    child's exponent, which is Eq. 9 (prior `isa`).
+    `p0` is the root's exponent; `exponents` one number for all other branches (and leaves of several columns), or one
+    by name. `learned` frees those and keeps p0, as in App. A.2. `groups` gives everything below a child of the root
+    that child's exponent, which is Eq. 9 (prior `isa`).
 
     >>> prior = LpNested(Latent.of({"pose": 2, "look": 3}), p0=2.1, exponents={"pose": 2.2, "look": 2.1})
     >>> prior.finest
@@ -36,16 +36,18 @@ class LpNested(Prior):
 
     log_exponents: Tensor
 
-    def __init__(self, tree: Latent, p0: float = 2.1, exponents: float | Mapping[str, float] = 2.2, learned: bool = False,
-                 scale: float | str = "standard", groups: bool = False):
+    def __init__(self, tree: Latent, p0: float = 2.1, exponents: float | Mapping[str, float] = 2.2,
+                 learned: bool = False, scale: float | str = "standard", groups: bool = False):
         slots = _slots(tree, groups)
         names = list(dict.fromkeys(slots.values()))
         given = _given(exponents, names)
         expect(isinstance(p0, int | float) and 0 < p0 < math.inf, "p0 must be a positive number", found=repr(p0))
         super().__init__(tree, tuple(_finest(tree.root, slots, {} if learned else given, p0)))
         expect(tree.all_real, "Lp-nested priors are for real leaves", found=str(tree))
-        expect(names or not learned, "there is no exponent to learn in a flat tree", found=str(tree), do="Group the columns, or drop 'learned'.")
-        self.slots, self.p0, self.scale, self.position = slots, float(p0), named_scale(scale), {name: i for i, name in enumerate(names)}
+        expect(names or not learned, "there is no exponent to learn in a flat tree", found=str(tree),
+               do="Group the columns, or drop 'learned'.")
+        self.slots, self.p0, self.scale = slots, float(p0), named_scale(scale)
+        self.position = {name: i for i, name in enumerate(names)}
         values = torch.tensor([given[name] for name in names], dtype=torch.get_default_dtype()).log()
         if learned:
             self.log_exponents = nn.Parameter(values)
@@ -85,7 +87,7 @@ class LpNested(Prior):
         return math.log(p0) - math.lgamma(n / p0) - n / p0 * log_s - power - n * math.log(2) - surface
 
     def nested(self, node: Node, y: Float[Tensor, "*s d"]) -> tuple[Tensor, Tensor]:
-        """log f of a node (Eq. 6) and log S_f(1) − n log 2 (Eq. 8), from y = log |z|; in logarithms nothing overflows."""
+        """log f of a node (Eq. 6) and log S_f(1) − n log 2 (Eq. 8), from y = log |z|; logarithms do not overflow."""
         columns = self.tree.columns(node.name)
         if len(columns) == 1 and isinstance(node, Leaf):
             return y[..., columns[0]], y.new_zeros(())
@@ -168,7 +170,7 @@ def _slots(tree: Latent, groups: bool) -> dict[str, str]:
 
 
 def _given(exponents: float | Mapping[str, float], names: list[str]) -> dict[str, float]:
-    table = {str(name): p for name, p in exponents.items()} if isinstance(exponents, Mapping) else dict.fromkeys(names, exponents)
+    table = dict(exponents) if isinstance(exponents, Mapping) else dict.fromkeys(names, exponents)
     expect(table.keys() == set(names), "exponents are one number, or one for each inner node below the root",
            found=listing(table) or "none", allowed=listing(names) or "none")
     ok = all(isinstance(p, int | float) and not isinstance(p, bool) and 0 < p < math.inf for p in table.values())

@@ -19,8 +19,8 @@ READINGS = {"appendix": 0.05, "text": math.sqrt(0.05)}
 class Sparse(Prior):
     """p(z) = Π_d (1−γ) N(z_d; 0, 1) + γ N(z_d; 0, σ0²); γ is how likely a column is off.
 
-    `sigma0` is a number or one of two readings: `"appendix"` prints σ0 = 0.05, `"text"` σ0² = 0.05. `learned` frees both
-    γ and σ0. Mathieu et al. 2019, Sec. 6 and App. B.
+    `sigma0` is a number or one of two readings: `"appendix"` prints σ0 = 0.05, `"text"` σ0² = 0.05. `learned` frees
+    both γ and σ0. Mathieu et al. 2019, Sec. 6 and App. B.
 
     >>> round(float(Sparse(Latent.of(1), gamma=0.8, sigma0="text").covariance()), 4)    # 0.2 + 0.8·0.05
     0.24
@@ -32,12 +32,15 @@ class Sparse(Prior):
     def __init__(self, tree: Latent, gamma: float = 0.9, sigma0: float | str = "appendix", learned: bool = False):
         super().__init__(tree)
         expect(tree.all_real, "prior 'sparse' is for real leaves", found=str(tree))
-        expect(isinstance(gamma, int | float) and 0 <= gamma < 1, "gamma of prior 'sparse' must lie in [0, 1)", found=gamma)
+        expect(isinstance(gamma, int | float) and 0 <= gamma < 1, "gamma of prior 'sparse' must lie in [0, 1)",
+               found=gamma)
         expect(gamma > 0 or not learned, "a learned sparse prior must start with gamma above 0", found=gamma)
         number = READINGS.get(sigma0, sigma0) if isinstance(sigma0, str) else sigma0
-        expect(isinstance(number, int | float) and 0 < number < math.inf, "sigma0 of prior 'sparse' is a positive number or a name",
+        expect(isinstance(number, int | float) and 0 < number < math.inf,
+               "sigma0 of prior 'sparse' is a positive number or a name",
                found=repr(sigma0), allowed=READINGS)
-        for name, value in (("logit", torch.tensor(float(gamma)).logit()), ("log_sigma", torch.tensor(float(number)).log())):
+        for name, value in (("logit", torch.tensor(float(gamma)).logit()),
+                            ("log_sigma", torch.tensor(float(number)).log())):
             if learned:
                 setattr(self, name, nn.Parameter(value))
             else:

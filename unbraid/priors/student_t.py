@@ -19,7 +19,8 @@ from unbraid.shapes import Float, Tensor
 class StudentT(Prior):
     """p(z) = Π_d t_ν(z_d/σ)/σ; ν one number or one per column, fixed or learned. N(0, σ²) as ν → ∞.
 
-    log p = lgamma((ν+1)/2) − lgamma(ν/2) − ½ log(νπ) − log σ − ½(ν+1) log(1 + z²/(νσ²)). Mathieu et al. 2019, Sec. 6 and Fig. 5.
+    log p = lgamma((ν+1)/2) − lgamma(ν/2) − ½ log(νπ) − log σ − ½(ν+1) log(1 + z²/(νσ²)).
+    Mathieu et al. 2019, Sec. 6 and Fig. 5.
 
     >>> prior = StudentT(Latent.of(1), nu=3.0)
     >>> float(prior.covariance())    # ν/(ν−2)
@@ -32,7 +33,8 @@ class StudentT(Prior):
         super().__init__(tree)
         expect(tree.all_real, "prior 'student_t' is for real leaves", found=str(tree))
         degrees = columns_of(nu, tree.width, "degrees of freedom of prior 'student_t'")
-        expect(isinstance(scale, int | float) and 0 < scale < math.inf, "scale of prior 'student_t' must be positive", found=scale)
+        expect(isinstance(scale, int | float) and 0 < scale < math.inf, "scale of prior 'student_t' must be positive",
+               found=scale)
         self.scale = float(scale)
         if learned:
             self.log_nu = nn.Parameter(degrees.log())
@@ -61,6 +63,6 @@ class StudentT(Prior):
     def covariance(self) -> Float[Tensor, "d d"]:
         """See `Prior.covariance`: σ² ν/(ν−2), which needs ν > 2."""
         nu = self.nu
-        expect(bool((nu > 2).all()), "a Student-t prior has a covariance only for nu above 2", found=nu.detach().tolist(),
-               do="Raise prior.nu, or leave out the moment terms.")
+        expect(bool((nu > 2).all()), "a Student-t prior has a covariance only for nu above 2",
+               found=nu.detach().tolist(), do="Raise prior.nu, or leave out the moment terms.")
         return (self.scale**2 * nu / (nu - 2)).expand(self.tree.width).diag()

@@ -15,7 +15,7 @@ LINES = (BLUE, "#2f855a", "#d69e2e", RED)
 
 
 def posteriors(model: FactorAnalysis, angles: Sequence[float] = (0.0, np.pi / 8, np.pi / 4)) -> Figure:
-    """Weights in data space, and the true and the mean-field posterior in latent space, as the latents turn. App. B.3."""
+    """Weights in data space, true and mean-field posterior in latent space, as the latents turn. App. B.3."""
     figure = Figure(figsize=(9, 5.6), layout="constrained")
     grid = figure.subplots(2, len(angles))
     for column, angle in enumerate(angles):
@@ -38,12 +38,14 @@ def posteriors(model: FactorAnalysis, angles: Sequence[float] = (0.0, np.pi / 8,
 
 
 def rotation(model: FactorAnalysis, betas: Sequence[float] = (1.0, 2.0, 5.0, 20.0)) -> Figure:
-    """Log-likelihood and free energy over the angle; then free energies of several β, each less its own best. App. B.3, B.5."""
+    """Log-likelihood and free energy over the angle; free energies of several β less their best. App. B.3, B.5."""
     angles = np.linspace(-np.pi / 2, np.pi, 271)
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    left.plot(np.rad2deg(angles), [model.turned(a).log_likelihood() for a in angles], color=GREY, lw=2, label="log-likelihood")
-    left.plot(np.rad2deg(angles), [model.turned(a).free_energy() for a in angles], color=RED, label="free energy, β = 1")
+    left.plot(np.rad2deg(angles), [model.turned(a).log_likelihood() for a in angles], color=GREY, lw=2,
+              label="log-likelihood")
+    left.plot(np.rad2deg(angles), [model.turned(a).free_energy() for a in angles], color=RED,
+              label="free energy, β = 1")
     for beta, color in zip(betas, LINES):
         values = np.array([model.turned(a).free_energy(beta) for a in angles])
         right.plot(np.rad2deg(angles), values - values.max(), color=color, label=f"β = {beta:g}")
@@ -58,7 +60,7 @@ def rotation(model: FactorAnalysis, betas: Sequence[float] = (1.0, 2.0, 5.0, 20.
 
 
 def pruning(betas: Sequence[float] = (1.0, 2.0, 5.0, 20.0)) -> Figure:
-    """Over-complete factor analysis: the free energy over how much of a direction a second latent takes. App. B.4, B.5."""
+    """Over-complete factor analysis: free energy over the share that a spare latent takes. App. B.4, B.5."""
     alphas = np.linspace(0, np.sqrt(0.5), 101)
     figure = Figure(figsize=(5.5, 3.4), layout="constrained")
     axes = figure.subplots()
@@ -84,8 +86,8 @@ def ica(data: Ica, fits: Sequence[IcaFit], at: int = -1) -> Figure:
             axes.set_title("three Student-t sources", fontsize=9)
         else:
             _arrows(axes, 3 * fit.weights[at], RED)
-            alive = int((norms(fit.weights[at]) > 0.05).sum())
-            axes.set_title(f"β = {fit.beta:g}: {alive} components, the longest two {widest_angle(fit.weights[at]):.0f}° apart", fontsize=9)
+            alive, angle = int((norms(fit.weights[at]) > 0.05).sum()), widest_angle(fit.weights[at])
+            axes.set_title(f"β = {fit.beta:g}: {alive} components, the longest two {angle:.0f}° apart", fontsize=9)
         axes.set(xlim=(-7, 7), ylim=(-7, 7), aspect="equal")
     return figure
 

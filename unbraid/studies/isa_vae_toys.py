@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -135,7 +135,8 @@ class IcaFit:
     energies: list[float]
 
 
-def ica_data(n: int = 400, degrees: Sequence[float] = (0, 60, 120), sigma: float = 0.1, nu: float = 3.5, seed: int = 0) -> Ica:
+def ica_data(n: int = 400, degrees: Sequence[float] = (0, 60, 120), sigma: float = 0.1, nu: float = 3.5,
+             seed: int = 0) -> Ica:
     """Three very sparse sources in two dimensions, weights of norm 1 at the given angles (the paper's are unstated)."""
     rng = np.random.default_rng(seed)
     angles = np.deg2rad(np.asarray(degrees, float))
@@ -174,7 +175,7 @@ def ica_fit(data: Ica, beta: float = 1.0, rounds: int = 90) -> IcaFit:
     for number in range(rounds):
         kept = mean.detach().clone(), log_scale.detach().clone()
         before = ica_energy(data, w, mean, log_scale, beta).item()
-        _ascend(lambda: -ica_energy(data, w, mean, log_scale, beta), [mean, log_scale], 60 if number == 0 else 8)  # noqa: B023
+        _ascend(data, w, mean, log_scale, beta, 60 if number == 0 else 8)
         with torch.no_grad():
             if not ica_energy(data, w, mean, log_scale, beta).item() >= before:
                 mean.copy_(kept[0])
@@ -188,14 +189,15 @@ def ica_fit(data: Ica, beta: float = 1.0, rounds: int = 90) -> IcaFit:
     return IcaFit(beta, history, energies)
 
 
-def _ascend(loss: Callable[[], Tensor], parameters: list[Tensor], steps: int) -> None:
-    optimiser = torch.optim.LBFGS(parameters, max_iter=steps, history_size=10, line_search_fn="strong_wolfe")
+def _ascend(data: Ica, w: Tensor, mean: Tensor, log_scale: Tensor, beta: float, steps: int) -> None:
+    """Improve q alone."""
+    optimiser = torch.optim.LBFGS([mean, log_scale], max_iter=steps, history_size=10, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        value = loss()
-        value.backward()
-        return value
+        loss = -ica_energy(data, w, mean, log_scale, beta)
+        loss.backward()
+        return loss
 
     optimiser.step(closure)
 
@@ -219,10 +221,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write all figures of App. B to a folder and print their numbers."""
     from unbraid.studies import isa_vae_figures as figures
 
-    parser = argparse.ArgumentParser(prog="python -m unbraid.studies.isa_vae_toys", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m unbraid.studies.isa_vae_toys",
+                                     description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--out", default="toys", help="folder for the pictures")
     parser.add_argument("--rounds", type=int, default=200, help="rounds of ascent for ICA (default 200)")
-    parser.add_argument("--at", type=int, default=90, help="the round whose components the ICA figure shows (default 90)")
+    parser.add_argument("--at", type=int, default=90,
+                        help="the round whose components the ICA figure shows (default 90)")
     chosen = parser.parse_args(arguments)
     folder = writable(Path(chosen.out))
     model = printed()
@@ -236,7 +240,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"ICA at β = {fit.beta:g} after {number} rounds: lengths {np.round(norms(w), 2)}, the longest two "
               f"{widest_angle(w):.0f}° apart (truth {widest_angle(fit.weights[0]):.0f}°)")
     for name, figure in (("factor_analysis", figures.posteriors(model)), ("rotation", figures.rotation(model)),
-                         ("pruning", figures.pruning()), ("ica", figures.ica(data, fits, at)), ("ica_path", figures.ica_path(fits))):
+                         ("pruning", figures.pruning()), ("ica", figures.ica(data, fits, at)),
+                         ("ica_path", figures.ica_path(fits))):
         path = folder / f"toys_{name}.png"
         figure.savefig(path, dpi=120)
         print(f"wrote {path}")

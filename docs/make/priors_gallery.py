@@ -1,0 +1,97 @@
+"""The pictures of docs/priors.md: contours of every prior in the plane, Lp-nested surfaces, clusters and tails.
+
+    python docs/make/priors_gallery.py
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+from unbraid.latent import Latent
+from unbraid.priors import LpNested, build, isa
+
+OUT = Path(__file__).parent.parent / "pictures"
+PLANE = [
+    ("gaussian", 2, {}), ("gaussian", 2, {"variances": [1.7, 0.3]}), ("full_gaussian", 2, {"covariance": [[1.0, 0.7], [0.7, 1.0]]}),
+    ("student_t", 2, {"nu": 3.0}), ("generalised_gaussian", 2, {"p": 1.0}), ("generalised_gaussian", 2, {"p": 9.0}),
+    ("mixture", 2, {"means": "text"}), ("mixture", 2, {"means": "figure"}), ("sparse", 2, {"gamma": 0.9, "sigma0": "text"}),
+    ("uniform", 2, {}), ("isa", {"g": 2}, {"p0": 1.0, "exponents": 9.0}), ("isa", {"g": 2}, {"p0": 9.0, "exponents": 1.0}),
+]
+
+
+def density(prior, reach: float, n: int = 241) -> tuple[np.ndarray, np.ndarray]:
+    line = torch.linspace(-reach, reach, n)
+    z = torch.stack(torch.meshgrid(line, line, indexing="xy"), -1)
+    with torch.no_grad():
+        return line.numpy(), prior.log_prob(z)[..., 0].numpy()
+
+
+def contours(axes, prior, reach: float, title: str) -> None:
+    line, log_p = density(prior, reach)
+    if prior.bounded:
+        axes.imshow(np.exp(log_p), extent=(-reach, reach, -reach, reach), cmap="Blues", vmax=0.6)
+    else:
+        top = log_p.max()
+        axes.contourf(line, line, log_p, levels=top + np.linspace(-8, 0, 13), cmap="Blues", extend="min")
+        axes.contour(line, line, log_p, levels=top + np.linspace(-8, 0, 13)[:-1], colors="white", linewidths=0.4)
+    axes.set(aspect="equal", xticks=[], yticks=[])
+    axes.set_title(title, fontsize=8)
+
+
+def plane() -> Figure:
+    figure = Figure(figsize=(9.6, 7.6), layout="constrained")
+    for axes, (name, latent, options) in zip(figure.subplots(3, 4).flat, PLANE):
+        given = ", ".join(f"{k} = {v}" for k, v in options.items())
+        reach = 1.9 if name in ("mixture", "uniform") else 3.0
+        contours(axes, build({"name": name, **options}, Latent.of(latent)), reach, f"{name}\n{given or 'standard'}")
+    return figure
+
+
+def tails() -> Figure:
+    """Mathieu et al. 2019, Figs. 5 and 6."""
+    figure = Figure(figsize=(9.6, 2.2), layout="constrained")
+    axes = figure.subplots(1, 5)
+    for panel, nu in zip(axes, (3, 5, 100)):
+        contours(panel, build({"name": "student_t", "nu": float(nu)}, Latent.of(2)), 5.0, f"student_t, ν = {nu}")
+    for panel, means in zip(axes[3:], ("text", "figure")):
+        contours(panel, build({"name": "mixture", "means": means}, Latent.of(2)), 1.9, f"mixture, means = {means}")
+    return figure
+
+
+def surfaces() -> Figure:
+    """Stühmer et al. 2019, Fig. 2: where f(z) = (|z1|^p0 + (|z2|^p1 + |z3|^p1)^(p0/p1))^(1/p0) is 1."""
+    figure = Figure(figsize=(7.2, 7.4))
+    lat, lon = np.meshgrid(np.linspace(-np.pi / 2, np.pi / 2, 120), np.linspace(-np.pi, np.pi, 240))
+    u = np.stack([np.sin(lat), np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon)], -1)
+    tree = Latent.of({"z1": 1, "g": 2})
+    for row, p0 in enumerate((1.0, 2.0, 9.0)):
+        for column, p1 in enumerate((1.0, 2.0, 9.0)):
+            prior = LpNested(tree, p0=p0, exponents=p1)
+            log_f, _ = prior.nested(tree.root, torch.from_numpy(u).abs().clamp_min(1e-12).log())
+            x = u / log_f.exp().numpy()[..., None]
+            axes = figure.add_subplot(3, 3, 3 * row + column + 1, projection="3d")
+            axes.plot_surface(x[..., 1], x[..., 2], x[..., 0], color="#4a90c8", rstride=3, cstride=3, linewidth=0)
+            axes.set(xticks=[], yticks=[], zticks=[], box_aspect=(1, 1, 1))
+            axes.set_title(f"p0 = {p0:g}, p1 = {p1:g}", fontsize=9)
+    figure.subplots_adjust(0, 0.01, 1, 0.95, 0, 0.1)
+    return figure
+
+
+def subspaces() -> Figure:
+    """Draws of an ISA prior: a pair inside a group of p = 9 depends, a pair across groups does not."""
+    torch.manual_seed(0)
+    z = isa(Latent.of({"a": 2, "b": 2}), p0=2.1, exponents=9.0).sample(6000).numpy()
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    for axes, (i, j, title) in zip(figure.subplots(1, 2), ((0, 1, "inside a group, p = 9"), (0, 2, "across groups"))):
+        axes.plot(z[:, i], z[:, j], ".", ms=1.5, alpha=0.5, color="#2b6cb0")
+        axes.set(aspect="equal", xlim=(-3, 3), ylim=(-3, 3))
+        axes.set_title(title, fontsize=9)
+    return figure
+
+
+if __name__ == "__main__":
+    for name, make in (("gallery", plane), ("tails", tails), ("surfaces", surfaces), ("subspaces", subspaces)):
+        make().savefig(OUT / f"priors_{name}.png", dpi=110)
+        print(f"wrote priors_{name}.png")
