@@ -109,6 +109,7 @@ def _source(name: str, about: str) -> Source:
     def loader(*, path: str = "", split: str = "train", size: int = 28) -> Dataset:
         return load(name, path=path, split=split, size=size)
 
+    loader.__doc__ = load.__doc__
     return Source(
         name=name, about=about, load=loader, size="60,000 + 10,000 × 1×28×28 (55 MB), or 32×32", factors="class 10",
         status=partial(_status, name), cite=CITES[name], fetch=partial(_fetch, name),
