@@ -56,6 +56,12 @@ def test_mmd_is_the_printed_u_statistic_with_the_right_gradient(kernel: str) -> 
     assert torch.autograd.gradcheck(lambda t: mmd_squared(t, y, kernel), (x,))
 
 
+def test_mmd_in_blocks_is_the_mean_over_blocks() -> None:
+    x, y = torch.randn(23, 2), torch.randn(23, 2)
+    parts = [mmd_squared(a, b, block=99) for a, b in zip(x.tensor_split(2), y.tensor_split(2))]
+    assert float(mmd_squared(x, y, block=10)) == pytest.approx(float(sum(parts)) / 2, rel=1e-12)
+
+
 def expected_kernel(shift: float, variance: float, d: int, kernel: str) -> float:
     """E k(u) for u ~ N(shift·e, variance·I): Gaussian integrals, and for IMQ C/(C+s) = C ∫ exp(−t(C+s)) dt."""
     def gaussian(t: float) -> float:

@@ -1,0 +1,92 @@
+"""The cost of one training step of each objective relative to vae. `python bench/objectives.py`
+
+Steps of an objective and of vae are timed in turns, in one thread, and the median of their ratios is kept: the machine
+may be busy, the ratio is not. `--conv` adds convolutional nets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import Any
+
+import torch
+
+from unbraid.assemble import assemble
+from unbraid.data import load
+from unbraid.objectives import OBJECTIVES
+from unbraid.recipe import Recipe
+from unbraid.train import Trainer, prepare, step
+
+BATCHES = (64, 512, 2048)
+LIMIT = 1.3
+LIGHT = ("beta_vae", "annealed_vae", "entropy_vae", "dip_vae_i", "dip_vae_ii", "isa_vae", "wae")
+TREE = {"a": 5, "anchors": 5}
+SPECIAL: dict[str, dict[str, Any]] = {
+    "isa_vae": {"prior": "isa"},
+    "isa_tcvae": {"prior": "isa"},
+    "beta_svae": {"latent": {"kind": "onehot(5)", "style": 5}},
+    "row": {"objective": {"name": "row", "prices": {"mi": 1, "tc": 2, "dw": 1}, "estimator": "memory_bank(1024)"}},
+}
+
+
+def trainer(name: str, batch: int, nets: str) -> Trainer:
+    """A run of sprites32 with 10 latent columns, ready to step."""
+    tables: dict[str, Any] = {"latent": TREE, "objective": {"name": name}} | SPECIAL.get(name, {})
+    recipe = Recipe(data="sprites32", nets=nets, budget={"batch": batch, "threads": 1, "device": "cpu"}, **tables)
+    return prepare(assemble(recipe, load("sprites32")))
+
+
+def seconds(run: Trainer, number: int, steps: int) -> float:
+    """Seconds of one step, the mean of a few."""
+    start = time.perf_counter()
+    for i in range(steps):
+        step(run, number + i)
+    return (time.perf_counter() - start) / steps
+
+
+def ratio(name: str, batch: int, nets: str, rounds: int = 9) -> dict[str, Any]:
+    """Median seconds of a step, of vae's, and of their ratio, timed in turns."""
+    steps = max(1, 256 // batch)
+    ours, plain = trainer(name, batch, nets), trainer("vae", batch, nets)
+    times: list[tuple[float, float]] = []
+    for i in range(rounds + 1):
+        pair = (seconds(ours, i * steps, steps), seconds(plain, i * steps, steps))
+        if i:  # the first round warms up
+            times.append(pair)
+    label = f"{name} ({nets}, B={batch})"
+    return {"name": label, "ours": statistics.median(a for a, _ in times),
+            "baseline": statistics.median(b for _, b in times), "ratio": statistics.median(a / b for a, b in times),
+            "limit": LIMIT if name in LIGHT else None,
+            "note": "seconds of one step; baseline vae"}
+
+
+def rows(batches: tuple[int, ...] = BATCHES, nets: tuple[str, ...] = ("mlp",),
+         names: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """One row per objective, net and batch; convolutions at 2048 are left out."""
+    torch.set_num_threads(1)
+    return [ratio(name, batch, net) for net in nets for batch in batches if net == "mlp" or batch <= 512
+            for name in names or OBJECTIVES if name != "vae"]
+
+
+def main() -> None:
+    """Print the table as Markdown: objectives down, nets and batches across, ratios to vae."""
+    parser = argparse.ArgumentParser(description="Cost of one step of each objective, relative to vae.")
+    parser.add_argument("--conv", action="store_true", help="add convolutional nets at 64 and 512")
+    parser.add_argument("--only", nargs="*", default=(), help="objectives to time")
+    chosen = parser.parse_args()
+    table: dict[str, dict[str, float]] = {}
+    for row in rows(nets=("mlp", "small32") if chosen.conv else ("mlp",), names=tuple(chosen.only)):
+        name, _, where = row["name"].partition(" ")
+        table.setdefault(name, {})[where] = row["ratio"]
+    columns = list(dict.fromkeys(where for row in table.values() for where in row))
+    print("| objective | " + " | ".join(c.strip("()") for c in columns) + " | limit |")
+    print("|---|" + "---|" * (len(columns) + 1))
+    for name, found in table.items():
+        cells = [f"{found[c]:.2f}" if c in found else "" for c in columns]
+        print(f"| {name} | " + " | ".join(cells) + f" | {LIMIT if name in LIGHT else ''} |")
+
+
+if __name__ == "__main__":
+    main()
