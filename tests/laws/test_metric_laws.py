@@ -137,6 +137,26 @@ def test_no_code_of_the_image_passes_its_ceiling():
         assert value(name, best, y) <= bound + 0.02, name
 
 
+def test_a_renderer_is_asked_for_new_combinations_that_keep_the_factor_held():
+    from unbraid.metrics.fixed import fixed_rows
+
+    big, asked = Factors.of({"one": 1, "shape": 3, "x": 200, "y": 200}), []
+
+    def encode(rows):
+        asked.append(rows)
+        return rows.astype(float)
+
+    source = fixed_rows(encode, big, 0)
+    assert source.table.names == ("shape", "x", "y")  # a factor with one value cannot be held
+    known = {tuple(r) for r in asked[0]}
+    z = source.codes(np.random.default_rng(0), np.array([0, 1, 2]), 50)
+    drawn = asked[1].reshape(3, 50, 4)
+    assert [len(np.unique(drawn[i, :, i + 1])) for i in range(3)] == [1, 1, 1]
+    assert len(np.unique(drawn[0, :, 2])) > 20
+    assert not {tuple(r) for r in asked[1]} <= known
+    assert z.shape == (3, 50, 4)
+
+
 def test_an_encoding_function_scores_as_its_codes_do(world):
     def encode(rows):
         return np.column_stack([rows[:, 0] + rows[:, 1], rows[:, 1], rows[:, 2], rows[:, 3]]).astype(float)

@@ -22,6 +22,7 @@ class Fixed:
     table: Table
     encode: Callable[[np.ndarray], Any] | None = None
     grid: np.ndarray | None = None
+    whole: Factors | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     _sorted: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=dict)
 
@@ -61,8 +62,11 @@ class Fixed:
         index = self.rows(rng, k, count)
         if self.encode is None or self.grid is None:
             return self.table.scaled[index]
-        # a renderer can be asked for the value held with all other factors drawn anew
         labels = self.grid[index]
+        if self.whole is not None:  # on a full grid anything can be rendered: all factors but the one held are new
+            fresh = np.stack([rng.integers(f.size, size=index.shape) for f in self.whole.items], -1)
+            held = np.array([self.whole.position(name) for name in self.table.names])[k]
+            labels = np.where(np.arange(labels.shape[-1]) == held[:, None, None], labels, fresh)
         z = np.asarray(self.encode(labels.reshape(-1, labels.shape[-1])), dtype=np.float64)
         z = (z - self.table.z.mean(0)) / np.where(self.table.deviations > 0, self.table.deviations, 1)
         return z.reshape(len(k), count, -1)
@@ -116,4 +120,5 @@ def fixed_rows(codes: Any, factors: Any, seed: int, sample: int = 10_000, **inpu
         inputs = {"names": factors.names, "kinds": [f.kind for f in factors.items], **inputs}
     rows = np.random.default_rng([seed, 2]).choice(len(grid), min(sample, len(grid)), replace=False)
     table = as_table(codes(grid[rows]), grid[rows], **inputs)
-    return Fixed(table, codes, grid[rows], {**table.notes, "codes_from": "a function"})
+    whole = factors if isinstance(factors, Factors) else None
+    return Fixed(table, codes, grid[rows], whole, {**table.notes, "codes_from": "a function"})
