@@ -35,7 +35,7 @@ def median(run: Callable[[], object], rounds: int = 7, repeats: int = 20) -> flo
     return statistics.median(found)
 
 
-def interleaved(runs: dict[str, Callable[[], object]], rounds: int = 9, repeats: int = 10) -> dict[str, float]:
+def interleaved(runs: dict[str, Callable[[], object]], rounds: int = 9, repeats: int = 60) -> dict[str, float]:
     """Medians of several runs, measured in turns so that a noisy machine disturbs all alike."""
     found: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
