@@ -125,6 +125,7 @@ class InfoGan(nn.Module):
                  encoder: nn.Module):
         super().__init__()
         self.tree, self.noise, self.prior, self.temperature = tree, noise, Codes(tree), 1.0
+        self.family = Posterior
         self.generator, self.trunk, self.critic, self.encoder = generator, trunk, critic, encoder
         self.register_buffer("still", torch.randn(noise))
 
@@ -143,7 +144,7 @@ class InfoGan(nn.Module):
     def inputs(self, n: int) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n e"]]:
         """n draws of codes and noise."""
         codes = emit(self.tree, self.prior.sample(n)).to(self.still)
-        return codes, torch.randn(n, self.noise, device=self.still.device)
+        return codes, torch.randn(n, self.noise, device=self.still.device, dtype=self.still.dtype)
 
     def generate(self, codes: Float[Tensor, "n d"], noise: Float[Tensor, "n e"]) -> Float[Tensor, "n c h w"]:
         """G(c, ε), images in [0, 1]."""
@@ -199,7 +200,7 @@ class GanNet:
         flat = inner[0] * inner[1]
         trunk: list[nn.Module] = []
         for i, ((a, _), (b, stride)) in enumerate(zip(((c, 1), *self.up[:-1]), self.up)):
-            trunk += [_conv(a, b, stride), *([nn.BatchNorm2d(b)] if i and not wasserstein else []), nn.LeakyReLU(0.2)]
+            trunk += [*_conv(a, b, stride), *([nn.BatchNorm2d(b)] if i and not wasserstein else []), nn.LeakyReLU(0.2)]
         norm = nn.LayerNorm(self.hidden) if wasserstein else nn.BatchNorm1d(self.hidden)
         trunk += [nn.Flatten(), nn.Linear(self.up[-1][0] * flat, self.hidden), norm, nn.LeakyReLU(0.2)]
         encoder = nn.Sequential(nn.Linear(self.hidden, 128), nn.BatchNorm1d(128), nn.LeakyReLU(0.2),
@@ -209,19 +210,20 @@ class GanNet:
             nn.Linear(self.hidden, self.first * flat), nn.BatchNorm1d(self.first * flat), nn.ReLU(),
             nn.Unflatten(1, (self.first, *inner))]
         for (a, _), (b, stride) in zip(((self.first, 1), *self.down[:-1]), self.down):
-            generator += [_upconv(a, b, stride), nn.BatchNorm2d(b), nn.LeakyReLU(self.slope)]
+            generator += [*_upconv(a, b, stride), nn.BatchNorm2d(b), nn.LeakyReLU(self.slope)]
         generator += [nn.ConvTranspose2d(self.down[-1][0], c, 4, 2, 1), nn.Sigmoid()]
         critic = nn.Linear(self.hidden, 1)
         return InfoGan(tree, noise, nn.Sequential(*generator), nn.Sequential(*trunk), critic, encoder)
 
 
-def _conv(a: int, b: int, stride: int) -> nn.Module:
-    return nn.Conv2d(a, b, 4, 2, 1) if stride == 2 else nn.Conv2d(a, b, 4, padding="same")
+def _conv(a: int, b: int, stride: int) -> list[nn.Module]:
+    """A 4×4 convolution that halves the map, or at stride 1 keeps its size."""
+    return [nn.Conv2d(a, b, 4, 2, 1)] if stride == 2 else [nn.ZeroPad2d((1, 2, 1, 2)), nn.Conv2d(a, b, 4)]
 
 
-def _upconv(a: int, b: int, stride: int) -> nn.Module:
-    """An upconvolution; at stride 1 it is a convolution that keeps the size."""
-    return nn.ConvTranspose2d(a, b, 4, 2, 1) if stride == 2 else nn.Conv2d(a, b, 4, padding="same")
+def _upconv(a: int, b: int, stride: int) -> list[nn.Module]:
+    """A 4×4 upconvolution that doubles the map; at stride 1 it is a convolution that keeps its size."""
+    return [nn.ConvTranspose2d(a, b, 4, 2, 1)] if stride == 2 else _conv(a, b, 1)
 
 
 TABLE5_UP = ((32, 2), (32, 2), (64, 2), (64, 2))
@@ -240,4 +242,4 @@ def build_gan(recipe: Recipe, shape: Shape) -> InfoGan:
     name = recipe.nets.get("name", "")
     default = {28: "info_gan_table4", 64: "info_gan_table5"}.get(shape[1], "info_gan_small")
     net = choose(default if name == "conv" else name, GAN_NETS, "net of a GAN")
-    return net(shape, recipe.tree, gan.noise, gan.penalty > 0)
+    return net(shape, recipe.tree, gan.noise, gan.penalty > 0).float()
