@@ -39,10 +39,9 @@ def leaf_kl(model: Vae, q: Posterior, samples: int = 16) -> np.ndarray:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             total = torch.zeros(len(model.tree.leaves), dtype=torch.float64)
-            leaves = list(model.tree.leaf_nodes)
             for _ in range(samples):
                 z = q.rsample()
-                ratio = q.log_prob(z)[:, leaves] - model.prior.log_prob(z, q.temperature)[:, leaves]
+                ratio = q.leaf_log_prob(z) - model.prior.leaf_log_prob(z, q.temperature)
                 total += ratio.double().mean(0)
             return (total / samples).numpy()
 

@@ -155,3 +155,33 @@ def test_float32_agrees_with_float64() -> None:
     z = prior.sample(50)
     exact = prior.log_prob(z)[:, :2]
     assert torch.allclose(prior.float().log_prob(z.float())[:, :2].double(), exact, rtol=1e-4)
+
+
+def test_leaf_marginals_below_the_finest_cut_by_one_integral() -> None:
+    """A single column's density agrees with the integral of its group's joint, at depth two and three."""
+    tree = Latent.of({"a": {"b": 2, "c": 1}, "d": 1})
+    for prior in (isa(tree, p0=1.7, exponents=3.0), LpNested(tree, p0=2.1, exponents={"a": 1.5, "a.b": 4.0})):
+        z = torch.tensor([[0.05, 0.4, 1.1, 0.3], [1.9, 0.7, 0.2, 2.0]])
+        found = prior.leaf_log_prob(z)
+        t = torch.arange(-3.2, 2.7, 0.03)
+        side = (math.pi / 2 * t.sinh()).exp()
+        weight = side * math.pi / 2 * t.cosh() * 0.03 * 2  # both signs
+        first, second = torch.cartesian_prod(side, side).unbind(1)
+        weights = torch.cartesian_prod(weight, weight).prod(1)
+        for i, (x, y) in enumerate([(1, 2), (0, 2), (0, 1)]):
+            for row in range(2):
+                joint = torch.zeros(len(first), 4)
+                joint[:, i], joint[:, x], joint[:, y] = z[row, i], first, second
+                expected = (prior.log_prob(joint)[:, tree.index("a")] + weights.log()).logsumexp(0)
+                assert found[row, i].item() == pytest.approx(expected.item(), abs=1e-4)
+        assert torch.equal(found[:, 3], prior.log_prob(z)[:, tree.index("d")])
+
+
+@pytest.mark.parametrize(("p0", "p"), [(2.1, 2.2), (0.5, 20.0), (20.0, 0.5), (9.0, 1.0)])
+def test_leaf_marginals_have_mass_one_and_the_right_variance(p0: float, p: float) -> None:
+    prior = isa(Latent.of({"a": 3, "b": 2}), p0=p0, exponents=p)
+    y = torch.linspace(-25, 20, 40_001)
+    z = y.exp()
+    density = prior.leaf_log_prob(z[:, None].expand(-1, 5))[:, 0].exp() * 2 * z
+    assert torch.trapezoid(density, y).item() == pytest.approx(1, abs=1e-5)
+    assert torch.trapezoid(density * z**2, y).item() == pytest.approx(prior.covariance()[0, 0].item(), rel=1e-5)

@@ -47,6 +47,10 @@ class Prior(nn.Module):
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
         """n draws from p, in the coordinates above."""
 
+    def leaf_log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s l"]:
+        """log p(z_l) of every leaf for reports, by numbers where there is no closed form; no gradient is promised."""
+        return self.log_prob(z, temperature)[..., list(self.tree.leaf_nodes)]
+
     def covariance(self) -> Float[Tensor, "d d"]:
         """The covariance of p over all columns: what moment matching aims at (the identity unless overridden)."""
         return torch.eye(self.tree.width, device=next(iter(self.parameters()), torch.empty(0)).device)

@@ -12,6 +12,7 @@ from unbraid.errors import expect, listing
 from unbraid.latent import Branch, Latent, Leaf
 from unbraid.priors.base import Prior
 from unbraid.priors.generalised_gaussian import LARGEST, log_abs, log_gamma_draw, named_scale, random_signs
+from unbraid.priors.leaf_marginal import Step, leaf_marginal
 from unbraid.shapes import Float, Tensor
 
 Node = Branch | Leaf
@@ -122,6 +123,24 @@ class LpNested(Prior):
         for child, below in zip(wide, radii[:, len(singles) :].unbind(-1)):
             logs = self._descend(child, below, logs)
         return logs
+
+    @torch.no_grad()
+    def leaf_log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s l"]:
+        """See `Prior.leaf_log_prob`: below the finest cut by one integral; NaN for leaves of several columns."""
+        leaves = self.log_prob(z)[..., list(self.tree.leaf_nodes)]
+        for i, leaf in enumerate(self.tree.leaves):
+            if leaf.width == 1 and not self.knows(leaf.name):
+                table = leaf_marginal(float(self.tree.width), self.p0, self.scale, self._path(leaf))
+                column = z[..., self.tree.columns(leaf.name)[0]]
+                leaves[..., i] = torch.from_numpy(table(column.double().cpu().numpy())).to(column)
+        return leaves
+
+    def _path(self, leaf: Leaf) -> tuple[Step, ...]:
+        """Columns of each node above a leaf, columns of the child taken, and the node's exponent, root first."""
+        above = [node for node in self.tree.branches if leaf.name in self.tree.below(node.name)]
+        sizes = [float(len(self.tree.columns(node.name))) for node in above] + [1.0]
+        exponents = [self.exponent(node, self.log_exponents.double()).item() for node in above]
+        return tuple(zip(sizes[:-1], sizes[1:], exponents))
 
     def covariance(self) -> Float[Tensor, "d d"]:
         """See `Prior.covariance`: diagonal by symmetry; E v² of the radius times E u^{2/p} of each Dirichlet share."""
