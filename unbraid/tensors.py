@@ -20,7 +20,8 @@ def write_tensors(path: str | Path, tensors: dict[str, Tensor], note: dict[str, 
     """Write tensors and a note atomically; the checksum covers both."""
     plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     text = json.dumps(note, sort_keys=True, allow_nan=False)
-    write_bytes(path, save(plain, metadata={"note": text, "checksum": _checksum(plain, text)}))
+    stamp = json.dumps({"checksum": _checksum(plain, text), "note": text})
+    write_bytes(path, save(plain, metadata={"unbraid": stamp}))  # one key: safetensors writes several in random order
 
 
 def read_tensors(path: str | Path, what: str = "checkpoint") -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -29,12 +30,12 @@ def read_tensors(path: str | Path, what: str = "checkpoint") -> tuple[dict[str, 
     try:
         size = int.from_bytes(raw[:8], "little")
         expect(len(raw) > 8 and size <= len(raw) - 8, f"{what} {path} is cut off or damaged", found=f"{len(raw)} bytes")
-        header = json.loads(raw[8 : 8 + size]).get("__metadata__", {})
+        stamp = json.loads(json.loads(raw[8 : 8 + size])["__metadata__"]["unbraid"])
         tensors = load(raw)
-        text, stored = header["note"], header["checksum"]
+        text, stored = stamp["note"], stamp["checksum"]
     except UnbraidError:
         raise
-    except (SafetensorError, ValueError, KeyError, AttributeError, RecursionError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnbraidError(f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__}: {error}).") from error
     expect(_checksum(tensors, text) == stored, f"{what} {path} was altered after it was written: its checksum does not match",
            do="Use another copy of it.")

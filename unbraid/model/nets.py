@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
@@ -17,6 +18,7 @@ from unbraid.errors import expect
 from unbraid.latent import Latent
 from unbraid.shapes import Float, Tensor
 
+relu = partial(nn.ReLU, inplace=True)  # the layer before keeps no use of its output, so a copy would only cost memory traffic
 Shape = tuple[int, int, int]
 Pair = tuple[nn.Module, nn.Module]
 
@@ -57,8 +59,8 @@ class Mlp:
 
     up: tuple[int, ...]
     down: tuple[int, ...]
-    up_act: Callable[[], nn.Module] = nn.ReLU
-    down_act: Callable[[], nn.Module] = nn.ReLU
+    up_act: Callable[[], nn.Module] = relu
+    down_act: Callable[[], nn.Module] = relu
     split: bool = False
 
     def __call__(self, shape: Shape, tree: Latent, params: int, channels: int) -> Pair:
@@ -85,7 +87,7 @@ class Conv:
     norm: bool = False
     split: bool = False
     bare: bool = False
-    inner_act: Callable[[], nn.Module] = nn.ReLU
+    inner_act: Callable[[], nn.Module] = relu
 
     def __call__(self, shape: Shape, tree: Latent, params: int, channels: int) -> Pair:
         """Build encoder and decoder for one image shape."""
@@ -97,14 +99,14 @@ class Conv:
         flat = inner[0] * inner[1]
         up: list[nn.Module] = []
         for a, b in zip((c, *self.up[:-1]), self.up):
-            up += [nn.Conv2d(a, b, 4, 2, 1), *([nn.BatchNorm2d(b)] if self.norm else []), nn.ReLU()]
-        full: list[nn.Module] = [nn.Flatten(), nn.Linear(self.up[-1] * flat, self.hidden), *([] if self.bare else [nn.ReLU()])]
+            up += [nn.Conv2d(a, b, 4, 2, 1), *([nn.BatchNorm2d(b)] if self.norm else []), relu()]
+        full: list[nn.Module] = [nn.Flatten(), nn.Linear(self.up[-1] * flat, self.hidden), *([] if self.bare else [relu()])]
         encoder = nn.Sequential(*up, *full, _head(self.hidden, tree, params, self.split))
         wide = self.hidden // 2 if self.split else self.hidden
-        down: list[nn.Module] = [nn.Linear(tree.width, wide), nn.ReLU(), nn.Linear(wide, self.down[0] * flat),
+        down: list[nn.Module] = [nn.Linear(tree.width, wide), relu(), nn.Linear(wide, self.down[0] * flat),
                                  self.inner_act(), nn.Unflatten(1, (self.down[0], *inner))]
         for a, b in zip(self.down[:-1], self.down[1:]):
-            down += [nn.ConvTranspose2d(a, b, 4, 2, 1), *([nn.BatchNorm2d(b)] if self.norm else []), nn.ReLU()]
+            down += [nn.ConvTranspose2d(a, b, 4, 2, 1), *([nn.BatchNorm2d(b)] if self.norm else []), relu()]
         return encoder, nn.Sequential(*down, nn.ConvTranspose2d(self.down[-1], channels, 4, 2, 1))
 
 
@@ -114,10 +116,10 @@ def dcgan(shape: Shape, tree: Latent, params: int, channels: int) -> Pair:
     expect((h, w) == (64, 64), "net decomposition_table1c is for 64×64 images", found=f"{h}×{w}", do="Resize them, or choose nets 'conv'.")
     up: list[nn.Module] = []
     for a, b in zip((c, 32, 64, 128), (32, 64, 128, 256)):
-        up += [nn.Conv2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), nn.LeakyReLU(0.2)]
-    down: list[nn.Module] = [nn.Unflatten(1, (tree.width, 1, 1)), nn.ConvTranspose2d(tree.width, 256, 4, 1, 0), nn.BatchNorm2d(256), nn.ReLU()]
+        up += [nn.Conv2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), nn.LeakyReLU(0.2, inplace=True)]
+    down: list[nn.Module] = [nn.Unflatten(1, (tree.width, 1, 1)), nn.ConvTranspose2d(tree.width, 256, 4, 1, 0), nn.BatchNorm2d(256), relu()]
     for a, b in zip((256, 128, 64), (128, 64, 32)):
-        down += [nn.ConvTranspose2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), nn.ReLU()]
+        down += [nn.ConvTranspose2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), relu()]
     return nn.Sequential(*up, nn.Conv2d(256, params, 4, 1, 0), nn.Flatten()), nn.Sequential(*down, nn.ConvTranspose2d(32, channels, 4, 2, 1))
 
 

@@ -1,0 +1,215 @@
+"""A killed run goes on to the same bits: model, optimisers, schedules, chance, place in the data, running statistics."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.toys import toy_data
+from unbraid.errors import UnbraidError
+from unbraid.recipe import Recipe
+from unbraid.run import CHECKPOINT, LEDGER, MODEL, Run
+from unbraid.train import Stopped, fit
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["unbraid.train", "tests.toys"])  # children start in a blink, with torch already loaded
+OBJECTIVES = {
+    "vae": {"name": "beta_vae", "beta": {"schedule": "linear", "start": 0, "stop": 2, "steps": 40}},
+    "factor_vae": {"name": "factor_vae", "gamma": 5, "critic": {"width": 16, "depth": 2, "steps": 2}},
+    "dip_vae": {"name": "dip_vae_ii", "rho": 0.3},
+    "hfvae": {"name": "hfvae"},
+}
+
+
+def recipe(name: str, threads: int = 1, steps: int = 60) -> Recipe:
+    latent = {"c": "onehot(3)", "s": 3} if name == "hfvae" else 3
+    return Recipe(name=name, data="toy", latent=latent, nets="small32", objective=OBJECTIVES[name],
+                  posterior={"temperature": {"schedule": "geometric", "start": 1.0, "stop": 0.5, "steps": 50}},
+                  budget={"steps": steps, "batch": 16, "checkpoint_every": 3, "log_every": 5, "threads": threads})
+
+
+def train(name: str, threads: int, path: str, die_in_write: int = 0) -> None:
+    """What a child does; `die_in_write` kills it inside that many-th fsync, with the new checkpoint half on disk."""
+    if die_in_write:
+        left, sync = [die_in_write], os.fsync
+
+        def fsync(handle: int) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            sync(handle)
+
+        os.fsync = fsync
+    fit(recipe(name, threads), path, resume=True, quiet=True, dataset=toy_data())
+
+
+def child(*arguments) -> multiprocessing.Process:
+    process = FORKS.Process(target=train, args=arguments)
+    process.start()
+    return process
+
+
+def digest(path: Path) -> str:
+    """One hash over everything a run ends in."""
+    return hashlib.sha256(b"".join((path / name).read_bytes() for name in (MODEL, CHECKPOINT, LEDGER))).hexdigest()
+
+
+def killed_runs(name: str, threads: int, kills: int, folder: Path) -> tuple[str, set[str], int]:
+    whole = folder / "whole"
+    process = child(name, threads, str(whole))
+    began = time.monotonic()
+    process.join(120)
+    assert process.exitcode == 0
+    lasted, rng, landed, ends = time.monotonic() - began, random.Random(0), 0, set()
+    for kill in range(kills):
+        path = folder / f"run{kill}"
+        in_write = rng.randint(6, 60) if kill % 4 == 0 else 0
+        process = child(name, threads, str(path), in_write)
+        if not in_write:
+            process.join(rng.uniform(0.2, 0.95) * lasted)
+            process.kill()
+        process.join(120)
+        landed += process.exitcode == -signal.SIGKILL
+        process = child(name, threads, str(path))
+        process.join(120)
+        assert process.exitcode == 0
+        ends.add(digest(path))
+    return digest(whole), ends, landed
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_killed_runs_end_in_the_same_bits(name, tmp_path):
+    whole, ends, landed = killed_runs(name, 1, 3, tmp_path)
+    assert ends == {whole}
+    assert landed >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_twenty_kills_end_in_the_same_bits(name, threads, tmp_path):
+    whole, ends, landed = killed_runs(name, threads, 20, tmp_path)
+    assert ends == {whole}
+    assert landed >= 10
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_writes_a_checkpoint_and_resume_goes_on(signum, tmp_path, monkeypatch):
+    import unbraid.train as module
+
+    whole = fit(recipe("vae"), tmp_path / "whole", quiet=True, dataset=toy_data())
+    inner = module.step
+
+    def step(trainer, number, also=()):
+        if number == 7:
+            os.kill(os.getpid(), signum)
+        return inner(trainer, number, also)
+
+    monkeypatch.setattr(module, "step", step)
+    with pytest.raises(Stopped, match="after step 8 of 60.*--resume"):
+        fit(recipe("vae"), tmp_path / "cut", quiet=True, dataset=toy_data())
+    assert Run.load(tmp_path / "cut").state["status"] == "stopped"
+    monkeypatch.setattr(module, "step", inner)
+    again = fit(recipe("vae"), tmp_path / "cut", resume=True, quiet=True, dataset=toy_data())
+    assert digest(again.path) == digest(whole.path)
+
+
+def test_moments_are_restored_in_each_parameters_own_layout(tmp_path):
+    """Fused Adam walks memory: a channels-last weight needs channels-last moments, or the wrong elements are paired."""
+    from unbraid import checkpoint
+
+    torch.set_default_dtype(torch.float32)
+
+    def fresh():
+        torch.manual_seed(0)
+        net = torch.nn.ModuleDict({"a": torch.nn.Conv2d(3, 8, 4)}).to(memory_format=torch.channels_last)
+        return net, torch.optim.Adam(net.parameters(), fused=True)
+
+    def move(net, optimiser, count, seed):
+        for i in range(count):
+            torch.manual_seed(seed + i)
+            optimiser.zero_grad()
+            net["a"](torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)).square().sum().backward()
+            optimiser.step()
+
+    net, optimiser = fresh()
+    move(net, optimiser, 3, 0)
+    checkpoint.save(tmp_path / "c", net, {"a": optimiser}, {})
+    other, second = fresh()
+    checkpoint.load(tmp_path / "c", other, {"a": second})
+    moment = second.state[other["a"].weight]["exp_avg"]
+    assert moment.stride() == other["a"].weight.stride()
+    assert not moment.is_contiguous()
+    move(net, optimiser, 3, 10)
+    move(other, second, 3, 10)
+    assert torch.equal(net["a"].weight, other["a"].weight)
+
+
+def test_a_change_is_refused_and_named(tmp_path):
+    fit(recipe("vae", steps=4), tmp_path / "r", quiet=True, dataset=toy_data())
+    with pytest.raises(UnbraidError, match="already holds a run"):
+        fit(recipe("vae", steps=4), tmp_path / "r", quiet=True, dataset=toy_data())
+    with pytest.raises(UnbraidError, match=r"budget.lr: 0.001 → 0.5.*--force"):
+        fit(recipe("vae", steps=4).set("budget.lr=0.5"), tmp_path / "r", resume=True, quiet=True, dataset=toy_data())
+    with pytest.raises(UnbraidError, match=r"threads: 1 → 2"):
+        fit(recipe("vae", steps=4, threads=2), tmp_path / "r", resume=True, quiet=True, dataset=toy_data())
+    longer = fit(recipe("vae", steps=8), tmp_path / "r", resume=True, force=True, quiet=True, dataset=toy_data())
+    assert longer.state["step"] == 8
+
+
+def test_a_second_process_on_one_run_is_refused(tmp_path):
+    from filelock import FileLock
+
+    (tmp_path / "r").mkdir()
+    with FileLock(tmp_path / "r" / ".lock"), pytest.raises(UnbraidError, match="another process is training"):
+        fit(recipe("vae"), tmp_path / "r", quiet=True, dataset=toy_data())
+
+
+def test_a_broken_loss_stops_with_the_step_and_the_term(tmp_path):
+    bad = recipe("vae").set("budget.lr=5", "objective.name=row", 'objective.prices={kl=-1.0}')
+    with pytest.raises(UnbraidError, match=r"no longer finite at step \d+: .* broke.*lower rate"):
+        fit(bad, tmp_path / "r", quiet=True, dataset=toy_data())
+    with pytest.raises(UnbraidError, match="no trained model yet"):
+        Run.load(tmp_path / "r").encode(toy_data().pixels([0]))
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    run = fit(recipe("vae", steps=4), tmp_path / "r", quiet=True, dataset=toy_data())
+    path = run.path / CHECKPOINT
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(UnbraidError, match="checkpoint"):
+        fit(recipe("vae", steps=8), tmp_path / "r", resume=True, force=True, quiet=True, dataset=toy_data())
+
+
+def test_a_full_disk_loses_nothing_already_written(tmp_path):
+    import resource
+
+    run = fit(recipe("vae", steps=6), tmp_path / "r", quiet=True, dataset=toy_data())
+    before = (run.path / MODEL).read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limit[1]))
+        with pytest.raises(UnbraidError, match="cannot write"):
+            fit(recipe("vae", steps=12), tmp_path / "r", resume=True, force=True, quiet=True, dataset=toy_data())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert (run.path / MODEL).read_bytes() == before
+    again = fit(recipe("vae", steps=12), tmp_path / "r", resume=True, force=True, quiet=True, dataset=toy_data())
+    assert digest(again.path) == digest(fit(recipe("vae", steps=12), tmp_path / "fresh", quiet=True, dataset=toy_data()).path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_folder_is_named(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(UnbraidError, match="not writable|cannot make"):
+        fit(recipe("vae"), tmp_path / "r", quiet=True, dataset=toy_data())
