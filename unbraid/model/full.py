@@ -128,16 +128,21 @@ class FullPosterior(Posterior):
 
     def dependence(self, cut: Iterable[str] | None = None) -> Float[Tensor, "*s"]:
         """See `Posterior.dependence`: ½ (Σ_v log |Σ_vv| − log |Σ|)."""
-        names = [leaf.name for leaf in self.tree.leaves] if cut is None else list(cut)
-        blocks = [self.block(name) for name in names if self._positions(name)]
+        if cut is None:
+            inner = self.inner()
+            bound = inner.sum(-1) if isinstance(inner, Tensor) else inner
+            return self.log_scale.sum(-1) - bound - 0.5 * self.log_det()
+        blocks = [self.block(name) for name in cut if self._positions(name)]
         parts = [block.diagonal(dim1=-2, dim2=-1).log().sum(-1) for block in blocks]
         return torch.stack(parts).sum(0) - 0.5 * self.log_det()
 
-    def inner(self) -> Float[Tensor, "*s l"]:
-        """See `Posterior.inner`."""
-        return torch.stack([self.restrict(leaf.name)._columns() for leaf in self.tree.leaves], -1)
+    def inner(self) -> Float[Tensor, "*s l"] | float:
+        """See `Posterior.inner`: only leaves of several columns bind any."""
+        if all(leaf.width == 1 or leaf.kind != "real" for leaf in self.tree.leaves):
+            return 0.0
+        return torch.stack([self.restrict(leaf.name)._bound() for leaf in self.tree.leaves], -1)
 
-    def _columns(self) -> Tensor:
+    def _bound(self) -> Tensor:
         return self.log_scale.sum(-1) - 0.5 * self.log_det()
 
     def restrict(self, name: str) -> FullPosterior:

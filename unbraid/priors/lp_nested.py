@@ -58,9 +58,14 @@ class LpNested(Prior):
         self.register_buffer("known", torch.tensor([tree.index(name) for name in known]), persistent=False)
         sums = [[float(set(tree.columns(part)) <= set(tree.columns(name))) for part in self.finest] for name in known]
         self.register_buffer("sums", torch.tensor(sums), persistent=False)
+        alike = _alike(tree, self.finest, slots)
+        self.alike = alike is not None
+        at = [self.position.get(slot, len(names)) for slot in alike or ()]
+        self.register_buffer("at", torch.tensor(at, dtype=torch.long), persistent=False)
 
     known: Tensor
     sums: Tensor
+    at: Tensor
 
     @property
     def exponents(self) -> dict[str, float]:
@@ -76,14 +81,27 @@ class LpNested(Prior):
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
         """See `Prior.log_prob`: Eq. 7 at each part of the finest cut, sums above it, NaN below."""
         y = log_abs(z)
-        parts = torch.stack([self._marginal(self.tree.node(name), y) for name in self.finest], -1)
+        if self.alike:
+            parts = self._together(y)
+        else:
+            parts = torch.stack([self._marginal(self.tree.node(name), y) for name in self.finest], -1)
         nodes = z.new_full((*z.shape[:-1], len(self.tree.nodes)), math.nan)
         return nodes.index_copy(-1, self.known, parts @ self.sums.to(z.dtype).T)
 
     def _marginal(self, node: Node, y: Tensor) -> Tensor:
         """Eq. 7 of one subtree with the root's radial exponent, from log |z|."""
-        n, p0, log_s = len(self.tree.columns(node.name)), self.p0, math.log(self.scale)
-        log_f, surface = self.nested(node, y)
+        return self._radial(*self.nested(node, y), len(self.tree.columns(node.name)))
+
+    def _together(self, y: Tensor) -> Tensor:
+        """The same for parts that are all flat and of one size, as in ISA: all in one go."""
+        n = self.tree.width // len(self.finest)
+        root = self.log_exponents.new_tensor([math.log(self.p0)])
+        p = torch.cat([self.log_exponents, root])[self.at].exp().to(y.dtype)
+        log_f = (p.unsqueeze(-1) * y.unflatten(-1, (-1, n))).logsumexp(-1) / p if n > 1 else y
+        return self._radial(log_f, n * (1 / p).lgamma() - (n - 1) * p.log() - (n / p).lgamma(), n)
+
+    def _radial(self, log_f: Tensor, surface: Tensor, n: int) -> Tensor:
+        p0, log_s = self.p0, math.log(self.scale)
         power = (p0 * log_f - log_s).clamp_max(LARGEST).exp()
         return math.log(p0) - math.lgamma(n / p0) - n / p0 * log_s - power - n * math.log(2) - surface
 
@@ -186,6 +204,16 @@ def _slots(tree: Latent, groups: bool) -> dict[str, str]:
     if not groups:
         return {name: name for name in inner}
     return {name: child.name for child in tree.root.children for name in tree.below(child.name) if name in inner}
+
+
+def _alike(tree: Latent, finest: tuple[str, ...], slots: Mapping[str, str]) -> list[str] | None:
+    """Whose exponent each part of the finest cut uses, when all parts are plain lists of equally many columns."""
+    parts = []
+    for name in finest:
+        used = {slots[below] for below in tree.below(name) if below in slots}
+        parts.append((len(tree.columns(name)), used.pop() if len(used) == 1 else "", len(used)))
+    ok = all(size == parts[0][0] and not more and (slot or size == 1) for size, slot, more in parts)
+    return [slot for _, slot, _ in parts] if ok else None
 
 
 def _given(exponents: float | Mapping[str, float], names: list[str]) -> dict[str, float]:
