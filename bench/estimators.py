@@ -96,6 +96,7 @@ def trained(steps: int = 1000, seeds: tuple[int, ...] = (0, 1)) -> Means:
             with tempfile.TemporaryDirectory() as folder:
                 run = fit(recipe, Path(folder) / "run", quiet=True)
                 terms = audit(run, quiet=True)["nats"]
+                terms["whole loss"] = terms["reconstruction"] + terms["mi"] + 6 * terms["tc_q:root"] + terms["dw_joint"]
                 many.append({key: float(v) for key, v in terms.items()})
         results[estimator] = {key: sum(m[key] for m in many) / len(many) for key in many[0]}
     return results
