@@ -20,14 +20,18 @@ def model_on(tree: Latent, shape: tuple[int, int, int] = (1, 2, 2), prior: dict 
     return Vae(tree, encoder, decoder, priors.build(prior or {"name": "gaussian"}, tree), Bernoulli())
 
 
-def random_posterior(tree: Latent, count: int, seed: int = 0, temperature: float = 0.7, spread: float = 1.0) -> Posterior:
+def random_posterior(
+    tree: Latent, count: int, seed: int = 0, temperature: float = 0.7, spread: float = 1.0
+) -> Posterior:
     """Posteriors with random means, logits and scales."""
     rng = torch.Generator().manual_seed(seed)
     params = spread * torch.randn(count, Posterior.count(tree), generator=rng)
     return Posterior.of(tree, params, temperature)
 
 
-def any_draw(tree: Latent, count: int, seed: int, estimator: str | None, n: int = 100, temperature: float = 0.7) -> Draw:
+def any_draw(
+    tree: Latent, count: int, seed: int, estimator: str | None, n: int = 100, temperature: float = 0.7
+) -> Draw:
     """A draw with random posteriors, without training anything."""
     torch.manual_seed(seed)
     q = random_posterior(tree, count, seed, temperature)

@@ -41,7 +41,9 @@ class Parts:
     @property
     def modules(self) -> nn.ModuleDict:
         """Model and critics under one roof, for their state."""
-        return nn.ModuleDict({"model": self.model, **{f"critic_{name}": critic for name, critic in self.critics.items()}})
+        return nn.ModuleDict(
+            {"model": self.model, **{f"critic_{name}": critic for name, critic in self.critics.items()}}
+        )
 
 
 def assemble(recipe: Recipe, dataset: Dataset | None = None) -> Parts:
@@ -91,8 +93,12 @@ def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None
     with torch.no_grad():
         model.eval()
         out = model.decoder(model.encoder(torch.zeros(1, *shape))[:, : tree.width])
-    expect(out.shape[1:] == (channels, *shape[1:]), "the decoder must give images of the size it was built for",
-           found=tuple(out.shape[1:]), allowed=(channels, *shape[1:]))
+    expect(
+        out.shape[1:] == (channels, *shape[1:]),
+        "the decoder must give images of the size it was built for",
+        found=tuple(out.shape[1:]),
+        allowed=(channels, *shape[1:]),
+    )
     return model.train()
 
 
@@ -117,7 +123,9 @@ def _named(spec: dict[str, Any], table: dict[str, Any], what: str, **fixed: Any)
     allowed = [p for p in inspect.signature(make).parameters if p not in fixed]
     for key in options:
         if key not in allowed:
-            raise UnbraidError(f"{what} {name!r} takes no option {key!r}.{nearest(key, allowed)} Options: {listing(allowed) or 'none'}.")
+            raise UnbraidError(
+                f"{what} {name!r} takes no option {key!r}.{nearest(key, allowed)} Options: {listing(allowed) or 'none'}."
+            )
     try:
         return make(**fixed, **options)
     except (TypeError, RuntimeError) as error:
@@ -137,13 +145,21 @@ def _check_support(objective: Objective, prior: priors.Prior) -> None:
     for key in objective.prices if prior.bounded else ():
         term, _, how = split_key(key)
         infinite = term in ("kl", "agg", "tc", "dw", "dw_joint") and how in ("", "sample", "exclusive_kl")
-        expect(not infinite, f"{objective.name} prices {key!r}, which is infinite for a prior that is 0 outside its box",
-               do="Use an objective that only draws from the prior ('wae', 'info_gan'), or prior 'generalised_gaussian' with a large p.")
+        expect(
+            not infinite,
+            f"{objective.name} prices {key!r}, which is infinite for a prior that is 0 outside its box",
+            do="Use an objective that only draws from the prior ('wae', 'info_gan'), "
+            "or prior 'generalised_gaussian' with a large p.",
+        )
 
 
 def _check_batch(recipe: Recipe, dataset: Dataset) -> None:
-    expect(recipe.budget.batch <= len(dataset), "a batch is drawn without replacement, so it must fit the data",
-           found=f"batch {recipe.budget.batch}, {len(dataset)} images", do="Lower budget.batch.")
+    expect(
+        recipe.budget.batch <= len(dataset),
+        "a batch is drawn without replacement, so it must fit the data",
+        found=f"batch {recipe.budget.batch}, {len(dataset)} images",
+        do="Lower budget.batch.",
+    )
 
 
 def _check_pixels(dataset: Dataset, model: Vae, recipe: Recipe, piece: int = 4096) -> None:
@@ -155,8 +171,16 @@ def _check_pixels(dataset: Dataset, model: Vae, recipe: Recipe, piece: int = 409
     for start in range(0, len(images), piece):
         part = images.array[start : start + piece]
         low, high = min(low, float(part.min())), max(high, float(part.max()))
-        expect(np.isfinite(low) and np.isfinite(high), f"data {dataset.name!r} holds NaN or infinite pixels",
-               found=f"between images {start} and {start + len(part) - 1}", do="Mend or drop those images.")
+        expect(
+            np.isfinite(low) and np.isfinite(high),
+            f"data {dataset.name!r} holds NaN or infinite pixels",
+            found=f"between images {start} and {start + len(part) - 1}",
+            do="Mend or drop those images.",
+        )
     bounds = (model.likelihood.low, model.likelihood.high)
-    expect(bounds[0] <= low and high <= bounds[1], f"likelihood {recipe.likelihood.get('name')!r} needs values in [{bounds[0]:g}, {bounds[1]:g}]",
-           found=f"values from {low:g} to {high:g}", do="Scale the images to that range, or use likelihood 'gaussian'.")
+    expect(
+        bounds[0] <= low and high <= bounds[1],
+        f"likelihood {recipe.likelihood.get('name')!r} needs values in [{bounds[0]:g}, {bounds[1]:g}]",
+        found=f"values from {low:g} to {high:g}",
+        do="Scale the images to that range, or use likelihood 'gaussian'.",
+    )

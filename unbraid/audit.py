@@ -22,15 +22,28 @@ from unbraid.run import AUDIT, Run
 from unbraid.terms import TERMS, exact
 
 
-def audit(run: Run, dataset: Dataset | None = None, *, rows: int = 2048, components: int = 0, piece: int = 64, seed: int = 0,
-          quiet: bool = False, save: bool = True) -> dict[str, Any]:
+def audit(
+    run: Run,
+    dataset: Dataset | None = None,
+    *,
+    rows: int = 2048,
+    components: int = 0,
+    piece: int = 64,
+    seed: int = 0,
+    quiet: bool = False,
+    save: bool = True,
+) -> dict[str, Any]:
     """Every term in nats per example with its standard error, and the MI and KL of each leaf.
 
     q(z) is the mixture over all N posteriors, or over a stated random subset of `components`; the terms are averaged
     over `rows` samples z, each from its own random image out of those N. Written to `audit.json` unless `save` is False.
     """
     dataset = run.dataset() if dataset is None else dataset
-    expect(tuple(dataset.shape) == tuple(run.state["shape"]), f"data {dataset.name!r} does not fit this run", found=tuple(dataset.shape))
+    expect(
+        tuple(dataset.shape) == tuple(run.state["shape"]),
+        f"data {dataset.name!r} does not fit this run",
+        found=tuple(dataset.shape),
+    )
     rng = np.random.default_rng(seed)
     index = np.arange(len(dataset))
     if 0 < components < len(dataset):
@@ -54,8 +67,14 @@ def audit(run: Run, dataset: Dataset | None = None, *, rows: int = 2048, compone
             advance(len(part))
     values = {key: torch.cat(found) for key, found in sums.items()}
     result = _summary(values, keys, leaves)
-    result |= {"leaf_kl": dict(zip(leaves, _plain(leaf_kl(model, everything)))), "estimator": "exact" if len(index) == len(dataset) else "exact over a subset",
-               "components": len(index), "rows": len(chosen), "n": len(dataset), "seed": seed}
+    result |= {
+        "leaf_kl": dict(zip(leaves, _plain(leaf_kl(model, everything)))),
+        "estimator": "exact" if len(index) == len(dataset) else "exact over a subset",
+        "components": len(index),
+        "rows": len(chosen),
+        "n": len(dataset),
+        "seed": seed,
+    }
     if save:
         write_json(run.path / AUDIT, result)
     return result
@@ -66,15 +85,30 @@ def _keys(model: Any) -> list[str]:
     prior, tree = model.prior, model.tree
     branches = [b.name for b in tree.branches]
     above = [b for b in branches if prior.knows(b) and b not in prior.finest]
-    return ["reconstruction", "kl", "kl@sample", "mi", *(f"tc:{b}" for b in above), "dw", *(f"tc_q:{b}" for b in branches), "dw_joint", "agg"]
+    return [
+        "reconstruction",
+        "kl",
+        "kl@sample",
+        "mi",
+        *(f"tc:{b}" for b in above),
+        "dw",
+        *(f"tc_q:{b}" for b in branches),
+        "dw_joint",
+        "agg",
+    ]
 
 
 def _summary(values: dict[str, torch.Tensor], keys: list[str], leaves: list[str]) -> dict[str, Any]:
     nats = {key: float(values[key].mean()) for key in keys}
     errors = {key: float(values[key].std() / len(values[key]) ** 0.5) if len(values[key]) > 1 else 0.0 for key in keys}
     balance = nats["mi"] + sum(v for k, v in nats.items() if k.startswith("tc:")) + nats["dw"] - nats["kl@sample"]
-    return {"nats": nats, "errors": errors, "elbo": -(nats["reconstruction"] + nats["kl"]), "balance": balance,
-            "leaf_mi": {name: float(values[f"mi:{name}"].mean()) for name in leaves}}
+    return {
+        "nats": nats,
+        "errors": errors,
+        "elbo": -(nats["reconstruction"] + nats["kl"]),
+        "balance": balance,
+        "leaf_mi": {name: float(values[f"mi:{name}"].mean()) for name in leaves},
+    }
 
 
 def _plain(numbers: np.ndarray) -> list[float | None]:

@@ -17,7 +17,12 @@ def save(path: Path, modules: nn.ModuleDict, optimisers: dict[str, Optimizer], n
     """Write weights, buffers and the state of every optimiser; a state with NaN in it is not worth keeping."""
     tensors: dict[str, Tensor] = {f"state.{name}": t for name, t in modules.state_dict().items()}
     broken = [name for name, t in tensors.items() if t.is_floating_point() and not bool(t.isfinite().all())]
-    expect(not broken, "the weights hold NaN or infinite numbers", found=broken[:3], do="The checkpoint before is untouched.")
+    expect(
+        not broken,
+        "the weights hold NaN or infinite numbers",
+        found=broken[:3],
+        do="The checkpoint before is untouched.",
+    )
     for name, optimiser in optimisers.items():
         for index, parameter in enumerate(_parameters(optimiser)):
             for key, t in optimiser.state.get(parameter, {}).items():
@@ -41,7 +46,8 @@ def load(path: Path, modules: nn.ModuleDict, optimisers: dict[str, Optimizer]) -
 def _like(parameter: Tensor, stored: Tensor) -> Tensor:
     """A stored moment in its parameter's own memory layout.
 
-    Fused Adam walks both in memory order: moments restored contiguous beside a channels-last weight would pair the wrong elements.
+    Fused Adam walks both in memory order: moments restored contiguous beside a channels-last weight would pair
+    the wrong elements.
     """
     if stored.shape != parameter.shape:
         return stored.clone()  # the step counter

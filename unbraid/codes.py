@@ -35,12 +35,25 @@ class Codes:
     def __post_init__(self) -> None:
         n, d = self.mean.shape if self.mean.ndim == 2 else (-1, -1)
         expect(n >= 0, "codes must be a table: rows of images, columns of code", found=f"shape {self.mean.shape}")
-        expect(d == self.tree.width, "codes must have one column per column of the tree", found=f"{d} against {self.tree.width}")
-        shapes = {"scale": (n, d), "values": (n, len(self.factors) if self.factors else -1), "kl": (len(self.tree.leaves),), "index": (n,)}
+        expect(
+            d == self.tree.width,
+            "codes must have one column per column of the tree",
+            found=f"{d} against {self.tree.width}",
+        )
+        shapes = {
+            "scale": (n, d),
+            "values": (n, len(self.factors) if self.factors else -1),
+            "kl": (len(self.tree.leaves),),
+            "index": (n,),
+        }
         for name, shape in shapes.items():
             array = getattr(self, name)
-            expect(array is None or array.shape == shape, f"codes.{name} has the wrong shape",
-                   found=getattr(array, "shape", None), allowed=str(shape))
+            expect(
+                array is None or array.shape == shape,
+                f"codes.{name} has the wrong shape",
+                found=getattr(array, "shape", None),
+                allowed=str(shape),
+            )
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -58,14 +71,20 @@ class Codes:
     def load(cls, path: str | Path) -> Codes:
         """Read `codes.npz`; a damaged or foreign file is a named error."""
         stored = read_npz(path, "codes")
-        expect("mean" in stored, f"{path} holds no codes", found=f"arrays {', '.join(stored) or 'none'}",
-               do="Give a file written by 'unbraid encode', or use --codes and --factors for your own arrays.")
+        expect(
+            "mean" in stored,
+            f"{path} holds no codes",
+            found=f"arrays {', '.join(stored) or 'none'}",
+            do="Give a file written by 'unbraid encode', or use --codes and --factors for your own arrays.",
+        )
         try:
-            tree = Latent.of(json.loads(str(stored["tree"]))) if "tree" in stored else Latent.of(stored["mean"].shape[1])
+            tree = (
+                Latent.of(json.loads(str(stored["tree"]))) if "tree" in stored else Latent.of(stored["mean"].shape[1])
+            )
             factors = Factors.from_dict(json.loads(str(stored["factors"]))) if "factors" in stored else None
         except (ValueError, IndexError) as error:
             if isinstance(error, UnbraidError):
                 raise
             raise UnbraidError(f"codes {path} are damaged: {error}.") from error
-        return cls(stored["mean"], tree, *(stored.get(name) for name in ("scale", "values")), factors,
-                   *(stored.get(name) for name in ("kl", "index")))
+        arrays = {name: stored.get(name) for name in ("scale", "values", "kl", "index")}
+        return cls(stored["mean"], tree, factors=factors, **arrays)

@@ -17,7 +17,9 @@ from unbraid.progress import bar
 from unbraid.run import CODES, Run
 
 
-def posteriors(model: Vae, dataset: Dataset, index: np.ndarray | None = None, batch: int = 1024, quiet: bool = False) -> Posterior:
+def posteriors(
+    model: Vae, dataset: Dataset, index: np.ndarray | None = None, batch: int = 1024, quiet: bool = False
+) -> Posterior:
     """q(z|x) of every image (or of those at `index`), in bounded memory: two numbers per column and image."""
     index = np.arange(len(dataset)) if index is None else np.asarray(index)
     device = next(model.parameters()).device
@@ -46,20 +48,29 @@ def leaf_kl(model: Vae, q: Posterior, samples: int = 16) -> np.ndarray:
             return (total / samples).numpy()
 
 
-def encode(run: Run, dataset: Dataset | None = None, *, most: int = 0, seed: int = 0, quiet: bool = False, save: bool = True) -> Codes:
+def encode(
+    run: Run, dataset: Dataset | None = None, *, most: int = 0, seed: int = 0, quiet: bool = False, save: bool = True
+) -> Codes:
     """Codes of a data set (the run's own by default); `most` > 0 takes a random subset of that many images.
 
     Written to `codes.npz` in the run directory unless `save` is False.
     """
     dataset = run.dataset() if dataset is None else dataset
     shape = tuple(run.state["shape"])
-    expect(tuple(dataset.shape) == shape, f"data {dataset.name!r} does not fit this run", found=f"images of {tuple(dataset.shape)}", allowed=shape)
+    expect(
+        tuple(dataset.shape) == shape,
+        f"data {dataset.name!r} does not fit this run",
+        found=f"images of {tuple(dataset.shape)}",
+        allowed=shape,
+    )
     index = np.arange(len(dataset))
     if 0 < most < len(dataset):
         index = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:most])
     q = posteriors(run.model, dataset, index, quiet=quiet)
     labels: Any = dataset.labels(index)
-    codes = Codes(q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, leaf_kl(run.model, q), index)
+    codes = Codes(
+        q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, leaf_kl(run.model, q), index
+    )
     if save:
         codes.save(run.path / CODES)
     return codes

@@ -43,8 +43,10 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         with suppress(OSError):
             os.unlink(temporary)
         if isinstance(error, OSError):
-            raise UnbraidError(f"cannot write {path}: {error.strerror or error}. Free some space or choose "
-                               "another folder; what was there before is untouched.") from error
+            raise UnbraidError(
+                f"cannot write {path}: {error.strerror or error}. Free some space or choose "
+                "another folder; what was there before is untouched."
+            ) from error
         raise
 
 
@@ -95,8 +97,12 @@ def read_bytes(path: str | Path, what: str = "file", limit: int | None = None) -
     path = Path(path)
     try:
         size = path.stat().st_size
-        expect(limit is None or size <= limit, f"{what} {path} is too large", found=f"{size:,} bytes",
-               allowed=f"at most {limit:,}" if limit else None)
+        expect(
+            limit is None or size <= limit,
+            f"{what} {path} is too large",
+            found=f"{size:,} bytes",
+            allowed=f"at most {limit:,}" if limit else None,
+        )
         return path.read_bytes()
     except OSError as error:
         raise UnbraidError(f"cannot read {what} {path}: {error.strerror}.") from error
@@ -122,8 +128,11 @@ def read_toml(path: str | Path, what: str = "recipe", limit: int = 1 << 24) -> d
 
 def write_npy(path: str | Path, array: np.ndarray) -> None:
     """Write one array atomically as `.npy`."""
-    expect(array.dtype != object, f"cannot write {path}: an object array would need pickle",
-           do="Turn it into numbers or strings first.")
+    expect(
+        array.dtype != object,
+        f"cannot write {path}: an object array would need pickle",
+        do="Turn it into numbers or strings first.",
+    )
     with replacing(path) as f:
         np.save(f, array, allow_pickle=False)
 
@@ -135,8 +144,10 @@ def read_npy(path: str | Path, what: str = "array", mmap: bool = False) -> np.nd
     try:
         array = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
     except Exception as error:  # numpy raises many kinds on damaged headers
-        raise UnbraidError(f"cannot read {what} {path}: {error}. It is damaged, cut off, or holds Python "
-                           "objects (which are never unpickled here).") from error
+        raise UnbraidError(
+            f"cannot read {what} {path}: {error}. It is damaged, cut off, or holds Python "
+            "objects (which are never unpickled here)."
+        ) from error
     expect(isinstance(array, np.ndarray), f"{what} {path} is an archive, not one array", do="Give an .npy file.")
     return array
 
@@ -146,14 +157,19 @@ def read_npz(path: str | Path, what: str = "arrays") -> dict[str, np.ndarray]:
     path = Path(path)
     expect(path.is_file(), f"{what} {path} does not exist")
     try:
-        with open(path, "rb") as f, np.load(f, allow_pickle=False) as archive:  # numpy leaves a bad file open if it opened it
+        with (
+            open(path, "rb") as f,
+            np.load(f, allow_pickle=False) as archive,
+        ):  # numpy leaves a bad file open if it opened it
             expect(hasattr(archive, "files"), f"{what} {path} is one array, not an archive", do="Give an .npz file.")
             return {name: archive[name] for name in archive.files}
     except UnbraidError:
         raise
     except Exception as error:
-        raise UnbraidError(f"cannot read {what} {path}: {error}. It is damaged, cut off, or holds Python "
-                           "objects (which are never unpickled here).") from error
+        raise UnbraidError(
+            f"cannot read {what} {path}: {error}. It is damaged, cut off, or holds Python "
+            "objects (which are never unpickled here)."
+        ) from error
 
 
 def write_npz(path: str | Path, arrays: dict[str, np.ndarray]) -> None:

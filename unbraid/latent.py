@@ -33,9 +33,16 @@ class Leaf:
 
     def __post_init__(self) -> None:
         expect(self.kind in KINDS, f"leaf {self.name!r} has an unknown kind", found=repr(self.kind), allowed=KINDS)
-        expect(isinstance(self.width, int) and 1 <= self.width <= 1_000_000, f"leaf {self.name!r} needs a width of 1 or more",
-               found=self.width)
-        expect(self.kind != "onehot" or self.width >= 2, f"one-hot leaf {self.name!r} needs at least 2 classes", found=self.width)
+        expect(
+            isinstance(self.width, int) and 1 <= self.width <= 1_000_000,
+            f"leaf {self.name!r} needs a width of 1 or more",
+            found=self.width,
+        )
+        expect(
+            self.kind != "onehot" or self.width >= 2,
+            f"one-hot leaf {self.name!r} needs at least 2 classes",
+            found=self.width,
+        )
 
 
 @dataclass(frozen=True)
@@ -87,10 +94,19 @@ class Latent:
             return cls(Branch("root", tuple(Leaf(f"z{i}") for i in range(spec))))
         if isinstance(spec, str | Leaf):
             spec = {"z": spec}
-        expect(isinstance(spec, Mapping) and spec, "latent must be a number, a leaf or a table of named branches",
-               found=repr(spec), do='For example 10, or {digit = "onehot(10)", style = 10}.')
-        tree = cls(Branch("root", tuple(_build(name, part, "") for name, part in spec.items())))
-        expect(len(set(tree.names)) == len(tree.names), "two nodes of the latent tree share a name", found=listing(tree.names))
+        table = spec if isinstance(spec, Mapping) else {}
+        expect(
+            table,
+            "latent must be a number, a leaf or a table of named branches",
+            found=repr(spec),
+            do='For example 10, or {digit = "onehot(10)", style = 10}.',
+        )
+        tree = cls(Branch("root", tuple(_build(name, part, "") for name, part in table.items())))
+        expect(
+            len(set(tree.names)) == len(tree.names),
+            "two nodes of the latent tree share a name",
+            found=listing(tree.names),
+        )
         return tree
 
     @cached_property
@@ -153,7 +169,9 @@ class Latent:
     @cached_property
     def column_names(self) -> tuple[str, ...]:
         """One name per column: the leaf's, with a number where the leaf is wide."""
-        return tuple(leaf.name if leaf.width == 1 else f"{leaf.name}[{i}]" for leaf in self.leaves for i in range(leaf.width))
+        return tuple(
+            leaf.name if leaf.width == 1 else f"{leaf.name}[{i}]" for leaf in self.leaves for i in range(leaf.width)
+        )
 
     @cached_property
     def all_real(self) -> bool:
@@ -164,7 +182,9 @@ class Latent:
         """The position of a node by name, or an error with the nearest one."""
         if name in self.names:
             return self.names.index(name)
-        raise UnbraidError(f"the latent tree has no node {name!r}.{nearest(name, self.names)} Nodes: {listing(self.names)}.")
+        raise UnbraidError(
+            f"the latent tree has no node {name!r}.{nearest(name, self.names)} Nodes: {listing(self.names)}."
+        )
 
     def node(self, name: str) -> Branch | Leaf:
         """A node by name."""
@@ -181,7 +201,12 @@ class Latent:
 
     def columns_of(self, kind: str) -> list[int]:
         """The columns of all leaves of one kind."""
-        return [c for leaf, columns in zip(self.leaves, self.slices) if leaf.kind == kind for c in range(columns.start, columns.stop)]
+        return [
+            c
+            for leaf, columns in zip(self.leaves, self.slices)
+            if leaf.kind == kind
+            for c in range(columns.start, columns.stop)
+        ]
 
     def below(self, name: str) -> tuple[str, ...]:
         """The names of a node and of all nodes below it, in preorder."""
@@ -211,8 +236,11 @@ class Latent:
 
 
 def _build(name: str, spec: Any, prefix: str) -> Branch | Leaf:
-    expect(isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_]+", name) and name != "root",
-           "a name in the latent tree takes letters, digits and underscores, and is not 'root'", found=repr(name))
+    expect(
+        isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_]+", name) and name != "root",
+        "a name in the latent tree takes letters, digits and underscores, and is not 'root'",
+        found=repr(name),
+    )
     full = prefix + name
     if isinstance(spec, Leaf):
         return Leaf(full, spec.width, spec.kind)
@@ -222,7 +250,9 @@ def _build(name: str, spec: Any, prefix: str) -> Branch | Leaf:
     if isinstance(spec, str):
         match = re.fullmatch(r"(real|onehot|binary)(?:\((\d{1,6})\))?", spec.strip())
         if match is None or (match[1] == "onehot" and match[2] is None):
-            raise UnbraidError(f"cannot read leaf {full!r} = {spec!r}. Write real, real(3), binary, binary(2) or onehot(10).")
+            raise UnbraidError(
+                f"cannot read leaf {full!r} = {spec!r}. Write real, real(3), binary, binary(2) or onehot(10)."
+            )
         return Leaf(full, int(match[2] or 1), match[1])
     expect(isinstance(spec, Mapping) and spec, f"branch {full!r} must be a number, a leaf or a table", found=repr(spec))
     return Branch(full, tuple(_build(str(key), part, full + ".") for key, part in spec.items()))

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 Advance = Callable[..., None]
 
@@ -32,10 +33,25 @@ def bar(label: str, total: int, quiet: bool = False) -> Iterator[Advance]:
 @contextmanager
 def _drawn(label: str, total: int) -> Iterator[Advance]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"),
-               TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[note]}"))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[speed]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
     progress = Progress(*columns, console=Console(stderr=True), transient=False, refresh_per_second=5)
     task = progress.add_task(label, total=total, note="", speed="")
     start, done, shown = time.monotonic(), 0, False
@@ -48,7 +64,7 @@ def _drawn(label: str, total: int) -> Iterator[Advance]:
             progress.start()
             shown = True
         if shown:
-            fields = {"speed": f"{done / max(elapsed, 1e-9):,.0f}/s"} | ({"note": note} if note else {})
+            fields: dict[str, Any] = {"speed": f"{done / max(elapsed, 1e-9):,.0f}/s"} | ({"note": note} if note else {})
             progress.update(task, completed=done, **fields)
 
     try:
@@ -70,6 +86,8 @@ def _logged(label: str, total: int, every: float = 30.0) -> Advance:
             last = now
             speed = done / (now - start)
             left = (total - done) / max(speed, 1e-9)
-            print(f"{label}: {done:,}/{total:,}  {speed:,.0f}/s  {left:,.0f} s left  {note}", file=sys.stderr, flush=True)
+            print(
+                f"{label}: {done:,}/{total:,}  {speed:,.0f}/s  {left:,.0f} s left  {note}", file=sys.stderr, flush=True
+            )
 
     return advance

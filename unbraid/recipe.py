@@ -63,7 +63,7 @@ class Recipe(BaseModel):
     likelihood: Table = {"name": "bernoulli"}
     nets: Table = {"name": "conv"}
     objective: Table = {"name": "vae"}
-    budget: Budget = Budget()
+    budget: Budget = Field(default_factory=lambda: Budget.model_validate({}))
 
     @field_validator("data", "prior", "likelihood", "nets", "objective", mode="before")
     @classmethod
@@ -80,7 +80,9 @@ class Recipe(BaseModel):
     def temperature(self) -> Price:
         """The temperature of discrete leaves: a number or a schedule; 0.67 unless said (Maddison et al. 2017)."""
         for key in self.posterior:
-            expect(key in ("family", "temperature"), f"[posterior] takes no option {key!r}", allowed="family, temperature")
+            expect(
+                key in ("family", "temperature"), f"[posterior] takes no option {key!r}", allowed="family, temperature"
+            )
         return read(self.posterior.get("temperature", 2 / 3), "posterior.temperature")
 
     @property
@@ -114,11 +116,20 @@ class Recipe(BaseModel):
         for assignment in assignments:
             path, sign, raw = assignment.partition("=")
             keys = path.strip().split(".")
-            expect(sign and all(keys), "a change reads section.key=value", found=repr(assignment), do="For example --set budget.steps=100.")
+            expect(
+                sign and all(keys),
+                "a change reads section.key=value",
+                found=repr(assignment),
+                do="For example --set budget.steps=100.",
+            )
             table = plain
             for key in keys[:-1]:
                 table = table.setdefault(key, {})
-                expect(isinstance(table, dict), f"{path!r} leads through {key!r}, which is not a table", do="Set that one instead.")
+                expect(
+                    isinstance(table, dict),
+                    f"{path!r} leads through {key!r}, which is not a table",
+                    do="Set that one instead.",
+                )
             if keys[-1] == "name" and len(keys) == 2 and table.get("name") != raw.strip():
                 table.clear()  # the options of another objective or prior would not fit
             table[keys[-1]] = _value(raw.strip())
@@ -139,8 +150,11 @@ class Recipe(BaseModel):
     def differences(self, other: Recipe) -> list[str]:
         """The fields in which two recipes differ, as `budget.lr: 0.001 → 0.0001`."""
         mine, theirs = _flat(self.plain()), _flat(other.plain())
-        return [f"{key}: {mine.get(key, '—')} → {theirs.get(key, '—')}" for key in sorted(mine.keys() | theirs.keys())
-                if mine.get(key) != theirs.get(key)]
+        return [
+            f"{key}: {mine.get(key, '—')} → {theirs.get(key, '—')}"
+            for key in sorted(mine.keys() | theirs.keys())
+            if mine.get(key) != theirs.get(key)
+        ]
 
 
 def _value(raw: str) -> Any:
@@ -165,5 +179,3 @@ def _explain(error: Any) -> str:
     if error["type"] == "missing":
         return f"{place!r} is missing"
     return f"{place!r}: {error['msg'].lower()} (found {error['input']!r:.80})"
-
-

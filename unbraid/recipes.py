@@ -12,44 +12,140 @@ _CRITIC: Plain = {"width": 1000, "depth": 6, "lr": 1e-4}
 
 def _kim(name: str, about: str, objective: Plain, data: Plain, nets: str, steps: int, latent: int = 10) -> Plain:
     """Kim & Mnih 2018, App. A: batch 64, Adam 1e-4."""
-    return {"name": name, "about": about, "cite": "Kim & Mnih 2018, App. A", "data": data, "latent": latent, "nets": {"name": nets},
-            "objective": objective, "budget": {**_KIM, "steps": steps, "log_every": 500, "checkpoint_every": 10_000}}
+    return {
+        "name": name,
+        "about": about,
+        "cite": "Kim & Mnih 2018, App. A",
+        "data": data,
+        "latent": latent,
+        "nets": {"name": nets},
+        "objective": objective,
+        "budget": {**_KIM, "steps": steps, "log_every": 500, "checkpoint_every": 10_000},
+    }
 
 
 def _hfvae(name: str, about: str, data: Plain, nets: str, latent: Plain, objective: Plain, steps: int) -> Plain:
     """Esmaeili et al. 2018, Sec. 6 and App. B: Adam 1e-3, batches 512–1024; steps and temperature are ours (none are printed)."""
-    return {"name": name, "about": about, "cite": "Esmaeili et al. 2018, App. B", "data": data, "latent": latent, "nets": {"name": nets},
-            "objective": objective, "posterior": {"temperature": 0.66}, "budget": {"batch": 512, "lr": 1e-3, "steps": steps, "log_every": 200}}
+    return {
+        "name": name,
+        "about": about,
+        "cite": "Esmaeili et al. 2018, App. B",
+        "data": data,
+        "latent": latent,
+        "nets": {"name": nets},
+        "objective": objective,
+        "posterior": {"temperature": 0.66},
+        "budget": {"batch": 512, "lr": 1e-3, "steps": steps, "log_every": 200},
+    }
 
 
-_SMALL: Plain = {"data": {"name": "sprites32"}, "latent": 6, "nets": {"name": "small32"},
-                 "budget": {"batch": 64, "lr": 1e-3, "steps": 2000, "threads": 1, "log_every": 50}}
+_SMALL: Plain = {
+    "data": {"name": "sprites32"},
+    "latent": 6,
+    "nets": {"name": "small32"},
+    "budget": {"batch": 64, "lr": 1e-3, "steps": 2000, "threads": 1, "log_every": 50},
+}
 
 RECIPES: dict[str, Plain] = {
-    "vae_sprites32": {**_SMALL, "name": "vae_sprites32", "about": "A plain VAE on 32×32 sprites: a minute on one core.",
-                      "cite": "Kingma & Welling 2014", "objective": {"name": "vae"}},
-    "factor_vae_sprites32": {**_SMALL, "name": "factor_vae_sprites32", "about": "FactorVAE on 32×32 sprites: a minute or two on one core.",
-                             "cite": "Kim & Mnih 2018, Eq. 2",
-                             "objective": {"name": "factor_vae", "gamma": 30.0, "critic": {"width": 128, "depth": 3, "lr": 1e-4}}},
-    "hfvae_sprites32": {**_SMALL, "name": "hfvae_sprites32", "about": "HFVAE on 32×32 sprites: a 3-way code and a 6-column one.",
-                        "cite": "Esmaeili et al. 2018, Eq. 9", "latent": {"shape": "onehot(3)", "rest": 6},
-                        "objective": {"name": "hfvae", "beta": 4.0, "gamma": 3.0}, "posterior": {"temperature": 0.66},
-                        "budget": {**_SMALL["budget"], "batch": 256}},
-    "beta_tcvae_sprites32": {**_SMALL, "name": "beta_tcvae_sprites32", "about": "β-TCVAE on 32×32 sprites.", "cite": "Chen et al. 2018, Eq. 4",
-                             "objective": {"name": "beta_tcvae", "beta": 6.0}, "budget": {**_SMALL["budget"], "batch": 256}},
-    "dip_vae_sprites32": {**_SMALL, "name": "dip_vae_sprites32", "about": "DIP-VAE-II on 32×32 sprites.", "cite": "Kumar et al. 2017, Eq. 7",
-                          "objective": {"name": "dip_vae_ii", "lambda_od": 10.0}},
-    "vae_2dshapes": _kim("vae_2dshapes", "VAE on dSprites (2D Shapes), Kim & Mnih's net.", {"name": "vae"}, {"name": "dsprites"}, "factor_vae_table1", 300_000),
-    "beta_vae_2dshapes": _kim("beta_vae_2dshapes", "β-VAE (4) on dSprites, their best mean.", {"name": "beta_vae", "beta": 4.0},
-                              {"name": "dsprites"}, "factor_vae_table1", 300_000),
-    "factor_vae_2dshapes": _kim("factor_vae_2dshapes", "FactorVAE (35) on dSprites, their best model.",
-                                {"name": "factor_vae", "gamma": 35.0, "critic": _CRITIC}, {"name": "dsprites"}, "factor_vae_table1", 300_000),
-    "hfvae_dsprites": _hfvae("hfvae_dsprites", "HFVAE (β 4, γ 3) on dSprites: 3-way code and 10 columns (Table 2).", {"name": "dsprites"}, "hfvae_table4",
-                             {"c": "onehot(3)", "n": 10}, {"name": "hfvae", "beta": 4.0, "gamma": 3.0}, 30_000),
-    "hfvae_mnist": _hfvae("hfvae_mnist", "HFVAE on MNIST: digit code and 10 columns of style (Figs. 5–7).", {"name": "mnist"}, "hfvae_table3",
-                          {"digit": "onehot(10)", "style": 10}, {"name": "hfvae", "beta": 4.0, "gamma": 3.0}, 20_000),
-    "hfvae_fashion_mnist": _hfvae("hfvae_fashion_mnist", "HFVAE on Fashion-MNIST (Fig. 11).", {"name": "fashion_mnist"}, "hfvae_table3",
-                                  {"item": "onehot(10)", "style": 10}, {"name": "hfvae", "beta": 4.0, "gamma": 3.0}, 20_000),
-    "dip_vae_2dshapes": {**_kim("dip_vae_2dshapes", "DIP-VAE-II on dSprites (Table 1 of Kumar et al.).", {"name": "dip_vae_ii", "lambda_od": 10.0},
-                                {"name": "dsprites"}, "factor_vae_table1", 300_000), "cite": "Kumar et al. 2017, Table 1"},
+    "vae_sprites32": {
+        **_SMALL,
+        "name": "vae_sprites32",
+        "about": "A plain VAE on 32×32 sprites: a minute on one core.",
+        "cite": "Kingma & Welling 2014",
+        "objective": {"name": "vae"},
+    },
+    "factor_vae_sprites32": {
+        **_SMALL,
+        "name": "factor_vae_sprites32",
+        "about": "FactorVAE on 32×32 sprites: a minute or two on one core.",
+        "cite": "Kim & Mnih 2018, Eq. 2",
+        "objective": {"name": "factor_vae", "gamma": 30.0, "critic": {"width": 128, "depth": 3, "lr": 1e-4}},
+    },
+    "hfvae_sprites32": {
+        **_SMALL,
+        "name": "hfvae_sprites32",
+        "about": "HFVAE on 32×32 sprites: a 3-way code and a 6-column one.",
+        "cite": "Esmaeili et al. 2018, Eq. 9",
+        "latent": {"shape": "onehot(3)", "rest": 6},
+        "objective": {"name": "hfvae", "beta": 4.0, "gamma": 3.0},
+        "posterior": {"temperature": 0.66},
+        "budget": {**_SMALL["budget"], "batch": 256},
+    },
+    "beta_tcvae_sprites32": {
+        **_SMALL,
+        "name": "beta_tcvae_sprites32",
+        "about": "β-TCVAE on 32×32 sprites.",
+        "cite": "Chen et al. 2018, Eq. 4",
+        "objective": {"name": "beta_tcvae", "beta": 6.0},
+        "budget": {**_SMALL["budget"], "batch": 256},
+    },
+    "dip_vae_sprites32": {
+        **_SMALL,
+        "name": "dip_vae_sprites32",
+        "about": "DIP-VAE-II on 32×32 sprites.",
+        "cite": "Kumar et al. 2017, Eq. 7",
+        "objective": {"name": "dip_vae_ii", "lambda_od": 10.0},
+    },
+    "vae_2dshapes": _kim(
+        "vae_2dshapes",
+        "VAE on dSprites (2D Shapes), Kim & Mnih's net.",
+        {"name": "vae"},
+        {"name": "dsprites"},
+        "factor_vae_table1",
+        300_000,
+    ),
+    "beta_vae_2dshapes": _kim(
+        "beta_vae_2dshapes",
+        "β-VAE (4) on dSprites, their best mean.",
+        {"name": "beta_vae", "beta": 4.0},
+        {"name": "dsprites"},
+        "factor_vae_table1",
+        300_000,
+    ),
+    "factor_vae_2dshapes": _kim(
+        "factor_vae_2dshapes",
+        "FactorVAE (35) on dSprites, their best model.",
+        {"name": "factor_vae", "gamma": 35.0, "critic": _CRITIC},
+        {"name": "dsprites"},
+        "factor_vae_table1",
+        300_000,
+    ),
+    "hfvae_dsprites": _hfvae(
+        "hfvae_dsprites",
+        "HFVAE (β 4, γ 3) on dSprites: 3-way code and 10 columns (Table 2).",
+        {"name": "dsprites"},
+        "hfvae_table4",
+        {"c": "onehot(3)", "n": 10},
+        {"name": "hfvae", "beta": 4.0, "gamma": 3.0},
+        30_000,
+    ),
+    "hfvae_mnist": _hfvae(
+        "hfvae_mnist",
+        "HFVAE on MNIST: digit code and 10 columns of style (Figs. 5–7).",
+        {"name": "mnist"},
+        "hfvae_table3",
+        {"digit": "onehot(10)", "style": 10},
+        {"name": "hfvae", "beta": 4.0, "gamma": 3.0},
+        20_000,
+    ),
+    "hfvae_fashion_mnist": _hfvae(
+        "hfvae_fashion_mnist",
+        "HFVAE on Fashion-MNIST (Fig. 11).",
+        {"name": "fashion_mnist"},
+        "hfvae_table3",
+        {"item": "onehot(10)", "style": 10},
+        {"name": "hfvae", "beta": 4.0, "gamma": 3.0},
+        20_000,
+    ),
+    "dip_vae_2dshapes": {
+        **_kim(
+            "dip_vae_2dshapes",
+            "DIP-VAE-II on dSprites (Table 1 of Kumar et al.).",
+            {"name": "dip_vae_ii", "lambda_od": 10.0},
+            {"name": "dsprites"},
+            "factor_vae_table1",
+            300_000,
+        ),
+        "cite": "Kumar et al. 2017, Table 1",
+    },
 }

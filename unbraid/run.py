@@ -1,6 +1,6 @@
 """A run directory: what it holds, and how a finished run is used.
 
-    recipe.toml → ledger.jsonl → model.safetensors (+ checkpoint.safetensors) → codes.npz → scores.json → report.html
+recipe.toml → ledger.jsonl → model.safetensors (+ checkpoint.safetensors) → codes.npz → scores.json → report.html
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from unbraid.model.vae import Vae
 
 RECIPE, STATE, LEDGER, CHECKPOINT = "recipe.toml", "run.json", "ledger.jsonl", "checkpoint.safetensors"
-MODEL, CODES, AUDIT, SCORES, REPORT, LOCK = "model.safetensors", "codes.npz", "audit.json", "scores.json", "report.html", ".lock"
+MODEL, CODES, AUDIT, SCORES, REPORT, LOCK = (
+    "model.safetensors",
+    "codes.npz",
+    "audit.json",
+    "scores.json",
+    "report.html",
+    ".lock",
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,12 @@ class Run:
     def load(cls, path: str | Path) -> Run:
         """A run directory written by `fit` or `unbraid train`."""
         path = Path(path)
-        expect((path / RECIPE).is_file(), f"{path} is not a run directory", found=f"no {RECIPE} in it", do="Make one with 'unbraid train'.")
+        expect(
+            (path / RECIPE).is_file(),
+            f"{path} is not a run directory",
+            found=f"no {RECIPE} in it",
+            do="Make one with 'unbraid train'.",
+        )
         return cls(path)
 
     @cached_property
@@ -73,8 +85,12 @@ class Run:
         from unbraid.schedule import value
         from unbraid.tensors import fill, read_tensors
 
-        expect((self.path / MODEL).is_file(), f"{self.path} has no trained model yet", found=f"status {self.state['status']!r}",
-               do=f"Finish it with 'unbraid train --resume --out {self.path}'.")
+        expect(
+            (self.path / MODEL).is_file(),
+            f"{self.path} has no trained model yet",
+            found=f"status {self.state['status']!r}",
+            do=f"Finish it with 'unbraid train --resume --out {self.path}'.",
+        )
         tensors, _ = read_tensors(self.path / MODEL, "model")
         shape = tuple(int(s) for s in self.state["shape"])
         model: Any = build_gan(self.recipe, shape) if is_gan(self.recipe) else build_model(self.recipe, shape)  # type: ignore[arg-type]
@@ -96,7 +112,12 @@ class Run:
         images = torch.as_tensor(np.asarray(x, dtype=np.float32))
         images = images.unsqueeze(0) if images.ndim == 3 else images
         shape = tuple(self.state["shape"])
-        expect(tuple(images.shape[1:]) == shape, "images must have the shape the run was trained on", found=tuple(images.shape), allowed=f"n × {shape}")
+        expect(
+            tuple(images.shape[1:]) == shape,
+            "images must have the shape the run was trained on",
+            found=tuple(images.shape),
+            allowed=f"n × {shape}",
+        )
         pieces = [self.model.posterior(part).mean for part in images.split(batch)]
         return torch.cat(pieces).numpy() if pieces else np.zeros((0, self.model.tree.width), np.float32)
 
@@ -106,7 +127,12 @@ class Run:
 
         codes = torch.as_tensor(np.atleast_2d(np.asarray(z, dtype=np.float32)))
         d = self.model.tree.width
-        expect(codes.ndim == 2 and codes.shape[1] == d, "codes must have one column per column of the tree", found=tuple(codes.shape), allowed=f"n × {d}")
+        expect(
+            codes.ndim == 2 and codes.shape[1] == d,
+            "codes must have one column per column of the tree",
+            found=tuple(codes.shape),
+            allowed=f"n × {d}",
+        )
         return self.model.decode(codes).numpy()
 
     def sample(self, n: int, seed: int = 0) -> np.ndarray:
@@ -124,9 +150,19 @@ class Run:
         """
         tree = self.model.tree
         code = np.asarray(z, dtype=np.float32).reshape(-1)
-        expect(len(code) == tree.width, "a traversal starts from one code", found=f"{len(code)} numbers", allowed=tree.width)
+        expect(
+            len(code) == tree.width,
+            "a traversal starts from one code",
+            found=f"{len(code)} numbers",
+            allowed=tree.width,
+        )
         columns = tree.columns(column) if isinstance(column, str) else [column]
-        expect(all(-tree.width <= c < tree.width for c in columns), "there is no such column", found=column, allowed=f"0 … {tree.width - 1}")
+        expect(
+            all(-tree.width <= c < tree.width for c in columns),
+            "there is no such column",
+            found=column,
+            allowed=f"0 … {tree.width - 1}",
+        )
         if len(columns) > 1:
             settings = np.eye(len(columns), dtype=np.float32)
         else:
@@ -137,5 +173,9 @@ class Run:
 
     def codes(self) -> Codes:
         """The codes written by `unbraid encode`."""
-        expect((self.path / CODES).is_file(), f"{self.path} has no codes yet", do=f"Make them with 'unbraid encode {self.path}'.")
+        expect(
+            (self.path / CODES).is_file(),
+            f"{self.path} has no codes yet",
+            do=f"Make them with 'unbraid encode {self.path}'.",
+        )
         return Codes.load(self.path / CODES)

@@ -81,7 +81,13 @@ class Capacity:
 
 Schedule: TypeAlias = Linear | Cosine | Cyclic | Geometric | Capacity
 Price: TypeAlias = float | Schedule
-SCHEDULES: dict[str, type] = {"linear": Linear, "cosine": Cosine, "cyclic": Cyclic, "geometric": Geometric, "capacity": Capacity}
+SCHEDULES: dict[str, type] = {
+    "linear": Linear,
+    "cosine": Cosine,
+    "cyclic": Cyclic,
+    "geometric": Geometric,
+    "capacity": Capacity,
+}
 
 
 def value(price: Price, step: int) -> float:
@@ -100,24 +106,40 @@ def read(plain: Any, what: str = "price") -> Price:
     if isinstance(plain, int | float) and not isinstance(plain, bool):
         expect(math.isfinite(plain), f"{what} must be a finite number", found=plain)
         return float(plain)
-    expect(isinstance(plain, dict), f"{what} must be a number or a schedule", found=repr(plain),
-           do='For example 4, or {schedule = "linear", start = 0, stop = 4, steps = 1000}.')
+    expect(
+        isinstance(plain, dict),
+        f"{what} must be a number or a schedule",
+        found=repr(plain),
+        do='For example 4, or {schedule = "linear", start = 0, stop = 4, steps = 1000}.',
+    )
     made = choose(plain.get("schedule", ""), SCHEDULES, "schedule")
     options = {k: v for k, v in plain.items() if k != "schedule"}
     names = [f.name for f in fields(made)]
     for key, number in options.items():
         expect(key in names, f"schedule {plain['schedule']!r} of {what} takes no {key!r}", allowed=names)
-        expect(isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number),
-               f"{key!r} of {what} must be a finite number", found=repr(number))
-        expect(key != "steps" or (number >= 1 and number == int(number)), f"steps of {what} must be a whole number, 1 or more", found=number)
+        expect(
+            isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number),
+            f"{key!r} of {what} must be a finite number",
+            found=repr(number),
+        )
+        expect(
+            key != "steps" or (number >= 1 and number == int(number)),
+            f"steps of {what} must be a whole number, 1 or more",
+            found=number,
+        )
         expect(key != "rise" or 0 < number <= 1, f"rise of {what} must lie in (0, 1]", found=number)
     geometric = plain["schedule"] == "geometric"
-    expect(not geometric or min(options.get("start", 1), options.get("stop", 1)) > 0,
-           f"a geometric schedule of {what} needs positive ends", found=options)
+    expect(
+        not geometric or min(options.get("start", 1), options.get("stop", 1)) > 0,
+        f"a geometric schedule of {what} needs positive ends",
+        found=options,
+    )
     try:
         return made(**{k: int(v) if k == "steps" else float(v) for k, v in options.items()})
     except TypeError as error:
-        raise UnbraidError(f"schedule {plain['schedule']!r} of {what} needs {', '.join(names)}; found {', '.join(options) or 'nothing'}.") from error
+        raise UnbraidError(
+            f"schedule {plain['schedule']!r} of {what} needs {', '.join(names)}; found {', '.join(options) or 'nothing'}."
+        ) from error
 
 
 def write(price: Price) -> Any:

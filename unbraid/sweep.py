@@ -51,7 +51,17 @@ def sweep(recipes: Sequence[Recipe], out: str | Path, workers: int = 0, quiet: b
 def _start(recipe: Recipe, folder: Path, name: str) -> subprocess.Popen[bytes]:
     source = folder / f"{name}.toml"
     write_text(source, recipe.toml())
-    command = [sys.executable, "-m", "unbraid", "train", str(source), "--out", str(folder / name), "--resume", "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "unbraid",
+        "train",
+        str(source),
+        "--out",
+        str(folder / name),
+        "--resume",
+        "--quiet",
+    ]
     threads = str(recipe.budget.threads or 1)
     environment = os.environ | {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     log = open(folder / f"{name}.log", "wb")  # noqa: SIM115  (the child owns it)
@@ -64,7 +74,8 @@ def _finished(name: str, child: subprocess.Popen[bytes], folder: Path) -> None:
         raise KeyboardInterrupt(f"stopped; the same command goes on from the checkpoints in {folder}")
     if child.returncode != 0:
         said = (folder / f"{name}.log").read_text(errors="replace").strip().splitlines()
-        raise UnbraidError(f"run {name} failed: {said[-1].removeprefix('error: ') if said else f'exit code {child.returncode}'} (all it said: {folder / f'{name}.log'})")
+        reason = said[-1].removeprefix("error: ") if said else f"exit code {child.returncode}"
+        raise UnbraidError(f"run {name} failed: {reason} (all it said: {folder / f'{name}.log'})")
 
 
 def _stop(children: list[subprocess.Popen[bytes]]) -> None:
@@ -97,9 +108,18 @@ class _Board:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-            self.live = Progress(TextColumn("{task.description}"), BarColumn(bar_width=12), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"),
-                                 TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=Console(stderr=True))
-            self.tasks = {name: self.live.add_task(name, total=total, speed="", note="") for name, total in self.steps.items()}
+            self.live = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=12),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[speed]}"),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"),
+                console=Console(stderr=True),
+            )
+            self.tasks = {
+                name: self.live.add_task(name, total=total, speed="", note="") for name, total in self.steps.items()
+            }
             self.live.start()
         return self
 
@@ -122,10 +142,19 @@ class _Board:
             start, at = self.first.setdefault(name, (time.monotonic(), done))
             speed = (done - at) / max(time.monotonic() - start, 1e-9)
             if self.live:
-                self.live.update(self.tasks[name], completed=done, speed=f"{speed:.0f}/s" if name in running and speed else "", note=note)
+                self.live.update(
+                    self.tasks[name],
+                    completed=done,
+                    speed=f"{speed:.0f}/s" if name in running and speed else "",
+                    note=note,
+                )
             else:
                 left = f"{(self.steps[name] - done) / speed:.0f} s left" if speed else ""
-                print(f"{name}: step {done:,}/{self.steps[name]:,}  {speed:.0f}/s  {left}  {note}", file=sys.stderr, flush=True)
+                print(
+                    f"{name}: step {done:,}/{self.steps[name]:,}  {speed:.0f}/s  {left}  {note}",
+                    file=sys.stderr,
+                    flush=True,
+                )
         if speak:
             self.printed = time.monotonic()
 

@@ -10,7 +10,16 @@ from unbraid.objective import Objective
 from unbraid.objectives import OBJECTIVES
 from unbraid.schedule import Capacity, Schedule
 
-LETTERS = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "lam": "λ", "lambda_od": "λ_od", "lambda_d": "λ_d", "capacity": "C"}
+LETTERS = {
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "lam": "λ",
+    "lambda_od": "λ_od",
+    "lambda_d": "λ_d",
+    "capacity": "C",
+}
 COLUMNS = ("mi", "tc between", "tc within", "dw")
 
 
@@ -38,13 +47,21 @@ def rows() -> list[dict[str, str]]:
 
 
 def _row(name: str, objective: Objective) -> dict[str, str]:
-    prices = ", ".join(f"{key} ↦ {_text(p)}·|{key} − C|" if isinstance(p, Capacity) else f"{key} {_text(p)}" for key, p in objective.prices.items())
+    prices = ", ".join(
+        f"{key} ↦ {_text(p)}·|{key} − C|" if isinstance(p, Capacity) else f"{key} {_text(p)}"
+        for key, p in objective.prices.items()
+    )
     effective = objective.effective()
     function = any(isinstance(p, Capacity) for p in objective.prices.values())
     needs = [f"estimator {objective.estimator}"] if objective.estimator else []
     needs += [f"{critic} critic" if hasattr(spec, "lr") else critic for critic, spec in objective.critics.items()]
-    return {"objective": name, "prices": prices, **{c: "–" if function else _text(effective[c]) for c in COLUMNS},
-            "needs": ", ".join(needs), "cite": objective.cite}
+    return {
+        "objective": name,
+        "prices": prices,
+        **{c: "–" if function else _text(effective[c]) for c in COLUMNS},
+        "needs": ", ".join(needs),
+        "cite": objective.cite,
+    }
 
 
 def _text(price: Any) -> str:

@@ -36,9 +36,14 @@ def read_tensors(path: str | Path, what: str = "checkpoint") -> tuple[dict[str, 
     except UnbraidError:
         raise
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UnbraidError(f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__}: {error}).") from error
-    expect(_checksum(tensors, text) == stored, f"{what} {path} was altered after it was written: its checksum does not match",
-           do="Use another copy of it.")
+        raise UnbraidError(
+            f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__}: {error})."
+        ) from error
+    expect(
+        _checksum(tensors, text) == stored,
+        f"{what} {path} was altered after it was written: its checksum does not match",
+        do="Use another copy of it.",
+    )
     return tensors, json.loads(text)
 
 
@@ -55,9 +60,15 @@ def fill(module: torch.nn.Module, tensors: dict[str, Tensor], prefix: str, what:
     """Copy stored tensors into a module's own, keeping each one's memory layout; missing or misshapen ones are named."""
     own = dict(module.state_dict(keep_vars=True))
     stored = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
-    wrong = sorted(own.keys() ^ stored.keys()) + [n for n in own.keys() & stored.keys() if own[n].shape != stored[n].shape]
-    expect(not wrong, f"{what} does not fit this model", found=f"{len(wrong)} missing, unknown or misshapen tensors, first {wrong[:3]}",
-           do="It belongs to another recipe or version.")
+    wrong = sorted(own.keys() ^ stored.keys()) + [
+        n for n in own.keys() & stored.keys() if own[n].shape != stored[n].shape
+    ]
+    expect(
+        not wrong,
+        f"{what} does not fit this model",
+        found=f"{len(wrong)} missing, unknown or misshapen tensors, first {wrong[:3]}",
+        do="It belongs to another recipe or version.",
+    )
     with torch.no_grad():
         for name, t in own.items():
             t.copy_(stored[name])

@@ -61,8 +61,15 @@ class Trainer:
         return step(self, number, also)
 
 
-def fit(recipe: Recipe | str | Path, out: str | Path | None = None, *, resume: bool = False, quiet: bool = False,
-        dataset: Dataset | None = None, force: bool = False) -> Run:
+def fit(
+    recipe: Recipe | str | Path,
+    out: str | Path | None = None,
+    *,
+    resume: bool = False,
+    quiet: bool = False,
+    dataset: Dataset | None = None,
+    force: bool = False,
+) -> Run:
     """Train a recipe and return the run.
 
     `out` is the run directory (default `runs/<name>-<seed>`). `resume` goes on from its last checkpoint; a recipe, thread
@@ -90,13 +97,15 @@ def prepare(parts: Parts) -> Trainer:
     device = choose_device(budget.device)
     parts.modules.to(device)
     if device.type == "cpu":
-        parts.model.to(memory_format=torch.channels_last)  # convolutions run 1.2–1.5× faster; see docs/benchmarks.md
+        parts.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # convolutions run 1.2–1.5× faster; see docs/benchmarks.md
     batches = Batches(parts.dataset.images, budget.batch, recipe.seed, device)
     trained = {name: c for name, c in parts.critics.items() if any(p.requires_grad for p in c.parameters())}
     steps = max((c.spec.steps for c in trained.values()), default=0)
     others = [Batches(parts.dataset.images, budget.batch, recipe.seed, device, stream=1 + i) for i in range(steps)]
     optimiser = _adam(parts.model, budget.lr, budget.betas, budget.amsgrad)
-    critic_optimisers: dict[str, torch.optim.Optimizer] = {name: _adam(c, c.spec.lr, c.spec.betas) for name, c in trained.items()}
+    critic_optimisers: dict[str, torch.optim.Optimizer] = {
+        name: _adam(c, c.spec.lr, c.spec.betas) for name, c in trained.items()
+    }
     rows = parts.objective.rows(parts.tree, parts.model.prior)
     return Trainer(parts, device, rows, batches, others, optimiser, critic_optimisers)
 
@@ -111,6 +120,7 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
         parts.critics[name].requires_grad_(False)  # the model's step reads critics, it does not move them
     draw = model.draw(trainer.batches(number), len(parts.dataset), objective.mixture(parts.critics))
     ledger = objective(draw, number, parts.critics, trainer.rows, also)
+    others = _others(trainer, number)
     trainer.optimiser.zero_grad(set_to_none=True)
     ledger.loss.backward()
     if not torch.isfinite(ledger.loss):
@@ -118,14 +128,20 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
     trainer.optimiser.step()
     for name, optimiser in trainer.critic_optimisers.items():
         critic = parts.critics[name].requires_grad_(True)
-        for batches in trainer.others[: critic.spec.steps]:
-            with torch.no_grad():
-                other = model.draw(batches(number)).values if critic.paired else draw.values
-            loss = critic.loss(draw.values, other)
+        for turn in range(critic.spec.steps):
+            loss = critic.loss(draw.values, others[turn] if critic.paired else draw.values)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[union-attr]
             optimiser.step()
     return ledger
+
+
+def _others(trainer: Trainer, number: int) -> list[torch.Tensor]:
+    """Codes of independent batches for the critics, encoded before the model moves: both classes come from one encoder,
+    so that a critic cannot tell them apart by the step between them."""
+    paired = any(trainer.parts.critics[name].paired for name in trainer.critic_optimisers)
+    with torch.no_grad():
+        return [trainer.parts.model.draw(batches(number)).values for batches in trainer.others] if paired else []
 
 
 def choose_device(name: str) -> torch.device:
@@ -153,8 +169,11 @@ def _loop(path: Path, trainer: Trainer, threads: int, start: int, quiet: bool) -
     recipe, budget = trainer.parts.recipe, trainer.parts.recipe.budget
     saved = time.monotonic()
     logged = tuple(key for key in ("kl",) if key not in trainer.rows)
-    with _signals() as asked, bar(f"{recipe.name} seed {recipe.seed}", budget.steps, quiet) as advance, \
-            open(path / LEDGER, "ab") as journal:
+    with (
+        _signals() as asked,
+        bar(f"{recipe.name} seed {recipe.seed}", budget.steps, quiet) as advance,
+        open(path / LEDGER, "ab") as journal,
+    ):
         advance(start)
         for number in range(start, budget.steps):
             last = number + 1 == budget.steps
@@ -166,14 +185,18 @@ def _loop(path: Path, trainer: Trainer, threads: int, start: int, quiet: bool) -
                 journal.flush()
                 note = _summary(ledger)
             advance(1, note)
-            due = (number + 1) % budget.checkpoint_every == 0 or time.monotonic() - saved > 60 * budget.checkpoint_minutes
+            due = (
+                number + 1
+            ) % budget.checkpoint_every == 0 or time.monotonic() - saved > 60 * budget.checkpoint_minutes
             if (due and not last) or asked:
                 journal.flush()
                 _checkpoint(path, trainer, number + 1)
                 saved = time.monotonic()
             if asked and not last:
                 write_json(path / STATE, _state(trainer, threads, "stopped", number + 1))
-                raise Stopped(f"stopped after step {number + 1} of {budget.steps}; go on with: unbraid train --resume --out {path}")
+                raise Stopped(
+                    f"stopped after step {number + 1} of {budget.steps}; go on with: unbraid train --resume --out {path}"
+                )
 
 
 def _summary(ledger: Ledger) -> str:
@@ -183,8 +206,10 @@ def _summary(ledger: Ledger) -> str:
 
 def _broken(ledger: Ledger, number: int) -> None:
     bad = [key for key, n in ledger.nats.items() if not torch.isfinite(n)]
-    raise UnbraidError(f"the loss is no longer finite at step {number}: {', '.join(bad) or 'the sum of its terms'} broke. The last checkpoint "
-                       "is good: go on from it with a lower rate, 'unbraid train --resume --force --set budget.lr=…'.")
+    raise UnbraidError(
+        f"the loss is no longer finite at step {number}: {', '.join(bad) or 'the sum of its terms'} broke. The last checkpoint "
+        "is good: go on from it with a lower rate, 'unbraid train --resume --force --set budget.lr=…'."
+    )
 
 
 def _checkpoint(path: Path, trainer: Trainer, done: int) -> None:
@@ -196,7 +221,11 @@ def _begin(path: Path, trainer: Trainer, threads: int, resume: bool, force: bool
     """Open a new run directory, or go on with an old one; returns the first step to do."""
     recipe = trainer.parts.recipe
     if (path / RECIPE).exists():
-        expect(resume or force, f"{path} already holds a run", do="Go on with it (--resume), choose another --out, or overwrite it (--force).")
+        expect(
+            resume or force,
+            f"{path} already holds a run",
+            do="Go on with it (--resume), choose another --out, or overwrite it (--force).",
+        )
     if resume and (path / RECIPE).exists():
         _check_same(path, recipe, threads, force)
         write_text(path / RECIPE, recipe.toml())
@@ -218,21 +247,38 @@ def _check_same(path: Path, recipe: Recipe, threads: int, force: bool) -> None:
     before = Recipe.of(read_toml(path / RECIPE), str(path / RECIPE))
     state = read_json(path / STATE, "run state") if (path / STATE).exists() else {}
     now = {"threads": threads, "torch": torch.__version__, "unbraid": __version__}
-    changed = before.differences(recipe) + [f"{key}: {state[key]} → {now[key]}" for key in now if key in state and state[key] != now[key]]
-    expect(not changed or force, f"{path} was begun differently", found="; ".join(changed),
-           do="Resumed like this it would not end in the same bits. Undo the change, or pass --force.")
+    changed = before.differences(recipe) + [
+        f"{key}: {state[key]} → {now[key]}" for key in now if key in state and state[key] != now[key]
+    ]
+    expect(
+        not changed or force,
+        f"{path} was begun differently",
+        found="; ".join(changed),
+        do="Resumed like this it would not end in the same bits. Undo the change, or pass --force.",
+    )
 
 
 def _state(trainer: Trainer, threads: int, status: str, done: int) -> dict[str, Any]:
     parts = trainer.parts
-    return {"status": status, "step": done, "steps": parts.recipe.budget.steps, "shape": list(parts.dataset.shape), "n": len(parts.dataset),
-            "threads": threads, "device": str(trainer.device), "torch": torch.__version__, "unbraid": __version__}
+    return {
+        "status": status,
+        "step": done,
+        "steps": parts.recipe.budget.steps,
+        "shape": list(parts.dataset.shape),
+        "n": len(parts.dataset),
+        "threads": threads,
+        "device": str(trainer.device),
+        "torch": torch.__version__,
+        "unbraid": __version__,
+    }
 
 
 def _finish(path: Path, trainer: Trainer, threads: int) -> None:
     steps = trainer.parts.recipe.budget.steps
     _checkpoint(path, trainer, steps)
-    write_tensors(path / MODEL, dict(trainer.parts.model.state_dict()), {"recipe": trainer.parts.recipe.name, "step": steps})
+    write_tensors(
+        path / MODEL, dict(trainer.parts.model.state_dict()), {"recipe": trainer.parts.recipe.name, "step": steps}
+    )
     write_json(path / STATE, _state(trainer, threads, "done", steps))
 
 
@@ -242,7 +288,9 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise UnbraidError(f"another process is training in {path}. Wait for it, stop it, or choose another --out.") from None
+        raise UnbraidError(
+            f"another process is training in {path}. Wait for it, stop it, or choose another --out."
+        ) from None
     try:
         yield
     finally:

@@ -31,9 +31,15 @@ OBJECTIVES = {
 
 def recipe(name: str, threads: int = 1, steps: int = 60) -> Recipe:
     latent = {"c": "onehot(3)", "s": 3} if name == "hfvae" else 3
-    return Recipe(name=name, data="toy", latent=latent, nets="small32", objective=OBJECTIVES[name],
-                  posterior={"temperature": {"schedule": "geometric", "start": 1.0, "stop": 0.5, "steps": 50}},
-                  budget={"steps": steps, "batch": 16, "checkpoint_every": 3, "log_every": 5, "threads": threads})
+    return Recipe(
+        name=name,
+        data="toy",
+        latent=latent,
+        nets="small32",
+        objective=OBJECTIVES[name],
+        posterior={"temperature": {"schedule": "geometric", "start": 1.0, "stop": 0.5, "steps": 50}},
+        budget={"steps": steps, "batch": 16, "checkpoint_every": 3, "log_every": 5, "threads": threads},
+    )
 
 
 def train(name: str, threads: int, path: str, die_in_write: int = 0) -> None:
@@ -174,7 +180,7 @@ def test_a_second_process_on_one_run_is_refused(tmp_path):
 
 
 def test_a_broken_loss_stops_with_the_step_and_the_term(tmp_path):
-    bad = recipe("vae").set("budget.lr=5", "objective.name=row", 'objective.prices={kl=-1.0}')
+    bad = recipe("vae").set("budget.lr=5", "objective.name=row", "objective.prices={kl=-1.0}")
     with pytest.raises(UnbraidError, match=r"no longer finite at step \d+: .* broke.*lower rate"):
         fit(bad, tmp_path / "r", quiet=True, dataset=toy_data())
     with pytest.raises(UnbraidError, match="no trained model yet"):
@@ -205,7 +211,9 @@ def test_a_full_disk_loses_nothing_already_written(tmp_path):
         signal.signal(signal.SIGXFSZ, handler)
     assert (run.path / MODEL).read_bytes() == before
     again = fit(recipe("vae", steps=12), tmp_path / "r", resume=True, force=True, quiet=True, dataset=toy_data())
-    assert digest(again.path) == digest(fit(recipe("vae", steps=12), tmp_path / "fresh", quiet=True, dataset=toy_data()).path)
+    assert digest(again.path) == digest(
+        fit(recipe("vae", steps=12), tmp_path / "fresh", quiet=True, dataset=toy_data()).path
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

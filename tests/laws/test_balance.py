@@ -12,7 +12,13 @@ from unbraid.objectives import beta_tcvae, beta_vae, build, hfvae, vae
 from unbraid.terms import ESTIMATORS, TERMS
 from unbraid.terms.estimators import WEIGHTS
 
-SPECS = [3, {"a": 2, "b": 2}, {"digit": "onehot(3)", "style": 3}, {"a": {"x": 1, "y": "binary(2)"}, "b": {"c": 2, "d": {"e": 2, "f": "real(2)"}}}, {"one": "onehot(4)"}]
+SPECS = [
+    3,
+    {"a": 2, "b": 2},
+    {"digit": "onehot(3)", "style": 3},
+    {"a": {"x": 1, "y": "binary(2)"}, "b": {"c": 2, "d": {"e": 2, "f": "real(2)"}}},
+    {"one": "onehot(4)"},
+]
 
 
 @settings(max_examples=30, deadline=None)

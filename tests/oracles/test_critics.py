@@ -38,8 +38,13 @@ def test_the_critics_own_loss_sends_nothing_to_the_codes():
 
 
 def test_the_step_uses_an_independent_batch_and_leaves_the_encoder_alone():
-    recipe = Recipe(data="toy", latent=3, nets="decomposition_table1b", objective={"name": "factor_vae", "critic": {"width": 8, "depth": 1}},
-                    budget={"batch": 16, "steps": 3})
+    recipe = Recipe(
+        data="toy",
+        latent=3,
+        nets="decomposition_table1b",
+        objective={"name": "factor_vae", "critic": {"width": 8, "depth": 1}},
+        budget={"batch": 16, "steps": 3},
+    )
     trainer = prepare(assemble(recipe, toy_data()))
     assert trainer.batches.stream != trainer.others[0].stream
     assert set(trainer.batches.index(0)) != set(trainer.others[0].index(0))
@@ -47,7 +52,9 @@ def test_the_step_uses_an_independent_batch_and_leaves_the_encoder_alone():
     before = [p.detach().clone() for p in critic.parameters()]
     seen = {}
     optimiser_step = trainer.optimiser.step
-    trainer.optimiser.step = lambda *a: (seen.update(critic=[p.grad for p in critic.parameters()]), optimiser_step(*a))[1]
+    trainer.optimiser.step = lambda *a: (seen.update(critic=[p.grad for p in critic.parameters()]), optimiser_step(*a))[
+        1
+    ]
     step(trainer, 0)
     assert all(g is None for g in seen["critic"])  # the model's step gives the critic no gradient
     encoder = [p.grad.clone() for p in trainer.parts.model.parameters()]
@@ -115,7 +122,9 @@ def test_running_covariance_and_the_strength_of_its_gradient():
     torch.testing.assert_close(found, 2 * blend[0, 1] ** 2)
     (grad,) = torch.autograd.grad(found, loc)
     free = loc.detach().clone().requires_grad_()
-    (want,) = torch.autograd.grad(4 * blend[0, 1] * code_covariance(Posterior(tree, free, q.log_scale), "mean")[0, 1], free)
+    (want,) = torch.autograd.grad(
+        4 * blend[0, 1] * code_covariance(Posterior(tree, free, q.log_scale), "mean")[0, 1], free
+    )
     torch.testing.assert_close(grad, want)
 
 

@@ -82,7 +82,14 @@ def damaged(raw: bytes) -> list[bytes]:
     """Truncated, bit-flipped, empty and giant-header forms of a file."""
     flipped = bytearray(raw)
     flipped[-3] ^= 0xFF
-    return [raw[: len(raw) // 2], raw[:7], b"", bytes(flipped), (2**62).to_bytes(8, "little") + raw[8:], pickle.dumps({"a": 1})]
+    return [
+        raw[: len(raw) // 2],
+        raw[:7],
+        b"",
+        bytes(flipped),
+        (2**62).to_bytes(8, "little") + raw[8:],
+        pickle.dumps({"a": 1}),
+    ]
 
 
 def test_every_damage_to_tensors_is_named(tmp_path):
@@ -128,7 +135,9 @@ def test_npz_round_trip_and_missing_file(tmp_path):
 def test_a_killed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "a.json"
     write_json(path, {"old": 1})
-    script = ("import os, sys\nfrom unbraid.files import replacing\n"
-              f"with replacing({str(path)!r}) as f:\n    f.write(b'half'); f.flush(); os.kill(os.getpid(), 9)\n")
+    script = (
+        "import os, sys\nfrom unbraid.files import replacing\n"
+        f"with replacing({str(path)!r}) as f:\n    f.write(b'half'); f.flush(); os.kill(os.getpid(), 9)\n"
+    )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
     assert json.loads(path.read_text()) == {"old": 1}

@@ -8,9 +8,13 @@ from hypothesis import strategies as st
 from unbraid.errors import UnbraidError
 from unbraid.latent import Latent, binary, onehot, real
 
-leaf = st.one_of(st.integers(1, 3), st.integers(2, 4).map(onehot), st.integers(1, 2).map(binary), st.integers(1, 3).map(real))
+leaf = st.one_of(
+    st.integers(1, 3), st.integers(2, 4).map(onehot), st.integers(1, 2).map(binary), st.integers(1, 3).map(real)
+)
 names = st.lists(st.text("abcxyz", min_size=1, max_size=3), min_size=1, max_size=3, unique=True)
-trees = st.recursive(leaf, lambda inner: st.builds(lambda keys, value: dict.fromkeys(keys, value), names, inner), max_leaves=4)
+trees = st.recursive(
+    leaf, lambda inner: st.builds(lambda keys, value: dict.fromkeys(keys, value), names, inner), max_leaves=4
+)
 specs = st.builds(lambda keys, parts: dict(zip(keys, parts)), names, st.lists(trees, min_size=3, max_size=3))
 
 
@@ -39,7 +43,23 @@ def test_names_columns_and_subtrees():
     assert tree.column_names[-1] == "kind[3]"
 
 
-@pytest.mark.parametrize("spec", [0, -1, True, {}, {"a": 0}, {"a": "onehot"}, {"a": "onehot(1)"}, {"a b": 2}, {"root": 2}, {"a": 2.5}, [3], {"a": "cat(3)"}])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        0,
+        -1,
+        True,
+        {},
+        {"a": 0},
+        {"a": "onehot"},
+        {"a": "onehot(1)"},
+        {"a b": 2},
+        {"root": 2},
+        {"a": 2.5},
+        [3],
+        {"a": "cat(3)"},
+    ],
+)
 def test_bad_trees_are_named(spec):
     with pytest.raises(UnbraidError):
         Latent.of(spec)

@@ -24,8 +24,14 @@ def test_every_named_recipe_round_trips_through_toml(name):
 
 
 def test_set_changes_one_field_and_a_new_name_drops_old_options():
-    recipe = Recipe.load("factor_vae_sprites32").set("budget.steps=7", "objective.name=beta_vae", "objective.beta=2", "data.orientation=true")
-    assert (recipe.budget.steps, recipe.objective, recipe.data["orientation"]) == (7, {"name": "beta_vae", "beta": 2}, True)
+    recipe = Recipe.load("factor_vae_sprites32").set(
+        "budget.steps=7", "objective.name=beta_vae", "objective.beta=2", "data.orientation=true"
+    )
+    assert (recipe.budget.steps, recipe.objective, recipe.data["orientation"]) == (
+        7,
+        {"name": "beta_vae", "beta": 2},
+        True,
+    )
 
 
 def test_differences_name_the_fields():
@@ -62,14 +68,34 @@ def test_bad_recipes_are_named_before_work_starts(case):
         assemble(Recipe.of(SMALL | change))
 
 
-plain = st.one_of(st.none(), st.booleans(), st.integers(-3, 200), st.floats(allow_nan=True), st.text(max_size=6), st.lists(st.integers(-2, 3), max_size=3))
-tables = st.dictionaries(st.sampled_from(["name", "beta", "gamma", "variances", "sigma", "learned", "temperature", "estimator", "critic", "prices"]), plain, max_size=3)
-names = st.sampled_from(["vae", "hfvae", "gaussian", "bernoulli", "small32", "factor_vae", "row", "conv", "mlp", "student_t"])
+plain = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 200),
+    st.floats(allow_nan=True),
+    st.text(max_size=6),
+    st.lists(st.integers(-2, 3), max_size=3),
+)
+tables = st.dictionaries(
+    st.sampled_from(
+        ["name", "beta", "gamma", "variances", "sigma", "learned", "temperature", "estimator", "critic", "prices"]
+    ),
+    plain,
+    max_size=3,
+)
+names = st.sampled_from(
+    ["vae", "hfvae", "gaussian", "bernoulli", "small32", "factor_vae", "row", "conv", "mlp", "student_t"]
+)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.dictionaries(st.sampled_from(["latent", "prior", "likelihood", "objective", "posterior", "nets", "seed", "budget"]),
-                       st.one_of(plain, tables, st.builds(lambda n, t: t | {"name": n}, names, tables)), max_size=3))
+@given(
+    st.dictionaries(
+        st.sampled_from(["latent", "prior", "likelihood", "objective", "posterior", "nets", "seed", "budget"]),
+        st.one_of(plain, tables, st.builds(lambda n, t: t | {"name": n}, names, tables)),
+        max_size=3,
+    )
+)
 def test_fuzzed_recipes_never_leave_a_traceback(change):
     try:
         assemble(Recipe.of(SMALL | change))

@@ -28,9 +28,22 @@ def test_round_trip(start, stop, steps):
     assert value(made, 0) == start
 
 
-@pytest.mark.parametrize("plain", [float("nan"), "much", True, None, {"schedule": "liner"}, {"schedule": "linear", "start": 0}, [1],
-                                   {"schedule": "linear", "start": 0, "stop": 1, "steps": 0}, {"schedule": "linear", "start": "a", "stop": 1, "steps": 2},
-                                   {"schedule": "geometric", "start": 0, "stop": 1, "steps": 2}, {"schedule": "cyclic", "start": 0, "stop": 1, "steps": 2, "rise": 0}])
+@pytest.mark.parametrize(
+    "plain",
+    [
+        float("nan"),
+        "much",
+        True,
+        None,
+        {"schedule": "liner"},
+        {"schedule": "linear", "start": 0},
+        [1],
+        {"schedule": "linear", "start": 0, "stop": 1, "steps": 0},
+        {"schedule": "linear", "start": "a", "stop": 1, "steps": 2},
+        {"schedule": "geometric", "start": 0, "stop": 1, "steps": 2},
+        {"schedule": "cyclic", "start": 0, "stop": 1, "steps": 2, "rise": 0},
+    ],
+)
 def test_bad_prices_are_named(plain):
     with pytest.raises(UnbraidError):
         read(plain)

@@ -1,6 +1,6 @@
 """The command line. Each verb reads the file before it and writes the next, so any stage can be rerun alone.
 
-    recipe.toml → train → model.safetensors → encode → codes.npz → score → scores.json → report → report.html
+recipe.toml → train → model.safetensors → encode → codes.npz → score → scores.json → report → report.html
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ unbraid report runs/one
 unbraid score --codes mine.npy --factors labels.csv   your own codes
 """
 
-app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+)
 for room in (demo, data, runs, score, show):
     room.register(app)
 

@@ -12,7 +12,7 @@ SEEDS = (0, 1, 2)  # the settings below were chosen on other seeds; docs/demo.md
 
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where runs and report go.")] = Path("demo"),
-    seeds: Annotated[str, typer.Option(help="Seeds to train, with commas.")] = ",".join(str(s) for s in SEEDS),
+    seeds: Annotated[str, typer.Option(help="Seeds to train, with commas.")] = ",".join(map(str, SEEDS)),
     steps: Annotated[int, typer.Option(min=1, help="Steps per run (0: the recipe's).")] = 0,
     workers: Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False,
@@ -22,10 +22,22 @@ def demo(
     from unbraid.recipe import Recipe
 
     wanted = [s.strip() for s in seeds.split(",")]
-    expect(all(s.isdigit() for s in wanted), "seeds are whole numbers with commas between", found=repr(seeds), do="For example --seeds 0,1,2.")
+    expect(
+        all(s.isdigit() for s in wanted),
+        "seeds are whole numbers with commas between",
+        found=repr(seeds),
+        do="For example --seeds 0,1,2.",
+    )
     changes = [f"budget.steps={steps}"] if steps else []
-    recipes = [Recipe.load(name).set(f"seed={seed}", *changes) for seed in wanted for name in ("vae_sprites32", "factor_vae_sprites32")]
-    typer.echo(f"training {len(recipes)} runs of {recipes[0].budget.steps:,} steps into {out}/ (Ctrl-C loses nothing: the same command goes on)")
+    recipes = [
+        Recipe.load(name).set(f"seed={seed}", *changes)
+        for seed in wanted
+        for name in ("vae_sprites32", "factor_vae_sprites32")
+    ]
+    typer.echo(
+        f"training {len(recipes)} runs of {recipes[0].budget.steps:,} steps into {out}/ "
+        "(Ctrl-C loses nothing: the same command goes on)"
+    )
 
     from unbraid import data
     from unbraid.sweep import sweep
@@ -50,17 +62,29 @@ def _score(run: object, quiet: bool) -> dict[str, object]:
     audited = audit(run, rows=1024, quiet=quiet)["nats"]
     scores = [metrics.factor_vae(codes, protocol="dlib", prune="kl"), metrics.mig(codes), metrics.dci(codes)]
     write_json(run.path / SCORES, [s.as_dict() for s in scores])
-    return {"run": run.path.name, "objective": run.recipe.objective["name"], "seed": run.recipe.seed, "recon": audited["reconstruction"], "kl": audited["kl"],
-            "tc": audited["tc_q:root"], **{s.name: s.value for s in scores}}
+    return {
+        "run": run.path.name,
+        "objective": run.recipe.objective["name"],
+        "seed": run.recipe.seed,
+        "recon": audited["reconstruction"],
+        "kl": audited["kl"],
+        "tc": audited["tc_q:root"],
+        **{s.name: s.value for s in scores},
+    }
 
 
 def _table(rows: list[dict[str, object]]) -> None:
     heads = (("run", 24), ("factor_vae", 11), ("mig", 7), ("dci", 7), ("recon", 8), ("kl", 7), ("tc", 7))
     typer.echo("\n" + "".join(f"{head:<{w}}" if head == "run" else f"{head:>{w}}" for head, w in heads))
     for row in rows:
-        cells = [f"{row['run']!s:<24}"] + [f"{row[head]:>{w}.3f}" if head in ("factor_vae", "mig", "dci") else f"{row[head]:>{w}.1f}" for head, w in heads[1:]]
+        cells = [f"{row['run']!s:<24}"] + [
+            f"{row[head]:>{w}.3f}" if head in ("factor_vae", "mig", "dci") else f"{row[head]:>{w}.1f}"
+            for head, w in heads[1:]
+        ]
         typer.echo("".join(cells))
-    typer.echo("FactorVAE metric, MIG, DCI: higher is better. Reconstruction, KL, total correlation: nats per image, exact q(z).")
+    typer.echo(
+        "FactorVAE metric, MIG, DCI: higher is better. Reconstruction, KL, total correlation: nats per image, exact q(z)."
+    )
 
 
 def _finish(runs: list, rows: list[dict], out: Path) -> None:
@@ -70,14 +94,19 @@ def _finish(runs: list, rows: list[dict], out: Path) -> None:
     seeds = sorted({row["seed"] for row in rows})
     by = {(row["objective"], row["seed"]): row["factor_vae"] for row in rows}
     above = sum(by["factor_vae", s] > by["vae", s] for s in seeds)
-    typer.echo(f"\nFactorVAE scores above the VAE on the FactorVAE metric in {above} of {len(seeds)} seeds.")
+    said = f"FactorVAE scores above the VAE on the FactorVAE metric in {above} of {len(seeds)} seeds."
+    typer.echo(f"\n{said}")
     best = next(r for r in runs if r.recipe.objective["name"] == "factor_vae")
     figure = panels.traversals(best, best.codes())
     picture = out / "traversal.png"
     figure.savefig(picture, dpi=150)
-    page = report(runs, out / "report.html", "unbraid demo: VAE and FactorVAE on sprites",
-                  f"{len(runs)} runs of {runs[0].recipe.budget.steps:,} steps. FactorVAE scores above the VAE on the FactorVAE metric in {above} of {len(seeds)} seeds.",
-                  detail=runs[:2])
+    page = report(
+        runs,
+        out / "report.html",
+        "unbraid demo: VAE and FactorVAE on sprites",
+        f"{len(runs)} runs of {runs[0].recipe.budget.steps:,} steps. {said}",
+        detail=runs[:2],
+    )
     typer.echo(f"picture: {picture}\nreport:  {page}")
 
 

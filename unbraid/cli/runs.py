@@ -7,18 +7,36 @@ from typing import Annotated
 
 import typer
 
-Set = Annotated[list[str], typer.Option("--set", "-s", metavar="A.B=V", help="Change one field of the recipe, e.g. budget.steps=500; may be given again.")]
+Set = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="A.B=V",
+        help="Change one field of the recipe, e.g. budget.steps=500; may be given again.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(metavar="[RECIPE]", help="A recipe's name ('unbraid recipes') or a TOML file; with --resume the run's own.")] = "",
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            metavar="[RECIPE]", help="A recipe's name ('unbraid recipes') or a TOML file; with --resume the run's own."
+        ),
+    ] = "",
     changes: Set = [],  # noqa: B006
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run directory; default runs/NAME-SEED.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The run's seed.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint, to the same bits.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a run; with --resume, accept a changed recipe, thread count or version.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Overwrite a run; with --resume, accept a changed recipe, thread count or version."
+        ),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a recipe. Ctrl-C writes a checkpoint first; --resume goes on from it."""
@@ -26,7 +44,11 @@ def train(
     from unbraid.recipe import Recipe
 
     if not recipe:
-        expect(resume and out is not None, "train needs a recipe", do="Give a name ('unbraid recipes' lists them), a TOML file, or --resume --out RUN.")
+        expect(
+            resume and out is not None,
+            "train needs a recipe",
+            do="Give a name ('unbraid recipes' lists them), a TOML file, or --resume --out RUN.",
+        )
         recipe = str(Path(str(out)) / "recipe.toml")
     chosen = Recipe.load(recipe)
     chosen = chosen.set(*changes, *([f"seed={seed}"] if seed is not None else []))
@@ -36,11 +58,17 @@ def train(
     last = run.ledger()[-1]
     terms = "  ".join(f"{key} {value:.2f}" for key, value in last["nats"].items())
     typer.echo(f"trained {chosen.budget.steps} steps: {terms} (nats per example, last batch)")
-    typer.echo(f"run: {run.path}\nnext: unbraid encode {run.path} && unbraid score {run.path} && unbraid report {run.path}")
+    typer.echo(
+        f"run: {run.path}\nnext: unbraid encode {run.path} && unbraid score {run.path} && unbraid report {run.path}"
+    )
 
 
-def encode(run: RunDir, most: Annotated[int, typer.Option(help="Encode a random subset of this many images (0: all).")] = 0,
-           seed: Annotated[int, typer.Option(help="Which subset.")] = 0, quiet: Quiet = False) -> None:
+def encode(
+    run: RunDir,
+    most: Annotated[int, typer.Option(help="Encode a random subset of this many images (0: all).")] = 0,
+    seed: Annotated[int, typer.Option(help="Which subset.")] = 0,
+    quiet: Quiet = False,
+) -> None:
     """Encode the run's data set to codes.npz: means, scales, factor values, KL per leaf."""
     from unbraid.encode import encode as encode_run
     from unbraid.run import CODES, Run
@@ -49,10 +77,14 @@ def encode(run: RunDir, most: Annotated[int, typer.Option(help="Encode a random 
     typer.echo(f"{len(codes):,} codes of {codes.mean.shape[1]} columns: {run / CODES}")
 
 
-def audit(run: RunDir, rows: Annotated[int, typer.Option(min=2, help="How many samples the terms are averaged over.")] = 2048,
-          components: Annotated[int, typer.Option(min=0, help="How many posteriors make up q(z) (0: all of them).")] = 0,
-          seed: Annotated[int, typer.Option(help="Which samples.")] = 0,
-          as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of a table.")] = False, quiet: Quiet = False) -> None:
+def audit(
+    run: RunDir,
+    rows: Annotated[int, typer.Option(min=2, help="How many samples the terms are averaged over.")] = 2048,
+    components: Annotated[int, typer.Option(min=0, help="How many posteriors make up q(z) (0: all of them).")] = 0,
+    seed: Annotated[int, typer.Option(help="Which samples.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of a table.")] = False,
+    quiet: Quiet = False,
+) -> None:
     """Every term of the decomposition by the exact estimator, whatever row was trained: audit.json."""
     import json
 
@@ -65,12 +97,16 @@ def audit(run: RunDir, rows: Annotated[int, typer.Option(min=2, help="How many s
         return
     for key, value in result["nats"].items():
         typer.echo(f"  {key:<18}{value:>12.3f} ± {result['errors'][key]:.3f}")
-    typer.echo(f"nats per example; q(z) {result['estimator']} of {result['components']:,} posteriors, {result['rows']:,} samples; "
-               f"balance {result['balance']:.1e}\n{run / AUDIT}")
+    typer.echo(
+        f"nats per example; q(z) {result['estimator']} of {result['components']:,} posteriors, {result['rows']:,} samples; "
+        f"balance {result['balance']:.1e}\n{run / AUDIT}"
+    )
 
 
-def report(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run directory, or several to compare.")],
-           out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write; default RUN/report.html.")] = None) -> None:
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run directory, or several to compare.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write; default RUN/report.html.")] = None,
+) -> None:
     """One self-contained HTML page: scores, reconstructions, traversals, KL bars, heat map, ledger."""
     from unbraid.figures.report import report as write_report
     from unbraid.run import Run

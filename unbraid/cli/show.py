@@ -6,7 +6,11 @@ from typing import Annotated
 
 import typer
 
-recipes_app = typer.Typer(help="Recipes by name: what each paper's experiment needs, as TOML to edit.", invoke_without_command=True, rich_markup_mode=None)
+recipes_app = typer.Typer(
+    help="Recipes by name: what each paper's experiment needs, as TOML to edit.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
 
 
 def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False) -> None:
@@ -20,12 +24,21 @@ def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markd
     from rich.table import Table
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    for head, align in (("objective", "left"), ("prices", "left"), ("mi", "right"), ("tc between", "right"), ("tc within", "right"), ("dw", "right")):
+    for head, align in (
+        ("objective", "left"),
+        ("prices", "left"),
+        ("mi", "right"),
+        ("tc between", "right"),
+        ("tc within", "right"),
+        ("dw", "right"),
+    ):
         shown.add_column(head, justify=align)  # type: ignore[arg-type]
     for row in objective_table.rows():
         shown.add_row(row["objective"], row["prices"], *(row[c] for c in objective_table.COLUMNS))
     Console().print(shown)
-    typer.echo("Prices per nat; an effective price is the sum along kl → {mi, agg}, agg → {tc, dw}. 'unbraid cite' names the papers.")
+    typer.echo(
+        "Prices per nat; an effective price is the sum along kl → {mi, agg}, agg → {tc, dw}. 'unbraid cite' names the papers."
+    )
 
 
 @recipes_app.callback()
@@ -51,8 +64,13 @@ def show_recipe(name: Annotated[str, typer.Argument(help="A recipe's name.")]) -
     typer.echo(Recipe.load(name).toml(), nl=False)
 
 
-def cite(name: Annotated[str, typer.Argument(metavar="[NAME]", help="An objective, metric, data set or recipe; all papers when left out.")] = "",
-         bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX entries.")] = False) -> None:
+def cite(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="[NAME]", help="An objective, metric, data set or recipe; all papers when left out."),
+    ] = "",
+    bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX entries.")] = False,
+) -> None:
     """Which paper to cite for what you used."""
     from unbraid.citations import PAPERS, citations, papers_in
 

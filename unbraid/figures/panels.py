@@ -31,16 +31,22 @@ def tile(images: np.ndarray, gap: int = 1, ground: float = 1.0) -> np.ndarray:
     sheet = np.full((r * (h + gap) - gap, s * (w + gap) - gap, 3), ground)
     for i in range(r):
         for j in range(s):
-            sheet[i * (h + gap) : i * (h + gap) + h, j * (w + gap) : j * (w + gap) + w] = np.moveaxis(images[i, j], 0, -1)
+            sheet[i * (h + gap) : i * (h + gap) + h, j * (w + gap) : j * (w + gap) + w] = np.moveaxis(
+                images[i, j], 0, -1
+            )
     return sheet.clip(0, 1)
 
 
-def show(sheet: np.ndarray, rows: Sequence[str] = (), title: str = "", columns: Sequence[str] = (), scale: float = 1.0) -> Figure:
+def show(
+    sheet: np.ndarray, rows: Sequence[str] = (), title: str = "", columns: Sequence[str] = (), scale: float = 1.0
+) -> Figure:
     """One tiled picture with row and column labels."""
     h, w = sheet.shape[:2]
     wide = min(max(3.0, w / 60 * scale), 11)
     label = 0.085 * max((len(r) for r in rows), default=0) + 0.1
-    figure = Figure(figsize=(wide + label, wide * h / w + (0.4 if title else 0.1) + (0.25 if columns else 0)), layout="constrained")
+    figure = Figure(
+        figsize=(wide + label, wide * h / w + (0.4 if title else 0.1) + (0.25 if columns else 0)), layout="constrained"
+    )
     axes = figure.subplots()
     axes.imshow(sheet, interpolation="nearest")
     axes.set_xticks([(j + 0.5) * w / len(columns) for j in range(len(columns))], columns, fontsize=7)
@@ -62,7 +68,9 @@ def _some(run: Run, count: int, seed: int, dataset: Any = None) -> np.ndarray:
 def reconstructions(run: Run, count: int = 10, seed: int = 0, dataset: Any = None) -> Figure:
     """Images above, their reconstructions (decoded posterior means) below."""
     x = _some(run, count, seed, dataset)
-    return show(tile(np.stack([x, run.decode(run.encode(x))])), ["image", "decoded"], f"{run.recipe.name}: reconstructions")
+    return show(
+        tile(np.stack([x, run.decode(run.encode(x))])), ["image", "decoded"], f"{run.recipe.name}: reconstructions"
+    )
 
 
 def samples(run: Run, rows: int = 4, columns: int = 10, seed: int = 0) -> Figure:
@@ -71,8 +79,16 @@ def samples(run: Run, rows: int = 4, columns: int = 10, seed: int = 0) -> Figure
     return show(tile(x.reshape(rows, columns, *x.shape[1:])), title=f"{run.recipe.name}: samples from the prior")
 
 
-def traversals(run: Run, codes: Codes | None = None, image: int | None = None, low: float = -3.0, high: float = 3.0, steps: int = 9,
-               most: int = 12, dataset: Any = None) -> Figure:
+def traversals(
+    run: Run,
+    codes: Codes | None = None,
+    image: int | None = None,
+    low: float = -3.0,
+    high: float = 3.0,
+    steps: int = 9,
+    most: int = 12,
+    dataset: Any = None,
+) -> Figure:
     """One row per leaf, sorted by KL: the leaf moved from −3 to 3 (a one-hot leaf through its classes), the rest held.
 
     Starts from the code of one image (by default a middling one). Kim & Mnih 2018, Fig. 5; Esmaeili et al. 2018, Fig. 5.
@@ -148,7 +164,15 @@ def heat_map(matrix: Any, rows: Sequence[str], columns: Sequence[str], title: st
     axes.set_yticks(range(len(rows)), rows, fontsize=8)
     if values.size <= 400:
         for i, j in np.ndindex(*values.shape):
-            axes.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", fontsize=7, color="white" if values[i, j] > 0.6 * top else INK)
+            axes.text(
+                j,
+                i,
+                f"{values[i, j]:.2f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="white" if values[i, j] > 0.6 * top else INK,
+            )
     figure.colorbar(picture, label=label, shrink=0.9)
     axes.set_title(title, fontsize=10, loc="left")
     return figure

@@ -22,7 +22,13 @@ from unbraid.files import read_json, write_text
 from unbraid.run import AUDIT, CODES, REPORT, SCORES, Run
 
 
-def report(runs: Run | Sequence[Run], out: str | Path | None = None, title: str = "", intro: str = "", detail: Sequence[Run] | None = None) -> Path:
+def report(
+    runs: Run | Sequence[Run],
+    out: str | Path | None = None,
+    title: str = "",
+    intro: str = "",
+    detail: Sequence[Run] | None = None,
+) -> Path:
     """Write `report.html`: a table over all runs, then one section for each of `detail` (all by default)."""
     runs = [runs] if isinstance(runs, Run) else list(runs)
     expect(len(runs) > 0, "a report needs at least one run")
@@ -30,8 +36,14 @@ def report(runs: Run | Sequence[Run], out: str | Path | None = None, title: str 
     page = Environment(loader=PackageLoader("unbraid", "figures"), autoescape=True).get_template("report.html")
     heads = ("run", "objective", "seed", "reconstruction", "KL", *_score_names(runs))
     shown = runs if detail is None else list(detail)
-    html = page.render(title=title or f"unbraid: {runs[0].recipe.name}", intro=intro, heads=heads, rows=[_row(r, heads[5:]) for r in runs],
-                       sections=[_section(r) for r in shown], version=__version__)
+    html = page.render(
+        title=title or f"unbraid: {runs[0].recipe.name}",
+        intro=intro,
+        heads=heads,
+        rows=[_row(r, heads[5:]) for r in runs],
+        sections=[_section(r) for r in shown],
+        version=__version__,
+    )
     write_text(path, html)
     return path
 
@@ -70,23 +82,52 @@ def _row(run: Run, names: Sequence[str]) -> list[str]:
     found = scores_of(run)
     numbers = [f"{found[n]['value']:.3f}" if n in found and found[n]["value"] is not None else "–" for n in names]
     kl = audited.get("kl", last.get("kl"))
-    return [run.path.name, run.recipe.objective["name"], str(run.recipe.seed), f"{audited['reconstruction']:.1f}",
-            "–" if kl is None else f"{kl:.1f}", *numbers]
+    return [
+        run.path.name,
+        run.recipe.objective["name"],
+        str(run.recipe.seed),
+        f"{audited['reconstruction']:.1f}",
+        "–" if kl is None else f"{kl:.1f}",
+        *numbers,
+    ]
 
 
 def _section(run: Run) -> dict[str, Any]:
     dataset = run.dataset()
     codes = Codes.load(run.path / CODES) if (run.path / CODES).is_file() else None
-    pictures = [("Reconstructions", "Images above, decoded codes below.", panels.reconstructions(run, dataset=dataset)),
-                ("Traversals", "One leaf moved, the others held; sorted by KL.", panels.traversals(run, codes, dataset=dataset)),
-                ("Samples", "Codes drawn from the prior, decoded.", panels.samples(run))]
+    pictures = [
+        ("Reconstructions", "Images above, decoded codes below.", panels.reconstructions(run, dataset=dataset)),
+        (
+            "Traversals",
+            "One leaf moved, the others held; sorted by KL.",
+            panels.traversals(run, codes, dataset=dataset),
+        ),
+        ("Samples", "Codes drawn from the prior, decoded.", panels.samples(run)),
+    ]
     if codes is not None and codes.kl is not None and np.isfinite(codes.kl).any():
-        pictures.append(("KL of each leaf", "In nats per example, averaged over the data; grey leaves are pruned.", panels.kl_bars(codes, "KL of each leaf")))
+        pictures.append(
+            (
+                "KL of each leaf",
+                "In nats per example, averaged over the data; grey leaves are pruned.",
+                panels.kl_bars(codes, "KL of each leaf"),
+            )
+        )
     if codes is not None and codes.values is not None:
         table = metrics.mig(codes).table
-        pictures.append(("Latents and factors", "Mutual information between each latent and each factor, in nats (histogram of means).",
-                         panels.heat_map(table["matrix"], table["units"], table["factors"], "I(latent; factor)", "nats")))
+        pictures.append(
+            (
+                "Latents and factors",
+                "Mutual information between each latent and each factor, in nats (histogram of means).",
+                panels.heat_map(table["matrix"], table["units"], table["factors"], "I(latent; factor)", "nats"),
+            )
+        )
     pictures.append(("Ledger", "Each term of the loss in nats per example, with its price.", panels.ledger_curves(run)))
     audit = read_json(run.path / AUDIT, "audit") if (run.path / AUDIT).is_file() else None
-    return {"name": run.path.name, "about": run.recipe.about, "recipe": run.recipe.toml(), "state": run.state, "audit": audit,
-            "pictures": [(name, about, picture(figure, f"{name} of {run.path.name}")) for name, about, figure in pictures]}
+    return {
+        "name": run.path.name,
+        "about": run.recipe.about,
+        "recipe": run.recipe.toml(),
+        "state": run.state,
+        "audit": audit,
+        "pictures": [(name, about, picture(figure, f"{name} of {run.path.name}")) for name, about, figure in pictures],
+    }

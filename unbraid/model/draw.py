@@ -61,6 +61,8 @@ class Draw:
         if self.estimator is None:
             from unbraid.errors import UnbraidError
 
-            raise UnbraidError("this term needs q(z), but no estimator was chosen. Set objective.estimator to stratified, mss or mws.")
+            raise UnbraidError(
+                "this term needs q(z), but no estimator was chosen. Set objective.estimator to stratified, mss or mws."
+            )
         q, log_weights = self.estimator(self, self.n)
         return log_mixture(self.z, q, log_weights)

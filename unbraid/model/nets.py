@@ -18,7 +18,9 @@ from unbraid.errors import expect
 from unbraid.latent import Latent
 from unbraid.shapes import Float, Tensor
 
-relu = partial(nn.ReLU, inplace=True)  # the layer before keeps no use of its output, so a copy would only cost memory traffic
+relu = partial(
+    nn.ReLU, inplace=True
+)  # the layer before keeps no use of its output, so a copy would only cost memory traffic
 Shape = tuple[int, int, int]
 Pair = tuple[nn.Module, nn.Module]
 
@@ -34,15 +36,15 @@ class SplitHead(nn.Module):
     def __init__(self, hidden: int, tree: Latent, params: int):
         super().__init__()
         discrete = sorted(tree.columns_of("onehot") + tree.columns_of("binary"))
-        self.half = hidden // 2
-        self.discrete = nn.Linear(self.half, len(discrete))
-        self.real = nn.Linear(hidden - self.half, params - len(discrete))
+        self.middle = hidden // 2
+        self.discrete = nn.Linear(self.middle, len(discrete))
+        self.real = nn.Linear(hidden - self.middle, params - len(discrete))
         rest = [i for i in range(params) if i not in set(discrete)]
         self.register_buffer("order", torch.tensor(discrete + rest).argsort(), persistent=False)
 
     def forward(self, h: Float[Tensor, "b hidden"]) -> Float[Tensor, "b p"]:
         """Both halves, in the order `Posterior.of` reads."""
-        return torch.cat([self.discrete(h[:, : self.half]), self.real(h[:, self.half :])], 1)[:, self.order]
+        return torch.cat([self.discrete(h[:, : self.middle]), self.real(h[:, self.middle :])], 1)[:, self.order]
 
 
 def _head(hidden: int, tree: Latent, params: int, split: bool) -> nn.Module:
@@ -66,9 +68,14 @@ class Mlp:
     def __call__(self, shape: Shape, tree: Latent, params: int, channels: int) -> Pair:
         """Build encoder and decoder for one image shape."""
         pixels = math.prod(shape)
-        encoder = nn.Sequential(nn.Flatten(), *_stack((pixels, *self.up), self.up_act), _head(self.up[-1], tree, params, self.split))
-        decoder = nn.Sequential(*_stack((tree.width, *self.down), self.down_act), nn.Linear(self.down[-1], channels * shape[1] * shape[2]),
-                                nn.Unflatten(1, (channels, *shape[1:])))
+        encoder = nn.Sequential(
+            nn.Flatten(), *_stack((pixels, *self.up), self.up_act), _head(self.up[-1], tree, params, self.split)
+        )
+        decoder = nn.Sequential(
+            *_stack((tree.width, *self.down), self.down_act),
+            nn.Linear(self.down[-1], channels * shape[1] * shape[2]),
+            nn.Unflatten(1, (channels, *shape[1:])),
+        )
         return encoder, decoder
 
 
@@ -93,18 +100,32 @@ class Conv:
         """Build encoder and decoder for one image shape."""
         c, h, w = shape
         factor = 2 ** len(self.up)
-        expect(h % factor == 0 and w % factor == 0, f"this net halves the image {len(self.up)} times", found=f"images of {h}×{w}",
-               allowed=f"height and width divisible by {factor}", do="Choose nets 'conv' or 'mlp', or resize the images.")
+        expect(
+            h % factor == 0 and w % factor == 0,
+            f"this net halves the image {len(self.up)} times",
+            found=f"images of {h}×{w}",
+            allowed=f"height and width divisible by {factor}",
+            do="Choose nets 'conv' or 'mlp', or resize the images.",
+        )
         inner = (h // factor, w // factor)
         flat = inner[0] * inner[1]
         up: list[nn.Module] = []
         for a, b in zip((c, *self.up[:-1]), self.up):
             up += [nn.Conv2d(a, b, 4, 2, 1), *([nn.BatchNorm2d(b)] if self.norm else []), relu()]
-        full: list[nn.Module] = [nn.Flatten(), nn.Linear(self.up[-1] * flat, self.hidden), *([] if self.bare else [relu()])]
+        full: list[nn.Module] = [
+            nn.Flatten(),
+            nn.Linear(self.up[-1] * flat, self.hidden),
+            *([] if self.bare else [relu()]),
+        ]
         encoder = nn.Sequential(*up, *full, _head(self.hidden, tree, params, self.split))
         wide = self.hidden // 2 if self.split else self.hidden
-        down: list[nn.Module] = [nn.Linear(tree.width, wide), relu(), nn.Linear(wide, self.down[0] * flat),
-                                 self.inner_act(), nn.Unflatten(1, (self.down[0], *inner))]
+        down: list[nn.Module] = [
+            nn.Linear(tree.width, wide),
+            relu(),
+            nn.Linear(wide, self.down[0] * flat),
+            self.inner_act(),
+            nn.Unflatten(1, (self.down[0], *inner)),
+        ]
         for a, b in zip(self.down[:-1], self.down[1:]):
             down += [nn.ConvTranspose2d(a, b, 4, 2, 1), *([nn.BatchNorm2d(b)] if self.norm else []), relu()]
         return encoder, nn.Sequential(*down, nn.ConvTranspose2d(self.down[-1], channels, 4, 2, 1))
@@ -113,14 +134,26 @@ class Conv:
 def dcgan(shape: Shape, tree: Latent, params: int, channels: int) -> Pair:
     """Mathieu et al. 2019, Table 1c: strided convolutions with batch norm down to 1×1, for 64×64 images."""
     c, h, w = shape
-    expect((h, w) == (64, 64), "net decomposition_table1c is for 64×64 images", found=f"{h}×{w}", do="Resize them, or choose nets 'conv'.")
+    expect(
+        (h, w) == (64, 64),
+        "net decomposition_table1c is for 64×64 images",
+        found=f"{h}×{w}",
+        do="Resize them, or choose nets 'conv'.",
+    )
     up: list[nn.Module] = []
     for a, b in zip((c, 32, 64, 128), (32, 64, 128, 256)):
         up += [nn.Conv2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), nn.LeakyReLU(0.2, inplace=True)]
-    down: list[nn.Module] = [nn.Unflatten(1, (tree.width, 1, 1)), nn.ConvTranspose2d(tree.width, 256, 4, 1, 0), nn.BatchNorm2d(256), relu()]
+    down: list[nn.Module] = [
+        nn.Unflatten(1, (tree.width, 1, 1)),
+        nn.ConvTranspose2d(tree.width, 256, 4, 1, 0),
+        nn.BatchNorm2d(256),
+        relu(),
+    ]
     for a, b in zip((256, 128, 64), (128, 64, 32)):
         down += [nn.ConvTranspose2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), relu()]
-    return nn.Sequential(*up, nn.Conv2d(256, params, 4, 1, 0), nn.Flatten()), nn.Sequential(*down, nn.ConvTranspose2d(32, channels, 4, 2, 1))
+    return nn.Sequential(*up, nn.Conv2d(256, params, 4, 1, 0), nn.Flatten()), nn.Sequential(
+        *down, nn.ConvTranspose2d(32, channels, 4, 2, 1)
+    )
 
 
 def conv(shape: Shape, tree: Latent, params: int, channels: int) -> Pair:
@@ -129,8 +162,13 @@ def conv(shape: Shape, tree: Latent, params: int, channels: int) -> Pair:
     times = 0
     while times < 4 and h % 2 == 0 and w % 2 == 0 and min(h, w) > 4:
         h, w, times = h // 2, w // 2, times + 1
-    expect(times >= 1, "net 'conv' needs images it can halve", found=f"images of {shape[1]}×{shape[2]}",
-           allowed="even sizes of 6 or more", do="Choose nets 'mlp', or resize the images.")
+    expect(
+        times >= 1,
+        "net 'conv' needs images it can halve",
+        found=f"images of {shape[1]}×{shape[2]}",
+        allowed="even sizes of 6 or more",
+        do="Choose nets 'mlp', or resize the images.",
+    )
     widths = (32, 32, 64, 64)[4 - times :]
     return Conv(widths, (widths[-1], *widths[::-1][1:]), 128 if times < 3 else 256)(shape, tree, params, channels)
 

@@ -7,7 +7,6 @@ tile. Quadratics are taken as ((z − μ)/σ)², never expanded into a matrix pr
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -35,7 +34,7 @@ def log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[T
     if len(z) * len(q) * len(q.tree.leaves) <= SMALL:
         return broadcast(z, q, log_weights)
     if type(q) is Posterior and q.tree.all_real and q.tree.width == len(q.tree.leaves):
-        return _Mixture.apply(z, q.loc, q.log_scale, log_weights.detach(), q.tree)  # type: ignore[no-any-return]
+        return _Mixture.apply(z, q.loc, q.log_scale, log_weights.detach(), q.tree)
     return _in_pieces(z, q, log_weights)
 
 
@@ -53,7 +52,9 @@ def _in_pieces(z: Tensor, q: Any, log_weights: Tensor) -> Tensor:
     parts = []
     for start in range(0, len(z), rows):
         part = weights[start : start + rows] if weights.shape[0] > 1 else weights
-        parts.append(checkpoint(broadcast, z[start : start + rows], q, part, use_reentrant=False, preserve_rng_state=False))
+        parts.append(
+            checkpoint(broadcast, z[start : start + rows], q, part, use_reentrant=False, preserve_rng_state=False)
+        )
     return torch.cat(parts)
 
 
@@ -96,7 +97,9 @@ class _Work:
         self.rows = max(1, min(self.b, TILE // self.m))
         self.leaves = list(tree.leaf_nodes)
         self.branches = [i for i in range(len(tree.nodes)) if i not in set(self.leaves)]
-        self.inside = [[j for j, i in enumerate(self.branches) if tree.membership[i, leaf]] for leaf in range(len(self.leaves))]
+        self.inside = [
+            [j for j, i in enumerate(self.branches) if tree.membership[i, leaf]] for leaf in range(len(self.leaves))
+        ]
         self.branch_base = [float(self.base[torch.as_tensor(tree.membership[i] > 0)].sum()) for i in self.branches]
 
     def buffer(self, count: int) -> list[Tensor]:
