@@ -14,7 +14,7 @@ from torch import nn
 
 from unbraid import data, objectives, priors
 from unbraid.data.batches import gathered, permutation
-from unbraid.data.dataset import Dataset, Pixels
+from unbraid.data.dataset import Dataset
 from unbraid.errors import UnbraidError, choose, expect, listing, nearest
 from unbraid.latent import Latent
 from unbraid.model import LIKELIHOODS, NETS, POSTERIORS, Vae
@@ -165,11 +165,11 @@ def _check_batch(recipe: Recipe, dataset: Dataset) -> None:
 def _check_pixels(dataset: Dataset, model: Vae, recipe: Recipe, piece: int = 4096) -> None:
     """Float images are read once: no NaN, and inside the likelihood's range. Bytes and bits cannot be outside [0, 1]."""
     images = dataset.images
-    if not isinstance(images, Pixels) or images.array.dtype.kind != "f":
+    if images.take(np.zeros(1, np.int64)).dtype.kind != "f":
         return
     low, high = np.inf, -np.inf
     for start in range(0, len(images), piece):
-        part = images.array[start : start + piece]
+        part = images.take(np.arange(start, min(start + piece, len(images))))
         low, high = min(low, float(part.min())), max(high, float(part.max()))
         expect(
             np.isfinite(low) and np.isfinite(high),

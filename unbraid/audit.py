@@ -15,6 +15,7 @@ from unbraid.data.dataset import Dataset
 from unbraid.encode import leaf_kl, posteriors
 from unbraid.errors import expect
 from unbraid.files import write_json
+from unbraid.iwae import iwae
 from unbraid.model.draw import Draw
 from unbraid.objective import split_key
 from unbraid.progress import bar
@@ -29,6 +30,8 @@ def audit(
     rows: int = 2048,
     components: int = 0,
     piece: int = 64,
+    particles: int = 0,
+    images: int = 64,
     seed: int = 0,
     quiet: bool = False,
     save: bool = True,
@@ -36,7 +39,8 @@ def audit(
     """Every term in nats per example with its standard error, and the MI and KL of each leaf.
 
     q(z) is the mixture over all N posteriors, or over a stated random subset of `components`; the terms are averaged
-    over `rows` samples z, each from its own random image out of those N. Written to `audit.json` unless `save` is False.
+    over `rows` samples z, each from its own random image out of those N. With `particles` the importance-weighted bound
+    on log p(x) of some `images` is added (Kim & Mnih 2018 use 5000). Written to `audit.json` unless `save` is False.
     """
     dataset = run.dataset() if dataset is None else dataset
     expect(
@@ -67,6 +71,8 @@ def audit(
             advance(len(part))
     values = {key: torch.cat(found) for key, found in sums.items()}
     result = _summary(values, keys, leaves)
+    if particles:
+        result["iwae"] = _iwae(model, dataset, index[chosen[:images]], particles, seed, quiet)
     result |= {
         "leaf_kl": dict(zip(leaves, _plain(leaf_kl(model, everything)))),
         "estimator": "exact" if len(index) == len(dataset) else "exact over a subset",
@@ -78,6 +84,17 @@ def audit(
     if save:
         write_json(run.path / AUDIT, result)
     return result
+
+
+def _iwae(model: Any, dataset: Dataset, index: np.ndarray, particles: int, seed: int, quiet: bool) -> dict[str, Any]:
+    """The importance-weighted bound on log p(x) over some images, with its standard error."""
+    bounds = []
+    with bar(f"IWAE, {particles:,} particles", len(index), quiet) as advance:
+        for i in index:
+            bounds.append(float(iwae(model, gathered(dataset.images, np.array([i])), particles, seed=seed + int(i))))
+            advance()
+    error = float(np.std(bounds, ddof=1) / len(bounds) ** 0.5) if len(bounds) > 1 else 0.0
+    return {"bound": float(np.mean(bounds)), "error": error, "particles": particles, "images": len(bounds)}
 
 
 def _keys(model: Any) -> list[str]:

@@ -28,6 +28,7 @@ from unbraid.errors import UnbraidError, expect
 from unbraid.files import read_json, read_toml, writable, write_json, write_text
 from unbraid.ledger import Ledger
 from unbraid.model.infogan import is_gan
+from unbraid.priors.base import Prior
 from unbraid.progress import bar
 from unbraid.recipe import Recipe
 from unbraid.run import CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, STATE, Run
@@ -97,14 +98,15 @@ def prepare(parts: Parts) -> Trainer:
     device = choose_device(budget.device)
     parts.modules.to(device)
     if device.type == "cpu":
-        parts.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # convolutions run 1.2–1.5× faster; see docs/benchmarks.md
+        # convolutions run faster; docs/benchmarks.md has the numbers
+        parts.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     batches = Batches(parts.dataset.images, budget.batch, recipe.seed, device)
     trained = {name: c for name, c in parts.critics.items() if any(p.requires_grad for p in c.parameters())}
     steps = max((c.spec.steps for c in trained.values()), default=0)
     others = [Batches(parts.dataset.images, budget.batch, recipe.seed, device, stream=1 + i) for i in range(steps)]
-    optimiser = _adam(parts.model, budget.lr, budget.betas, budget.amsgrad)
+    optimiser = _adam(_groups(parts.model, budget.lr), budget.lr, budget.betas, budget.amsgrad)
     critic_optimisers: dict[str, torch.optim.Optimizer] = {
-        name: _adam(c, c.spec.lr, c.spec.betas) for name, c in trained.items()
+        name: _adam(list(c.parameters()), c.spec.lr, c.spec.betas) for name, c in trained.items()
     }
     rows = parts.objective.rows(parts.tree, parts.model.prior)
     return Trainer(parts, device, rows, batches, others, optimiser, critic_optimisers)
@@ -161,14 +163,25 @@ def default_threads() -> int:
     return max(1, min(4, cores))
 
 
-def _adam(module: torch.nn.Module, lr: float, betas: tuple[float, float], amsgrad: bool = False) -> torch.optim.Adam:
-    return torch.optim.Adam(list(module.parameters()), lr=lr, betas=betas, amsgrad=amsgrad, fused=True)
+def _adam(parameters: list, lr: float, betas: tuple[float, float], amsgrad: bool = False) -> torch.optim.Adam:
+    return torch.optim.Adam(parameters, lr=lr, betas=betas, amsgrad=amsgrad, fused=True)
+
+
+def _groups(model: torch.nn.Module, lr: float) -> list[dict[str, Any]]:
+    """The model's parameters, those of a prior with a rate of its own (ISA-VAE's exponents, say) in groups of their own."""
+    groups, apart = [], set()
+    for prior in model.modules():
+        if isinstance(prior, Prior) and prior.lr is not None and (own := list(prior.parameters())):
+            groups.append({"params": own, "lr": prior.lr})
+            apart |= {id(p) for p in own}
+    return [{"params": [p for p in model.parameters() if id(p) not in apart], "lr": lr}, *groups]
 
 
 def _loop(path: Path, trainer: Trainer, threads: int, start: int, quiet: bool) -> None:
     recipe, budget = trainer.parts.recipe, trainer.parts.recipe.budget
     saved = time.monotonic()
-    logged = tuple(key for key in ("kl",) if key not in trainer.rows)
+    bounded = trainer.parts.model.prior.bounded  # its KL is infinite
+    logged = tuple(key for key in ("kl",) if key not in trainer.rows and not bounded)
     with (
         _signals() as asked,
         bar(f"{recipe.name} seed {recipe.seed}", budget.steps, quiet) as advance,
@@ -231,8 +244,6 @@ def _begin(path: Path, trainer: Trainer, threads: int, resume: bool, force: bool
         write_text(path / RECIPE, recipe.toml())
         if (path / CHECKPOINT).exists():
             note = checkpoint.load(path / CHECKPOINT, trainer.parts.modules, trainer.optimisers)
-            for optimiser, lr in zip(trainer.optimisers.values(), [recipe.budget.lr]):
-                optimiser.param_groups[0]["lr"] = lr
             os.truncate(path / LEDGER, note["ledger"])
             return int(note["step"])
     for name in (CHECKPOINT, MODEL, LEDGER):

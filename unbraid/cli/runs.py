@@ -81,6 +81,8 @@ def audit(
     run: RunDir,
     rows: Annotated[int, typer.Option(min=2, help="How many samples the terms are averaged over.")] = 2048,
     components: Annotated[int, typer.Option(min=0, help="How many posteriors make up q(z) (0: all of them).")] = 0,
+    iwae: Annotated[int, typer.Option(min=0, help="Particles of the importance-weighted bound (0: leave it out).")] = 0,
+    images: Annotated[int, typer.Option(min=1, help="Images that bound is averaged over.")] = 64,
     seed: Annotated[int, typer.Option(help="Which samples.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of a table.")] = False,
     quiet: Quiet = False,
@@ -91,16 +93,27 @@ def audit(
     from unbraid.audit import audit as audit_run
     from unbraid.run import AUDIT, Run
 
-    result = audit_run(Run.load(run), rows=rows, components=components, seed=seed, quiet=quiet)
+    result = audit_run(
+        Run.load(run), rows=rows, components=components, particles=iwae, images=images, seed=seed, quiet=quiet
+    )
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return
     for key, value in result["nats"].items():
         typer.echo(f"  {key:<18}{value:>12.3f} ± {result['errors'][key]:.3f}")
     typer.echo(
-        f"nats per example; q(z) {result['estimator']} of {result['components']:,} posteriors, {result['rows']:,} samples; "
+        _iwae_line(result)
+        + f"nats per example; q(z) {result['estimator']} of {result['components']:,} posteriors, {result['rows']:,} samples; "
         f"balance {result['balance']:.1e}\n{run / AUDIT}"
     )
+
+
+def _iwae_line(result: dict) -> str:
+    found = result.get("iwae")
+    if found is None:
+        return ""
+    behind = f"({found['particles']:,} particles, {found['images']} images)"
+    return f"  {'log p(x) ≥':<18}{found['bound']:>12.3f} ± {found['error']:.3f}  {behind}\n"
 
 
 def report(
