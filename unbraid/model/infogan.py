@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -19,9 +19,11 @@ from unbraid.errors import UnbraidError, choose, expect
 from unbraid.latent import Latent
 from unbraid.model.posterior import Posterior, emit
 from unbraid.priors.base import Prior
-from unbraid.recipe import Recipe
+from unbraid.priors.discrete import mass_kl
 from unbraid.shapes import Float, Tensor
-from unbraid.terms.decomposition import mass_kl
+
+if TYPE_CHECKING:
+    from unbraid.recipe import Recipe
 
 Shape = tuple[int, int, int]
 LOG_2 = math.log(2)

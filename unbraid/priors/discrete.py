@@ -44,6 +44,16 @@ def binary_sample(logits: Tensor, temperature: float) -> Tensor:
     return (logits + u.log() - (-u).log1p()) / temperature
 
 
+def mass_kl(a: Float[Tensor, "b k"], b: Tensor, kind: str) -> Float[Tensor, "b"]:
+    """KL between probability masses, from logits: Σ_k π_k log π_k/p_k for a one-hot leaf, the sum over bits for a binary one."""
+    if kind == "onehot":
+        log_q, log_p = a.log_softmax(-1), b.log_softmax(-1)
+        return (log_q.exp() * (log_q - log_p)).sum(-1)
+    log = nn.functional.logsigmoid
+    on, off = a.sigmoid() * (log(a) - log(b)), (-a).sigmoid() * (log(-a) - log(-b))
+    return (on + off).sum(-1)
+
+
 class Discrete(Prior):
     """p of one discrete leaf as a relaxed density at the posterior's own temperature; uniform, given or learned.
 

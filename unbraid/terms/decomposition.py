@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.nn.functional import logsigmoid
-
 from unbraid.errors import expect
 from unbraid.model.draw import Draw
+from unbraid.priors.discrete import mass_kl
 from unbraid.shapes import Float, Tensor, matrix
 
 Nats = Float[Tensor, "b"]
@@ -58,15 +57,6 @@ def kl_categorical(draw: Draw, node: str = "") -> Nats:
             z = draw.z[:, draw.tree.columns(name)]
             total = total + inside.log_prob(z)[:, 0] - part.log_prob(z, q.temperature)[:, 0]
     return total
-
-
-def mass_kl(a: Tensor, b: Tensor, kind: str) -> Nats:
-    """KL of two categorical laws, or of bits, from their logits."""
-    if kind == "onehot":
-        log_q, log_p = a.log_softmax(-1), b.log_softmax(-1)
-        return (log_q.exp() * (log_q - log_p)).sum(-1)
-    on = a.sigmoid() * (logsigmoid(a) - logsigmoid(b))
-    return (on + (-a).sigmoid() * (logsigmoid(-a) - logsigmoid(-b))).sum(-1)
 
 
 def mi(draw: Draw, node: str = "root") -> Nats:
