@@ -85,7 +85,7 @@ def load(*, path: str = "", model: str = "", identities: int = 0, expressions: i
 
 def _rendered(path: Path, identities: int, key: str) -> Dataset:
     expect(path.suffix not in (".pth", ".pt", ".pkl"), f"faces3d: {path.name} holds Python objects, which are not read "
-           "here", do="Save the tensor as .npy: numpy.save('faces.npy', torch.load(...).numpy()).")
+           "here", do="Save the tensor as .npy: numpy.save('faces.npy', tensor.numpy()).")
     array = own.read_array(path, key)
     expect(array.ndim >= 3, f"faces3d: {path} must hold images", found=f"shape {array.shape}")
     flat = array.reshape(-1, *array.shape[-2:])

@@ -39,6 +39,8 @@ def dci(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 
 def completeness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
     """Completeness: is each factor told by one unit only? C_k = 1 − H_U(R_·k / Σ_u R_uk), averaged by column weight.
 
+    Eastwood & Williams 2018, Sec. 2.
+
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(completeness(y.astype(float), y).value, 3)
     1.0
@@ -50,6 +52,7 @@ def informativeness(codes: Any, factors: Any = None, *, protocol: str = "fast", 
     """Informativeness: how well factors are predicted on held-out rows, as `settings['informativeness_is']` names it.
 
     Accuracy for classes; 1 − NRMSE (floored at 0) for numbers. The paper reports the error instead: `table['error']`.
+    Eastwood & Williams 2018, Sec. 2.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> informativeness(y.astype(float), y).value

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from unbraid.errors import UnbraidError
 from unbraid.latent import Latent
+from unbraid.model.pairwise import log_mixture
 from unbraid.model.posterior import Posterior, emit
 from unbraid.shapes import Float, Tensor
 
@@ -56,11 +58,7 @@ class Draw:
     @cached_property
     def log_q(self) -> Float[Tensor, "b v"]:
         """log q(z_v), the aggregate posterior at every node, by the draw's estimator."""
-        from unbraid.terms.pairwise import log_mixture
-
         if self.estimator is None:
-            from unbraid.errors import UnbraidError
-
             raise UnbraidError(
                 "this term needs q(z), but no estimator was chosen. Set objective.estimator to stratified, mss or mws."
             )

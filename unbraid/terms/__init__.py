@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from unbraid.model.pairwise import log_mixture
 from unbraid.terms import decomposition, divergence
 from unbraid.terms.bank import Bank, BankSpec
 from unbraid.terms.critics import Critic, PriorRatio, PriorSpec, Ratio, RatioSpec
 from unbraid.terms.estimators import ESTIMATORS, exact
 from unbraid.terms.moments import Moments, MomentsSpec
-from unbraid.terms.pairwise import log_mixture
 
 TERMS: dict[str, Callable[..., Any]] = {
     "reconstruction": decomposition.reconstruction,

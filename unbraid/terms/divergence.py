@@ -9,9 +9,9 @@ import torch
 
 from unbraid.errors import expect
 from unbraid.model.draw import Draw
+from unbraid.model.pairwise import log_mixture
 from unbraid.model.posterior import emit
 from unbraid.shapes import Float, Tensor
-from unbraid.terms.pairwise import log_mixture
 
 SCALES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 BLOCK = 256  # rows of a batch that MMD compares with each other: the batch of Mathieu et al.
@@ -147,10 +147,9 @@ def hausdorff(z: Float[Tensor, "b r"]) -> Float[Tensor, ""]:
     worst = []
     with torch.no_grad():  # which grid point is worst, and which code is nearest to it
         for i, j in pairs.tolist():
-            distance, nearest = (square[i].unsqueeze(1) + square[j].unsqueeze(0)).min(2)  # "a c" over u
-            at = int(distance.argmax())
-            a, c = divmod(at, z.shape[0])
-            worst.append((a, c, int(nearest[a, c])))
+            far = (square[i].unsqueeze(1) + square[j].unsqueeze(0)).amin(2)  # "a c", the least over u
+            a, c = divmod(int(far.argmax()), z.shape[0])
+            worst.append((a, c, int((square[i, a] + square[j, c]).argmin())))
     a, c, u = torch.tensor(worst, device=z.device).T
     i, j = pairs.T
     squares = (z[a, i] - z[u, i]).square() + (z[c, j] - z[u, j]).square()

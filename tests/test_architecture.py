@@ -1,0 +1,163 @@
+"""The house's own rules: imports point up, metrics are free of torch, everything public is documented and cited."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unbraid
+
+HOUSE = Path(unbraid.__file__).parent
+# Data flows from top to bottom; a room imports only from rooms above it (or from itself).
+ROOMS = [
+    "_version", "errors", "files", "progress", "latent", "schedule", "options", "prices", "shapes", "data", "codes", "priors", "model", "terms", "ledger",
+    "objective", "objectives", "recipes", "recipe", "assemble", "tensors", "checkpoint", "run", "train", "gan", "encode", "iwae", "audit",
+    "metrics", "table", "citations", "figures", "sweep", "studies", "cli", "__main__",
+]  # fmt: skip
+# Metrics stand on codes alone; these pairs are the doors the house has on purpose.
+DOORS = {("recipe", "recipes"), ("run", "train"), ("train", "gan"), ("figures", "cli")}
+FILES = sorted(HOUSE.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    """The room a file belongs to."""
+    return path.relative_to(HOUSE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """The rooms a file imports from, wherever in the file; imports for type checkers only are left out."""
+    tree = ast.parse(path.read_text())
+    skipped = {
+        id(n)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
+        for n in ast.walk(block)
+    }
+    rooms = set()
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "unbraid":
+            parts = node.module.split(".")
+            rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            rooms |= {a.name.split(".")[1] for a in node.names if a.name.startswith("unbraid.")}
+    return rooms & set(ROOMS)
+
+
+@pytest.mark.parametrize(
+    "path", [f for f in FILES if f.name != "__init__.py" or f.parent != HOUSE], ids=lambda p: str(p.relative_to(HOUSE))
+)
+def test_imports_point_up(path):
+    here = room(path)
+    assert here in ROOMS, f"{here} is a new room: give it a place in the order"
+    below = {other for other in imported(path) if ROOMS.index(other) > ROOMS.index(here) and (here, other) not in DOORS}
+    assert not below, f"{path.name} reaches down into {below}"
+
+
+def loaded(code: str) -> set[str]:
+    """The modules a fresh interpreter has after running some code."""
+    out = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    return set(out.stdout.split())
+
+
+def test_import_unbraid_brings_no_torch_and_is_light():
+    modules = loaded("import unbraid")
+    assert not {"torch", "numpy", "scipy", "matplotlib", "sklearn"} & modules
+
+
+def test_metrics_data_and_help_are_free_of_torch():
+    assert "torch" not in loaded("import unbraid.metrics, unbraid.data, unbraid.codes")
+    assert "torch" not in loaded(
+        "from typer.testing import CliRunner\nfrom unbraid.cli import app\nassert CliRunner().invoke(app, ['--help']).exit_code == 0"
+    )
+
+
+def test_metrics_import_neither_model_nor_data_sets():
+    allowed = {"metrics", "errors", "codes", "latent", "data", "progress", "files"}
+    for path in (HOUSE / "metrics").glob("*.py"):
+        assert imported(path) <= allowed, path.name
+        assert not re.search(r"unbraid\.data(?!\.factors)", path.read_text()), (
+            f"{path.name}: only Factors may come from data"
+        )
+
+
+def undocumented(body: list[ast.stmt]) -> list[str]:
+    """Public functions, classes and methods that say nothing of themselves."""
+    bare = []
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            bare += [] if ast.get_docstring(node) else [node.name]
+            bare += undocumented(node.body) if isinstance(node, ast.ClassDef) else []
+    return bare
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(HOUSE)))
+def test_every_public_name_is_documented(path):
+    tree = ast.parse(path.read_text())
+    assert ast.get_docstring(tree), "the module says nothing of itself"
+    assert not undocumented(tree.body)
+
+
+def test_every_public_name_of_the_package_is_there():
+    for name in unbraid.__all__:
+        assert getattr(unbraid, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        unbraid.nothing  # noqa: B018
+
+
+def test_every_objective_and_metric_cites():
+    from unbraid.citations import citations
+    from unbraid.metrics import METRICS
+    from unbraid.objectives import OBJECTIVES
+
+    for name in (*OBJECTIVES, *METRICS):
+        for line in citations(name).values():
+            assert re.search(r"(19|20)\d\d|this library", line), name
+    ours = [n for n in (*OBJECTIVES, *METRICS) if "this library" in " ".join(citations(n).values())]
+    assert set(ours) <= {
+        "row",
+        "hoyer",
+        "total_correlation",
+        "correlations",
+        "r2",
+        "reconstruction",
+        "active_units",
+        "explicitness",
+    }, ours
+
+
+def test_no_pickle_and_no_shell():
+    for path in FILES:
+        text = path.read_text()
+        assert not re.search(r"import pickle|torch\.load\(|allow_pickle=True|shell=True|(?<![\w.])(eval|exec)\(", text), (
+            path.name
+        )
+
+
+def test_files_and_functions_stay_small():
+    for path in FILES:
+        assert len(path.read_text().splitlines()) <= 400, path.name
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                assert (node.end_lineno or 0) - node.lineno < 80, f"{path.name}: {node.name}"
+
+
+def test_readme_holds_the_table_of_the_code():
+    from unbraid.table import markdown
+
+    readme = (HOUSE.parent / "README.md").read_text()
+    assert markdown() in readme, "run 'make docs'"
+
+
+def test_the_table_of_rooms_is_complete():
+    assert {room(f) for f in FILES} - {"__init__"} <= set(ROOMS)
+    assert inspect.getdoc(unbraid)
