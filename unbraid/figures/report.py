@@ -86,7 +86,7 @@ def _row(run: Run, names: Sequence[str]) -> list[str]:
         run.path.name,
         run.recipe.objective["name"],
         str(run.recipe.seed),
-        f"{audited['reconstruction']:.1f}",
+        f"{audited['reconstruction']:.1f}" if "reconstruction" in audited else "–",
         "–" if kl is None else f"{kl:.1f}",
         *numbers,
     ]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, int, int]
 LOG_2 = math.log(2)
+NO_ELBO = "an InfoGAN has no likelihood and no ELBO, so it cannot be audited. Encode and score it instead."
 
 
 @dataclass(frozen=True)
@@ -163,8 +164,12 @@ class InfoGan(nn.Module):
 
     def draw(self, *args: Any, **kwargs: Any) -> None:
         """There is no ELBO here."""
-        raise UnbraidError("an InfoGAN has no posterior over its noise and no ELBO: it cannot be audited. "
-                           "Encode and score it instead.")
+        raise UnbraidError(NO_ELBO)
+
+    @property
+    def likelihood(self) -> Any:
+        """There is no ELBO here."""
+        raise UnbraidError(NO_ELBO)
 
     def information(self, q: Posterior, codes: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
         """log Q(c|x) + H(c): Eq. 13 and its constant, a lower bound of I(c; G(c, ε)) in nats."""

@@ -146,3 +146,5 @@ def test_errors_name_the_fix() -> None:
         gan.assemble(recipe("info_gan").set("nets.name=info_gan_table5"), bars())
     with pytest.raises(UnbraidError, match="no ELBO"):
         build_gan(recipe("info_gan"), (1, 8, 8)).draw(torch.zeros(1, 1, 8, 8))
+    with pytest.raises(UnbraidError, match="cannot be audited"):
+        build_gan(recipe("info_gan"), (1, 8, 8)).likelihood  # noqa: B018
