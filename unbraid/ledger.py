@@ -43,4 +43,5 @@ def charge(price: Price, nats: Tensor, step: int) -> Tensor:
     """Price × nats; for a capacity γ·|nats − C(step)| of the batch mean. Burgess et al. 2018."""
     if isinstance(price, Capacity):
         return price.gamma * (nats - price.at(step)).abs()
-    return value(price, step) * nats
+    now = value(price, step)
+    return nats if now == 1 else now * nats

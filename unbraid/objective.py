@@ -155,7 +155,7 @@ class Objective:
             given.update(critic(draw))
         nats: dict[str, Any] = {}
         prices: dict[str, float] = {}
-        loss: Any = 0.0
+        loss: Any = None
         for key in ("reconstruction", *rows, *also):
             if key in nats:
                 continue
@@ -164,7 +164,8 @@ class Objective:
             mean = found.mean()
             if key in rows or key == "reconstruction":
                 price = rows.get(key, 1.0)
-                loss = loss + charge(price, mean, step)
+                cost = charge(price, mean, step)
+                loss = cost if loss is None else loss + cost
                 prices[key] = price.gamma if isinstance(price, Capacity) else value(price, step)
             nats[key] = mean.detach()
         return Ledger(nats, prices, loss)

@@ -7,6 +7,7 @@ Chance is a function of seed and step (batches, noise, permutations), so a run n
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import time
@@ -116,7 +117,7 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
     """One step: draw a batch, charge the row, move the model; then let each critic learn from an independent batch."""
     parts = trainer.parts
     model, objective = parts.model, parts.objective
-    torch.manual_seed(mix(parts.recipe.seed, number))
+    seed_step(trainer.device, parts.recipe.seed, number)
     model.temperature = value(parts.temperature, number)
     for name in trainer.critic_optimisers:
         parts.critics[name].requires_grad_(False)  # the model's step reads critics, it does not move them
@@ -125,7 +126,7 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
     others = _others(trainer, number)
     trainer.optimiser.zero_grad(set_to_none=True)
     ledger.loss.backward()
-    if not torch.isfinite(ledger.loss):
+    if not math.isfinite(ledger.loss.item()):
         _broken(ledger, number)
     trainer.optimiser.step()
     for name, optimiser in trainer.critic_optimisers.items():
@@ -136,6 +137,14 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
             loss.backward()  # type: ignore[union-attr]
             optimiser.step()
     return ledger
+
+
+def seed_step(device: torch.device, seed: int, number: int) -> None:
+    """Make chance a function of seed and step. On the CPU only its own generator: asking after every backend costs 0.3 ms."""
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(mix(seed, number))
+    else:
+        torch.manual_seed(mix(seed, number))
 
 
 def _others(trainer: Trainer, number: int) -> list[torch.Tensor]:

@@ -1,0 +1,1 @@
+"""Benchmarks: absolute times are printed, only ratios can fail."""
