@@ -9,10 +9,9 @@ from torch.utils._pytree import tree_leaves
 
 from tests.toys import random_posterior
 from unbraid.latent import Latent
-from unbraid.model import Posterior
-from unbraid.model import pairwise
-from unbraid.terms.estimators import WEIGHTS
+from unbraid.model import Posterior, pairwise
 from unbraid.model.pairwise import broadcast, log_mixture
+from unbraid.terms.estimators import WEIGHTS
 
 TREES = [Latent.of(5), Latent.of({"a": 2, "b": {"c": 2, "d": 2}}), Latent.of({"digit": "onehot(3)", "style": 3})]
 

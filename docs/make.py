@@ -1,0 +1,35 @@
+"""`make docs`: put what the code knows into the docs: the objective table in the README, the index of pages.
+
+Pictures and measurements have scripts of their own in docs/make/; they take minutes and are run when their code changes.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from unbraid.files import write_text
+from unbraid.table import markdown
+
+ROOT = Path(__file__).resolve().parents[1]
+MARKS = ("<!-- table: made by make docs -->", "<!-- end of table -->")
+
+
+def main() -> None:
+    """Write the table between its marks; complain about a link that leads nowhere."""
+    readme = ROOT / "README.md"
+    text = readme.read_text()
+    start, end = text.index(MARKS[0]) + len(MARKS[0]), text.index(MARKS[1])
+    write_text(readme, f"{text[:start]}\n{markdown()}\n{text[end:]}")
+    broken = [
+        f"{page.name}: {link}"
+        for page in [readme, *sorted((ROOT / "docs").glob("*.md"))]
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+        if not (page.parent / link).exists()
+    ]
+    print("README table written" + (f"; broken links: {broken}" if broken else "; all links lead somewhere"))
+    raise SystemExit(1 if broken else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""The walk through the command line: recipe, train, encode, score, audit, report; and what a newcomer gets wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from unbraid.codes import Codes
+from unbraid.run import Run
+
+
+def unbraid(*words: str, code: int = 0, **environment: str) -> str:
+    """Run the command line in a process of its own; what it prints."""
+    done = subprocess.run([sys.executable, "-m", "unbraid", *map(str, words)], capture_output=True, text=True, check=False,
+                          env=os.environ | {"COLUMNS": "80", "OMP_NUM_THREADS": "1"} | environment)  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A short run of a mixed tree, all the way to its report."""
+    path = tmp_path_factory.mktemp("walk") / "run"
+    said = unbraid("train", "hfvae_sprites32", "--set", "budget.steps=30", "--set", "budget.batch=32", "--out", path, "--seed", "3")
+    assert "trained 30 steps" in said
+    return path
+
+
+def test_the_walk_from_recipe_to_page(run):
+    assert "4,608 codes of 9 columns" in unbraid("encode", run)
+    assert "mig" in unbraid("score", run, "--metrics", "mig,factor_vae")
+    said = unbraid("audit", run, "--rows", "64", "--iwae", "5", "--images", "2")
+    assert "tc:rest" in said
+    assert "log p(x) ≥" in said
+    assert "report.html" in unbraid("report", run)
+    for name in ("recipe.toml", "run.json", "ledger.jsonl", "model.safetensors", "codes.npz", "scores.json", "audit.json", "report.html"):
+        assert (run / name).stat().st_size > 0
+    audit = json.loads((run / "audit.json").read_text())
+    assert abs(audit["balance"]) < 1e-3
+    page = (run / "report.html").read_text()
+    assert page.count("<img") >= 5
+    assert not re.search(r"(src|href)=\"(https?:)?//", page), "the page must not reach outside"
+    assert "<script" not in page
+
+
+def test_python_does_the_same(run):
+    opened = Run.load(run)
+    x = opened.dataset().pixels([0, 1, 2])
+    codes = opened.encode(x)
+    assert codes.shape == (3, 9)
+    np.testing.assert_allclose(codes[:, :3].sum(1), 1, rtol=1e-5)  # the one-hot leaf gives probabilities
+    assert opened.decode(codes).shape == (3, 1, 32, 32)
+    assert opened.sample(2).shape == (2, 1, 32, 32)
+    assert opened.traverse(codes[0], "shape").shape == (3, 1, 32, 32)
+    assert opened.traverse(codes[0], 4, [-1, 0, 1]).shape == (3, 1, 32, 32)
+    assert opened.ledger()[-1]["step"] == 29
+
+
+def test_own_images_with_labels(tmp_path):
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    lines = ["file,light"]
+    for i in range(40):
+        Image.fromarray(np.full((16, 16), 5 * i, np.uint8) + rng.integers(0, 20, (16, 16), dtype=np.uint8)).save(folder / f"{i:02d}.png")
+        lines.append(f"{i:02d}.png,{i // 10}")
+    (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(f'latent = 3\n[data]\nname = "images"\npath = "{folder}"\nlabels = "{tmp_path / "labels.csv"}"\n'
+                      '[nets]\nname = "conv"\n[objective]\nname = "beta_tcvae"\n[budget]\nsteps = 5\nbatch = 8\n')  # fmt: skip
+    unbraid("train", recipe, "--out", tmp_path / "run")
+    unbraid("encode", tmp_path / "run")
+    assert Codes.load(tmp_path / "run" / "codes.npz").factors.names == ("light",)
+
+
+WRONG = {
+    "no recipe": (["train"], "needs a recipe"),
+    "unknown recipe": (["train", "vae_sprite32"], "Did you mean 'vae_sprites32'"),
+    "missing file": (["train", "nothing.toml"], "cannot read recipe nothing.toml"),
+    "bad change": (["train", "vae_sprites32", "--set", "budget.stepps=3"], "Did you mean 'steps'"),
+    "no equals sign": (["train", "vae_sprites32", "--set", "budget.steps"], "section.key=value"),
+    "not a run": (["encode", "nowhere"], "is not a run directory"),
+    "unknown name": (["cite", "hfvea"], "Did you mean 'hfvae'"),
+    "seeds": (["demo", "--seeds", "a,b"], "whole numbers"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_are_one_clear_line(case):
+    words, said = WRONG[case]
+    assert said in unbraid(*words, code=2)
+
+
+def test_recipes_table_and_cite_print():
+    assert "factor_vae_2dshapes" in unbraid("recipes")
+    shown = unbraid("recipes", "show", "hfvae_mnist")
+    assert 'digit = "onehot(10)"' in shown
+    table = unbraid("table")
+    assert "1 + γ" in table
+    assert all(len(line) <= 80 for line in table.splitlines()[:-1])
+    assert "Esmaeili" in unbraid("cite", "hfvae")
+    assert "@inproceedings" in unbraid("cite", "--bibtex")
+
+
+def test_the_demo_walks_to_its_end(tmp_path):
+    said = unbraid("demo", "--out", tmp_path / "demo", "--steps", "3", "--seeds", "5", "--quiet")
+    assert "FactorVAE scores above the VAE" in said
+    assert (tmp_path / "demo" / "report.html").stat().st_size > 50_000
+    assert Image.open(tmp_path / "demo" / "traversal.png").size[0] > 200
+    again = unbraid("demo", "--out", tmp_path / "demo", "--steps", "3", "--seeds", "5", "--quiet")
+    assert "report:" in again  # finished runs are kept
+
+
+def test_a_sweep_names_the_run_that_failed(tmp_path):
+    from unbraid.errors import UnbraidError
+    from unbraid.recipe import Recipe
+    from unbraid.sweep import sweep
+
+    good = Recipe.load("vae_sprites32").set("budget.steps=2")
+    with pytest.raises(UnbraidError, match="run bad-0 failed: .*needs images it can halve"):
+        sweep([good.set("name=bad", "nets.name=conv", "data.name=pinwheel", "likelihood.name=gaussian")], tmp_path, quiet=True)
+    with pytest.raises(UnbraidError, match="share a run directory"):
+        sweep([good, good], tmp_path, quiet=True)
