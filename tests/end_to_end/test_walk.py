@@ -29,7 +29,8 @@ def unbraid(*words: str, code: int = 0, **environment: str) -> str:
 def run(tmp_path_factory):
     """A short run of a mixed tree, all the way to its report."""
     path = tmp_path_factory.mktemp("walk") / "run"
-    said = unbraid("train", "hfvae_sprites32", "--set", "budget.steps=30", "--set", "budget.batch=32", "--out", path, "--seed", "3")
+    short = ["--set", "budget.steps=30", "--set", "budget.batch=32"]
+    said = unbraid("train", "hfvae_sprites32", *short, "--out", path, "--seed", "3")
     assert "trained 30 steps" in said
     return path
 
@@ -41,7 +42,8 @@ def test_the_walk_from_recipe_to_page(run):
     assert "tc:rest" in said
     assert "log p(x) ≥" in said
     assert "report.html" in unbraid("report", run)
-    for name in ("recipe.toml", "run.json", "ledger.jsonl", "model.safetensors", "codes.npz", "scores.json", "audit.json", "report.html"):
+    made = "recipe.toml run.json ledger.jsonl model.safetensors codes.npz scores.json audit.json report.html"
+    for name in made.split():
         assert (run / name).stat().st_size > 0
     audit = json.loads((run / "audit.json").read_text())
     assert abs(audit["balance"]) < 1e-3
@@ -70,7 +72,8 @@ def test_own_images_with_labels(tmp_path):
     folder.mkdir()
     lines = ["file,light"]
     for i in range(40):
-        Image.fromarray(np.full((16, 16), 5 * i, np.uint8) + rng.integers(0, 20, (16, 16), dtype=np.uint8)).save(folder / f"{i:02d}.png")
+        noise = rng.integers(0, 20, (16, 16), dtype=np.uint8)
+        Image.fromarray(np.full((16, 16), 5 * i, np.uint8) + noise).save(folder / f"{i:02d}.png")
         lines.append(f"{i:02d}.png,{i // 10}")
     (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
     recipe = tmp_path / "mine.toml"
@@ -114,7 +117,8 @@ def test_the_demo_walks_to_its_end(tmp_path):
     said = unbraid("demo", "--out", tmp_path / "demo", "--steps", "3", "--seeds", "5", "--quiet")
     assert "FactorVAE scores above the VAE" in said
     assert (tmp_path / "demo" / "report.html").stat().st_size > 50_000
-    assert Image.open(tmp_path / "demo" / "traversal.png").size[0] > 200
+    with Image.open(tmp_path / "demo" / "traversal.png") as picture:
+        assert picture.size[0] > 200
     again = unbraid("demo", "--out", tmp_path / "demo", "--steps", "3", "--seeds", "5", "--quiet")
     assert "report:" in again  # finished runs are kept
 

@@ -56,8 +56,8 @@ BAD = {
     "net too deep": ({"nets": {"name": "decomposition_table1c"}}, "64×64"),
     "batch beyond the data": ({"budget": {"batch": 10**6}}, "Lower budget.batch"),
     "temperature of 0": ({"posterior": {"temperature": 0}}, "temperature"),
-    "bad variance": ({"prior": {"name": "gaussian", "variances": [1, 2]}}, "one variance per column"),
-    "bad sigma": ({"likelihood": {"name": "gaussian", "sigma": -1}}, "positive"),
+    "bad variance": ({"prior": {"name": "gaussian", "variances": [1.0, 2.0]}}, "one variance per column"),
+    "bad sigma": ({"likelihood": {"name": "gaussian", "sigma": -1.0}}, "positive"),
 }
 
 

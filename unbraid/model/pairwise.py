@@ -27,6 +27,7 @@ def log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[T
 
     Rows and components need not be equally many: a memory bank, several ranks and audits have more components.
 
+    >>> import math
     >>> q = Posterior(Latent.of(2), torch.zeros(3, 2), torch.zeros(3, 2))
     >>> log_mixture(torch.zeros(1, 2), q, torch.full((1, 1), -math.log(3))).exp()    # N(0; 0, I), N(0; 0, 1) twice
     tensor([[0.1592, 0.3989, 0.3989]])
