@@ -134,13 +134,15 @@ def citations(name: str) -> dict[str, str]:
     """
     from unbraid.data import DATASETS
     from unbraid.metrics import METRICS
-    from unbraid.objectives import OBJECTIVES
+    from unbraid.model.infogan import GANS
+    from unbraid.objectives import OBJECTIVES as ROWS
     from unbraid.recipes import RECIPES
 
-    choose(name, {**OBJECTIVES, **METRICS, **DATASETS, **RECIPES}, "objective, metric, data set or recipe")
+    objectives = {**ROWS, **GANS}
+    choose(name, {**objectives, **METRICS, **DATASETS, **RECIPES}, "objective, metric, data set or recipe")
     found: dict[str, str] = {}
-    if name in OBJECTIVES:
-        found["objective"] = _cited(OBJECTIVES[name].__doc__)
+    if name in objectives:
+        found["objective"] = _cited(objectives[name].__doc__)
     if name in METRICS:
         found["metric"] = _cited(METRICS[name].call.__doc__)
     if name in DATASETS:

@@ -148,4 +148,37 @@ RECIPES: dict[str, Plain] = {
         ),
         "cite": "Kumar et al. 2017, Table 1",
     },
+    "isa_vae_dsprites": {
+        "name": "isa_vae_dsprites",
+        "about": "ISA-VAE (β 2, five groups of 4, p0 2.1, p1 2.2) on dSprites.",
+        "cite": "Stühmer et al. 2019, Sec. 5 and App. A",
+        "data": {"name": "dsprites"},
+        "latent": {f"g{i}": 4 for i in range(5)},
+        "prior": {"name": "isa", "p0": 2.1, "exponents": 2.2},
+        "nets": {"name": "isa_vae_a4"},
+        "objective": {"name": "isa_vae", "beta": 2.0},
+        "budget": {"batch": 2048, "lr": 1e-3, "steps": 7200, "log_every": 100},  # 20 epochs
+    },
+    "decomposition_pinwheel": {
+        "name": "decomposition_pinwheel",
+        "about": "The decomposition objective on the pinwheel, mixture prior, inclusive KL (Fig. 3).",
+        "cite": "Mathieu et al. 2019, App. B",
+        "data": {"name": "pinwheel"},
+        "latent": 2,
+        "prior": {"name": "mixture", "means": "figure"},
+        "likelihood": {"name": "gaussian", "learned": "pixel"},
+        "nets": {"name": "decomposition_table1b"},
+        "objective": {"name": "decomposition", "alpha": 1.0, "beta": 0.5, "divergence": "inclusive_kl"},
+        "budget": {"batch": 400, "lr": 1e-3, "steps": 500, "amsgrad": True, "log_every": 25},  # 500 epochs, full batch
+    },
+    "info_wgan_gp_mnist": {
+        "name": "info_wgan_gp_mnist",
+        "about": "InfoWGAN-GP on MNIST: a 10-way code, two continuous ones and noise (Table 4).",
+        "cite": "Kim & Mnih 2018, App. G and H",
+        "data": {"name": "mnist"},
+        "latent": {"digit": "onehot(10)", "style": 2},
+        "nets": {"name": "info_gan_table4"},
+        "objective": {"name": "info_wgan_gp", "lambda": 1.0, "noise": 62},
+        "budget": {"batch": 64, "lr": 1e-3, "betas": [0.5, 0.999], "steps": 50_000, "log_every": 100},
+    },
 }
