@@ -123,12 +123,12 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
         parts.critics[name].requires_grad_(False)  # the model's step reads critics, it does not move them
     draw = model.draw(trainer.batches(number), len(parts.dataset), objective.mixture(parts.critics))
     ledger = objective(draw, number, parts.critics, trainer.rows, also)
-    others = _others(trainer, number)
     trainer.optimiser.zero_grad(set_to_none=True)
     ledger.loss.backward()
     if not math.isfinite(ledger.loss.item()):
         _broken(ledger, number)
     trainer.optimiser.step()
+    others = _others(trainer, number)
     for name, optimiser in trainer.critic_optimisers.items():
         critic = parts.critics[name].requires_grad_(True)
         for turn in range(critic.spec.steps):
@@ -148,8 +148,10 @@ def seed_step(device: torch.device, seed: int, number: int) -> None:
 
 
 def _others(trainer: Trainer, number: int) -> list[torch.Tensor]:
-    """Codes of independent batches for the critics, encoded before the model moves: both classes come from one encoder,
-    so that a critic cannot tell them apart by the step between them."""
+    """Codes of independent batches for the critics, by the encoder as it is after the model's step. Kim & Mnih 2018, Alg. 2.
+
+    Encoding them before the step instead was tried for the demo and was less stable (docs/demo.md).
+    """
     paired = any(trainer.parts.critics[name].paired for name in trainer.critic_optimisers)
     with torch.no_grad():
         return [trainer.parts.model.draw(batches(number)).values for batches in trainer.others] if paired else []
