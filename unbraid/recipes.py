@@ -39,11 +39,12 @@ def _hfvae(name: str, about: str, data: Plain, nets: str, latent: Plain, objecti
     }
 
 
+# Ours, chosen by trying on seeds 11, 12, 13: docs/demo.md has the table.
 _SMALL: Plain = {
     "data": {"name": "sprites32"},
-    "latent": 6,
-    "nets": {"name": "small32"},
-    "budget": {"batch": 64, "lr": 1e-3, "steps": 2000, "threads": 1, "log_every": 50},
+    "latent": 10,
+    "nets": {"name": "mlp"},
+    "budget": {"batch": 64, "lr": 1e-3, "steps": 5000, "threads": 1, "log_every": 50},
 }
 
 RECIPES: dict[str, Plain] = {
@@ -59,7 +60,7 @@ RECIPES: dict[str, Plain] = {
         "name": "factor_vae_sprites32",
         "about": "FactorVAE on 32×32 sprites: a minute or two on one core.",
         "cite": "Kim & Mnih 2018, Eq. 2",
-        "objective": {"name": "factor_vae", "gamma": 30.0, "critic": {"width": 128, "depth": 3, "lr": 1e-4}},
+        "objective": {"name": "factor_vae", "gamma": 10.0, "critic": {"width": 256, "depth": 3, "lr": 1e-3}},
     },
     "hfvae_sprites32": {
         **_SMALL,

@@ -133,7 +133,7 @@ class _Board:
             return
         speak = time.monotonic() - self.printed > 30
         for name in self.steps:
-            if not (self.live or (speak and name in running)):
+            if name not in running and not self.live:
                 continue
             line = _last_line(self.folder / name / LEDGER)
             if line is None:
@@ -148,7 +148,7 @@ class _Board:
                     speed=f"{speed:.0f}/s" if name in running and speed else "",
                     note=note,
                 )
-            else:
+            elif speak:
                 left = f"{(self.steps[name] - done) / speed:.0f} s left" if speed else ""
                 print(
                     f"{name}: step {done:,}/{self.steps[name]:,}  {speed:.0f}/s  {left}  {note}",
