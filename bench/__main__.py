@@ -26,13 +26,19 @@ def seconds(value: float | None) -> str:
     return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.2f} ms" if value >= 1e-3 else f"{value * 1e6:.0f} µs"
 
 
+def kept(r: dict) -> bool:
+    """True when a row keeps its limit: a highest ratio, or "< x" or "> x" in words, or as the row itself says."""
+    if "ok" in r:
+        return bool(r["ok"])
+    sign, _, number = str(r["limit"]).rpartition(" ")
+    return r["ratio"] >= float(number) if sign == ">" else r["ratio"] <= float(number)
+
+
 def table(rows: list[dict]) -> str:
     """Rows as Markdown."""
     lines = ["| what | ours | baseline | ratio | limit | |", "|---|---|---|---|---|---|"]
     for r in rows:
-        limit = r.get("limit")
-        missed = limit is not None and not r.get("ok", r["ratio"] <= limit)
-        shown = "" if limit is None else f"{limit:.3g}" + (" **missed**" if missed else "")
+        shown = "" if r.get("limit") is None else f"{r['limit']}" + ("" if kept(r) else " **missed**")
         times = f"{seconds(r['ours'])} | {seconds(r['baseline'])} | {r['ratio']:.3g}"
         lines.append(f"| {r['name']} | {times} | {shown} | {r.get('note', '')} |")
     return "\n".join(lines)

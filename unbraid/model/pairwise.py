@@ -95,7 +95,8 @@ class _Work:
         self.log_weights = log_weights if log_weights.numel() > 1 else None
         # below this a row's sum may be made of floors, and is taken again with a shift
         self.enough = 1e-18 * self.m * (1.0 if self.log_weights is None else float(log_weights.max().exp()))
-        self.rows = max(1, min(self.b, TILE // self.m))
+        tile = TILE * torch.get_num_threads()  # every thread gets its share of a tile, in its own cache
+        self.rows = max(1, min(self.b, tile // self.m))
         self.leaves = list(tree.leaf_nodes)
         self.branches = [i for i in range(len(tree.nodes)) if i not in set(self.leaves)]
         self.inside = [
