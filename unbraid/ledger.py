@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from unbraid.schedule import Capacity, Price, value
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -45,3 +46,8 @@ def charge(price: Price, nats: Tensor, step: int) -> Tensor:
         return price.gamma * (nats - price.at(step)).abs()
     now = value(price, step)
     return nats if now == 1 else now * nats
+
+
+def short(key: str) -> str:
+    """A term's name for a narrow line."""
+    return {"reconstruction": "rec", "tc_q@ratio": "tc"}.get(key, key)

@@ -30,29 +30,29 @@ def bar(label: str, total: int, quiet: bool = False) -> Iterator[Advance]:
         yield _logged(label, total)
 
 
-@contextmanager
-def _drawn(label: str, total: int) -> Iterator[Advance]:
+def board(most: int) -> Any:
+    """An empty rich `Progress` for tasks of up to `most` steps: name, bar, count, speed, time left, a note cut to fit."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
+
+    fixed: dict[str, Any] = {"no_wrap": True}
+    return Progress(
+        TextColumn("{task.description}", table_column=Column(**fixed)),
+        BarColumn(bar_width=8, table_column=Column(**fixed)),
+        MofNCompleteColumn(table_column=Column(min_width=len(f"{most}") * 2 + 1, **fixed)),
+        TextColumn("{task.fields[speed]}", table_column=Column(min_width=6, **fixed)),
+        TimeRemainingColumn(compact=True, table_column=Column(min_width=5, **fixed)),
+        TextColumn("{task.fields[note]}", table_column=Column(ratio=1, overflow="ellipsis", **fixed)),
+        console=Console(stderr=True),
+        expand=True,
+        refresh_per_second=5,
     )
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    progress = Progress(*columns, console=Console(stderr=True), transient=False, refresh_per_second=5)
+
+@contextmanager
+def _drawn(label: str, total: int) -> Iterator[Advance]:
+    progress = board(total)
     task = progress.add_task(label, total=total, note="", speed="")
     start, done, shown = time.monotonic(), 0, False
 

@@ -16,6 +16,8 @@ from typing import Any
 
 from unbraid.errors import UnbraidError, expect
 from unbraid.files import writable, write_text
+from unbraid.ledger import short
+from unbraid.progress import board
 from unbraid.recipe import Recipe
 from unbraid.run import LEDGER, Run
 
@@ -105,18 +107,7 @@ class _Board:
 
     def __enter__(self) -> _Board:
         if not self.quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            self.live = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=12),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[speed]}"),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[note]}"),
-                console=Console(stderr=True),
-            )
+            self.live = board(max(self.steps.values()))
             self.tasks = {
                 name: self.live.add_task(name, total=total, speed="", note="") for name, total in self.steps.items()
             }
@@ -138,7 +129,7 @@ class _Board:
             line = _last_line(self.folder / name / LEDGER)
             if line is None:
                 continue
-            done, note = int(line["step"]) + 1, " ".join(f"{_short(k)} {v:.4g}" for k, v in line["nats"].items())
+            done, note = int(line["step"]) + 1, " ".join(f"{short(k)} {v:.4g}" for k, v in line["nats"].items())
             start, at = self.first.setdefault(name, (time.monotonic(), done))
             speed = (done - at) / max(time.monotonic() - start, 1e-9)
             if self.live:
@@ -157,10 +148,6 @@ class _Board:
                 )
         if speak:
             self.printed = time.monotonic()
-
-
-def _short(key: str) -> str:
-    return {"reconstruction": "rec", "tc_q@ratio": "tc"}.get(key, key)
 
 
 def _last_line(path: Path) -> dict[str, Any] | None:

@@ -27,7 +27,7 @@ from unbraid.data.batches import Batches
 from unbraid.data.dataset import Dataset
 from unbraid.errors import UnbraidError, expect
 from unbraid.files import read_json, read_toml, writable, write_json, write_text
-from unbraid.ledger import Ledger
+from unbraid.ledger import Ledger, short
 from unbraid.model.infogan import is_gan
 from unbraid.priors.base import Prior
 from unbraid.progress import bar
@@ -224,8 +224,8 @@ def _loop(path: Path, trainer: Trainer, threads: int, start: int, quiet: bool) -
 
 
 def _summary(ledger: Ledger) -> str:
-    """The live ledger on one line: 'rec 45.1 kl 20.3 tc_q@ratio 1.2'."""
-    return " ".join(f"{'rec' if key == 'reconstruction' else key} {float(n):.4g}" for key, n in ledger.nats.items())
+    """The live ledger on one line: 'rec 45.1 kl 20.3 tc 1.2'."""
+    return " ".join(f"{short(key)} {float(n):.4g}" for key, n in ledger.nats.items())
 
 
 def _broken(ledger: Ledger, number: int) -> None:
@@ -331,18 +331,18 @@ def _threads(asked: int) -> Iterator[int]:
 
 
 @contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Ctrl-C and SIGTERM are noted, and acted on between two steps; a second Ctrl-C stops at once."""
-    asked: list[int] = []
+def _signals() -> Iterator[list[float]]:
+    """Ctrl-C, SIGTERM and a closed terminal are noted, and acted on between two steps; Ctrl-C again later stops at once."""
+    asked: list[float] = []
 
     def note(number: int, frame: Any) -> None:
-        if asked and number == signal.SIGINT:
+        if asked and number == signal.SIGINT and time.monotonic() - asked[0] > 2:
             raise KeyboardInterrupt
-        asked.append(number)
+        asked.append(time.monotonic())
 
     before = {}
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
             before[number] = signal.signal(number, note)
     except ValueError:
         pass  # not in the main thread: whoever started us handles signals
