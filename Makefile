@@ -38,7 +38,7 @@ test-all: lint types ## everything, with the slow statistical tests
 bench: setup ## measure, print ratios, write docs/benchmarks.md
 	$(BIN)/python -m bench
 
-docs: setup ## make the docs' tables and pictures from the code
+docs: setup ## write the README's table from the code, check links
 	$(BIN)/python docs/make.py
 
 clean: ## remove what the targets made

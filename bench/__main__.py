@@ -15,7 +15,8 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 INTRO = """# Benchmarks
 
 Made by `make bench`. Times are of the machine below and move with it; the ratio ours/baseline is what counts, measured in
-turns in one run. A limit is the highest ratio allowed; rows without one only state a cost.
+turns in one run. A limit is the highest ratio allowed ("> x": the lowest); rows without one only state a cost, and a
+limit that was not kept says so.
 """
 
 

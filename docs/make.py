@@ -1,4 +1,4 @@
-"""`make docs`: put what the code knows into the docs: the objective table in the README, the index of pages.
+"""`make docs`: put the objective table of the code into the README, and check that links lead somewhere.
 
 Pictures and measurements have scripts of their own in docs/make/; they take minutes and are run when their code changes.
 """

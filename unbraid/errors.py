@@ -13,6 +13,13 @@ class UnbraidError(ValueError):
     """Something the caller can mend: a name, a value, a shape, a file."""
 
 
+class Stopped(BaseException):
+    """Work was asked to stop and nothing was lost; the message says how to go on.
+
+    Not a KeyboardInterrupt, which command-line libraries swallow together with its message.
+    """
+
+
 def expect(condition: object, asked: str, *, found: object = None, allowed: object = None, do: str = "") -> None:
     """Raise an `UnbraidError` unless `condition` holds.
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unbraid.errors import UnbraidError, expect
+from unbraid.errors import Stopped, UnbraidError, expect
 from unbraid.files import writable, write_text
 from unbraid.ledger import short
 from unbraid.progress import board
@@ -44,8 +44,10 @@ def sweep(recipes: Sequence[Recipe], out: str | Path, workers: int = 0, quiet: b
                     _finished(name, running.pop(name)[1], folder)
                 board.update(running)
                 time.sleep(0.2)
-    except BaseException:
+    except BaseException as error:
         _stop([child for _, child, _ in running.values()])
+        if isinstance(error, KeyboardInterrupt):
+            raise Stopped(f"stopped; the same command goes on from the checkpoints in {folder}") from None
         raise
     return [Run.load(folder / name) for name in names]
 
@@ -73,7 +75,7 @@ def _start(recipe: Recipe, folder: Path, name: str) -> subprocess.Popen[bytes]:
 
 def _finished(name: str, child: subprocess.Popen[bytes], folder: Path) -> None:
     if child.returncode == 130:
-        raise KeyboardInterrupt(f"stopped; the same command goes on from the checkpoints in {folder}")
+        raise KeyboardInterrupt
     if child.returncode != 0:
         said = (folder / f"{name}.log").read_text(errors="replace").strip().splitlines()
         reason = said[-1].removeprefix("error: ") if said else f"exit code {child.returncode}"

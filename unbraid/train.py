@@ -25,7 +25,7 @@ from unbraid._version import __version__
 from unbraid.assemble import Parts, assemble, mix
 from unbraid.data.batches import Batches
 from unbraid.data.dataset import Dataset
-from unbraid.errors import UnbraidError, expect
+from unbraid.errors import Stopped, UnbraidError, expect
 from unbraid.files import read_json, read_toml, writable, write_json, write_text
 from unbraid.ledger import Ledger, short
 from unbraid.model.infogan import is_gan
@@ -35,10 +35,6 @@ from unbraid.recipe import Recipe
 from unbraid.run import CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, STATE, Run
 from unbraid.schedule import Price, value
 from unbraid.tensors import write_tensors
-
-
-class Stopped(KeyboardInterrupt):
-    """Training was asked to stop; a checkpoint was written first."""
 
 
 @dataclass
@@ -82,6 +78,7 @@ def fit(
     (3, 1, 32, 32)
     """
     recipe = Recipe.load(recipe)
+    choose_device(recipe.budget.device)  # refused before anything is made
     path = Path(out) if out is not None else Path("runs") / f"{recipe.name}-{recipe.seed}"
     parts: Any = gan.assemble(recipe, dataset) if is_gan(recipe) else assemble(recipe, dataset)
     with _locked(path), _threads(recipe.budget.threads) as threads, torch.random.fork_rng():
@@ -163,9 +160,11 @@ def choose_device(name: str) -> torch.device:
         found = torch.accelerator.current_accelerator(check_available=True)
         return torch.device("cpu") if found is None else found
     try:
-        return torch.device(name)
-    except RuntimeError as error:
-        raise UnbraidError(f"unknown device {name!r}. Use auto, cpu, cuda or mps.") from error
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError, NotImplementedError) as error:
+        raise UnbraidError(f"device {name!r} cannot be used here ({str(error).splitlines()[0]}). Use auto or cpu.") from error
+    return device
 
 
 def default_threads() -> int:

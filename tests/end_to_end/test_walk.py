@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -84,7 +86,30 @@ def test_own_images_with_labels(tmp_path):
     assert Codes.load(tmp_path / "run" / "codes.npz").factors.names == ("light",)
 
 
+def test_vectors_walk_to_a_page_too(tmp_path):
+    unbraid("train", "decomposition_pinwheel", "--set", "budget.steps=5", "--out", tmp_path / "run", "--quiet")
+    unbraid("encode", tmp_path / "run")
+    unbraid("report", tmp_path / "run")
+    assert (tmp_path / "run" / "report.html").read_text().count("<img") >= 3
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    words = [sys.executable, "-m", "unbraid", "train", "vae_sprites32", "--out", str(tmp_path / "run"), "--quiet"]
+    child = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    ledger = tmp_path / "run" / "ledger.jsonl"
+    for _ in range(600):
+        if ledger.exists() and ledger.stat().st_size:
+            break
+        time.sleep(0.1)
+    child.send_signal(signal.SIGINT)
+    said = child.communicate(timeout=60)[1]
+    assert child.returncode == 130
+    assert re.search(r"stopped after step \d+ of 5000; go on with: unbraid train --resume --out", said)
+
+
 WRONG = {
+    "no such device": (["train", "vae_sprites32", "--set", "budget.device=xpu", "--out", "never"], "Use auto or cpu"),
+    "nothing to resume": (["train", "--resume", "--out", "nowhere"], "nothing to resume"),
     "no recipe": (["train"], "needs a recipe"),
     "unknown recipe": (["train", "vae_sprite32"], "Did you mean 'vae_sprites32'"),
     "missing file": (["train", "nothing.toml"], "cannot read recipe nothing.toml"),

@@ -10,7 +10,7 @@ import sys
 import typer
 
 from unbraid.cli import data, demo, runs, score, show
-from unbraid.errors import UnbraidError
+from unbraid.errors import Stopped, UnbraidError
 
 HELP = """Learn, measure and explore disentangled latent representations.
 
@@ -40,8 +40,8 @@ def main() -> None:
     except UnbraidError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt as stop:
-        print(f"\n{stop or 'stopped'}", file=sys.stderr)
+    except Stopped as stop:
+        print(f"\n{stop}", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)

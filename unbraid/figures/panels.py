@@ -73,6 +73,21 @@ def reconstructions(run: Run, count: int = 10, seed: int = 0, dataset: Any = Non
     )
 
 
+def scatter(run: Run, count: int = 1000, seed: int = 0, dataset: Any = None) -> Figure:
+    """Data that are vectors, and their reconstructions, in the first two columns."""
+    x = _some(run, count, seed, dataset)
+    found = run.decode(run.encode(x))
+    figure = Figure(figsize=(4.2, 4), layout="constrained")
+    axes = figure.subplots()
+    for rows, name, colour in ((x, "data", GREY), (found, "decoded", BLUE)):
+        flat = rows.reshape(len(rows), -1)
+        axes.plot(flat[:, 0], flat[:, min(1, flat.shape[1] - 1)], ".", markersize=3, color=colour, label=name)
+    axes.legend(fontsize=8, frameon=False)
+    axes.set_title(f"{run.recipe.name}: reconstructions", fontsize=10, loc="left")
+    _plain(axes)
+    return figure
+
+
 def samples(run: Run, rows: int = 4, columns: int = 10, seed: int = 0) -> Figure:
     """Mean images of codes drawn from the prior."""
     x = run.sample(rows * columns, seed)

@@ -95,15 +95,7 @@ def _row(run: Run, names: Sequence[str]) -> list[str]:
 def _section(run: Run) -> dict[str, Any]:
     dataset = run.dataset()
     codes = Codes.load(run.path / CODES) if (run.path / CODES).is_file() else None
-    pictures = [
-        ("Reconstructions", "Images above, decoded codes below.", panels.reconstructions(run, dataset=dataset)),
-        (
-            "Traversals",
-            "One leaf moved, the others held; sorted by KL.",
-            panels.traversals(run, codes, dataset=dataset),
-        ),
-        ("Samples", "Codes drawn from the prior, decoded.", panels.samples(run)),
-    ]
+    pictures = _sheets(run, dataset, codes)
     if codes is not None and codes.kl is not None and np.isfinite(codes.kl).any():
         pictures.append(
             (
@@ -131,3 +123,19 @@ def _section(run: Run) -> dict[str, Any]:
         "audit": audit,
         "pictures": [(name, about, picture(figure, f"{name} of {run.path.name}")) for name, about, figure in pictures],
     }
+
+
+def _sheets(run: Run, dataset: Any, codes: Codes | None) -> list[tuple[str, str, Figure]]:
+    """Pictures of images; for vectors a scatter of them and of their reconstructions."""
+    channels, height, _ = dataset.shape
+    if channels not in (1, 3) or height == 1:
+        return [("Reconstructions", "The data, and what their codes decode to.", panels.scatter(run, dataset=dataset))]
+    return [
+        ("Reconstructions", "Images above, decoded codes below.", panels.reconstructions(run, dataset=dataset)),
+        (
+            "Traversals",
+            "One leaf moved, the others held; sorted by KL.",
+            panels.traversals(run, codes, dataset=dataset),
+        ),
+        ("Samples", "Codes drawn from the prior, decoded.", panels.samples(run)),
+    ]
