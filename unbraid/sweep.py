@@ -1,6 +1,6 @@
 """Many runs on one machine: one process and one thread each, with a live line per run.
 
-Two runs with one thread each beat one run with two threads (see docs/benchmarks.md), so that is how runs share cores.
+One thread each keeps runs out of each other's way, whatever the net; docs/benchmarks.md has what it brings.
 """
 
 from __future__ import annotations
