@@ -147,7 +147,7 @@ def seed_step(device: torch.device, seed: int, number: int) -> None:
 def _others(trainer: Trainer, number: int) -> list[torch.Tensor]:
     """Codes of independent batches for the critics, by the encoder as it is after the model's step. Kim & Mnih 2018, Alg. 2.
 
-    Encoding them before the step instead was tried for the demo and was less stable (docs/demo.md).
+    Encoding them before the step was tried too; a few seeds did not show which is better (docs/demo.md).
     """
     paired = any(trainer.parts.critics[name].paired for name in trainer.critic_optimisers)
     with torch.no_grad():
