@@ -148,3 +148,12 @@ def test_errors_name_the_fix() -> None:
         build_gan(recipe("info_gan"), (1, 8, 8)).draw(torch.zeros(1, 1, 8, 8))
     with pytest.raises(UnbraidError, match="cannot be audited"):
         build_gan(recipe("info_gan"), (1, 8, 8)).likelihood  # noqa: B018
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GANS)
+def test_200_steps_stay_finite_and_raise_the_information(name: str, tmp_path) -> None:
+    rows = fit(recipe(name, 200), tmp_path / "run", quiet=True, dataset=bars()).ledger()
+    assert all(np.isfinite(list(row["nats"].values())).all() for row in rows)
+    information = [row["nats"]["information"] for row in rows]
+    assert np.mean(information[-20:]) > np.mean(information[:20])
