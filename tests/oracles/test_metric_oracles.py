@@ -208,9 +208,16 @@ def test_dci_es_of_a_linear_and_of_a_bent_code():
     wound = dci_es(np.column_stack([np.cos(angle), np.sin(angle) + y[:, 0]]), y, kinds=["continuous"])
     curve = np.minimum.accumulate(wound.table["curve"][0])
     low = curve.min()
-    trapezium = sum((curve[i] + curve[i + 1]) / 2 - low for i in range(len(curve) - 1))
-    assert wound.value == pytest.approx(1 - trapezium / (0.5 * (len(curve) - 1) * (1 - low)))
+    kappa = [log(1 + 2 + features) for features in (0, 16, 32, 64, 128, 256, 512)]  # weights: a constant, two codes, …
+    trapezium = sum(((curve[i] + curve[i + 1]) / 2 - low) * (kappa[i + 1] - kappa[i]) for i in range(6))
+    triangle = (kappa[-1] - kappa[0]) / 2
+    assert wound.value == pytest.approx(1 - trapezium / (triangle * (1 - low)))
     assert wound.value < linear.value - 0.1
+    codes = np.column_stack([np.cos(angle), np.sin(angle) + y[:, 0]])
+    assert dci_es(codes, y, kinds=["continuous"], lowest="zero").value == pytest.approx(1 - trapezium / triangle)
+    noise = rng.normal(size=(4000, 2))
+    assert dci_es(noise, y, kinds=["continuous"]).value == 0
+    assert dci_es(noise, y, kinds=["continuous"], lowest="zero").value > 0.95  # what never falls has no area
 
 
 def test_udr_by_loops():

@@ -30,7 +30,7 @@ __all__ = [
     "total_correlation", "udr",
 ]  # fmt: skip
 
-ALL, DLIB, PAPER = ("paper", "dlib", "fast"), ("dlib", "fast"), ("paper", "fast")
+ALL, PAPER = ("paper", "dlib", "fast"), ("paper", "fast")
 INF = float("inf")
 
 # fmt: off
@@ -41,7 +41,7 @@ METRICS: dict[str, Metric] = {
         protocols=ALL, seeded=True, ceiling="one"),
     "mig": Metric(mig, "gap between the two best units of each factor",
         protocols=ALL, lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="information"),
-    "mig_sup": Metric(mig_sup, "gap between the two best factors of each unit",
+    "mig_sup": Metric(mig_sup, "gap between the two best factors of each unit", protocols=PAPER,
         lowered=("rotated",), ceiling="information"),
     "jemmig": Metric(jemmig, "one unit knows the factor and nothing else", chance=None,
         lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="joint"),
@@ -53,14 +53,14 @@ METRICS: dict[str, Metric] = {
         protocols=ALL, seeded=True, lowered=("rotated", "duplicated"), ceiling="one"),
     "informativeness": Metric(informativeness, "factors can be predicted from the code", chance=None,
         protocols=ALL, seeded=True, lowered=("missing", "noisy"), ceiling="accuracy"),
-    "med": Metric(med, "dci with mutual information", lowered=("rotated",), ceiling="one"),
+    "med": Metric(med, "dci with mutual information", protocols=PAPER, lowered=("rotated",), ceiling="one"),
     "sap": Metric(sap, "gap between the two best single-unit predictors", noise=0.03,
         protocols=ALL, seeded=True, lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="variance"),
     "modularity": Metric(modularity, "each unit informs on one factor",
         protocols=ALL, lowered=("rotated",), ceiling="one"),
     "explicitness": Metric(explicitness, "values can be told linearly", noise=0.08,
         protocols=ALL, seeded=True, lowered=("missing", "noisy"), ceiling="one"),
-    "irs": Metric(irs, "a unit stays put while its factor is held", chance=None, protocols=DLIB, ceiling="one",
+    "irs": Metric(irs, "a unit stays put while its factor is held", chance=None, protocols=ALL, ceiling="one",
         rescaled=False, lowered=("rotated",)),
     "info_mec": Metric(info_mec, "share of a unit's information on its best factor", protocols=PAPER, seeded=True,
         lowered=("rotated",), ceiling="one"),

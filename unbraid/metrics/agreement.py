@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ def udr(
     factors: Any = None,
     *,
     similarity: str = "spearman",
+    average: str = "columns",
     least: float = KL_LEAST,
     most: int = 10_000,
     seed: int = 0,
@@ -28,12 +29,15 @@ def udr(
 ) -> Score:
     """Unsupervised disentanglement ranking of several models' codes of the same examples, in the same order.
 
-    UDR_ij = (Σ_b r_b² / Σ_a R_ab · I(b) + Σ_a r_a² / Σ_b R_ab · I(a)) / (d_a + d_b),  r = the largest of R in that row
-    or column, d = the number of informative columns; a model's score is the median over its partners, the value is the
-    mean of the models' scores        Duan et al. 2020, Eq. 3
+    UDR_ij = (Σ_b r_b² / Σ_a R_ab + Σ_a r_a² / Σ_b R_ab) / (d_a + d_b),  r = the largest of R in that row or column,
+    sums over the d_a and d_b informative columns only; a model's score is the median over its partners
+                                                              Duan et al. 2020, Sec. 4
 
-    similarity: 'spearman' |rank correlation| or 'lasso' |weights| of predicting one model's columns from the other's.
-    Columns whose KL is below `least` nats are uninformative (without KLs: constant columns). Sizes may differ.
+    similarity: 'spearman' |rank correlation|, or 'lasso' |weights| (α = 0.1, scaled codes) of predicting the columns of
+    the model that is scored from its partner's. Columns whose KL is not above `least` nats are uninformative (without
+    KLs: constant columns). average: 'columns' as above; 'models' is the authors' program, the mean of the two models'
+    means, the same unless they differ in informative columns. The value is the mean of the models' scores (ours, to
+    have one number): rank models by `table['models']`. Sizes may differ.
 
     >>> z = np.random.default_rng(0).normal(size=(500, 3))
     >>> round(udr([z, -z[:, [2, 0, 1]]]).value, 2) > 0.8
@@ -41,6 +45,7 @@ def udr(
     """
     del factors
     how = choose(similarity, {"spearman": _spearman, "lasso": _lasso}, "similarity")
+    choose(average, {"columns": 0, "models": 0}, "average")
     expect(
         isinstance(runs, list | tuple) and len(runs) >= 2,
         "UDR compares at least two models",
@@ -52,12 +57,24 @@ def udr(
         len({len(t) for t in tables_}) == 1, "all models must encode the same examples", found=[len(t) for t in tables_]
     )
     small = [t.limited(most, seed) for t in tables_]
-    used = [t.live if t.kl is None else t.live & (t.kl >= least) for t in tables_]
+    used = [t.live if t.kl is None else t.live & (t.kl > least) for t in tables_]
     pairwise = np.full((len(runs), len(runs)), np.nan)
-    for i, j in combinations(range(len(runs)), 2):
-        pairwise[i, j] = pairwise[j, i] = agreement(how(small[i], small[j]), used[i], used[j])
-    per_model = np.nanmedian(pairwise, 1)
-    settings = {"similarity": similarity, "least_kl": least, "models": len(runs), "seed": seed, **small[0].notes}
+    for i, j in permutations(range(len(runs)), 2):
+        r = how(small[i], small[j], used[i])
+        pairwise[i, j] = agreement(r, used[i], used[j], average)
+    per_model = np.nanmedian(pairwise, 0)
+    settings = {
+        "similarity": similarity,
+        "average": average,
+        "least_kl": least,
+        "informative_by": ["constant columns" if t.kl is None else "KL" for t in tables_],
+        "models": len(runs),
+        "seed": seed,
+        **small[0].notes,
+    }
+    silent = [i for i, u in enumerate(used) if not u.any()]
+    if silent:
+        settings["note"] = f"no informative column in model {', '.join(map(str, silent))}: its agreements are 0"
     rows = {
         "pairwise": np.nan_to_num(pairwise, nan=1.0),
         "models": per_model,
@@ -73,16 +90,23 @@ def udr(
     )
 
 
-def agreement(r: np.ndarray, used_a: np.ndarray, used_b: np.ndarray) -> float:
-    """UDR of one pair from similarities "a b": how near R is to a permutation, on the informative columns."""
+def agreement(r: np.ndarray, used_a: np.ndarray, used_b: np.ndarray, average: str = "columns") -> float:
+    """UDR of one pair from similarities "a b": how near R is to a permutation, on the informative columns.
+
+    >>> agreement(np.array([[1.0, 0.0, 0.4], [0.0, 0.5, 0.4]]), np.array([True, True]), np.array([True, True, False]))
+    0.75
+    """
     if not used_a.any() or not used_b.any():
         return 0.0
+    r = r[used_a][:, used_b]
     by_a = np.divide(r.max(1) ** 2, r.sum(1), out=np.zeros(len(r)), where=r.sum(1) > 0)
     by_b = np.divide(r.max(0) ** 2, r.sum(0), out=np.zeros(r.shape[1]), where=r.sum(0) > 0)
-    return float((by_a[used_a].sum() + by_b[used_b].sum()) / (used_a.sum() + used_b.sum()))
+    if average == "models":
+        return float((by_a.mean() + by_b.mean()) / 2)
+    return float((by_a.sum() + by_b.sum()) / (len(by_a) + len(by_b)))
 
 
-def _spearman(a: Table, b: Table) -> np.ndarray:
+def _spearman(a: Table, b: Table, used: np.ndarray) -> np.ndarray:
     def scaled(t: Table) -> np.ndarray:
         z = ranks(t.z).astype(np.float64)
         z -= z.mean(0)
@@ -92,15 +116,16 @@ def _spearman(a: Table, b: Table) -> np.ndarray:
     return _grouped(columns, a, b)
 
 
-def _lasso(a: Table, b: Table) -> np.ndarray:
-    """Each column of b from all of a, cross-checked the other way round by symmetry of the score."""
+def _lasso(a: Table, b: Table, used: np.ndarray) -> np.ndarray:
+    """|weights| of each column of b from the informative columns of a."""
     from sklearn.linear_model import Lasso
 
+    x = a.scaled * ((a.owner >= 0) & used[a.owner])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         columns = np.stack(
             [
-                np.abs(Lasso(alpha=0.1).fit(a.scaled, t).coef_) if s > 0 else np.zeros(a.z.shape[1])
+                np.abs(Lasso(alpha=0.1).fit(x, t).coef_) if s > 0 else np.zeros(a.z.shape[1])
                 for t, s in zip(b.scaled.T, b.deviations)
             ],
             1,

@@ -41,15 +41,17 @@ def r2(codes: Any, factors: Any = None, *, model: str = "linear", seed: int = 0,
     )
 
 
-def dci_es(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any) -> Score:
+def dci_es(codes: Any, factors: Any = None, *, lowest: str = "curve", seed: int = 0, **inputs: Any) -> Score:
     """Explicitness by capacity: how early along a family of growing predictors the loss has fallen; with the size.
 
-    E_k = 1 − A_k / Z_k,  A_k = area between the loss curve and its lowest point over t = 0 … T,
-    Z_k = ½ T (ℓ_baseline − ℓ_lowest);  S = K / d        Eastwood et al. 2023, Sec. 4
+    E_k = 1 − A_k / Z_k,  A_k = area between the loss curve (its lowest so far) and its lowest point ℓ* over κ_0 … κ_T,
+    Z_k = ½ (κ_T − κ_0)(ℓ_baseline − ℓ*);  S = K / d        Eastwood et al. 2023, Sec. 4
 
-    The family is ridge regression on 0, 16, …, 512 random Fourier features beside the codes, t counts the doublings,
-    and the loss is 1 − R² on held-out rows. 1: a linear probe is already the best; 0: the loss falls in a straight
-    line; −1: it stays at the baseline until the last capacity. A factor that no capacity learns has 0 by convention.
+    The family is ridge regression on 0, 16, …, 512 random Fourier features beside the codes, κ is the log of its
+    number of weights, as in the authors' program, and the loss is 1 − R² on held-out rows. 1: a linear probe is
+    already the best; 0: the loss falls in a straight line; −1: it stays at the baseline until the last capacity.
+    lowest: 'curve' takes ℓ* of this curve for Z, as in the paper's figure; 'zero' takes 0, as the authors' program does
+    for the printed results. There a factor that is never learned has E = 1; with 'curve' it has 0 by convention.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, 1]
     >>> round(dci_es(y.astype(float), y).value, 2)
@@ -57,12 +59,16 @@ def dci_es(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any) -> 
     """
     table = as_table(codes, factors, **inputs)
     small = table.limited(MOST, seed)
-    curve = losses(small, CAPACITIES, seed)
-    low, steps = np.minimum(curve.min(1), 1), len(CAPACITIES) - 1
-    excess = np.maximum(np.minimum.accumulate(curve, 1), low[:, None]) - low[:, None]
-    area = ((excess[:, 1:] + excess[:, :-1]) / 2).sum(1)
+    choose(lowest, {"curve": 0, "zero": 0}, "lowest loss")
+    curve = np.minimum(losses(small, CAPACITIES, seed), 1)  # a predictor may always fall back on the mean
+    kappa = np.log(1 + int((table.deviations > 0).sum()) + np.array(CAPACITIES))
+    best = np.minimum.accumulate(curve, 1)
+    low = best[:, -1]
+    area = ((best[:, 1:] + best[:, :-1]) / 2 - low[:, None]) @ np.diff(kappa)
     learned = 1 - low > LEARNED
-    e = np.where(learned, 1 - area / np.maximum(0.5 * steps * (1 - low), 1e-12), 0.0)
+    height = 1 - low if lowest == "curve" else np.ones_like(low)
+    e = 1 - area / np.maximum(0.5 * (kappa[-1] - kappa[0]) * height, 1e-12)
+    e = np.where(learned | (lowest == "zero"), e, 0.0)
     size = len(table.names) / table.z.shape[1]
     rows = {
         "factors": list(table.names),
@@ -70,10 +76,12 @@ def dci_es(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any) -> 
         "size": size,
         "curve": curve,
         "capacities": list(CAPACITIES),
+        "log_weights": kappa,
     }
     settings = {
         "family": "ridge on random Fourier features",
         "loss": "1 - R2",
+        "lowest": lowest,
         "learned": int(learned.sum()),
         "seed": seed,
     }

@@ -9,8 +9,8 @@ from unbraid.metrics.inputs import Table
 from unbraid.metrics.units import Unit
 
 
-def neighbours(table: Table, bins: int, binning: str, seed: int, most: int) -> np.ndarray:
-    """I ≈ ψ(N) + ψ(3) − ⟨ψ(N_x)⟩ − ⟨ψ(m)⟩: 3 neighbours of the same class, m rows as near in all. Ross 2014, Eq. 6."""
+def neighbours(table: Table, bins: int, binning: str, seed: int, most: int, near: int = 3) -> np.ndarray:
+    """I ≈ ψ(N) + ψ(k) − ⟨ψ(N_x)⟩ − ⟨ψ(m)⟩: k neighbours of the same class, m rows as near in all. Ross 2014, Eq. 6."""
     small = table.limited(most, seed)
     rng = np.random.default_rng([seed, 12])
     out = np.zeros((len(table.units), len(table.names)))
@@ -18,7 +18,7 @@ def neighbours(table: Table, bins: int, binning: str, seed: int, most: int) -> n
         if table.live[u]:
             z = small.scaled[:, list(unit.columns)].astype(np.float64)
             z = z + 1e-10 * rng.standard_normal(z.shape)  # ties have no nearest neighbour
-            out[u] = [ross(z[y >= 0], y[y >= 0]) for y in small.y.T]
+            out[u] = [ross(z[y >= 0], y[y >= 0], near) for y in small.y.T]
     return out
 
 

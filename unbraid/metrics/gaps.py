@@ -11,6 +11,8 @@ from unbraid.metrics.information import factor_entropies, informative, mutual, u
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.score import Score
 
+ACTIVE = 0.01  # variance of the means above which a unit is in use, as in Li et al.'s code
+SILENT = {"variance": f"the variance of their means is below {ACTIVE}", "chance": "they say no more than chance"}
 ESTIMATORS = {"dlib": "histogram", "fast": "histogram", "paper": "posterior", "knn": "knn"}
 
 
@@ -61,25 +63,49 @@ def mig(
 
 
 def mig_sup(
-    codes: Any, factors: Any = None, *, bins: int = 20, binning: str = "width", seed: int = 0, **inputs: Any
+    codes: Any,
+    factors: Any = None,
+    *,
+    protocol: str = "fast",
+    bins: int = 20,
+    binning: str = "width",
+    seed: int = 0,
+    **inputs: Any,
 ) -> Score:
     """MIG seen from the codes: how much more a unit knows of its best factor than of its second best.
 
-    MIG-sup = 1/D Σ_u (Ĩ(z_u; y_1st) − Ĩ(z_u; y_2nd)),  Ĩ = I / H(y),  over live units        Li et al. 2020, Eq. 9
+    MIG-sup = 1/D Σ_u (Ĩ(z_u; y_1st) − Ĩ(z_u; y_2nd)),  Ĩ = I / H(y),  over the D units in use        Li et al. 2020
 
-    Units that say no more of any factor than chance would are left out of the mean: being unused is no entanglement.
+    protocol: 'paper' as the authors' code: posterior samples (bins without scales, and it says so), units in use have
+    Var E[z_u|x] > 0.01. 'fast' counts bins, and leaves out units that say no more of any factor than chance would:
+    being unused is no entanglement.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(mig_sup(y.astype(float), y).value, 6)
     1.0
     """
     table = as_table(codes, factors, **inputs)
-    raw = mutual(table, "histogram", bins, binning, seed)
-    i, used = raw / factor_entropies(table), informative(table, raw, bins, binning, seed)
+    choose(protocol, {"paper": 0, "fast": 0}, "MIG-sup protocol")
+    estimator = "posterior" if protocol == "paper" and table.scale is not None else "histogram"
+    raw = mutual(table, estimator, bins, binning, seed)
+    i = raw / factor_entropies(table)
+    if protocol == "paper":
+        used, why = np.array([(table.deviations[list(u.columns)] ** 2).max() > ACTIVE for u in table.units]), "variance"
+    else:
+        used, why = informative(table, raw, bins, binning, seed), "chance"
     first, second = top_two(i.T)
     gaps = np.where(used, first - second, 0.0)
     value = float(gaps[used].mean()) if used.any() else 0.0
-    settings = {"bins": bins, "binning": binning, "used_units": int(used.sum()), **table.notes}
+    settings = {
+        "protocol": protocol,
+        "estimator": estimator,
+        "bins": bins,
+        "binning": binning,
+        "units_by": why,
+        "used_units": int(used.sum()),
+        **table.silence(used, SILENT[why]),
+        **table.notes,
+    }
     return Score(
         "mig_sup",
         value,
@@ -96,7 +122,10 @@ def jemmig(
     """Joint-entropy-minus-MIG, turned so that 1 is best: the best unit must know the factor and nothing else.
 
     JEMMIG_k = H(z_1st, y_k) − I(z_1st; y_k) + I(z_2nd; y_k);  value = 1 − mean_k JEMMIG_k / (H(y_k) + log bins)
-                                                              Do & Tran 2020, Eqs. 9, 10
+                                                              Do & Tran 2020
+
+    The authors report JEMMIG_k / (H(y_k) + log bins), less is better; 1 − it is Carbonneau et al.'s (2022) form. They
+    spread each q(z|x) over 100 bins of [−4, 4]; here the means are counted in bins of their range.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(jemmig(y.astype(float), y).value, 6)
@@ -125,7 +154,7 @@ def dcimig(
     """A unit earns its gap between factors, and each factor keeps its best earner.
 
     g_u = I(z_u; y_1st) − I(z_u; y_2nd);  S_k = max over units whose best factor is k of g_u;  value = Σ S_k / Σ H(y_k)
-                                                              Sepliarskaia, Kiseleva & de Rijke 2019, Sec. 5
+                              Sepliarskaia, Kiseleva & de Rijke 2019 (3CharM), as in Carbonneau et al. 2022's code
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(dcimig(y.astype(float), y).value, 6)

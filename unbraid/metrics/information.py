@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,21 +123,28 @@ def mutual(
     binning: str = "width",
     seed: int = 0,
     most: int = 10_000,
+    near: int = 3,
 ) -> np.ndarray:
     """The matrix I(z_u; y_k) in nats, "u k".
 
-    estimator: 'histogram' counts cells of the means; 'knn' is Ross's (2014) nearest-neighbour estimate, no bins;
-    'posterior' averages over z ~ q(z|x) (Chen et al. 2018), and needs posterior scales.
+    estimator: 'histogram' counts cells of the means; 'knn' is Ross's (2014) estimate from the `near` nearest
+    neighbours, no bins (discrete units are counted); 'posterior' averages over z ~ q(z|x) (Chen et al. 2018), and needs
+    posterior scales.
 
     >>> y = np.arange(400) % 4
     >>> from unbraid.metrics.inputs import as_table
     >>> bool(np.isclose(mutual(as_table(y.astype(float), y))[0, 0], np.log(4)))
     True
     """
-    how = choose(estimator, {"histogram": _histogram, "knn": neighbours, "posterior": posterior}, "MI estimator")
-    key = ("mutual", estimator, bins, binning, seed, most)
+    ways: dict[str, Any] = {"histogram": _histogram, "knn": partial(neighbours, near=near), "posterior": posterior}
+    how = choose(estimator, ways, "MI estimator")
+    key = ("mutual", estimator, bins, binning, seed, most, near)
     if key not in table.shared:
-        table.shared[key] = how(table, bins, binning, seed, most)
+        found = how(table, bins, binning, seed, most)
+        discrete = [i for i, u in enumerate(table.units) if u.kind != "real"] if estimator == "knn" else []
+        if discrete:  # equal codes have no nearest neighbour, and need none
+            found[discrete] = mutual(table, "histogram", bins, binning, seed)[discrete]
+        table.shared[key] = found
     return table.shared[key]
 
 

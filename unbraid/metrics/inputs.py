@@ -8,8 +8,6 @@ single value are dropped; a column of codes that never changes is dead: it is ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,101 +17,10 @@ from unbraid.data.factors import KINDS
 from unbraid.errors import UnbraidError, expect
 from unbraid.latent import Latent
 from unbraid.metrics.columns import Column, column
-from unbraid.metrics.units import Unit, unit_kl, units_of
+from unbraid.metrics.table import STEP, Table
+from unbraid.metrics.units import unit_kl, units_of
 
 FACTOR_BINS = 20
-STEP = 1 << 16  # rows at a time
-LARGE = 1 << 24  # beyond this many numbers scaled codes are kept in float32
-
-
-@dataclass(frozen=True)
-class Table:
-    """n rows of codes in d columns, u units and k factors; everything derived is computed once and shared.
-
-    z "n d" codes; y "n k" value indices of each factor, −1 where missing; v "n k" numbers, NaN where missing.
-    """
-
-    z: np.ndarray
-    units: tuple[Unit, ...]
-    y: np.ndarray
-    v: np.ndarray
-    names: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    levels: tuple[tuple[Any, ...], ...] = ()
-    kl: np.ndarray | None = None
-    scale: np.ndarray | None = None
-    notes: dict[str, Any] = field(default_factory=dict)
-    shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    def __len__(self) -> int:
-        return len(self.z)
-
-    @property
-    def unit_names(self) -> tuple[str, ...]:
-        """The units' names, in column order."""
-        return tuple(u.name for u in self.units)
-
-    @cached_property
-    def deviations(self) -> np.ndarray:
-        """The standard deviation of each column "d"; rounding noise around a constant counts as 0."""
-        mean, total = self.z.mean(0, dtype=np.float64), np.zeros(self.z.shape[1])
-        for a in range(0, len(self.z), STEP):  # in pieces: numpy's own std makes a float64 copy of everything
-            total += ((self.z[a : a + STEP] - mean) ** 2).sum(0)
-        deviation = np.sqrt(total / len(self.z))
-        return np.where(deviation > 1e-7 * np.maximum(np.abs(mean), 1e-30), deviation, 0.0)
-
-    @cached_property
-    def live(self) -> np.ndarray:
-        """True for each unit with a column that changes, "u"."""
-        return np.array([self.deviations[list(u.columns)].max() > 0 for u in self.units])
-
-    @cached_property
-    def scaled(self) -> np.ndarray:
-        """Codes with zero mean and unit deviation "n d"; dead columns are 0."""
-        alive = self.deviations > 0
-        kind = np.float32 if self.z.size > LARGE else self.z.dtype
-        mean, out = self.z.mean(0, dtype=np.float64), np.zeros(self.z.shape, kind)
-        for a in range(0, len(self.z), STEP):
-            out[a : a + STEP, alive] = (self.z[a : a + STEP, alive] - mean[alive]) / self.deviations[alive]
-        return out
-
-    @cached_property
-    def owner(self) -> np.ndarray:
-        """The unit of each column "d"; −1 for columns in none."""
-        owner = np.full(self.z.shape[1], -1)
-        for i, unit in enumerate(self.units):
-            owner[list(unit.columns)] = i
-        return owner
-
-    def summed(self, per_column: np.ndarray) -> np.ndarray:
-        """Rows of columns "d …" summed into rows of units "u …"."""
-        return np.stack([per_column[list(u.columns)].sum(0) for u in self.units])
-
-    def subset(self, rows: np.ndarray) -> Table:
-        """A table of some of the rows."""
-        scale = None if self.scale is None else self.scale[rows]
-        return Table(
-            self.z[rows],
-            self.units,
-            self.y[rows],
-            self.v[rows],
-            self.names,
-            self.kinds,
-            self.levels,
-            self.kl,
-            scale,
-            dict(self.notes),
-        )
-
-    def limited(self, most: int, seed: int) -> Table:
-        """At most `most` rows, drawn once per seed and shared; `notes['subsampled']` says so."""
-        if len(self) <= most:
-            return self
-        if ("limited", most, seed) not in self.shared:
-            small = self.subset(np.sort(np.random.default_rng([seed, 11]).choice(len(self), most, replace=False)))
-            small.notes["subsampled"] = f"{most:,} of {len(self):,} rows"
-            self.shared["limited", most, seed] = small
-        return self.shared["limited", most, seed]
 
 
 def as_table(
@@ -161,7 +68,7 @@ def as_table(
         do="Give an array of labels with one row per row of codes.",
     )
     y, v, kept, notes = labels(factors, len(z), kinds, names)
-    return Table(
+    table = Table(
         z,
         units,
         y,
@@ -173,6 +80,11 @@ def as_table(
         scale,
         notes,
     )
+    dead = np.flatnonzero((table.deviations == 0) & (table.owner >= 0))
+    if len(dead):
+        few = [tree.column_names[c] for c in dead] if len(dead) <= 6 else f"{len(dead)} of {z.shape[1]}"
+        notes["dead_columns"] = f"all {z.shape[1]}" if len(dead) == z.shape[1] else few
+    return table
 
 
 def numbers(codes: Any) -> np.ndarray:

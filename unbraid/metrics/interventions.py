@@ -17,25 +17,27 @@ def irs(
     factors: Any = None,
     *,
     protocol: str = "dlib",
-    quantile: float = 0.99,
+    quantile: float | None = None,
     most: int = 100_000,
     seed: int = 0,
     **inputs: Any,
 ) -> Score:
     """Interventional robustness: 1 less the largest normalised deviation of a unit while its factor is held.
 
-    d_uk = E_v Q.99 |z_u − E[z_u | y_k = v]| given y_k = v;  IRS = Σ_u w_u max_k (1 − d_uk / max |z_u − E z_u|)
+    d_uk = E_v Q |z_u − E[z_u | y_k = v]| given y_k = v;  IRS = Σ_u w_u max_k (1 − d_uk / max |z_u − E z_u|)
                                                               Suter et al. 2019, Sec. 4
 
-    protocol: 'dlib' weights units by their maximal deviation (so it depends on their scale); 'fast' weights live units
-    alike. A group deviates by its Euclidean distance on scaled columns. Note that a unit which follows no factor still
-    earns something: the 99% quantile lies below the maximum. `codes` may be a function of label rows.
+    protocol: 'paper' Q is the maximum, 'dlib' the 99% quantile, the default of the authors' code there; both weight
+    units by their maximal deviation, so they depend on its scale. 'fast': the quantile, live units alike. `quantile`
+    replaces the protocol's. A group deviates by its Euclidean distance on scaled columns. Note that a unit which
+    follows no factor still earns something: few rows stray as far as the farthest. `codes` may be a function of labels.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> irs(y.astype(float), y).value
     1.0
     """
-    choose(protocol, {"dlib": 0, "fast": 0}, "IRS protocol")
+    usual = choose(protocol, {"paper": 1.0, "dlib": 0.99, "fast": 0.99}, "IRS protocol")
+    quantile = usual if quantile is None else quantile
     expect(0 < quantile <= 1, "quantile must lie in (0, 1]", found=quantile)
     source = fixed_rows(codes, factors, seed, **inputs)
     if len(source.table) > most:
@@ -47,12 +49,13 @@ def irs(
     d = np.array([[_deviation(z, source, k, quantile) for k in range(len(table.names))] for z in units])
     matrix = np.where(farthest[:, None] > 0, 1 - d / np.maximum(farthest, 1e-12)[:, None], 0.0)
     scale = np.array([table.deviations[list(u.columns)].max() for u in table.units])
-    weights = (farthest * scale if protocol == "dlib" else table.live.astype(float)) * table.live
+    weights = (table.live.astype(float) if protocol == "fast" else farthest * scale) * table.live
     value = max(0.0, float(np.average(matrix.max(1), weights=weights))) if weights.sum() > 0 else 0.0
     settings = {
         "protocol": protocol,
         "quantile": quantile,
-        "weights": "deviation" if protocol == "dlib" else "equal",
+        "weights": "equal" if protocol == "fast" else "deviation",
+        **table.silence(table.live, ""),
         **table.notes,
     }
     return Score(

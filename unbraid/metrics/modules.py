@@ -30,7 +30,8 @@ def modularity(
     θ_u = max_k I_uk,  δ_u = Σ_{k ≠ best} I_uk² / (θ_u² (K − 1)),  value = mean_u (1 − δ_u)        Ridgeway & Mozer 2018
 
     protocol: 'dlib' and 'paper' average over all units, constant ones as 0; 'fast' only over units that say more than
-    chance (noise has no best factor, yet scores about one half in the other two), 0 when there are none.
+    chance (noise has no best factor, yet scores about one half in the other two), 0 when there are none. (The authors'
+    program prints the mean of δ under the name of modularity; the score is 1 − it.)
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(modularity(y.astype(float), y).value, 6)
@@ -50,6 +51,7 @@ def modularity(
         "bins": bins,
         "binning": binning,
         "units_counted": int(counted.sum()),
+        **table.silence(counted & table.live, "they say no more than chance"),
         **table.notes,
     }
     return Score(
@@ -62,13 +64,14 @@ def modularity(
     )
 
 
-def explicitness(codes: Any, factors: Any = None, *, protocol: str = "paper", seed: int = 0, **inputs: Any) -> Score:
+def explicitness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **inputs: Any) -> Score:
     """Can each value of each factor be told linearly from the whole code?
 
-    value = mean over factors and their values of 2·AUC − 1, one logistic regression each        Ridgeway & Mozer 2018
+    value = mean over factors of the mean over their values of AUC, or 2·AUC − 1        Ridgeway & Mozer 2018
 
-    protocol: 'paper' and 'fast' rescale the AUC so that chance is 0; 'dlib' reports the AUC itself. One multinomial
-    regression per factor gives the scores of all its values; two thirds of the rows fit it, one third scores it.
+    protocol: 'paper' is the authors' program: one logistic regression per factor without penalty (C = 10¹⁰), scored on
+    the rows that fitted it, AUC as it is. 'dlib': C = 1, two thirds of the rows fit, one third scores, AUC as it is.
+    'fast': the same as 2·AUC − 1, so that chance is 0.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 2, 100)), 1)[:, :2]
     >>> round(explicitness(y.astype(float), y[:, 1]).value, 3)
@@ -79,11 +82,17 @@ def explicitness(codes: Any, factors: Any = None, *, protocol: str = "paper", se
     small = table.limited(MOST, seed)
     areas = []
     for k in range(len(table.names)):
-        probability, test, classes = logistic(small, k, seed)
+        probability, test, classes = logistic(small, k, seed, again=protocol == "paper")
         areas.append([area(probability[:, c], small.y[test, k] == value) for c, value in enumerate(classes)])
     per_factor = np.array([np.nanmean(a) if np.isfinite(a).any() else 0.5 for a in map(np.array, areas)])
-    per_factor = per_factor if protocol == "dlib" else 2 * per_factor - 1
-    settings = {"protocol": protocol, "unit": "AUC" if protocol == "dlib" else "2 AUC - 1", "seed": seed, **small.notes}
+    per_factor = 2 * per_factor - 1 if protocol == "fast" else per_factor
+    settings = {
+        "protocol": protocol,
+        "unit": "2 AUC - 1" if protocol == "fast" else "AUC",
+        "scored_on": "the rows fitted" if protocol == "paper" else "held-out rows",
+        "seed": seed,
+        **small.notes,
+    }
     return Score(
         "explicitness",
         float(np.clip(per_factor.mean(), 0, 1)),
@@ -94,13 +103,18 @@ def explicitness(codes: Any, factors: Any = None, *, protocol: str = "paper", se
     )
 
 
-def logistic(table: Table, k: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Held-out class probabilities "m c" of factor k from all columns, the rows, and the classes; fitted once."""
+def logistic(
+    table: Table, k: int, seed: int, again: bool = False, balanced: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Class probabilities "m c" of factor k from all columns, the rows, and the classes; fitted once.
+
+    Of held-out rows; or, `again`, without penalty and of the very rows that were fitted, as some authors do.
+    """
     from sklearn.linear_model import LogisticRegression
 
-    key = ("logistic", k, seed)
+    key = ("logistic", k, seed, again, balanced)
     if key not in table.shared:
-        fit, test = split(table, k, seed)
+        fit, test = (np.flatnonzero(table.y[:, k] >= 0),) * 2 if again else split(table, k, seed)
         y = table.y[:, k]
         classes = np.unique(y[fit])
         if len(classes) < 2:
@@ -108,7 +122,12 @@ def logistic(table: Table, k: int, seed: int) -> tuple[np.ndarray, np.ndarray, n
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # 100 iterations are enough for a ranking
-                model = LogisticRegression(max_iter=100, random_state=seed).fit(table.scaled[fit], y[fit])
+                model = LogisticRegression(
+                    C=1e10 if again else 1.0,
+                    class_weight="balanced" if balanced else None,
+                    max_iter=100,
+                    random_state=seed,
+                ).fit(table.scaled[fit], y[fit])
             table.shared[key] = (model.predict_proba(table.scaled[test]), test, classes)
     return table.shared[key]
 
@@ -127,11 +146,12 @@ def info_mec(
     """InfoMEC: modularity, compactness and explicitness from normalised information; the value is modularity.
 
     N_uk = I(z_u; y_k) / H(y_k);  M = (mean_u max_k N_uk / Σ_k N_uk − 1/K) / (1 − 1/K);  C likewise over units;
-    E = mean_k (H(y_k) − H_V(y_k | z)) / H(y_k), V = logistic regressions        Hsu et al. 2023, Sec. 4
+    E = mean_k (H_V(y_k) − H_V(y_k | z)) / H_V(y_k), V = logistic regressions        Hsu et al. 2023, Sec. 4
 
-    protocol: 'paper' information by nearest neighbours, units whose range is below a twentieth of the widest are
-    inactive; 'fast' information by bins, units that say no more than chance are inactive. E is held-out in both (the
-    authors score the rows they fitted). `table` holds all three.
+    protocol: 'paper' is the authors' program: information from 10 nearest neighbours (counted, for discrete units),
+    units whose range is below a twentieth of the widest are inactive, E from regressions with balanced classes and no
+    penalty, scored on the rows they were fitted to, so that H_V(y_k) is the log of the number of values. 'fast':
+    information by bins, units that say no more than chance are inactive, E held-out. `table` holds all three.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(info_mec(y.astype(float), y).value, 6)
@@ -142,18 +162,26 @@ def info_mec(
     if protocol == "paper":
         span = np.ptp(table.z, axis=0)
         active = table.live & np.array([span[list(u.columns)].max() > span.max() / 20 for u in table.units])
-        i = mutual(table, "knn", seed=seed)
+        i, why = mutual(table, "knn", seed=seed, near=10), "they hardly move"
     else:
-        i = mutual(table, "histogram", bins, seed=seed)
+        i, why = mutual(table, "histogram", bins, seed=seed), "they say no more than chance"
         active = informative(table, i, bins, seed=seed)
     n = i / factor_entropies(table)
     m, c = _concentration(n[active]), _concentration(n[active].T)
     small = table.limited(MOST, seed)
-    e = np.array([_usable(small, k, seed) for k in range(len(table.names))])
+    e = np.array([_usable(small, k, seed, again=protocol == "paper") for k in range(len(table.names))])
     rows = tables(
         table, n, modularity=m, compactness=c, explicitness=float(e.mean()), factor_explicitness=e, active=active
     )
-    settings = {"protocol": protocol, "active_units": int(active.sum()), "seed": seed, **small.notes}
+    settings = {
+        "protocol": protocol,
+        "neighbours": 10 if protocol == "paper" else None,
+        "active_units": int(active.sum()),
+        "explicitness_on": "the rows fitted" if protocol == "paper" else "held-out rows",
+        "seed": seed,
+        **table.silence(active, why),
+        **small.notes,
+    }
     return Score("info_mec", m, rows, None, settings, "Hsu et al. 2023, Disentanglement via Latent Quantization")
 
 
@@ -166,12 +194,13 @@ def _concentration(n: np.ndarray) -> float:
     return float((share.mean() - 1 / n.shape[1]) / (1 - 1 / n.shape[1]))
 
 
-def _usable(table: Table, k: int, seed: int) -> float:
-    probability, test, classes = logistic(table, k, seed)
+def _usable(table: Table, k: int, seed: int, again: bool) -> float:
+    """1 − log-loss of the regression over that of one that sees nothing (which is uniform if classes are balanced)."""
+    probability, test, classes = logistic(table, k, seed, again=again, balanced=again)
     known = np.isin(table.y[test, k], classes)
     index = np.searchsorted(classes, table.y[test, k][known])
     if not len(index):
         return 0.0
     loss = -np.log(np.clip(probability[known][np.arange(len(index)), index], 1e-12, 1)).mean()
-    h = entropy(np.bincount(index))
+    h = float(np.log(len(classes))) if again else float(entropy(np.bincount(index)))
     return float(np.clip(1 - loss / h, 0, 1)) if h > 0 else 0.0

@@ -24,6 +24,7 @@ class Protocol:
 PROTOCOLS = {"paper": Protocol(800, 0, 100), "dlib": Protocol(10_000, 5_000, 64), "fast": Protocol(4_000, 4_000, 64)}
 KL_LEAST = 0.01  # nats: a unit with less has collapsed to the prior; the paper prints no threshold, this is ours
 DEVIATION_LEAST = 0.05  # standard deviation of the means, as disentanglement_lib configures it
+PRUNED = {"kl": "their KL to the prior is below {} nats", "variance": "their deviation is below {}", "none": "dead"}
 
 
 def factor_vae(
@@ -78,7 +79,7 @@ def factor_vae(
             0.0,
             {"votes": np.zeros((len(alive), k), int)},
             None,
-            {**settings, "note": "no live unit"},
+            {**settings, **source.table.silence(alive, PRUNED[prune].format(least))},
             cite,
         )
     fitted = tally(source, alive, rng, plan.fitted, plan.rows)
