@@ -21,8 +21,9 @@ FactorsFile = Annotated[
 ]
 Names = Annotated[str, typer.Option("--metrics", help="'all', or names with commas: mig,dci,factor_vae.")]
 Protocol = Annotated[str, typer.Option(help="fast, dlib (disentanglement_lib) or paper.")]
-Seeds = Annotated[
-    int, typer.Option(help="More than 1: intervals from that many random halves, each with its own seed.")
+Seeds = Annotated[int, typer.Option(help="More than 1: 95% intervals from that many repetitions of each metric.")]
+Interval = Annotated[
+    str, typer.Option(help="Repeat on 'half' of the rows, on a 'bootstrap' sample of them, or with other 'seeds'.")
 ]
 Seed = Annotated[int, typer.Option(help="The first seed.")]
 Groups = Annotated[str, typer.Option(help="Units to score: 'leaves', 'top', or columns such as 0-3,4,5-9.")]
@@ -47,6 +48,7 @@ def score(
     metrics: Names = "all",
     protocol: Protocol = "fast",
     seeds: Seeds = 1,
+    interval: Interval = "half",
     seed: Seed = 0,
     groups: Groups = "leaves",
     hashes: Hashes = None,
@@ -68,12 +70,15 @@ def score(
     table = as_table(data, labels, groups=_groups(groups), needs_factors=False, **inputs)
     chosen = selected(metrics, bool(table.names))
     with bar("scoring", len(chosen), quiet=as_json) as advance:
-        scores = battery(table, metrics=list(chosen), protocol=protocol, seeds=seeds, seed=seed, advance=advance)
+        scores = battery(
+            table, metrics=list(chosen), protocol=protocol, seeds=seeds, interval=interval, seed=seed, advance=advance
+        )
     ceilings = _ceilings(image, table, source if source is not None and source.is_dir() else None)
     folder = out or folder
     report = {
         "protocol": protocol,
         "seeds": seeds,
+        "interval": interval if seeds > 1 else None,
         "rows": len(table),
         "units": list(table.unit_names),
         "factors": list(table.names),
@@ -236,9 +241,28 @@ def _print(scores: Any, ceilings: dict[str, float] | None, table: Any, protocol:
             *([m.about] if roomy else []),
         )
     console.print(rows)
-    for note, value in table.notes.items():
-        console.print(f"{note.replace('_', ' ')}: {value}")
-    for name, s in scores.items():
-        if "subsampled" in s.settings:
-            console.print(f"{name} used {s.settings['subsampled']}")
+    for line in _footer(scores, table.notes):
+        console.print(line, markup=False, highlight=False)
     console.print("written: " + ", ".join(str(p) for p in written), soft_wrap=True)
+
+
+def _footer(scores: Any, notes: dict[str, Any]) -> list[str]:
+    """What the table cannot show: how intervals were found, why scores are nothing, what was dropped or left out."""
+    lines = []
+    for how in dict.fromkeys(s.settings.get("interval") for s in scores.values()):
+        of = [name for name, s in scores.items() if s.settings.get("interval") == how]
+        if how and how.startswith("none"):
+            lines.append(f"no interval for {', '.join(of)}: {how.removeprefix('none: ')}")
+        elif how:
+            few = f" ({', '.join(of)})" if len(of) < len(scores) else ""
+            lines.append(f"95%{few}: score ± t·deviation over {how}" if how[0].isdigit() else f"95%{few}: {how}")
+    for why in dict.fromkeys(s.settings["note"] for s in scores.values() if "note" in s.settings):
+        lines.append(f"{', '.join(n for n, s in scores.items() if s.settings.get('note') == why)}: {why}")
+    lines += [f"{note.replace('_', ' ')}: {_listed(value)}" for note, value in notes.items()]
+    return lines + [f"{n} used {s.settings['subsampled']}" for n, s in scores.items() if "subsampled" in s.settings]
+
+
+def _listed(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v}" for k, v in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

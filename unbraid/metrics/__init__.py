@@ -13,6 +13,7 @@ from unbraid.metrics.curves import dci_es, r2
 from unbraid.metrics.directions import attributes, reconstruction
 from unbraid.metrics.gaps import dcimig, jemmig, mig, mig_sup
 from unbraid.metrics.inputs import Table, as_table
+from unbraid.metrics.intervals import interval
 from unbraid.metrics.interventions import irs
 from unbraid.metrics.matching import correlations, mcc
 from unbraid.metrics.modules import explicitness, info_mec, modularity
@@ -26,7 +27,7 @@ from unbraid.metrics.votes import factor_vae
 __all__ = [
     "METRICS", "Metric", "Score", "Table", "active_units", "as_table", "attributes", "battery", "beta_vae", "ceilings",
     "completeness", "correlations", "dci", "dci_es", "dcimig", "explicitness", "factor_vae", "hoyer", "info_mec",
-    "informativeness", "irs", "jemmig", "mcc", "med", "mig", "mig_sup", "modularity", "r2", "reconstruction", "sap",
+    "informativeness", "interval", "irs", "jemmig", "mcc", "med", "mig", "mig_sup", "modularity", "r2", "reconstruction", "sap",
     "total_correlation", "udr",
 ]  # fmt: skip
 

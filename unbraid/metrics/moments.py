@@ -33,9 +33,8 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
         units = [u for u, live in zip(units, table.live) if live]
     d = len(units)
     if d < 2:
-        return Score(
-            "hoyer", 0.0, {}, None, {"scaling": scaling, "columns": d, "note": "fewer than two live units"}, _HOYER
-        )
+        few = {"scaling": scaling, "columns": d, "note": "fewer than two live units", **small.notes}
+        return Score("hoyer", 0.0, {}, None, few, _HOYER)
     size = np.stack([np.linalg.norm(z[:, list(u.columns)], axis=1) for u in units], 1)
     length = np.linalg.norm(size, axis=1)
     ratio = np.divide(size.sum(1), length, out=np.full(len(z), np.sqrt(d)), where=length > 0)
@@ -70,7 +69,7 @@ def active_units(codes: Any, factors: Any = None, *, least: float = 0.01, seed: 
         float((variance > least).sum()),
         {"units": list(table.unit_names), "variance": variance},
         None,
-        {"least_variance": least, "of": len(table.units)},
+        {"least_variance": least, "of": len(table.units), **table.notes},
         "Burda et al. 2016, Importance Weighted Autoencoders",
     )
 

@@ -46,31 +46,6 @@ def test_protocol_goes_to_those_that_know_it(world):
     assert "protocol" not in scores["mcc"].settings
 
 
-def test_seeds_give_an_interval_that_holds_the_score(world):
-    z, y = world
-    scores = battery(z, y, metrics=["mig", "factor_vae"], seeds=4)
-    for score in scores.values():
-        assert score.interval[0] <= score.value <= score.interval[1]
-        assert len(score.table["halves"]) == 4
-        assert "halves" in score.settings["interval"]
-    assert 0 < scores["mig"].interval[1] - scores["mig"].interval[0] < 0.3
-
-
-def test_half_samples_have_the_deviation_of_the_whole():
-    """Delete-half: the spread over random halves is the sampling deviation (here of MCC, found by repetition)."""
-    rng = np.random.default_rng(0)
-
-    def draw():
-        y = rng.normal(size=(300, 1))
-        return y + rng.normal(size=y.shape), y
-
-    truth = np.std([metrics.mcc(*draw()).value for _ in range(200)])
-    found = np.mean(
-        [np.std(battery(*draw(), metrics=["mcc"], seeds=12)["mcc"].table["halves"], ddof=1) for _ in range(15)]
-    )
-    assert found == pytest.approx(truth, rel=0.3)
-
-
 def test_without_labels_only_metrics_of_codes_run(world):
     scores = battery(world[0])
     assert set(scores) == {n for n, m in METRICS.items() if m.needs == "codes"}

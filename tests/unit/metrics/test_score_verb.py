@@ -108,3 +108,20 @@ def test_figures_hold_every_name():
     assert [t.get_text() for t in shown.axes[0].get_yticklabels()] == ["mig", "dci", "mcc"]
     with pytest.raises(UnbraidError, match="matrix"):
         heat_maps(battery(y.astype(float), metrics="hoyer"))
+
+
+def test_the_footer_says_how_intervals_were_found_and_why_a_score_is_nothing(app, folder):
+    np.save(folder / "dead.npy", np.ones((300, 4)))
+    own = ("--codes", folder / "dead.npy", "--factors", folder / "y.csv", "--metrics", "factor_vae,mig,dci")
+    done = call(app, *own, "--seeds", 3, "--interval", "bootstrap")
+    assert done.exit_code == 0, done.exception
+    text = " ".join(done.output.split())
+    assert "factor_vae: all 4 columns are dead: they never change" in text
+    assert "dead columns: all 4" in text
+    assert "95%: score ± t·deviation over 3 bootstrap samples of the rows" in text
+    assert json.loads((folder / "scores.json").read_text())["interval"] == "bootstrap"
+    done = call(app, folder, "--metrics", "mig,factor_vae", "--seeds", 3, "--interval", "seeds")
+    text = " ".join(done.output.split())
+    assert "no interval for mig: this metric does not depend on a seed" in text
+    assert "95% (factor_vae): Wilson" in text
+    assert max(len(line) for line in done.output.splitlines() if not line.startswith("written")) <= 80

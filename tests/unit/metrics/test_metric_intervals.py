@@ -1,0 +1,139 @@
+"""Intervals: of one metric and of a battery, from halves, bootstrap samples and seeds."""
+
+import numpy as np
+import pytest
+
+from unbraid import metrics
+from unbraid.errors import UnbraidError
+from unbraid.metrics import METRICS, as_table, battery
+
+
+@pytest.fixture(scope="module")
+def world() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = np.column_stack([rng.integers(3, size=900), rng.integers(6, size=900)])
+    return y + 0.4 * rng.normal(size=y.shape), y
+
+
+@pytest.mark.parametrize(("how", "word"), [("half", "halves"), ("bootstrap", "bootstrap"), ("seeds", "seeds")])
+def test_each_kind_holds_the_score_and_is_named(world, how, word):
+    scores = battery(*world, metrics=["dci", "mig"], seeds=4, interval=how)
+    dci = scores["dci"]
+    assert dci.interval[0] < dci.value < dci.interval[1]
+    assert len(dci.table["repetitions"]) == 4
+    assert f"4 {word}" in dci.settings["interval"] or word in dci.settings["interval"]
+    if how == "seeds":
+        assert scores["mig"].interval is None
+        assert scores["mig"].settings["interval"].startswith("none: this metric does not depend on a seed")
+    else:
+        assert 0 < scores["mig"].interval[1] - scores["mig"].interval[0] < 0.3
+
+
+def test_one_metric_has_the_interval_that_the_battery_gives_it(world):
+    expected = battery(*world, metrics=["mig"], seeds=5, names=["a", "b"])["mig"]
+    for way in (metrics.mig, "mig", METRICS["mig"]):
+        score = metrics.interval(way, *world, seeds=5, protocol="fast", names=["a", "b"])
+        assert (score.value, score.interval) == (expected.value, expected.interval)
+    assert score.table["factors"] == ["a", "b"]
+    coarse = metrics.interval("mig", *world, seeds=5, bins=5)
+    assert coarse.settings["bins"] == 5
+    assert coarse.value == metrics.mig(*world, bins=5).value
+
+
+def test_the_interval_is_the_score_and_t_deviations(world):
+    from scipy.stats import t
+
+    score = metrics.interval(metrics.mcc, *world, seeds=6, seed=3)
+    values = [metrics.mcc(as_table(*world).subset(rows)).value for rows in halves(900, range(3, 9))]
+    half = t.ppf(0.975, 5) * np.std(values, ddof=1)
+    assert score.interval == pytest.approx((score.value - half, min(1, score.value + half)))
+
+
+def halves(n, seeds):
+    return [np.sort(np.random.default_rng([s, 7]).permutation(n)[: n // 2]) for s in seeds]
+
+
+def test_intervals_stay_within_the_range_of_the_metric():
+    y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
+    score = metrics.interval(metrics.mig, y + 0.1 * np.random.default_rng(0).normal(size=y.shape), y, seeds=5)
+    assert score.interval[1] <= 1
+
+
+def test_a_function_that_encodes_can_only_be_given_other_seeds():
+    y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
+
+    def encode(rows):
+        return rows @ np.array([[1.0, 0.8], [-0.5, 1.0]])
+
+    score = metrics.interval(metrics.beta_vae, encode, y, how="seeds", seeds=3, protocol="fast")
+    assert score.interval[0] <= score.value <= score.interval[1]
+    with pytest.raises(UnbraidError, match="no rows to resample"):
+        metrics.interval(metrics.beta_vae, encode, y)
+
+
+def test_votes_that_never_differ_keep_their_own_interval():
+    y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
+    score = metrics.interval(metrics.factor_vae, y.astype(float), y, how="seeds", seeds=3, protocol="fast")
+    assert score.interval[0] < 1
+    assert "Wilson" in score.settings["interval"]
+    same = metrics.interval("sap", y.astype(float), y, how="seeds", seeds=3, protocol="fast")
+    assert same.interval is None
+    assert "every seed gave the same score" in same.settings["interval"]
+
+
+def test_mistakes_are_named(world):
+    with pytest.raises(UnbraidError, match="unknown interval 'jack'"):
+        metrics.interval("mig", *world, how="jack")
+    with pytest.raises(UnbraidError, match="unknown interval"):
+        battery(*world, interval="jack")
+    with pytest.raises(UnbraidError, match="from 2 to 1000"):
+        metrics.interval("mig", *world, seeds=1)
+    with pytest.raises(UnbraidError, match="one table of codes"):
+        metrics.interval(metrics.udr, [world[0], world[0]])
+
+
+def test_half_samples_have_the_deviation_of_the_whole():
+    """Delete-half: the spread over random halves is the sampling deviation (here of MCC, found by repetition)."""
+    rng = np.random.default_rng(0)
+
+    def draw():
+        y = rng.normal(size=(300, 1))
+        return y + rng.normal(size=y.shape), y
+
+    truth = np.std([metrics.mcc(*draw()).value for _ in range(200)])
+    for how in ("half", "bootstrap"):
+        found = [metrics.interval("mcc", *draw(), seeds=12, how=how).table["repetitions"].std(ddof=1) for _ in range(15)]
+        assert np.mean(found) == pytest.approx(truth, rel=0.3), how
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mcc", "sap"])
+def test_nominal_95_percent_holds_the_large_sample_value(name):
+    """docs/make/metrics_coverage.py measures it for more metrics; 150 repeats: 95% ± 1.8, three deviations below."""
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        y = np.column_stack([rng.integers(k, size=n) for k in (4, 6)])
+        return y + np.column_stack([y[:, 1], np.zeros(n)]) * 0.3 + rng.uniform(-2, 2, size=(n, 2)), y
+
+    truth = METRICS[name](*draw(300_000), protocol="fast").value if name == "sap" else METRICS[name](*draw(300_000)).value
+    held = 0
+    for _ in range(150):
+        score = metrics.interval(name, *draw(800), seeds=10)
+        held += score.interval[0] <= truth <= score.interval[1]
+    assert held / 150 > 0.895
+
+
+def test_collapsed_codes_say_why_they_score_nothing(world):
+    y = world[1]
+    dead = battery(np.ones((900, 10)), y)
+    for name in ("factor_vae", "mig_sup", "med", "modularity", "irs", "info_mec"):
+        assert dead[name].value == 0
+        assert dead[name].settings["note"] == "all 10 columns are dead: they never change", name
+    assert all(s.settings["dead_columns"] == "all 10" for s in dead.values())
+    small = metrics.factor_vae(1e-3 * world[0], y, prune="variance")
+    assert small.settings["note"] == "all 2 units are left out: their deviation is below 0.05"
+    noise = np.random.default_rng(1).normal(size=(900, 3))
+    assert "no more than chance" in metrics.med(noise, y).settings["note"]
+    assert "note" not in metrics.factor_vae(*world).settings
+    assert as_table(np.column_stack([world[0], np.zeros(900)]), y).notes["dead_columns"] == ["z2"]
