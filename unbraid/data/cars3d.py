@@ -16,12 +16,15 @@ from unbraid.errors import UnbraidError, expect
 from unbraid.progress import Advance
 
 CITE = "Reed, Zhang, Zhang, Lee 2015, Deep visual analogy-making"
-FILE = File("http://www.scottreed.info/files/nips2015-analogy-data.tar.gz", "md5:4e866a7919c1beedf53964e6f7a23686")
 PLACE = "nips2015-analogy-data.tar.gz"
+MD5 = "md5:4e866a7919c1beedf53964e6f7a23686"  # as in disent (nmichlo/disent); its size is published nowhere
+FILE = File(f"http://www.scottreed.info/files/{PLACE}", MD5,
+            mirrors=(File(f"http://www-personal.umich.edu/~reedscot/files/{PLACE}", MD5),))
 
 
 def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
-    """Elevation 4 × azimuth 24 × object 183 RGB images (216 MB at 64×64), resized from 128×128.
+    """Elevation 4 × azimuth 24 × object 183 RGB images (216 MB at 64×64), made smaller from 128×128 as in
+    disentanglement_lib (Lanczos). Objects come in the order of their numbers.
 
     path: nips2015-analogy-data.tar.gz, or a folder with car_001_mesh.mat and so on; by default what
     'unbraid data make cars3d' put into the cache.
@@ -35,7 +38,7 @@ def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
     def fill(array: np.ndarray, advance: Advance) -> None:
         for name, raw in archives.contents(where, files):
             car = _read(raw, name)  # "128 128 3 24 4"
-            array[:, :, files.index(name)] = np.moveaxis(resized(np.moveaxis(car, (4, 3), (0, 1)), size), -1, 2)
+            array[:, :, files.index(name)] = np.moveaxis(resized(np.moveaxis(car, (4, 3), (0, 1)), size, sharp=True), -1, 2)
             advance()
 
     stamp = store.state([where] if where.is_file() else [where / name for name in files], str(where.resolve()), size)

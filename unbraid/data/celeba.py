@@ -8,6 +8,7 @@ import numpy as np
 
 from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
+from unbraid.data.download import File, check
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import named, picture, planes
 from unbraid.data.splits import split_index, taken
@@ -16,16 +17,27 @@ from unbraid.files import read_bytes
 from unbraid.progress import Advance
 
 CITE = "Liu, Luo, Wang, Tang 2015, Deep learning face attributes in the wild"
-TABLE = "list_attr_celeba.txt"
+TABLE, PARTITION = "list_attr_celeba.txt", "list_eval_partition.txt"
+PAGE = "mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
+FILES = {  # MD5 as in torchvision/datasets/celeba.py, bytes as in tensorflow_datasets/url_checksums/celeb_a.txt
+    "img_align_celeba.zip": File(PAGE, "md5:00d2c5bc6d35e252742224ab0c1e8fcb", 1443490838),
+    TABLE: File(PAGE, "md5:75e246fa4810816ffd6ee81facbd244c", 26721026),
+    PARTITION: File(PAGE, "md5:d32c9cbf5e040fd4025c592c306e6668", 2836386),
+}
 
 
 def load(*, path: str = "", split: str = "all", test: float = 0.1, seed: int = 0, size: int = 64,
-         crop: int = 128) -> Dataset:
+         crop: int = 128, official: bool = False) -> Dataset:
     """202,599 faces (2.5 GB mapped), the middle `crop` pixels of 178×218 (shifted down 12 to the face) resized.
 
     path: a folder with img_align_celeba.zip or img_align_celeba/ and list_attr_celeba.txt. split: 'train' is
-    90% drawn by `seed`, 'test' the rest.
+    90% drawn by `seed`, 'test' the rest, as the papers do; with official = true the parts 'train', 'valid' and
+    'test' (162,770, 19,867 and 19,962) of list_eval_partition.txt.
     """
+    allowed = ("all", "train", "valid", "test") if official else ("all", "train", "test")
+    expect(split in allowed, "celeba has no such split", found=repr(split), allowed=allowed,
+           do="" if official else "'valid' needs official = true.")
+    expect(0 < crop <= 178, "celeba: the crop must fit 178×218", found=crop)
     folder = Path(path).expanduser() if path else store.folder() / "celeba"
     expect(folder.is_dir(), f"celeba: there is no folder {folder}", do=f"{SOURCE.get}.")
     pictures = next((p for p in (folder / "img_align_celeba", folder / "img_align_celeba.zip") if p.exists()), None)
@@ -40,7 +52,6 @@ def load(*, path: str = "", split: str = "all", test: float = 0.1, seed: int = 0
     left, top = (178 - crop) // 2, (218 - crop) // 2
     down = min(12, 218 - crop - top)
     box = (left, top + down, left + crop, top + down + crop)
-    expect(0 < crop <= 178, "celeba: the crop must fit 178×218", found=crop)
 
     def fill(array: np.ndarray, advance: Advance) -> None:
         for name, raw in archives.contents(pictures, rows):
@@ -52,7 +63,11 @@ def load(*, path: str = "", split: str = "all", test: float = 0.1, seed: int = 0
     array = store.generated(f"celeba-{stamp}", (len(names), 3, size, size), np.uint8, fill, len(names))
     factors = Factors(tuple(Factor(name, 2, "class", ("no", "yes")) for name in attributes), grid=False)
     dataset = Dataset("celeba", Pixels(array), factors, table, cite=CITE)
-    return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
+    if split == "all":
+        return dataset
+    if official:
+        return taken(dataset, read_partition(folder / PARTITION, names, split), f"official {split}")
+    return taken(dataset, split_index(len(dataset), split, test, seed), split)
 
 
 def read_attributes(path: Path) -> tuple[list[str], list[str], np.ndarray]:
@@ -69,10 +84,39 @@ def read_attributes(path: Path) -> tuple[list[str], list[str], np.ndarray]:
     return [row[0] for row in rows], attributes, table
 
 
+def read_partition(path: Path, names: list[str], split: str) -> np.ndarray:
+    """Indices of the pictures that list_eval_partition.txt puts into 'train' (0), 'valid' (1) or 'test' (2)."""
+    rows = [line.split() for line in read_bytes(path, "partition", limit=1 << 28).decode("utf-8", "replace").splitlines()]
+    for number, row in enumerate(rows, 1):
+        expect(len(row) == 2 and row[1] in ("0", "1", "2"), f"{path}, line {number} is damaged",
+               allowed="a file name and 0, 1 or 2")
+    part = dict(rows)
+    expect(len(part) == len(rows) and set(part) == set(names), f"{path} must name the pictures of {TABLE}, once each",
+           found=f"{len(rows):,} lines for {len(names):,} pictures", do="It is cut off, or of another set.")
+    wanted = str(("train", "valid", "test").index(split))
+    return np.array([i for i, name in enumerate(names) if part[name] == wanted], np.int64)
+
+
+def _fetch() -> None:
+    """Google Drive asks for a click, so nothing is fetched: what lies in the cache is checked, the rest is named."""
+    folder = store.folder() / "celeba"
+    unpacked = (folder / "img_align_celeba").is_dir()
+    lost = [name for name in FILES if not (folder / name).is_file() and name != PARTITION
+            and not (unpacked and name.endswith(".zip"))]
+    if lost:
+        wanted = "\n".join(f"  {name}: {file.bytes:,} bytes, {file.checksum}" for name, file in FILES.items())
+        raise UnbraidError(f"celeba cannot be fetched by a program: its licence forbids passing it on and Google Drive "
+                           f"asks for a click. From {PAGE} fetch\n{wanted}\n(the last only for official = true), and "
+                           f"put them into {folder}, or give path = their folder. Missing there: {', '.join(lost)}.")
+    for name, file in FILES.items():
+        if (folder / name).is_file():
+            check(file, folder / name, delete=False)
+
+
 SOURCE = Source(
     name="celeba", about="faces with 40 attributes", load=load, size="202,599 × 3×64×64 (2.5 GB mapped)",
-    factors="40 attributes of 2", cite=CITE,
+    factors="40 attributes of 2", cite=CITE, fetch=_fetch,
     status=lambda: "ready" if (store.folder() / "celeba" / TABLE).is_file() else "needs a file: img_align_celeba.zip",
-    get="its licence forbids passing it on: fetch img_align_celeba.zip and list_attr_celeba.txt from "
-        "mmlab.ie.cuhk.edu.hk/projects/CelebA.html, and give path = their folder",
+    get=f"by hand (its licence forbids passing it on): img_align_celeba.zip and list_attr_celeba.txt from {PAGE}, then "
+        "path = their folder",
 )

@@ -8,17 +8,19 @@ from pathlib import Path
 import numpy as np
 
 from unbraid.data import archives, store
+from unbraid.data.chosen import chosen_models, middle
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.download import File, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import named, picture, planes
 from unbraid.errors import expect
-from unbraid.files import read_bytes
 from unbraid.progress import Advance
 
 CITE = "Aubry, Maturana, Efros, Russell, Sivic 2014, Seeing 3D chairs"
-FILE = File("https://www.di.ens.fr/willow/research/seeing3Dchairs/data/rendered_chairs.tar")
 PLACE = "rendered_chairs.tar"
+# neither a checksum nor a size is published: what came is trusted only if all 1393 × 62 views are there and decode
+FILE = File(f"https://www.di.ens.fr/willow/research/seeing3Dchairs/data/{PLACE}",
+            mirrors=(File(f"http://www.di.ens.fr/willow/research/seeing3Dchairs/data/{PLACE}"),))
 PATTERN = r"(?:^|/)([^/]+)/renders/image_\d+_p(\d+)_t(\d+)_r\d+\.png$"
 
 
@@ -26,21 +28,24 @@ def load(*, path: str = "", masks: bool = False, models: int = 1393, subset: str
          size: int = 64, crop: int = 400) -> Dataset:
     """Model × elevation 2 × azimuth 31: 86,366 images (1.1 GB in colour, 44 MB as masks).
 
-    masks: True where the chair is, as DIP-VAE trains on. subset: a text file of model names, one a line (such as
-    the 809 of Dosovitskiy et al. 2015, which DIP-VAE uses). split: 'train' is the first 80% of the models in
-    their order, 'test' the rest. crop: the middle of the 600×600 renderings that is kept.
+    masks: True where the chair is, as DIP-VAE trains on. subset: which models, in which order (see
+    `unbraid.data.chosen`): a text file of names, one a line; reduced_set1.mat, the list of Yang et al. 2015 after
+    the 809 of Dosovitskiy et al. 2015; or 'distinct809', the 809 least alike, which is NOT the published list.
+    split: 'train' is the first 80% of the models in their order, 'test' the rest. crop: the middle of the 600×600
+    renderings that is kept.
     """
     where = Path(path).expanduser() if path else store.folder() / PLACE
     expect(where.exists(), f"chairs: {where} does not exist", do=f"{SOURCE.get}.")
+    expect(not masks or size % 8 == 0, "chairs: masks are packed to bits", found=f"size {size}", allowed="multiples of 8")
     expect(split in ("all", "train", "test"), "chairs has no such split", found=repr(split), allowed="all, train, test")
     views = _views(where, models)
-    chosen = _chosen(sorted(views), subset, split)
+    chosen = _part(chosen_models(where, views, subset), split)
     files = [name for model in chosen for _, name in sorted(views[model].items())]
     rows = {name: i for i, name in enumerate(files)}
 
     def fill(array: np.ndarray, advance: Advance) -> None:
         for name, raw in archives.contents(where, rows):
-            pixels = planes(picture(named(raw, name), size, box=_middle(raw, name, crop)), 3)
+            pixels = planes(picture(named(raw, name), size, box=middle(raw, name, crop)), 3)
             array[rows[name]] = np.packbits((pixels.min(axis=0) < 250).ravel()) if masks else pixels
             advance()
 
@@ -70,24 +75,10 @@ def _views(where: Path, models: int) -> dict[str, dict[tuple[int, int], str]]:
     return views
 
 
-def _chosen(models: list[str], subset: str, split: str) -> list[str]:
-    if subset:
-        wanted = read_bytes(Path(subset).expanduser(), "list of models", limit=1 << 24).decode().split()
-        lost = [name for name in wanted if name not in models]
-        expect(wanted and not lost, f"chairs: every model of {subset} must be there", found=f"{len(lost)} are not")
-        models = wanted
+def _part(models: list[str], split: str) -> list[str]:
     cut = round(0.8 * len(models))
     expect(split == "all" or 0 < cut < len(models), "chairs: too few models to split", found=len(models))
     return {"all": models, "train": models[:cut], "test": models[cut:]}[split]
-
-
-def _middle(raw: bytes, name: str, crop: int) -> tuple[int, int, int, int]:
-    """The box of the middle `crop` pixels (of 600), from the size in the PNG's header."""
-    expect(raw[:8] == b"\x89PNG\r\n\x1a\n" and len(raw) > 24, f"chairs: {name} is no PNG", do="It is damaged.")
-    width, height = int.from_bytes(raw[16:20], "big"), int.from_bytes(raw[20:24], "big")
-    side = round(min(width, height) * crop / 600)
-    left, top = (width - side) // 2, (height - side) // 2
-    return left, top, left + side, top + side
 
 
 SOURCE = Source(
@@ -95,5 +86,5 @@ SOURCE = Source(
     size="86,366 × 3×64×64 (1.1 GB) or masks (44 MB)", factors="model 1393, elevation 2, azimuth 31",
     status=lambda: "ready" if (store.folder() / PLACE).is_file() else f"needs a file: {PLACE}",
     fetch=lambda: fetch(FILE, store.folder() / PLACE),
-    get="run 'unbraid data make chairs', or path = rendered_chairs.tar or its folder",
+    get="run 'unbraid data make chairs' (3 GB), or path = rendered_chairs.tar or its folder",
 )

@@ -9,62 +9,88 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from unbraid.data.store import locked
+from unbraid.data.store import locked, room
 from unbraid.errors import UnbraidError, expect
 from unbraid.files import writable
 from unbraid.progress import bar
 
 PIECE = 1 << 20
+LIMIT = 1 << 35  # no file of the sets here has more than 32 GB, so a server that sends more is cut off
 
 
 @dataclass(frozen=True)
 class File:
-    """A file on the network; `checksum` reads 'md5:…' or 'sha256:…', or is empty when none was published."""
+    """A file on the network; `checksum` reads 'md5:…' or 'sha256:…', or is empty when none was published.
+
+    `bytes` is its size, 0 when none was published; `mirrors` are other places, each with a checksum of its own.
+    """
 
     url: str
     checksum: str = ""
     bytes: int = 0
+    mirrors: tuple[File, ...] = ()
 
 
 def fetch(file: File, path: str | Path, quiet: bool = False, timeout: float = 30.0) -> Path:
     """Download `file` to `path` unless it is there already; return the path.
 
     What arrives is kept in `path.part` and continued by the next call (a server that cannot continue starts
-    over). It becomes `path` only when whole and when its checksum is right; a wrong one is deleted and named.
+    over). It becomes `path` only when whole and when its size and checksum are right; a wrong one is deleted and
+    named. Mirrors are tried in turn, and continue a part only if they have the same checksum.
     """
     path = Path(path)
     if path.is_file():
         return path
     writable(path.parent)
-    part = path.with_name(path.name + ".part")
     with locked(path.with_name(path.name + ".lock")):
         if not path.is_file():
-            _receive(file, part, quiet, timeout)
-            _check(file, part)
-            os.replace(part, path)
+            _from_any(file, path, quiet, timeout)
     path.with_name(path.name + ".lock").unlink(missing_ok=True)
     return path
 
 
+def _from_any(file: File, path: Path, quiet: bool, timeout: float) -> None:
+    failed: list[str] = []
+    sums: list[str] = []
+    for place in (file, *file.mirrors):
+        same = sums.index(place.checksum) if place.checksum and place.checksum in sums else len(sums)
+        sums.append(place.checksum)
+        part = path.with_name(f"{path.name}.{same + 1}.part" if same else f"{path.name}.part")
+        try:
+            _receive(place, part, quiet, timeout)
+            check(place, part)
+        except UnbraidError as error:
+            failed.append(str(error))
+            continue
+        os.replace(part, path)
+        for left in path.parent.glob(f"{path.name}*.part"):
+            left.unlink(missing_ok=True)
+        return
+    raise UnbraidError(failed[0] if len(failed) == 1 else f"{path.name} could not be had from any of {len(failed)} "
+                       f"places:\n" + "\n".join(f"  {number}. {text}" for number, text in enumerate(failed, 1)))
+
+
 def _receive(file: File, part: Path, quiet: bool, timeout: float) -> None:
     have = part.stat().st_size if part.exists() else 0
+    if file.bytes and have > file.bytes:
+        part.unlink()
+        have = 0
+    if file.bytes and have == file.bytes:
+        return  # all of it came before; the checksum decides
     request = urllib.request.Request(file.url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         with urllib.request.urlopen(request, timeout=timeout) as reply:
-            resumed = reply.status == 206 and _range_start(reply.headers.get("Content-Range", "")) == have
-            have = have if resumed else 0
-            length = reply.headers.get("Content-Length")
-            total = have + int(length) if length else 0
-            with open(part, "ab" if resumed else "wb") as f, bar(f"fetching {part.stem}", total, quiet) as advance:
-                advance(have)
-                while piece := reply.read(PIECE):
-                    f.write(piece)
-                    advance(len(piece))
-                f.flush()
-                os.fsync(f.fileno())
+            total = _store(file, reply, part, have, quiet)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # nothing beyond what we have: the checksum decides
+        error.close()
+        if error.code == 416 and have:  # nothing beyond what we have
+            whole = error.headers.get("Content-Range", "").rpartition("/")[2]
+            if not whole.isdigit() or int(whole) == have:
+                return  # the checksum decides
+            part.unlink()
+            _receive(file, part, quiet, timeout)
             return
         raise UnbraidError(f"{file.url} answers {error.code} {error.reason}. Fetch the file by hand and give its "
                            "path.") from error
@@ -73,8 +99,36 @@ def _receive(file: File, part: Path, quiet: bool, timeout: float) -> None:
         raise UnbraidError(f"cannot fetch {file.url}: {reason}. Is there a network? What has arrived is kept and the "
                            "next try continues it; or fetch the file by hand and give its path.") from error
     size = part.stat().st_size
-    expect(not total or size == total, f"the download of {file.url} broke off", found=f"{size:,} of {total:,} bytes",
+    expect(not total or size >= total, f"the download of {file.url} broke off", found=f"{size:,} of {total:,} bytes",
            do="Try again: it continues from there.")
+
+
+def _store(file: File, reply: Any, part: Path, have: int, quiet: bool) -> int:
+    """Write what the server sends to `part`; the size that it promised, or 0."""
+    resumed = reply.status == 206 and _range_start(reply.headers.get("Content-Range", "")) == have
+    have = have if resumed else 0
+    length = reply.headers.get("Content-Length", "")
+    total, limit = have + int(length) if length.isdigit() else 0, file.bytes or LIMIT
+    wrong = f"{file.url} sends another file than the published one" if file.bytes else f"{file.url} sends too much"
+    expect(total <= limit and (not file.bytes or total in (0, limit)), wrong, found=f"{total:,} bytes",
+           allowed=f"{limit:,}", do="It has moved or changed: fetch it by hand and give its path.")
+    room(part.parent, max(total - have, 0))
+    label = f"fetching {part.name.removesuffix('.part')}"
+    with open(part, "ab" if resumed else "wb", buffering=0) as f, bar(label, total, quiet) as advance:
+        advance(have)
+        while piece := reply.read1(PIECE):  # what has come, not a whole piece: a kill then loses nothing
+            have += len(piece)
+            if have > limit:
+                f.truncate(0)
+                raise UnbraidError(f"{wrong}: more than {limit:,} bytes. What came was deleted.")
+            try:
+                f.write(piece)
+            except OSError as error:
+                raise UnbraidError(f"cannot write {part}: {error.strerror}. Free some space, or point UNBRAID_CACHE "
+                                   "at another disk; the next try continues.") from error
+            advance(len(piece))
+        os.fsync(f.fileno())
+    return total or file.bytes
 
 
 def _range_start(header: str) -> int:
@@ -83,13 +137,19 @@ def _range_start(header: str) -> int:
     return int(digits) if digits.isdigit() else -1
 
 
-def _check(file: File, part: Path) -> None:
-    if not file.checksum:
-        return
+def check(file: File, path: Path, delete: bool = True) -> None:
+    """Compare the size and checksum of what lies at `path` with the published ones; delete and name a wrong one."""
     kind, _, expected = file.checksum.partition(":")
-    with open(part, "rb") as f:
-        found = hashlib.file_digest(f, kind).hexdigest()
-    if found != expected:
-        part.unlink()
-        raise UnbraidError(f"{file.url} arrived with the wrong {kind}: found {found}, published {expected}. It was "
-                           "deleted; the file has changed or was damaged on the way.")
+    if not file.bytes and not kind:
+        return
+    size, gone = path.stat().st_size, "It was deleted; the" if delete else "The"
+    wrong = f"found {size:,} bytes, published {file.bytes:,}" if file.bytes and size != file.bytes else ""
+    if not wrong and kind:
+        with open(path, "rb") as f:
+            found = hashlib.file_digest(f, kind).hexdigest()
+        wrong = f"found {found}, published {expected}" if found != expected else ""
+    if wrong:
+        if delete:
+            path.unlink()
+        raise UnbraidError(f"{file.url if delete else path} has the wrong {kind or 'size'}: {wrong}. {gone} file has "
+                           "changed or was damaged on the way.")

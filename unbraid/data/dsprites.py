@@ -18,8 +18,10 @@ from unbraid.progress import Advance
 
 NAME = "dsprites-1"
 CITE = "Matthey, Higgins, Hassabis, Lerchner 2017, dSprites: Disentanglement testing Sprites dataset"
-FILE = File("https://raw.githubusercontent.com/google-deepmind/dsprites-dataset/master/"
-            "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.hdf5", "md5:b331c4447a651c44bf5e8ae09022e230")
+PLACE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"  # the hdf5 beside it holds the same and needs h5py
+MD5 = "md5:7da33b31b13a06f4b04a70402ce90c2e"  # as in the package latte; its size is published nowhere
+FILE = File(f"https://raw.githubusercontent.com/google-deepmind/dsprites-dataset/master/{PLACE}", MD5,
+            mirrors=(File(f"https://github.com/google-deepmind/dsprites-dataset/raw/master/{PLACE}", MD5),))
 SCALES = np.linspace(0.5, 1, 6)
 ANGLES = np.linspace(0, 2 * np.pi, 40)
 POSITIONS = 16 + 32 * np.arange(32) / 31
@@ -44,7 +46,7 @@ def load(*, variant: str = "plain", path: str = "", original: bool = False, seed
     variant: 'plain', or 'color', 'noisy', 'scream' (Locatello et al. 2019), drawn by `seed` and index.
     """
     expect(variant in ("plain", *KINDS), "dsprites has no such variant", found=repr(variant), allowed=("plain", *KINDS))
-    path = path or (str(store.folder() / "dsprites.hdf5") if original else "")
+    path = path or (str(store.folder() / PLACE) if original else "")
     array = _original(Path(path).expanduser()) if path else _regenerated()
     images: Images = Bits(array, (1, 64, 64))
     if variant != "plain":
@@ -71,7 +73,9 @@ def _regenerated() -> np.ndarray:
 
 def _original(path: Path) -> np.ndarray:
     """The bits of the published npz or hdf5 (array 'imgs' of zeros and ones), packed once into the cache."""
-    expect(path.is_file(), f"dsprites: {path} does not exist", do="Leave path out, and the set is regenerated.")
+    expect(path.is_file(), f"dsprites: {path} does not exist",
+           do="Leave path and original out, and the set is regenerated; or fetch it: unbraid data make dsprites --set "
+              "original=true.")
     name, shape = f"dsprites-original-{store.state([path])}", (FACTORS.count, 64, 64)
     if path.suffix == ".npz":
         return copied(path, "imgs", shape, name, packed=_packed)
@@ -105,7 +109,7 @@ def _fill(array: np.ndarray, advance: Advance) -> None:
 
 def _fetch(*, original: bool = False) -> None:
     if original:
-        fetch(FILE, store.folder() / "dsprites.hdf5")
+        fetch(FILE, store.folder() / PLACE)
 
 
 def status() -> str:
@@ -116,5 +120,6 @@ def status() -> str:
 SOURCE = Source(
     name="dsprites", about="binary sprites, the original order, regenerated from the published geometry", load=load,
     size="737,280 × 1×64×64 (377 MB)", factors="shape 3, scale 6, orientation 40, x 32, y 32", status=status,
-    cite=CITE, get="made on first use in seconds: unbraid data make dsprites", fetch=_fetch,
+    cite=CITE, get="made on first use in seconds; the original: unbraid data make dsprites --set original=true, or path",
+    fetch=_fetch,
 )

@@ -7,13 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from unbraid.data import pictures, store
+from unbraid.data import archives, pictures, store
 from unbraid.data.dataset import Dataset, Pixels, Source
+from unbraid.data.download import File, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.errors import UnbraidError, expect
 
 OLIVETTI = "Samaria, Harter 1994, Parameterisation of a stochastic model for human face identification"
 COIL = "Nene, Nayar, Murase 1996, Columbia Object Image Library (COIL-20)"
+# SHA-256 as in scikit-learn (sklearn/datasets/_olivetti_faces.py)
+OLIVETTI_FILE = File("https://ndownloader.figshare.com/files/5976027",
+                     "sha256:b612fb967f2dc77c9c62d3e1266e0c73d5fca46a4b8906c18e454d41af987794")
+COIL_SITE = "https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/"
+COIL_ZIP = "coil-20-proc.zip"  # no checksum is published; the zip's own CRC of every picture is checked
 
 
 def read_mat(path: Path) -> dict[str, np.ndarray]:
@@ -41,10 +47,14 @@ def load_olivetti(*, path: str = "") -> Dataset:
 
 
 def load_coil20(*, path: str = "", size: int = 0) -> Dataset:
-    """1,440 pictures: 20 objects turned by 72 steps of 5°. path: COIL20.mat (32×32) or a folder of obj1__0.png…"""
-    where = Path(path).expanduser() if path else store.folder() / "COIL20.mat"
+    """1,440 pictures: 20 objects turned by 72 steps of 5°.
+
+    path: COIL20.mat (32×32), coil-20-proc.zip (128×128) or its folder of obj1__0.png to obj20__71.png. size: the
+    pictures are resized to it; 0 keeps them.
+    """
+    where = Path(path).expanduser() if path else _coil_place()
     expect(where.exists(), f"coil20: {where} does not exist", do=f"{COIL_SOURCE.get}.")
-    images = _coil_folder(where, size) if where.is_dir() else _coil_matrix(where, size)
+    images = _coil_matrix(where, size) if where.suffix == ".mat" else _coil_pictures(where, size)
     angles = tuple(range(0, 360, 5))
     factors = Factors((Factor("object", 20, "class"), Factor("angle", 72, "circular", angles)))
     return Dataset("coil20", Pixels(images[:, None]), factors, cite=COIL)
@@ -57,35 +67,58 @@ def _coil_matrix(path: Path, size: int) -> np.ndarray:
     if pixels is None or label is None or pixels.shape != (1440, 1024) or label.shape != (1440,):
         raise UnbraidError(f"coil20: {path} must hold X or fea (1440×1024) and Y or gnd (1440): found "
                            f"{', '.join(f'{name} {array.shape}' for name, array in arrays.items())}.")
+    expect(np.array_equal(np.sort(label), np.repeat(np.arange(1, 21), 72)),
+           f"coil20: {path} must have 72 views of each of the objects 1 to 20")
     pixels = pixels[np.argsort(label, kind="stable")]
-    expect((np.bincount(label.astype(int), minlength=21)[1:] == 72).all(), f"coil20: {path} must have 72 views each")
     scale = 255 if pixels.max() <= 1 else 1
     images = np.rint(pixels.reshape(1440, 32, 32).swapaxes(1, 2) * scale).astype(np.uint8)
     return pictures.resized(images, size or 32)
 
 
-def _coil_folder(folder: Path, size: int) -> np.ndarray:
-    found = {}
-    for file in pictures.found(folder):
-        match = re.fullmatch(r"obj(\d+)__(\d+)", file.stem)
-        if match:
-            found[int(match[1]) - 1, int(match[2])] = file
-    expect(sorted(found) == [(i, k) for i in range(20) for k in range(72)],
-           f"coil20: {folder} must hold obj1__0 to obj20__71", found=f"{len(found)} such pictures")
-    return pictures.decoded([found[key] for key in sorted(found)], folder, size=size, grey=True)[:, 0]
+def _coil_pictures(where: Path, size: int) -> np.ndarray:
+    found: dict[str, int] = {}
+    for name in archives.names(where, r"(^|/)obj\d+__\d+\.(png|pgm)$"):
+        thing, view = map(int, re.findall(r"obj(\d+)__(\d+)\.", name)[-1])
+        found[name] = 72 * (thing - 1) + view if view < 72 else -1
+    expect(sorted(found.values()) == list(range(1440)), f"coil20: {where} must hold obj1__0 to obj20__71, once each",
+           found=f"{len(found)} such pictures")
+    raw = ((name, pictures.picture(pictures.named(content, name), size, grey=True))
+           for name, content in archives.contents(where, found))
+    first, pixels = next(raw)
+    images = np.empty((1440, *pixels.shape), np.uint8)
+    images[found[first]] = pixels
+    for name, pixels in raw:
+        expect(pixels.shape == images.shape[1:], "coil20: all pictures must have one size", found=f"{name} has another",
+               do="Say size = 32, and they are resized.")
+        images[found[name]] = pixels
+    return images
 
 
-def _status(file: str) -> str:
-    return "ready" if (store.folder() / file).is_file() else f"needs a file: {file}"
+def _coil_place() -> Path:
+    """Which of the two files lies in the cache; the one that can be fetched when neither does."""
+    matrix = store.folder() / "COIL20.mat"
+    return matrix if matrix.is_file() else store.folder() / COIL_ZIP
+
+
+def _coil_fetch() -> None:
+    if not _coil_place().is_file():
+        fetch(File(COIL_SITE + COIL_ZIP), store.folder() / COIL_ZIP)
+
+
+def _olivetti_status() -> str:
+    there = (store.folder() / "olivettifaces.mat").is_file()
+    return "ready" if there else "needs a file: olivettifaces.mat"
 
 
 OLIVETTI_SOURCE = Source(
     name="olivetti", about="grey portraits", load=load_olivetti, size="400 × 1×64×64 (1.6 MB)",
-    factors="person 40, picture 10", status=lambda: _status("olivettifaces.mat"), cite=OLIVETTI,
-    get="path = olivettifaces.mat (cs.nyu.edu/~roweis/data/olivettifaces.mat)",
+    factors="person 40, picture 10", status=_olivetti_status, cite=OLIVETTI,
+    fetch=lambda: fetch(OLIVETTI_FILE, store.folder() / "olivettifaces.mat"),
+    get="run 'unbraid data make olivetti' (3 MB), or path = olivettifaces.mat (cs.nyu.edu/~roweis/data/)",
 )
 COIL_SOURCE = Source(
-    name="coil20", about="grey photographs of turned objects", load=load_coil20, size="1,440 × 1×32×32 (1.5 MB)",
-    factors="object 20, angle 72", status=lambda: _status("COIL20.mat"), cite=COIL,
-    get="path = COIL20.mat, or the folder of obj1__0.png to obj20__71.png",
+    name="coil20", about="grey photographs of turned objects", load=load_coil20,
+    size="1,440 × 1×128×128 (24 MB), or 32×32", factors="object 20, angle 72", cite=COIL, fetch=_coil_fetch,
+    status=lambda: "ready" if _coil_place().is_file() else f"needs a file: {COIL_ZIP}",
+    get="run 'unbraid data make coil20' (12 MB), or path = COIL20.mat, coil-20-proc.zip or its folder",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,22 +23,23 @@ CITES = {
     "mnist": "LeCun, Bottou, Bengio, Haffner 1998, Gradient-based learning applied to document recognition",
     "fashion_mnist": "Xiao, Rasul, Vollgraf 2017, Fashion-MNIST: a novel image dataset for benchmarking",
 }
-SITES = {
-    "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist/",
-    "fashion_mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+SITES = {  # in the order in which they are tried
+    "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
+    "fashion_mnist": ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+                      "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"),
 }
-SUMS = {  # MD5, as published
+SUMS = {  # MD5 as in torchvision/datasets/mnist.py, bytes as in tensorflow_datasets/url_checksums/(fashion_)mnist.txt
     "mnist": {
-        "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-        "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
-        "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
-        "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+        "train-images-idx3-ubyte.gz": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422),
+        "train-labels-idx1-ubyte.gz": ("d53e105ee54ea40749a09fcbcd1e9432", 28881),
+        "t10k-images-idx3-ubyte.gz": ("9fb629c4189551a2d022fa330f9573f3", 1648877),
+        "t10k-labels-idx1-ubyte.gz": ("ec29112dd5afa0611ce80d1b7f02629c", 4542),
     },
     "fashion_mnist": {
-        "train-images-idx3-ubyte.gz": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-        "train-labels-idx1-ubyte.gz": "25c81989df183df01b3e8a0aad5dffbe",
-        "t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
-        "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
+        "train-images-idx3-ubyte.gz": ("8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26421880),
+        "train-labels-idx1-ubyte.gz": ("25c81989df183df01b3e8a0aad5dffbe", 29515),
+        "t10k-images-idx3-ubyte.gz": ("bef4ecab320f06d8554ea6380940ec79", 4422102),
+        "t10k-labels-idx1-ubyte.gz": ("bb300cfdad3c16e7a12a480ee83cd310", 5148),
     },
 }
 
@@ -101,8 +103,9 @@ def _status(name: str) -> str:
 
 
 def _fetch(name: str) -> None:
-    for file, md5 in SUMS[name].items():
-        fetch(File(SITES[name] + file, f"md5:{md5}"), store.folder() / name / file)
+    for file, (md5, size) in SUMS[name].items():
+        first, *others = (File(site + file, f"md5:{md5}", size) for site in SITES[name])
+        fetch(replace(first, mirrors=tuple(others)), store.folder() / name / file)
 
 
 def _source(name: str, about: str) -> Source:

@@ -124,8 +124,11 @@ def _classes(files: list[Path], folder: Path) -> dict[str, np.ndarray] | None:
     return None
 
 
-def resized(array: np.ndarray, size: int) -> np.ndarray:
-    """Square uint8 pictures "… h w" or "… h w 3" resized to size×size, each target pixel the mean of its area."""
+def resized(array: np.ndarray, size: int, sharp: bool = False) -> np.ndarray:
+    """Square uint8 pictures "… h w" or "… h w 3" resized to size×size, each target pixel the mean of its area.
+
+    sharp: by Lanczos' filter instead, which disentanglement_lib uses, so that pixels agree with its.
+    """
     from PIL import Image
 
     colour = array.shape[-1] == 3 and array.ndim > 3
@@ -135,5 +138,6 @@ def resized(array: np.ndarray, size: int) -> np.ndarray:
     lead = array.shape[:-3] if colour else array.shape[:-2]
     flat = np.ascontiguousarray(array).reshape(-1, *array.shape[len(lead):])
     way = Image.Resampling.BOX if side > size else Image.Resampling.BICUBIC
+    way = Image.Resampling.LANCZOS if sharp else way
     small = np.stack([np.asarray(Image.fromarray(picture).resize((size, size), way)) for picture in flat])
     return small.reshape(*lead, *small.shape[1:])

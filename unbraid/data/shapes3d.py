@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 NAME = "shapes3d-geometry-1"
 CITE = "Burgess, Kim 2018, 3D Shapes Dataset"
+# MD5 as in disent (nmichlo/disent), bytes as in tensorflow_datasets/url_checksums/shapes3d.txt
 FILE = File("https://storage.googleapis.com/3d-shapes/3dshapes.h5", "md5:099a2078d58cec4daad0702c55d06868", 267573662)
 HUES = tuple((np.arange(10) / 10).tolist())
 SCALES = np.linspace(0.75, 1.25, 8)
@@ -141,6 +142,7 @@ SOURCE = Source(
     name="shapes3d", about="one object in a coloured room, ray-cast; or the original h5 by path", load=load,
     size="480,000 × 3×64×64 (10 MB; 5.9 GB for the original)", status=status, cite=CITE,
     factors="floor_hue 10, wall_hue 10, object_hue 10, scale 8, shape 4, orientation 15",
-    get="made on first use in half a minute; the original: path = \"3dshapes.h5\"",
+    get="made on first use in half a minute; the original: unbraid data make shapes3d --set original=true (268 MB), "
+        "or path = 3dshapes.h5",
     fetch=_fetch,
 )

@@ -19,22 +19,27 @@ from unbraid.files import read_bytes
 CITE = "LeCun, Huang, Bottou 2004, Learning methods for generic object recognition with invariance to pose and lighting"
 SITE = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 STEMS = {"train": "smallnorb-5x46789x9x18x6x2x96x96-training", "test": "smallnorb-5x01235x9x18x6x2x96x96-testing"}
-SUMS = {
-    ("train", "dat"): "66054832f9accfe74a0f4c36a75bc0a2", ("train", "cat"): "23c8b86101fbf0904a000b43d3ed2fd9",
-    ("train", "info"): "51dee1210a742582ff607dfd94e332e3", ("test", "dat"): "e4ad715691ed5a3a5f138751a4ceb071",
-    ("test", "cat"): "5aa791cd7e6016cf957ce9bdb93b8603", ("test", "info"): "a9454f3864d7fd4bb3ea7fc3eb84924e",
+SUMS = {  # of the .gz: MD5 as in disent (nmichlo/disent), bytes as in tensorflow_datasets/url_checksums/smallnorb.txt
+    ("train", "dat"): ("66054832f9accfe74a0f4c36a75bc0a2", 131896188),
+    ("train", "cat"): ("23c8b86101fbf0904a000b43d3ed2fd9", 348),
+    ("train", "info"): ("51dee1210a742582ff607dfd94e332e3", 71052),
+    ("test", "dat"): ("e4ad715691ed5a3a5f138751a4ceb071", 130799817),
+    ("test", "cat"): ("5aa791cd7e6016cf957ce9bdb93b8603", 347),
+    ("test", "info"): ("a9454f3864d7fd4bb3ea7fc3eb84924e", 10428),
 }
 CLASSES = ("animal", "human", "plane", "truck", "car")
 TYPES: dict[int, np.dtype] = {0x1E3D4C55: np.dtype("u1"), 0x1E3D4C54: np.dtype("<i4")}
 FACTORS = Factors((
     Factor("category", 5, "class", CLASSES), Factor("instance", 10, "class"),
     Factor("elevation", 9, "ordinal", tuple(range(30, 75, 5))),
-    Factor("azimuth", 18, "circular", tuple(range(0, 360, 20))), Factor("lighting", 6, "ordinal"),
+    Factor("azimuth", 18, "circular", tuple(range(0, 360, 20))), Factor("lighting", 6, "class"),
 ), grid=False)
 
 
 def load(*, path: str = "", split: str = "all", size: int = 64, camera: str = "left") -> Dataset:
-    """24,300 images for each of 'train' and 'test' (other instances), resized from 96×96; 'left' or 'right' camera."""
+    """24,300 images for each of 'train' and 'test' (other instances) of 96×96, made smaller as in disentanglement_lib
+    (Lanczos). camera: 'left' (which that library uses) or 'right'; its factors leave out the instance.
+    """
     splits = {"train": ("train",), "test": ("test",), "all": ("train", "test")}
     expect(split in splits, "smallnorb has no such split", found=repr(split), allowed=splits)
     expect(camera in ("left", "right"), "smallnorb was taken by two cameras", found=repr(camera), allowed="left, right")
@@ -54,7 +59,7 @@ def _part(folder: Path, split: str, size: int, camera: str) -> tuple[np.ndarray,
     labels = np.column_stack([category, info[:, 0], info[:, 1], info[:, 2] // 2, info[:, 3]]).astype(np.int64)
     expect((labels >= 0).all() and (labels < np.array(FACTORS.sizes)).all(), f"smallnorb {split}: labels out of range",
            do="The info file is damaged.")
-    return resized(pictures[:, int(camera == "right")], size), labels
+    return resized(pictures[:, int(camera == "right")], size, sharp=True), labels
 
 
 def read_matrix(path: Path) -> np.ndarray:
@@ -94,9 +99,9 @@ def _status() -> str:
 
 
 def _fetch() -> None:
-    for (split, kind), md5 in SUMS.items():
+    for (split, kind), (md5, size) in SUMS.items():
         file = f"{STEMS[split]}-{kind}.mat.gz"
-        fetch(File(SITE + file, f"md5:{md5}"), store.folder() / "smallnorb" / file)
+        fetch(File(SITE + file, f"md5:{md5}", size), store.folder() / "smallnorb" / file)
 
 
 SOURCE = Source(

@@ -81,7 +81,7 @@ def state(files: Iterable[Path], *options: object) -> str:
 def _make(path: Path, shape: tuple[int, ...], dtype: np.dtype, fill: Fill, total: int, quiet: bool) -> None:
     need = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     _sweep(path)
-    _room(path.parent, need)
+    room(path.parent, need)
     path.with_suffix(".json").unlink(missing_ok=True)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": dtype.str, "fortran_order": False, "shape": shape})
@@ -98,7 +98,8 @@ def _make(path: Path, shape: tuple[int, ...], dtype: np.dtype, fill: Fill, total
     write_json(path.with_suffix(".json"), {"sha256": digest.hexdigest(), **_stamp(path)})
 
 
-def _room(place: Path, need: int) -> None:
+def room(place: Path, need: int) -> None:
+    """Refuse work for which there is too little room on the disk of the folder `place`."""
     import shutil
 
     free = shutil.disk_usage(writable(place)).free

@@ -62,16 +62,30 @@ def cars3d(folder: Path) -> dict[str, Any]:
     return {"path": str(folder / "cars.tar.gz"), "objects": 2}
 
 
-def png(size: tuple[int, int], colour: tuple[int, int, int] = (200, 30, 90)) -> bytes:
+def png(size: tuple[int, int], colour: tuple[int, int, int] = (200, 30, 90), start: int = 3) -> bytes:
     image = Image.new("RGB", size, (255, 255, 255))
-    image.paste(colour, (size[0] // 3, size[1] // 3, size[0] // 2, size[1] // 2))
+    image.paste(colour, (size[0] // start, size[1] // start, size[0] // 2, size[1] // 2))
     file = io.BytesIO()
     image.save(file, "PNG")
     return file.getvalue()
 
 
+def cell(names: list[str]) -> np.ndarray:
+    """A MATLAB cell array of strings, 1×n."""
+    array = np.empty((1, len(names)), object)
+    array[0] = names
+    return array
+
+
 def chairs(folder: Path) -> dict[str, Any]:
+    from scipy.io import savemat
+
     with tarfile.open(folder / "rendered_chairs.tar", "w") as tar:
+        file = io.BytesIO()
+        savemat(file, {"folder_names": cell(["ee5", "aa1", "bb2", "cc3", "dd4"]), "instance_names": cell(["a", "b"])})
+        member = tarfile.TarInfo("rendered_chairs/all_chair_names.mat")
+        member.size = len(file.getvalue())
+        tar.addfile(member, io.BytesIO(file.getvalue()))
         for m, model in enumerate(("aa1", "bb2", "cc3", "dd4", "ee5")):
             for i in range(62):
                 raw = png((60, 60), (m * 40, i * 4, 10))
@@ -91,6 +105,8 @@ def celeba(folder: Path) -> dict[str, Any]:
             zipped.writestr(f"img_align_celeba/{i:06}.jpg", file.getvalue())
     rows = "\n".join(f"{i:06}.jpg  {'1' if i % 2 else '-1'} -1  1" for i in range(1, 13))
     (folder / "list_attr_celeba.txt").write_text(f"12\nSmiling Male Young\n{rows}\n")
+    parts = "\n".join(f"{i:06}.jpg {(i > 8) + (i > 10)}" for i in range(1, 13))
+    (folder / "list_eval_partition.txt").write_text(parts + "\n")
     return {"path": str(folder)}
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
+from contextlib import suppress
 
 import pytest
 
+from unbraid.data import download
 from unbraid.data.download import File, fetch
 from unbraid.errors import UnbraidError
 
@@ -16,19 +23,40 @@ MD5 = "md5:" + hashlib.md5(BODY, usedforsecurity=False).hexdigest()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Serves BODY; /plain knows no ranges, /short breaks off, /gone is missing."""
+    """Serves BODY; /plain knows no ranges, /short breaks off, /gone is missing, /slow pauses half way,
+    /endless tells no length and never ends, /exact says the size with a 416, /other is another file."""
 
     asked: list[str | None] = []
+    resume = threading.Event()
 
     def do_GET(self):
+        with suppress(OSError):  # the reader may have hung up
+            self.answer()
+
+    def answer(self):
         wanted = self.headers.get("Range")
         self.asked.append(wanted)
         if self.path == "/gone":
             self.send_error(404, "Not Found")
             return
         start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and self.path != "/plain" else 0
+        if self.path == "/other":
+            self.send_response(200)
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"sorry")
+            return
+        if self.path == "/endless":
+            self.send_response(200)
+            self.end_headers()
+            while True:
+                self.wfile.write(BODY)
         if start >= len(BODY):
-            self.send_error(416)
+            self.send_response(416)
+            if self.path == "/exact":
+                self.send_header("Content-Range", f"bytes */{len(BODY)}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
             return
         self.send_response(206 if start else 200)
         if start:
@@ -36,6 +64,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(BODY) - start))
         self.end_headers()
         end = len(BODY) - 1000 if self.path == "/short" and not start else len(BODY)
+        if self.path == "/slow" and not start:
+            self.wfile.write(BODY[:end // 2])
+            self.wfile.flush()
+            self.resume.wait(30)
+            return
         self.wfile.write(BODY[start:end])
 
     def log_message(self, *_):
@@ -45,10 +78,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def site():
     Handler.asked = []
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+    Handler.resume = threading.Event()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
+        Handler.resume.set()
         server.shutdown()
         thread.join()
 
@@ -93,3 +128,70 @@ def test_a_missing_page_and_no_network(site, tmp_path):
     with pytest.raises(UnbraidError, match="Is there a network"):
         fetch(File("http://127.0.0.1:9/x"), tmp_path / "a.bin", quiet=True, timeout=2)
     assert not (tmp_path / "a.bin").exists()
+
+
+def test_a_part_longer_than_the_file_is_begun_again(site, tmp_path):
+    (tmp_path / "a.bin.part").write_bytes(BODY + b"too long")
+    assert fetch(File(f"{site}/exact", MD5), tmp_path / "a.bin", quiet=True).read_bytes() == BODY
+    (tmp_path / "b.bin.part").write_bytes(BODY)
+    assert fetch(File(f"{site}/exact"), tmp_path / "b.bin", quiet=True).read_bytes() == BODY
+    assert Handler.asked == [f"bytes={len(BODY) + 8}-", None, f"bytes={len(BODY)}-"]
+
+
+def test_another_size_than_the_published_one_is_refused_before_it_is_stored(site, tmp_path):
+    with pytest.raises(UnbraidError, match=r"another file than the published one: found 5 bytes; allowed: 1,280,000"):
+        fetch(File(f"{site}/other", MD5, len(BODY)), tmp_path / "a.bin", quiet=True)
+    with pytest.raises(UnbraidError, match="another file"):
+        fetch(File(f"{site}/a", MD5, len(BODY) - 1), tmp_path / "a.bin", quiet=True)
+    assert not list(tmp_path.glob("a.bin*.part"))
+
+
+@pytest.mark.parametrize("published", [0, 2 * len(BODY)])
+def test_a_server_that_never_stops_is_cut_off(site, tmp_path, monkeypatch, published):
+    monkeypatch.setattr(download, "LIMIT", 3_000_000)
+    with pytest.raises(UnbraidError, match="What came was deleted"):
+        fetch(File(f"{site}/endless", bytes=published), tmp_path / "a.bin", quiet=True)
+    assert not (tmp_path / "a.bin").exists()
+    assert (tmp_path / "a.bin.part").stat().st_size == 0
+
+
+def test_too_little_room_is_said_before_anything_is_stored(site, tmp_path, monkeypatch):
+    from collections import namedtuple
+
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage(1000))
+    with pytest.raises(UnbraidError, match="not enough room"):
+        fetch(File(f"{site}/a", MD5), tmp_path / "a.bin", quiet=True)
+
+
+def test_a_killed_download_continues(site, tmp_path):
+    script = ("import sys; from unbraid.data.download import File, fetch; "
+              "fetch(File(sys.argv[1], sys.argv[2]), sys.argv[3], quiet=True)")
+    path, part = tmp_path / "a.bin", tmp_path / "a.bin.part"
+    with subprocess.Popen([sys.executable, "-c", script, f"{site}/slow", MD5, str(path)]) as process:
+        for _ in range(600):
+            if part.exists() and part.stat().st_size > 0:
+                break
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGKILL)
+    kept = part.stat().st_size
+    assert 0 < kept < len(BODY)
+    assert not path.exists()
+    assert fetch(File(f"{site}/slow", MD5), path, quiet=True).read_bytes() == BODY
+    assert Handler.asked[-1] == f"bytes={kept}-"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_mirrors_are_tried_in_turn(site, tmp_path):
+    good, gone = File(f"{site}/a", MD5), File(f"{site}/gone", MD5)
+    (tmp_path / "a.bin.part").write_bytes(BODY[:10])
+    path = fetch(File(f"{site}/gone", MD5, mirrors=(gone, good)), tmp_path / "a.bin", quiet=True)
+    assert path.read_bytes() == BODY
+    assert Handler.asked == ["bytes=10-"] * 3, "the same checksum: the part is continued"
+    with pytest.raises(UnbraidError, match=r"from any of 2 places:\n  1\. .*404.*\n  2\. .*wrong md5"):
+        fetch(File(gone.url, mirrors=(File(f"{site}/a", "md5:0"),)), tmp_path / "b.bin", quiet=True)
+    other = File(f"{site}/short", "md5:0", mirrors=(good,))
+    assert fetch(other, tmp_path / "c.bin", quiet=True, timeout=5).read_bytes() == BODY
+    assert Handler.asked[-1] is None, "another checksum: begun anew"
+    assert sorted(p.name for p in tmp_path.iterdir() if p.suffix != ".lock") == ["a.bin", "c.bin"]

@@ -10,6 +10,7 @@ import zipfile
 import data_layouts
 import numpy as np
 import pytest
+from PIL import Image
 
 from unbraid.data import archives, load, mnist, mpi3d, shapes3d
 from unbraid.data.pictures import resized
@@ -96,7 +97,9 @@ def test_cars_are_in_the_order_elevation_azimuth_object(tmp_path):
     data = load("cars3d", **data_layouts.cars3d(tmp_path))
     assert data.factors.sizes == (4, 24, 2)
     image = data_layouts.rng().integers(0, 256, (128, 128, 3, 24, 4)).astype(np.uint8)[..., 5, 3]
-    expected = resized(image[None], 64)[0].transpose(2, 0, 1) / 255
+    small = Image.fromarray(image)
+    small.thumbnail((64, 64), Image.Resampling.LANCZOS)  # as disentanglement_lib does
+    expected = np.asarray(small).transpose(2, 0, 1) / 255
     mean = image.reshape(64, 2, 64, 2, 3).mean(axis=(1, 3))
     assert abs(resized(image[None], 64)[0] - mean).max() <= 1  # Pillow rounds after each axis
     assert np.allclose(data.pixels(data.factors.index([3, 5, 1]))[0], expected, atol=1e-6)
@@ -122,6 +125,89 @@ def test_chairs_masks_splits_and_subsets(tmp_path):
         load("chairs", **options, subset=str(tmp_path / "list.txt"))
 
 
+@pytest.mark.parametrize("selected", [np.array([[5, 1, 3]]), np.array([[1, 0, 1, 0, 1]]), np.eye(5, dtype=bool)[[2]]])
+def test_chairs_take_the_list_of_yang(tmp_path, selected):
+    from scipy.io import savemat
+
+    options = data_layouts.chairs(tmp_path)
+    savemat(tmp_path / "reduced_set1.mat", {"selected": selected})
+    data = load("chairs", **options, subset=str(tmp_path / "reduced_set1.mat"), size=16)
+    expected = {3: ("dd4", "ee5", "bb2"), 5: ("ee5", "bb2", "dd4") if selected.dtype != bool else ("bb2",)}
+    assert data.factors.items[0].values == expected[selected.size]
+
+
+def test_chairs_distinct_leaves_out_doubles_and_is_ours(tmp_path):
+    options = data_layouts.chairs(tmp_path)  # all five have one outline
+    with tarfile.open(options["path"], "a") as tar:
+        for i in range(62):
+            raw = data_layouts.png((60, 60), start=8)
+            member = tarfile.TarInfo(f"rendered_chairs/bb1/renders/image_{i:03}_p{20 + 10 * (i // 31):03}_t{i % 31:03}_r096.png")
+            member.size = len(raw)
+            tar.addfile(member, io.BytesIO(raw))
+    options["models"] = 6
+    first = load("chairs", **options, subset="distinct2", size=16)
+    assert first.factors.items[0].values == ("aa1", "bb1")
+    assert load("chairs", **options, subset="distinct6", size=16).factors.sizes == (6, 2, 31)
+    with pytest.raises(UnbraidError, match="2 to 6 models"):
+        load("chairs", **options, subset="distinct809")
+
+
+@pytest.mark.parametrize(("content", "message"), [
+    (None, r"no list of models .*reduced_set1\.mat.*distinct809"), (b"\xff\xfe\x00", "no text file"),
+    (b"aa1 aa1", "names a model twice"), (b"", "an empty list"), (b"zz9", "1 are not, such as 'zz9'"),
+    ({"selected": np.array([[9]])}, "places 9 to 9 of 5"), ({"chosen": np.array([[1]])}, "holds no 'selected'"),
+    ({"selected": np.array(["ab"])}, "no list"), ("cut", "damaged"),
+])
+def test_wrong_lists_of_chairs_are_named(tmp_path, content, message):
+    from scipy.io import savemat
+
+    options, path = data_layouts.chairs(tmp_path), tmp_path / ("list.mat" if isinstance(content, (dict, str)) else "list.txt")
+    if isinstance(content, dict):
+        savemat(path, content)
+    elif content == "cut":
+        savemat(path, {"selected": np.arange(1, 6)})
+        path.write_bytes(path.read_bytes()[:-20])
+    elif content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UnbraidError, match=message):
+        load("chairs", **options, subset=str(path))
+
+
+def test_coil20_pictures_in_a_zip_or_a_folder(tmp_path):
+    with zipfile.ZipFile(tmp_path / "coil-20-proc.zip", "w") as zipped:
+        for i in range(20):
+            for k in range(72):
+                file = io.BytesIO()
+                Image.fromarray(np.full((8, 8), 5 * i + k, np.uint8)).save(file, "PNG")
+                zipped.writestr(f"coil-20-proc/obj{i + 1}__{k}.png", file.getvalue())
+    data = load("coil20", path=str(tmp_path / "coil-20-proc.zip"))
+    assert data.shape == (1, 8, 8)
+    assert np.rint(data.pixels(data.factors.index([11, 30]))[0, 0, 0, 0] * 255) == 85
+    assert load("coil20", path=str(tmp_path / "coil-20-proc.zip"), size=4).shape == (1, 4, 4)
+    with zipfile.ZipFile(tmp_path / "coil-20-proc.zip") as zipped:
+        zipped.extractall(tmp_path / "folder")
+    again = load("coil20", path=str(tmp_path / "folder"))
+    assert np.array_equal(again.pixels(np.arange(1440)), data.pixels(np.arange(1440)))
+    (tmp_path / "folder" / "coil-20-proc" / "obj3__7.png").unlink()
+    with pytest.raises(UnbraidError, match="once each: found 1439"):
+        load("coil20", path=str(tmp_path / "folder"))
+
+
+def test_celeba_official_parts(tmp_path):
+    options = data_layouts.celeba(tmp_path)
+    parts = [load("celeba", **options, official=True, split=split) for split in ("train", "valid", "test")]
+    assert [len(part) for part in parts] == [8, 2, 2]
+    assert parts[2].images.index.tolist() == [10, 11]
+    with pytest.raises(UnbraidError, match="'valid' needs official"):
+        load("celeba", **options, split="valid")
+    partition = tmp_path / "list_eval_partition.txt"
+    text = partition.read_text()
+    for damaged, message in ((text.replace(" 2", " 3"), "line 11 is damaged"), ("\n".join(text.splitlines()[:-1]), "cut off")):
+        partition.write_text(damaged)
+        with pytest.raises(UnbraidError, match=message):
+            load("celeba", **options, official=True, split="train")
+
+
 def test_celeba_attributes_and_missing_pictures(tmp_path):
     options = data_layouts.celeba(tmp_path)
     data = load("celeba", **options)
@@ -145,10 +231,18 @@ def test_mpi3d_streams_and_names_damage(tmp_path, monkeypatch):
     data = load("mpi3d", **options)
     raw = data_layouts.rng().integers(0, 256, (12, 64, 64, 3))
     assert np.allclose(data.pixels([7])[0], raw[7].transpose(2, 0, 1) / 255, atol=1e-6)
+    assert data.factors.names[5:] == ("horizontal_axis", "vertical_axis")
     with pytest.raises(UnbraidError, match="another layout"):
         load("mpi3d", **options, variant="real")
+    monkeypatch.setitem(mpi3d.SIZES, "real_complex", (1, 4, 1, 1, 3, 1, 1))
+    named = load("mpi3d", **options, variant="real_complex").factors.items
+    assert (named[1].values[2], named[4].values, named[5].values) == ("croissant", ("purple", "sea green", "salmon"), ())
     path = tmp_path / "mpi3d_toy.npz"
-    path.write_bytes(path.read_bytes()[:-200])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
+    with pytest.raises(UnbraidError, match="Bad CRC"):
+        load("mpi3d", **options)
+    path.write_bytes(whole[:-200])
     with pytest.raises(UnbraidError, match="damaged"):
         load("mpi3d", **options)
 
@@ -209,4 +303,4 @@ def test_archives_are_read_in_memory_and_never_unpacked(tmp_path):
 def test_published_checksums_are_complete():
     for sums in mnist.SUMS.values():
         assert len(sums) == 4
-        assert all(len(md5) == 32 for md5 in sums.values())
+        assert all(len(md5) == 32 and size > 4000 for md5, size in sums.values())
