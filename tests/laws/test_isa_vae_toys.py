@@ -136,9 +136,10 @@ def test_run_on_ica_prunes_at_beta_1_too() -> None:
     assert fit.energies[-1] > fit.energies[89] + 1
 
 
-def test_command_writes_its_pictures(tmp_path, capsys) -> None:
-    main(["--out", str(tmp_path), "--rounds", "2", "--at", "2"])
+def test_the_study_writes_its_pictures(tmp_path) -> None:
+    found = main(tmp_path, rounds=2, at=2)
     names = {path.name for path in tmp_path.iterdir()}
+    assert names == set(found.pictures)
     assert names == {f"toys_{name}.png" for name in ("factor_analysis", "rotation", "pruning", "ica", "ica_path")}
-    assert "-57.16" in capsys.readouterr().out
+    assert found.rows[2][2] == "-57.16"
     assert len(figures.rotation(printed()).axes) == 2

@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from unbraid.cli import data, demo, runs, score, show
+from unbraid.cli import data, demo, runs, score, show, study
 from unbraid.errors import Stopped, UnbraidError
 
 HELP = """Learn, measure and explore disentangled latent representations.
@@ -29,7 +29,7 @@ unbraid score --codes mine.npy --factors labels.csv   your own codes
 app = typer.Typer(
     help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for room in (demo, data, runs, score, show):
+for room in (demo, data, runs, score, show, study):
     room.register(app)
 
 

@@ -2,14 +2,12 @@
 
     ELBO + log N = ① E log p(x|z)/p(x)  ② − I(x;z)  ③ − KL(q(x) ‖ p(x))  ④ − KL(q(z) ‖ p(z))
 
-① and ③ need p(x), so the latent is one number and every integral a sum over a grid. `python -m
-unbraid.studies.hfvae_toy --out DIR` trains with all four and with each left out, and writes
-theory_four_terms.png and theory_four_terms.json.
+① and ③ need p(x), so the latent is one number and every integral a sum over a grid. `unbraid study hfvae_toy
+--out DIR` trains with all four and with each left out, and writes theory_four_terms.png and the numbers.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 from pathlib import Path
 
@@ -19,7 +17,8 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from unbraid.figures.panels import INK, LINES
-from unbraid.files import writable, write_json
+from unbraid.progress import Advance
+from unbraid.studies.study import Findings, still
 
 TERMS = ("①", "②", "③", "④")
 
@@ -90,9 +89,14 @@ def train(without: str = "", steps: int = 1500, lr: float = 0.01) -> Toy:
     return toy
 
 
-def study(steps: int = 1500) -> dict[str, Toy]:
+def study(steps: int = 1500, advance: Advance = still) -> dict[str, Toy]:
     """All four terms, and each one removed."""
-    return {"all four": train("", steps), **{f"without {name}": train(name, steps) for name in TERMS}}
+    toys = {}
+    for name in ("", *TERMS):
+        label = f"without {name}" if name else "all four"
+        toys[label] = train(name, steps)
+        advance(note=label)
+    return toys
 
 
 def draw(toys: dict[str, Toy]) -> Figure:
@@ -125,18 +129,10 @@ def draw(toys: dict[str, Toy]) -> Figure:
     return figure
 
 
-def main() -> None:
-    """Train, draw, write."""
-    parser = argparse.ArgumentParser(description="The four terms of the ELBO, apart.")
-    parser.add_argument("--out", required=True, help="folder for the figure and its numbers")
-    out = writable(Path(parser.parse_args().out))
-    toys = study()
+def main(out: Path, advance: Advance = still, steps: int = 1500) -> Findings:
+    """Train, draw, and return the terms of each toy."""
+    toys = study(steps, advance)
     draw(toys).savefig(out / "theory_four_terms.png", dpi=120)
-    table = {name: toy.values() for name, toy in toys.items()}
-    write_json(out / "theory_four_terms.json", table)
-    for name, row in table.items():
-        print(f"{name:10s}" + "".join(f"  {k} {v:+.3f}" for k, v in row.items()))
-
-
-if __name__ == "__main__":
-    main()
+    numbers = {name: toy.values() for name, toy in toys.items()}
+    rows = [(name, *(f"{v:+.3f}" for v in row.values())) for name, row in numbers.items()]
+    return Findings(("trained on", *TERMS), rows, numbers, ("theory_four_terms.png",))

@@ -3,12 +3,11 @@
 Factor analysis shows that mean-field inference breaks the ties of maximum likelihood: it wants orthogonal weights and
 drops what is left over, whatever β. Over-complete ICA shows the same pull where it is wrong.
 
-    python -m unbraid.studies.isa_vae_toys --out DIR
+    unbraid study isa_vae_toys --out DIR
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,8 @@ import torch
 from torch import Tensor
 
 from unbraid.errors import expect
-from unbraid.files import writable
+from unbraid.progress import Advance
+from unbraid.studies.study import Findings, still
 
 PRINTED = (-17.82, -57.16)  # log-likelihood, and free energy at π/4, of App. B.3
 
@@ -163,7 +163,7 @@ def ica_energy(data: Ica, w: Tensor, mean: Tensor, log_scale: Tensor, beta: floa
     return (reconstruction + beta * (entropy + cross)) / n
 
 
-def ica_fit(data: Ica, beta: float = 1.0, rounds: int = 90) -> IcaFit:
+def ica_fit(data: Ica, beta: float = 1.0, rounds: int = 90, advance: Advance = still) -> IcaFit:
     """Coordinate ascent from the truth: q by line-searched steps, then the best W in closed form; a step that does not
     improve the free energy is not taken, as in App. B.7.
     """
@@ -186,6 +186,7 @@ def ica_fit(data: Ica, beta: float = 1.0, rounds: int = 90) -> IcaFit:
                 w = better
             energies.append(ica_energy(data, w, mean, log_scale, beta).item())
         history.append(w.numpy())
+        advance(note=f"ICA at β = {beta:g}")
     return IcaFit(beta, history, energies)
 
 
@@ -217,35 +218,29 @@ def widest_angle(weights: np.ndarray) -> float:
     return float(np.rad2deg(np.arccos(min(1.0, abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b)))))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write all figures of App. B to a folder and print their numbers."""
+def main(out: Path, advance: Advance = still, rounds: int = 200, at: int = 90) -> Findings:
+    """All figures of App. B and their numbers; the ICA figure shows the components after `at` of the rounds."""
     from unbraid.studies import isa_vae_figures as figures
 
-    parser = argparse.ArgumentParser(prog="python -m unbraid.studies.isa_vae_toys",
-                                     description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--out", default="toys", help="folder for the pictures")
-    parser.add_argument("--rounds", type=int, default=200, help="rounds of ascent for ICA (default 200)")
-    parser.add_argument("--at", type=int, default=90,
-                        help="the round whose components the ICA figure shows (default 90)")
-    chosen = parser.parse_args(arguments)
-    folder = writable(Path(chosen.out))
-    model = printed()
-    print(f"factor analysis: log-likelihood {model.log_likelihood():.2f}, free energy {model.free_energy():.2f}, "
-          f"turned by π/4 {model.turned(np.pi / 4).free_energy():.2f} (printed {PRINTED[0]}, {PRINTED[1]})")
-    data = ica_data()
-    fits = [ica_fit(data, beta, chosen.rounds) for beta in (1.0, 5.0)]
-    at = min(chosen.at, chosen.rounds)
-    for number, fit in ((number, fit) for number in (at, chosen.rounds) for fit in fits):
+    model, data, at = printed(), ica_data(), min(at, rounds)
+    fits = [ica_fit(data, beta, rounds, advance) for beta in (1.0, 5.0)]
+    turned = model.turned(np.pi / 4).free_energy()
+    rows: list[tuple[str, ...]] = [
+        ("FA", "log-likelihood, nats", f"{model.log_likelihood():.2f}", f"{PRINTED[0]}"),
+        ("FA", "free energy, nats", f"{model.free_energy():.2f}", ""),
+        ("FA", "free energy turned by π/4, nats", f"{turned:.2f}", f"{PRINTED[1]}"),
+    ]
+    ica = []
+    for number, fit in ((number, fit) for number in (at, rounds) for fit in fits):
         w = fit.weights[number]
-        print(f"ICA at β = {fit.beta:g} after {number} rounds: lengths {np.round(norms(w), 2)}, the longest two "
-              f"{widest_angle(w):.0f}° apart (truth {widest_angle(fit.weights[0]):.0f}°)")
-    for name, figure in (("factor_analysis", figures.posteriors(model)), ("rotation", figures.rotation(model)),
-                         ("pruning", figures.pruning()), ("ica", figures.ica(data, fits, at)),
-                         ("ica_path", figures.ica_path(fits))):
-        path = folder / f"toys_{name}.png"
-        figure.savefig(path, dpi=120)
-        print(f"wrote {path}")
-
-
-if __name__ == "__main__":
-    main()
+        ica.append({"beta": fit.beta, "rounds": number, "lengths": norms(w).tolist(), "widest": widest_angle(w)})
+        lengths = " ".join(f"{length:.2f}" for length in norms(w))
+        rows.append((f"ICA β={fit.beta:g}", f"after {number} rounds: lengths {lengths}", f"{widest_angle(w):.0f}°", "60°"))
+    drawn = {"factor_analysis": figures.posteriors(model), "rotation": figures.rotation(model),
+             "pruning": figures.pruning(), "ica": figures.ica(data, fits, at), "ica_path": figures.ica_path(fits)}
+    for name, figure in drawn.items():
+        figure.savefig(out / f"toys_{name}.png", dpi=120)
+        advance(note=name)
+    numbers = {"log_likelihood": model.log_likelihood(), "free_energy": model.free_energy(), "turned": turned,
+               "printed": list(PRINTED), "ica": ica}
+    return Findings(("toy", "what", "found", "paper, truth"), rows, numbers, tuple(f"toys_{name}.png" for name in drawn))

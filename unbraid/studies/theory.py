@@ -1,12 +1,11 @@
 """The theory of Mathieu et al. 2019 and two warnings about minibatch estimates, as numbers and pictures.
 
-`python -m unbraid.studies.theory --out DIR` writes three pictures theory_*.png and theory.json. The theorems
-are checked in two latent dimensions with expectations by Gauss–Hermite quadrature, so equalities hold to rounding.
+`unbraid study theory --out DIR` writes three pictures theory_*.png and theory.json. The theorems are checked in two
+latent dimensions with expectations by Gauss–Hermite quadrature, so equalities hold to rounding.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from unbraid.files import writable, write_json
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import Posterior
+from unbraid.progress import Advance
+from unbraid.studies.study import Findings, still
 from unbraid.terms import ESTIMATORS, exact, log_mixture
 
 LogPrior = Callable[[np.ndarray], np.ndarray]
@@ -192,17 +192,22 @@ def naive_tc(everything: Posterior, b: int, draws: int = 500) -> dict[str, np.nd
     return found
 
 
-def main() -> None:
-    """Write the figures and their numbers."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", required=True, help="folder for the figures and theory.json")
-    out = writable(Path(parser.parse_args().out))
+def main(out: Path, advance: Advance = still) -> Findings:
+    """Draw the figures, and return their numbers."""
     from unbraid.studies import theory_figures
 
-    figures = {"theorems": theory_figures.theorems, "entropy": theory_figures.entropy, "tc": theory_figures.tc}
-    write_json(out / "theory.json", {name: figure(out) for name, figure in figures.items()})
-    print(f"wrote {', '.join(f'theory_{name}.png' for name in figures)} and theory.json to {out}")
-
-
-if __name__ == "__main__":
-    main()
+    numbers = {}
+    for figure in (theory_figures.theorems, theory_figures.entropy, theory_figures.tc):
+        numbers[figure.__name__] = figure(out)
+        advance(note=figure.__name__)
+    rows: list[tuple[str, ...]] = []
+    for prior, worst in numbers["theorems"]["theorem 1, largest difference"].items():
+        rows.append(("Theorem 1", f"two sides differ by at most, {prior}", f"{worst:.1e}"))
+    for case, change in numbers["theorems"]["theorem 2, range over angles"].items():
+        rows.append(("Theorem 2", f"range over rotations, {case}", f"{change:.3f}"))
+    for case, found in numbers["entropy"].items():
+        rows += [("App. C", f"Ĥ[q(z)] at batch {found['batch'][0]:.0f}, {case}", f"{found['estimate'][0]:.2f}"),
+                 ("App. C", f"H[q(z)] exactly, {case}", f"{found['exact']:.2f}")]
+    rows += [("App. D", f"naive TC, z {place} the batch", f"{tc:+.1f}") for place, tc in numbers["tc"].items()]
+    pictures = ("theory_theorems.png", "theory_entropy.png", "theory_tc.png")
+    return Findings(("of", "what", "nats"), rows, numbers, pictures)

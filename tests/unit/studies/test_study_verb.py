@@ -1,0 +1,123 @@
+"""`unbraid study`: the list, the mistakes, and every study run small."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from unbraid.cli.study import register
+from unbraid.errors import UnbraidError
+from unbraid.studies import STUDIES, Findings, Study, hfvae_toy, isa_vae_toys, metric_sensitivity, run
+
+
+@pytest.fixture(scope="module")
+def app() -> typer.Typer:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    return app
+
+
+def call(app, *arguments):
+    return CliRunner().invoke(app, ["study", *map(str, arguments)], env={"COLUMNS": "80"})
+
+
+def test_every_study_is_listed_in_80_columns_with_its_paper(app):
+    done = call(app)
+    assert done.exit_code == 0, done.exception
+    for name, study in STUDIES.items():
+        assert f"{name} " in done.output
+        assert study.about in done.output
+        assert study.cite in done.output
+    assert max(map(len, done.output.splitlines())) <= 80
+
+
+def test_the_list_does_not_wait_for_torch():
+    code = "import sys, unbraid.studies, unbraid.cli.study\nassert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "says"), [(("thery", "--out", "x"), "Did you mean 'theory'"), (("theory",), "Say where")])
+def test_mistakes_are_named(app, arguments, says):
+    done = call(app, *arguments)
+    assert isinstance(done.exception, UnbraidError)
+    assert says in str(done.exception)
+
+
+@pytest.fixture
+def small(monkeypatch) -> None:
+    def quick(out, advance):
+        (out / "a.png").write_bytes(b"picture")
+        advance(note="one")
+        return Findings(("what", "nats"), [("H[q(z)]", "+1.50"), ("widest", "60°")], {"entropy": 1.5}, ("a.png",))
+
+    monkeypatch.setitem(STUDIES, "quick", Study(quick, "a study", "Nobody 2020", 1))
+
+
+def test_a_study_writes_pictures_and_numbers_and_prints_a_table(app, small, tmp_path):
+    done = call(app, "quick", "--out", tmp_path / "here")
+    assert done.exit_code == 0, done.exception
+    assert "H[q(z)]" in done.output  # not taken for markup
+    assert "a.png" in done.output
+    stored = json.loads((tmp_path / "here" / "quick.json").read_text())
+    assert stored == {"study": "quick", "cite": "Nobody 2020", "numbers": {"entropy": 1.5}}
+    assert json.loads(call(app, "quick", "--out", tmp_path, "--json").stdout) == {"entropy": 1.5}
+
+
+def checked(found: Findings, folder) -> None:
+    json.dumps(found.numbers, allow_nan=False)
+    assert all(len(row) == len(found.head) for row in found.rows)
+    widths = [max(map(len, column)) for column in zip(found.head, *found.rows)]
+    assert sum(widths) + 3 * len(widths) <= 80, "the table must fit 80 columns"
+    for picture in found.pictures:
+        assert (folder / picture).read_bytes()[:4] == b"\x89PNG"
+
+
+def counted() -> tuple[list[str], object]:
+    notes: list[str] = []
+    return notes, lambda n=1, note="": notes.append(note)
+
+
+def test_four_terms_small(tmp_path):
+    notes, advance = counted()
+    checked(hfvae_toy.main(tmp_path, advance, steps=3), tmp_path)
+    assert len(notes) == STUDIES["hfvae_toy"].steps
+
+
+def test_isa_toys_small(tmp_path):
+    notes, advance = counted()
+    found = isa_vae_toys.main(tmp_path, advance, rounds=2)
+    checked(found, tmp_path)
+    assert len(notes) == 2 * 2 + len(found.pictures)
+    assert STUDIES["isa_vae_toys"].steps == 2 * 200 + len(found.pictures)
+    assert found.rows[2][2] == found.rows[2][3] == "-57.16"
+
+
+def test_sensitivity_small(tmp_path):
+    """One seed: the steps of Adagrad matter, votes hardly do, and K − 1 factors fool Higgins' metric alone."""
+    notes, advance = counted()
+    found = metric_sensitivity.main(tmp_path, advance, seeds=1)
+    checked(found, tmp_path)
+    assert len(notes) == STUDIES["metric_sensitivity"].steps
+    score = {(s["metric"], s["setting"]): np.mean(s["scores"]) for s in found.numbers["scores"]}
+    assert score["Higgins", "3,000 steps, L = 50"] > score["Higgins", "100 steps, L = 50"] + 0.2
+    votes = [score["vote", f"{v:,} votes, L = 100"] for v in metric_sensitivity.VOTES]
+    assert max(votes) - min(votes) < 0.05
+    for name in ("Higgins, Adagrad", "Higgins, logistic"):
+        assert score[name, "4 of 5 factors held"] > 0.97
+    assert score["FactorVAE's vote", "4 of 5 factors held"] == pytest.approx(0.8, abs=0.06)
+    assert score["FactorVAE's vote", "5 of 5 factors held"] == 1
+
+
+@pytest.mark.slow
+def test_theory_through_run(tmp_path):
+    notes, advance = counted()
+    found = run("theory", tmp_path, advance)
+    checked(found, tmp_path)
+    assert len(notes) == STUDIES["theory"].steps
+    assert json.loads((tmp_path / "theory.json").read_text())["numbers"].keys() == {"theorems", "entropy", "tc"}
