@@ -13,7 +13,7 @@ import numpy as np
 from unbraid import metrics
 
 ROWS, SEEDS, REPEATS = 1000, 10, {"dci": 60}
-NAMES = ("mcc", "sap", "r2", "mig", "modularity", "factor_vae", "dci")
+NAMES = ("mcc", "sap", "r2", "mig", "modularity", "dci")
 
 
 def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -37,10 +37,11 @@ def coverage(name: str) -> dict[str, tuple[float, float, float]]:
         z, y = draw(ROWS, rng)
         for how in kinds:
             found[how].append(metrics.interval(name, z, y, how=how, seeds=SEEDS, **fast))
-    out = {}
+    out, mean = {}, np.mean([s.value for s in found["half"]])
     for how, scores in found.items():
+        if scores[0].interval is None:  # with these settings the metric depends on no seed
+            continue
         low, high = (np.array([s.interval[end] for s in scores if s.interval]) for end in (0, 1))
-        mean = np.mean([s.value for s in scores])
         hold = [float(((low <= v) & (v <= high)).mean()) for v in (truth, mean)]
         out[how] = (*hold, float((high - low).mean()))
     print(f"# {name}: truth {truth:.3f}, mean {mean:.3f}")
