@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unbraid.data import labels as label_files
-from unbraid.data import pictures
+from unbraid.data import parquet, parquet_rows, pictures
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.splits import split_index, taken
 from unbraid.errors import expect
@@ -18,16 +19,22 @@ from unbraid.files import read_npy, read_npz
 LAYOUTS = ("auto", "nhw", "nhwc", "nchw")
 
 
-def load(*, path: str, labels: str = "", size: int = 0, grey: bool = False, key: str = "", layout: str = "auto",
+def load(*, path: str, labels: list[str] | str = "", size: int = 0, grey: bool = False, key: str = "", layout: str = "auto",
          partial: bool = False, split: str = "all", test: float = 0.1, seed: int = 0) -> Dataset:
-    """Images from `path`: .npy, .npz or .h5 (array `key`), or a folder of pictures, read once into the cache.
+    """Images from `path`: .npy, .npz or .h5 (array `key`), a folder of pictures, or a .parquet with a column of them
+    (as Hugging Face writes it; or a folder of its pieces). Folders and tables are read once into the cache.
 
     labels: a .csv, .npz or .npy beside them (a csv with a column file_name is matched to pictures by name; a
-    folder's metadata.csv and its class folders are found without being named). size: pictures are cropped to a
+    folder's metadata.csv and its class folders are found without being named); of a .parquet the names of its label
+    columns, or nothing for all of words and numbers. size: pictures are cropped to a
     square in the middle and resized to it; 0 keeps them. split: 'train' or 'test' draws a fixed part by `seed`.
     """
     where = Path(path).expanduser()
     expect(where.exists(), f"there are no images at {where}", do="Give the path of an array file or of a folder.")
+    if parquet.is_table(where):
+        return _of_table(where, labels, key, size, grey, partial, split, test, seed)
+    expect(isinstance(labels, str), "labels are one file here; columns can be named for a .parquet", found=labels)
+    labels = str(labels)
     if where.is_dir():
         folder, split = pictures.part(where, split)
         images: Images
@@ -39,6 +46,23 @@ def load(*, path: str, labels: str = "", size: int = 0, grey: bool = False, key:
         columns = label_files.read_columns(labels) if labels else None
     dataset = _dataset(where.stem or "images", images, columns, labels or str(where), partial)
     return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
+
+
+def _of_table(where: Path, labels: list[str] | str, key: str, size: int, grey: bool, partial: bool, split: str,
+              test: float, seed: int) -> Dataset:
+    table = parquet.table(where, split)
+    array, key = parquet_rows.images(table, key, size, grey)
+    names = [labels] if isinstance(labels, str) and labels else list(labels)
+    if len(names) == 1 and names[0] not in table.names and Path(names[0]).expanduser().is_file():
+        columns = label_files.read_columns(names[0])
+    else:
+        for name in names:
+            expect(name in table.names, f"{where} has no column {name!r} to be labels", allowed=table.names)
+        columns = table.columns(names or [name for name in table.names if table.kind(name) in ("word", "number")])
+    dataset = _dataset(where.stem, Pixels(array), columns or None, str(where), partial)
+    if dataset.factors is not None:
+        dataset = replace(dataset, factors=table.called(dataset.factors))
+    return dataset if table.split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
 
 
 def of_arrays(images: np.ndarray | Iterable[np.ndarray], labels: Mapping[str, Any] | np.ndarray | None = None, *,
@@ -114,7 +138,7 @@ def read_array(path: Path, key: str = "") -> np.ndarray:
         from unbraid.data.hdf5 import read_hdf5
 
         return read_hdf5(path, key)
-    expect(path.suffix == ".npz", "images come as .npy, .npz, .h5 or a folder of pictures", found=path.name)
+    expect(path.suffix == ".npz", "images come as .npy, .npz, .h5, .parquet or a folder of pictures", found=path.name)
     arrays = read_npz(path, "images")
     if not key:
         many = [name for name, array in arrays.items() if array.ndim >= 3]
@@ -143,7 +167,7 @@ def _dataset(name: str, images: Images, columns: Mapping[str, Any] | None, where
 
 
 SOURCE = Source(
-    name="images", about="your own: an array (.npy, .npz, .h5) or a folder of pictures, labels if any", load=load,
+    name="images", about="your own: an array (.npy, .npz, .h5), a folder of pictures or a .parquet, labels if any", load=load,
     size="any", factors="from labels (.csv, .npz), metadata.csv or class folders", status=lambda: "needs a file: yours",
     get="path = \"…\" (see docs/data.md)",
 )

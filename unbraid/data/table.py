@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from unbraid.data import labels as label_files
+from unbraid.data import parquet, parquet_rows
 from unbraid.data.dataset import Dataset, Source
 from unbraid.data.splits import split_index, taken
 from unbraid.data.toys import vectors
@@ -18,12 +19,16 @@ def load(*, path: str, labels: list[str] | str = "", key: str = "", standardise:
     """Rows "n d" as a data set of shape (d, 1, 1), every value finite.
 
     labels: names of columns that are labels, not data (of a .csv, .npz or .parquet), or a path to a label file.
-    key: which array of an .npz or .h5. standardise: every column to mean 0 and standard deviation 1.
+    key: which array of an .npz or .h5, which column of a .parquet. standardise: every column to mean 0 and standard
+    deviation 1. A .parquet (or a folder of its pieces) is read in batches into the cache: columns of numbers, or of
+    lists of one length.
     """
     where = Path(path).expanduser()
+    names = [labels] if isinstance(labels, str) else list(labels)
+    if parquet.is_table(where):
+        return _of_table(where, [name for name in names if name], key, standardise, partial, split, test, seed)
     expect(where.is_file(), f"vectors: {where} does not exist", do="Give a .npy, .npz, .csv, .h5 or .parquet file.")
     columns = _columns(where, key)
-    names = [labels] if isinstance(labels, str) else list(labels)
     inside = {name: columns.pop(name) for name in names if name in columns}
     beside = [name for name in names if name and name not in inside]
     for name in beside:
@@ -31,6 +36,8 @@ def load(*, path: str, labels: list[str] | str = "", key: str = "", standardise:
                allowed=columns)
         inside |= label_files.read_columns(name)
     rows = _numbers(columns, where)
+    expect(np.abs(rows).max() < np.finfo(np.float32).max, f"vectors: {where} holds numbers too large for float32",
+           found=f"{np.abs(rows).max():g}", do="Scale them down.")
     if standardise:
         spread = rows.std(axis=0)
         expect((spread > 0).all(), f"vectors: {where} has a constant column", found=list(columns)[int(spread.argmin())],
@@ -41,9 +48,24 @@ def load(*, path: str, labels: list[str] | str = "", key: str = "", standardise:
     return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
 
 
+def _of_table(where: Path, names: list[str], key: str, standardise: bool, partial: bool, split: str, test: float,
+              seed: int) -> Dataset:
+    table = parquet.table(where, split)
+    inside = [name for name in names if name in table.names]
+    expect(not key or key in table.names, f"vectors: {where} holds no column {key!r}", allowed=table.names)
+    rows, titles = parquet_rows.vectors(table, [key] if key else [n for n in table.names if n not in inside], standardise)
+    labels = table.columns(inside)
+    for name in names:
+        if name not in inside:
+            expect(Path(name).expanduser().is_file(), f"vectors: labels {name!r} are neither a column nor a file",
+                   allowed=table.names)
+            labels |= label_files.read_columns(name)
+    factors, values = label_files.factors_of(labels, len(rows), str(where), partial) if labels else (None, None)
+    dataset = vectors(where.stem, rows, table.called(factors) if factors else None, values, columns=titles)
+    return dataset if table.split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
+
+
 def _columns(path: Path, key: str) -> dict[str, np.ndarray]:
-    if path.suffix == ".parquet":
-        return _parquet(path)
     if path.suffix in (".h5", ".hdf5"):
         from unbraid.data.hdf5 import read_hdf5
 
@@ -56,18 +78,6 @@ def _columns(path: Path, key: str) -> dict[str, np.ndarray]:
         columns = {name: column for name, column in columns.items() if name == key or name.startswith(f"{key}_")}
         expect(columns, f"vectors: {path} holds no array {key!r}")
     return columns
-
-
-def _parquet(path: Path) -> dict[str, np.ndarray]:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise UnbraidError(f"reading {path} needs pyarrow. Install it, or save the table as .csv or .npz.") from error
-    try:
-        table = parquet.read_table(path)
-    except Exception as error:
-        raise UnbraidError(f"cannot read {path}: {error}. It is damaged or no parquet file.") from error
-    return {name: np.asarray(table[name].to_pylist()) for name in table.column_names}
 
 
 def _numbers(columns: dict[str, np.ndarray], path: Path) -> np.ndarray:

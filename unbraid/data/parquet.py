@@ -1,0 +1,161 @@
+"""Parquet tables through pyarrow, an optional package: vectors, labels, and pictures as Hugging Face stores them.
+
+A table is one file or a folder of pieces (train-00000-of-00002.parquet). It is read a batch of rows at a time into
+the cache, so it may be larger than the memory. Paths written inside a table are never opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbraid.data.factors import Factor, Factors
+from unbraid.errors import UnbraidError, expect
+
+NUMBERS = 1 << 18  # values read at a time
+PARTS = {"train": ("train",), "test": ("test", "validation", "val")}
+
+
+def is_table(where: Path) -> bool:
+    """A .parquet file, or a folder that holds some."""
+    if where.is_file():
+        return where.suffix == ".parquet"
+    return any(where.glob("*.parquet")) or any(where.glob("data/*.parquet"))
+
+
+@dataclass(frozen=True)
+class Table:
+    """The pieces of a table that belong together; `split` is what is left to split by chance."""
+
+    where: Path
+    files: tuple[Path, ...]
+    split: str
+    schema: Any
+    rows: int
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, in their order."""
+        return list(self.schema.names)
+
+    def batches(self, columns: list[str], size: int) -> Iterator[tuple[int, Any]]:
+        """(first row, record batch) of these columns, `size` rows at a time."""
+        start = 0
+        for file in self.files:
+            with _open(file) as piece:
+                for batch in piece.iter_batches(batch_size=size, columns=columns, use_threads=False):
+                    batch.validate(full=True)  # words that are no UTF-8, lists that point outside
+                    yield start, batch
+                    start += batch.num_rows
+        expect(start == self.rows, f"{self.where} is cut off", found=f"{start:,} rows", allowed=f"{self.rows:,}")
+
+    def kind(self, name: str) -> str:
+        """'number', 'word', 'vector', 'picture' or, for what is none of them, its type in parquet's words."""
+        from pyarrow import types
+
+        of = self.schema.field(name).type
+        if types.is_dictionary(of):
+            of = of.value_type
+        if types.is_integer(of) or types.is_floating(of) or types.is_boolean(of) or types.is_decimal(of):
+            return "number"
+        if types.is_string(of) or types.is_large_string(of):
+            return "word"
+        if types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of):
+            inner = of.value_type
+            return "vector" if types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner) else str(of)
+        if types.is_binary(of) or types.is_large_binary(of):
+            return "picture"
+        raw = of.field("bytes").type if types.is_struct(of) and of.get_field_index("bytes") >= 0 else None
+        return "picture" if raw is not None and (types.is_binary(raw) or types.is_large_binary(raw)) else str(of)
+
+    def columns(self, names: list[str]) -> dict[str, np.ndarray]:
+        """Label columns: words (missing: empty) or numbers (missing: NaN, and −1 where classes have names)."""
+        classes, found = self.classes(), {name: [] for name in names}  # type: dict[str, Any], dict[str, list]
+        for name in names:
+            expect(self.kind(name) in ("word", "number"), f"column {name!r} of {self.where} cannot be labels",
+                   found=self.kind(name), allowed="words or numbers")
+        for _, batch in self.batches(names, NUMBERS // 4) if names else ():
+            for name in names:
+                found[name].append(_labels(batch.column(name), self.kind(name) == "word", name in classes))
+        return {name: np.concatenate(pieces) for name, pieces in found.items()}
+
+    def classes(self) -> dict[str, list[str]]:
+        """The names of classes that Hugging Face writes beside the columns (ClassLabel)."""
+        try:
+            features = json.loads((self.schema.metadata or {})[b"huggingface"])["info"]["features"]
+            return {name: [str(n) for n in feature["names"]] for name, feature in features.items()
+                    if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" and name in self.names
+                    and self.kind(name) == "number"}
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            return {}
+
+    def called(self, factors: Factors) -> Factors:
+        """The factors with those names in place of numbers."""
+        items, classes = [], self.classes()
+        for item in factors.items:
+            names = classes.get(item.name)
+            if names and item.kind != "continuous":
+                expect(all(v % 1 == 0 and 0 <= v < len(names) for v in item.values), f"column {item.name!r} of "  # type: ignore[operator]
+                       f"{self.where} must count its classes", found=item.values, allowed=f"0 to {len(names) - 1}")
+                item = Factor(item.name, item.size, "class", tuple(names[int(v)] for v in item.values))
+            items.append(item)
+        return replace(factors, items=tuple(items))
+
+
+def table(where: Path, split: str = "all") -> Table:
+    """Open a table; what is damaged or does not fit is named. A folder's pieces called train… or test… are splits."""
+    files = [where] if where.is_file() else sorted([*where.glob("*.parquet"), *where.glob("data/*.parquet")])
+    mine = [file for file in files if file.name.startswith(PARTS.get(split, ()))] if len(files) > 1 else []
+    files, rows, schema = mine or files, 0, None
+    for file in files:
+        with _open(file) as piece:
+            schema = schema or piece.schema_arrow
+            expect(piece.schema_arrow.equals(schema), f"{file} must have the columns of {files[0].name}",
+                   found=", ".join(piece.schema_arrow.names), allowed=schema.names)
+            expect(piece.metadata.num_rows >= 0, f"{file} is damaged", found=f"{piece.metadata.num_rows} rows")
+            rows += piece.metadata.num_rows
+    expect(schema is not None and len(set(schema.names)) == len(schema.names), f"{where} names a column twice")
+    expect(rows > 0, f"{where} has no rows")
+    return Table(where, tuple(files), "all" if mine else split, schema, rows)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[Any]:
+    """An open file; the missing package, a missing file and every kind of damage, also while reading, is named."""
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UnbraidError(f"reading {path} needs pyarrow. Install it: pip install 'unbraid[parquet]', or save the "
+                           "table as .csv or .npz.") from error
+    expect(path.is_file(), f"{path} does not exist")
+    try:
+        with parquet.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False) as file:
+            yield file
+    except UnbraidError:
+        raise
+    except Exception as error:  # pyarrow raises many kinds on damaged files
+        raise UnbraidError(f"cannot read {path}: {error}. It is damaged, cut off or no parquet file.") from error
+
+
+def _labels(column: Any, words: bool, counted: bool) -> np.ndarray:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if words:
+        return np.array([value or "" for value in column.to_pylist()], dtype=np.str_)
+    values = numbers(column)
+    return np.where(values == -1, np.nan, values) if counted else values
+
+
+def numbers(column: Any) -> np.ndarray:
+    """A column as float64, nulls as NaN."""
+    import pyarrow as pa
+
+    return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
