@@ -57,7 +57,7 @@ def score(
 ) -> None:
     """Score codes with every metric: a table here, scores.json and a heat map beside the codes."""
     from unbraid.metrics import as_table
-    from unbraid.metrics.battery import battery, selected
+    from unbraid.metrics.battery import battery, runs, selected
     from unbraid.progress import bar
 
     expect(
@@ -69,7 +69,7 @@ def score(
     image = _array(hashes, "hashes")[0] if hashes is not None else image
     table = as_table(data, labels, groups=_groups(groups), needs_factors=False, **inputs)
     chosen = selected(metrics, bool(table.names))
-    with bar("scoring", len(chosen), quiet=as_json) as advance:
+    with bar("scoring", runs(chosen, seeds, interval), quiet=as_json) as advance:
         scores = battery(
             table, metrics=list(chosen), protocol=protocol, seeds=seeds, interval=interval, seed=seed, advance=advance
         )

@@ -7,8 +7,9 @@ from typing import Any
 
 from unbraid.errors import choose, expect
 from unbraid.metrics.inputs import as_table
-from unbraid.metrics.intervals import checked, repeated, resamples
+from unbraid.metrics.intervals import checked, resamples, widened
 from unbraid.metrics.score import Metric, Score
+from unbraid.metrics.table import Table
 
 
 def battery(
@@ -28,7 +29,7 @@ def battery(
     protocol: 'paper', 'dlib' or 'fast', for each metric that knows it; the others have one definition. Without factors
     only the metrics of codes alone run. seeds: with more than one, each score carries an interval from that many
     repetitions, on 'half' of the rows, on a 'bootstrap' sample of them or with other 'seeds' (see `interval`).
-    advance(note=…) follows each metric.
+    advance(note=…) follows each metric and each of its repetitions.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> [str(s) for s in battery(y.astype(float), y, metrics=["mig", "mcc"]).values()]
@@ -39,14 +40,30 @@ def battery(
     choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "protocol")
     checked(interval, seeds)
     table = as_table(codes, factors, needs_factors=any(m.needs == "factors" for m in chosen.values()), **inputs)
-    others = resamples(table, interval, seeds, seed) if seeds > 1 else []
+    first = _scores(chosen, table, protocol, seed, advance)
+    if seeds == 1:
+        return first
+    others: dict[str, list[Score]] = {name: [] for name in chosen}
+    # table by table, so that only one is in memory and metrics share what they make of it
+    moved = {name: metric for name, metric in chosen.items() if interval != "seeds" or metric.seeded}
+    for each, other in resamples(table, interval, seeds, seed):
+        for name, score in _scores(moved, other, protocol, each, advance).items():
+            others[name].append(score)
+    return {name: widened(score, others[name], interval, chosen[name]) for name, score in first.items()}
+
+
+def runs(metrics: Mapping[str, Metric], seeds: int, interval: str) -> int:
+    """How often `battery` calls `advance`: once for each metric, and once for each repetition of it."""
+    return len(metrics) + sum(seeds for m in metrics.values() if seeds > 1 and (interval != "seeds" or m.seeded))
+
+
+def _scores(
+    chosen: Mapping[str, Metric], table: Table, protocol: str, seed: int, advance: Callable[..., None] | None
+) -> dict[str, Score]:
     scores = {}
     for name, metric in chosen.items():
         settings: dict[str, Any] = {"protocol": protocol} if protocol in metric.protocols else {}
-        if others:
-            scores[name] = repeated(metric, table, others, interval, seed, settings)
-        else:
-            scores[name] = metric(table, seed=seed, **settings)
+        scores[name] = metric(table, seed=seed, **settings)
         if advance is not None:
             advance(note=name)
     return scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,11 @@ def interval(
         return widened(first, [call(codes, factors, seed=seed + r, **settings) for r in range(seeds)], how, entry)
     inputs = {key: settings.pop(key) for key in INPUTS if key in settings}
     table = as_table(codes, factors, needs_factors=entry.needs == "factors", **inputs)
-    return repeated(entry, table, resamples(table, how, seeds, seed), how, seed, settings)
+    first = call(table, seed=seed, **settings)
+    if how == "seeds" and not entry.seeded:
+        return widened(first, [], how, entry)
+    others = [call(other, seed=each, **settings) for each, other in resamples(table, how, seeds, seed)]
+    return widened(first, others, how, entry)
 
 
 def checked(how: str, seeds: int, fewest: int = 1) -> None:
@@ -70,11 +74,10 @@ def checked(how: str, seeds: int, fewest: int = 1) -> None:
     expect(whole, f"seeds must be a whole number from {fewest} to 1000", found=seeds)
 
 
-def resamples(table: Table, how: str, seeds: int, seed: int) -> list[Table]:
-    """The tables that a metric is repeated on; shared by all metrics of a battery."""
-    if how == "seeds":
-        return [table] * seeds
-    return [table.subset(_rows(len(table), how, seed + r)) for r in range(seeds)]
+def resamples(table: Table, how: str, seeds: int, seed: int) -> Iterator[tuple[int, Table]]:
+    """The seeds and tables that metrics are repeated on, one at a time."""
+    for each in range(seed, seed + seeds):
+        yield each, table if how == "seeds" else table.subset(_rows(len(table), how, each))
 
 
 def _rows(n: int, how: str, seed: int) -> np.ndarray:
@@ -82,20 +85,12 @@ def _rows(n: int, how: str, seed: int) -> np.ndarray:
     return np.sort(rng.integers(n, size=n) if how == "bootstrap" else rng.permutation(n)[: max(2, n // 2)])
 
 
-def repeated(
-    metric: Metric, table: Table, others: list[Table], how: str, seed: int, settings: dict[str, Any]
-) -> Score:
-    """The score of a table, with the interval that its repetitions give."""
-    first = metric(table, seed=seed, **settings)
-    if how == "seeds" and not metric.seeded:
-        return first.within(None, interval="none: this metric does not depend on a seed")
-    return widened(first, [metric(t, seed=seed + r, **settings) for r, t in enumerate(others)], how, metric)
-
-
 def widened(first: Score, others: list[Score], how: str, metric: Metric) -> Score:
     """A score with the interval score ± t · deviation of the others, cut to the metric's range."""
     from scipy.stats import t
 
+    if not others:
+        return first.within(None, interval="none: this metric does not depend on a seed")
     values = np.array([s.value for s in others])
     if not np.isfinite(values).all():
         return first.within(None, interval="none: a factor takes a single value in some of the repetitions")

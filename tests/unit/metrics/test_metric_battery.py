@@ -10,6 +10,7 @@ from unbraid import metrics
 from unbraid.errors import UnbraidError
 from unbraid.metrics import METRICS, as_table, battery
 from unbraid.metrics import importances as importances_module
+from unbraid.metrics.battery import runs
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,11 @@ def test_advance_is_told_of_each_metric(world):
     notes = []
     battery(*world, metrics=["mig", "mcc"], advance=lambda n=1, note="": notes.append(note))
     assert notes == ["mig", "mcc"]
+    for how, count in (("half", 2 + 2 * 3), ("seeds", 2 + 3)):
+        notes.clear()
+        battery(*world, metrics=["mig", "dci"], seeds=3, interval=how, advance=lambda n=1, note="": notes.append(note))
+        chosen = {name: METRICS[name] for name in ("mig", "dci")}
+        assert len(notes) == count == runs(chosen, 3, how)
 
 
 def test_a_ready_table_can_be_scored(world):
