@@ -94,7 +94,7 @@ def widened(first: Score, others: list[Score], how: str, metric: Metric) -> Scor
     values = np.array([s.value for s in others])
     if not np.isfinite(values).all():
         return first.within(None, interval="none: a factor takes a single value in some of the repetitions")
-    if how == "seeds" and np.ptp(values) < 1e-12:  # votes keep the interval that they come with
+    if np.ptp(values) < 1e-12 and (how == "seeds" or first.interval):  # votes keep the interval that they come with
         same = first.settings.get("interval", "none: every seed gave the same score")
         return first.within(first.interval, interval=same)
     half = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1))

@@ -73,9 +73,10 @@ def test_a_function_that_encodes_can_only_be_given_other_seeds():
 
 def test_votes_that_never_differ_keep_their_own_interval():
     y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
-    score = metrics.interval(metrics.factor_vae, y.astype(float), y, how="seeds", seeds=3, protocol="fast")
-    assert score.interval[0] < 1
-    assert "Wilson" in score.settings["interval"]
+    for how in ("seeds", "half"):
+        score = metrics.interval(metrics.factor_vae, y.astype(float), y, how=how, seeds=3, protocol="fast")
+        assert score.interval[0] < 1
+        assert "Wilson" in score.settings["interval"]
     same = metrics.interval("sap", y.astype(float), y, how="seeds", seeds=3, protocol="fast")
     assert same.interval is None
     assert "every seed gave the same score" in same.settings["interval"]
