@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import shutil
+import textwrap
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,16 +33,25 @@ def list_sets(name: Annotated[str, typer.Argument(help="Only this one, with its 
     from rich.table import Table
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("name", "status", "size", "factors"):
+    for head in ("name", "status"):
+        shown.add_column(head, no_wrap=True)
+    for head in ("size", "factors"):
         shown.add_column(head, overflow="fold")
     for source in DATASETS.values():
-        shown.add_row(source.name, source.status(), source.size, source.factors)
+        shown.add_row(source.name, source.status().partition(":")[0], source.size, source.factors)
     Console().print(shown)
     typer.echo("\nHow to get those that need a file:")
     for source in DATASETS.values():
         if source.status().startswith("needs"):
-            typer.echo(f"    {source.name + ':':<15} {source.get}")
-    typer.echo("\n'unbraid data list NAME' says what a set is, how to get it and which options it takes.")
+            typer.echo(_wrapped(f"  {source.name + ':':<15}", source.get))
+    typer.echo("\n'unbraid data list NAME' says what a set is and which options it takes.")
+
+
+def _wrapped(head: str, text: str) -> str:
+    """`head` and `text`, broken at the width of the terminal under the text's first word."""
+    width = max(shutil.get_terminal_size().columns, 40)
+    return textwrap.fill(text, width, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False,
+                         break_on_hyphens=False)
 
 
 def _describe(name: str) -> None:
@@ -50,14 +61,14 @@ def _describe(name: str) -> None:
     for head, text in (("about", source.about), ("status", source.status()), ("size", source.size),
                        ("factors", source.factors), ("get", source.get), ("cite", source.cite)):
         if text:
-            typer.echo(f"{head + ':':<9}{text}")
+            typer.echo(_wrapped(f"{head + ':':<9}", text))
     typer.echo("options:")
     for option, default in source.options.items():
         needed = default is inspect.Parameter.empty
         typer.echo(f"    {option} = {'…  (needed)' if needed else _toml(default)}")
-    typer.echo(f"    on top of any set: {', '.join(STRUCTURE)}")
-    if source.load.__doc__:
-        typer.echo("\n" + inspect.cleandoc(source.load.__doc__).split("\n\n>>>")[0])
+    typer.echo(_wrapped("    ", f"on top of any set: {', '.join(STRUCTURE)}"))
+    for paragraph in inspect.cleandoc(source.load.__doc__ or "").split("\n\n>>>")[0].split("\n\n"):
+        typer.echo("\n" + _wrapped("", " ".join(paragraph.split())))
 
 
 def _toml(value: object) -> str:

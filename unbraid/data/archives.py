@@ -3,16 +3,22 @@ so no path inside an archive can lead anywhere."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import lzma
 import re
+import struct
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from unbraid.errors import UnbraidError, expect
 from unbraid.files import read_bytes
 
-BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError)
+BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError,
+          RuntimeError, ValueError, OverflowError, struct.error)  # all that a hostile archive has been seen to raise
 LIMIT = 1 << 30  # no member of the sets here is larger than a gigabyte
 
 
@@ -28,6 +34,8 @@ def names(path: Path, pattern: str) -> list[str]:
         else:
             with tarfile.open(path) as tar:
                 every = [member.name for member in tar if member.isfile()]
+                while tar.fileobj is not None and tar.fileobj.read(1 << 20):
+                    pass  # to its end, where a compressed one has its checksum
     except BROKEN as error:
         raise UnbraidError(f"cannot read {path}: {error}. It is cut off, damaged or no archive.") from error
     return sorted(name for name in every if re.search(pattern, name))
@@ -52,8 +60,21 @@ def contents(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]
                         _small(path, member.name, member.size)
                         opened = tar.extractfile(member)
                         yield member.name, opened.read() if opened else b""
+    except UnbraidError:
+        raise
     except BROKEN as error:
         raise UnbraidError(f"cannot read {path}: {error}. It is cut off or damaged.") from error
+
+
+def gunzipped(path: Path, raw: bytes) -> bytes:
+    """What a gzipped file holds, up to a gigabyte: a few bytes may say that they are terabytes."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
+            content = file.read(LIMIT + 1)
+    except BROKEN as error:
+        raise UnbraidError(f"{path} is damaged or cut off ({error}). Fetch it again.") from error
+    _small(path, "what is gzipped", len(content))
+    return content
 
 
 def _small(path: Path, name: str, size: int) -> None:

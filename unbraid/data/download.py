@@ -52,7 +52,7 @@ def fetch(file: File, path: str | Path, quiet: bool = False, timeout: float = 30
 
 
 def _from_any(file: File, path: Path, quiet: bool, timeout: float) -> None:
-    failed: list[str] = []
+    failed: list[tuple[str, str]] = []
     sums: list[str] = []
     for place in (file, *file.mirrors):
         same = sums.index(place.checksum) if place.checksum and place.checksum in sums else len(sums)
@@ -62,14 +62,17 @@ def _from_any(file: File, path: Path, quiet: bool, timeout: float) -> None:
             _receive(place, part, quiet, timeout)
             check(place, part)
         except UnbraidError as error:
-            failed.append(str(error))
+            failed.append((place.url, str(error)))
             continue
         os.replace(part, path)
         for left in path.parent.glob(f"{path.name}*.part"):
             left.unlink(missing_ok=True)
         return
-    raise UnbraidError(failed[0] if len(failed) == 1 else f"{path.name} could not be had from any of {len(failed)} "
-                       f"places:\n" + "\n".join(f"  {number}. {text}" for number, text in enumerate(failed, 1)))
+    where = "".join(f"\n  {url}\n    {text}" for url, text in failed)
+    kept = any(part.stat().st_size for part in path.parent.glob(f"{path.name}*.part"))
+    raise UnbraidError(f"cannot fetch {path.name}:{where}\n" + ("What has arrived is kept and the next try continues it. "
+                       if kept else "") + f"Try again where there is a network; or fetch it by hand and put it at "
+                       f"{path}, or give its path.")
 
 
 def _receive(file: File, part: Path, quiet: bool, timeout: float) -> None:
@@ -92,15 +95,12 @@ def _receive(file: File, part: Path, quiet: bool, timeout: float) -> None:
             part.unlink()
             _receive(file, part, quiet, timeout)
             return
-        raise UnbraidError(f"{file.url} answers {error.code} {error.reason}. Fetch the file by hand and give its "
-                           "path.") from error
+        raise UnbraidError(f"answers {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise UnbraidError(f"cannot fetch {file.url}: {reason}. Is there a network? What has arrived is kept and the "
-                           "next try continues it; or fetch the file by hand and give its path.") from error
+        raise UnbraidError(f"no answer ({getattr(reason, 'strerror', None) or reason})") from error
     size = part.stat().st_size
-    expect(not total or size >= total, f"the download of {file.url} broke off", found=f"{size:,} of {total:,} bytes",
-           do="Try again: it continues from there.")
+    expect(not total or size >= total, "broke off", found=f"{size:,} of {total:,} bytes")
 
 
 def _store(file: File, reply: Any, part: Path, have: int, quiet: bool) -> int:
@@ -109,9 +109,9 @@ def _store(file: File, reply: Any, part: Path, have: int, quiet: bool) -> int:
     have = have if resumed else 0
     length = reply.headers.get("Content-Length", "")
     total, limit = have + int(length) if length.isdigit() else 0, file.bytes or LIMIT
-    wrong = f"{file.url} sends another file than the published one" if file.bytes else f"{file.url} sends too much"
+    wrong = "sends another file than the published one" if file.bytes else "sends too much"
     expect(total <= limit and (not file.bytes or total in (0, limit)), wrong, found=f"{total:,} bytes",
-           allowed=f"{limit:,}", do="It has moved or changed: fetch it by hand and give its path.")
+           allowed=f"{limit:,}")
     room(part.parent, max(total - have, 0))
     label = f"fetching {part.name.removesuffix('.part')}"
     with open(part, "ab" if resumed else "wb", buffering=0) as f, bar(label, total, quiet) as advance:
@@ -151,5 +151,5 @@ def check(file: File, path: Path, delete: bool = True) -> None:
     if wrong:
         if delete:
             path.unlink()
-        raise UnbraidError(f"{file.url if delete else path} has the wrong {kind or 'size'}: {wrong}. {gone} file has "
-                           "changed or was damaged on the way.")
+        raise UnbraidError(f"{'' if delete else f'{path} '}has the wrong {kind or 'size'}: {wrong}. {gone} file has changed "
+                           "or was damaged on the way.")

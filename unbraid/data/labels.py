@@ -99,7 +99,10 @@ def read_csv(path: str | Path) -> dict[str, np.ndarray]:
         text = read_bytes(path, "table", limit=1 << 32).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnbraidError(f"table {path} is not UTF-8 text ({error.reason} at byte {error.start}).") from error
-    rows = list(csv.reader(io.StringIO(text)))
+    try:
+        rows = list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
+        raise UnbraidError(f"table {path} is no comma-separated text ({error}).") from error
     expect(rows and rows[0], f"table {path} is empty", do="Its first line must name the columns.")
     header, body = [name.strip() for name in rows[0]], [row for row in rows[1:] if row]
     expect(len(set(header)) == len(header), f"table {path} names a column twice", found=header)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
+import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from unbraid.data import store
+from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.download import File, fetch
 from unbraid.data.factors import Factor, Factors
@@ -69,15 +68,11 @@ def load(name: str, *, path: str = "", split: str = "train", size: int = 28) -> 
 def read_idx(path: Path, axes: int) -> np.ndarray:
     """The unsigned bytes of an idx file with this many axes, gzipped or not; damage is named."""
     raw = read_bytes(path, "idx file", limit=1 << 31)
-    if raw[:2] == b"\x1f\x8b":
-        try:
-            raw = gzip.decompress(raw)
-        except (EOFError, OSError, zlib.error) as error:
-            raise UnbraidError(f"idx file {path} is damaged or cut off ({error}). Fetch it again.") from error
+    raw = archives.gunzipped(path, raw) if raw[:2] == b"\x1f\x8b" else raw
     expect(raw[:4] == bytes([0, 0, 8, axes]), f"{path} must be an idx file of unsigned bytes with {axes} axes",
            found=f"first bytes {raw[:4].hex(' ')}", do="Images and labels may be swapped.")
     shape = np.frombuffer(raw[4 : 4 + 4 * axes].ljust(4 * axes, b"\0"), ">u4").astype(np.int64)
-    need = 4 + 4 * axes + int(shape.prod())
+    need = 4 + 4 * axes + math.prod(shape.tolist())
     expect(len(raw) == need, f"idx file {path} is cut off or too long", found=f"{len(raw):,} bytes",
            allowed=f"{need:,}", do="Fetch it again.")
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape.tolist())
@@ -116,7 +111,7 @@ def _source(name: str, about: str) -> Source:
     return Source(
         name=name, about=about, load=loader, size="60,000 + 10,000 × 1×28×28 (55 MB), or 32×32", factors="class 10",
         status=partial(_status, name), cite=CITES[name], fetch=partial(_fetch, name),
-        get=f"run 'unbraid data make {name}' (11 or 30 MB), or path = the folder of the idx files",
+        get=f"run 'unbraid data make {name}' ({11 if name == 'mnist' else 30} MB), or path = the folder of the idx files",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from unbraid.data import store
+from unbraid.data.archives import BROKEN
 from unbraid.errors import UnbraidError, expect
 from unbraid.progress import Advance
 
@@ -48,7 +49,7 @@ def copied(path: Path, member: str, shape: tuple[int, ...], name: str, *,
                     advance(count)
 
             return store.generated(name, (shape[0], *row), np.uint8, fill, shape[0])
-    except (zipfile.BadZipFile, KeyError, OSError, EOFError, ValueError) as error:
-        if isinstance(error, UnbraidError):
-            raise
+    except UnbraidError:
+        raise
+    except (*BROKEN, KeyError, SyntaxError, TypeError) as error:
         raise UnbraidError(f"cannot read {member!r} of {path}: {error}. The file is damaged or another one.") from error

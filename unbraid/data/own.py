@@ -169,5 +169,5 @@ def _dataset(name: str, images: Images, columns: Mapping[str, Any] | None, where
 SOURCE = Source(
     name="images", about="your own: an array (.npy, .npz, .h5), a folder of pictures or a .parquet, labels if any", load=load,
     size="any", factors="from labels (.csv, .npz), metadata.csv or class folders", status=lambda: "needs a file: yours",
-    get="path = \"…\" (see docs/data.md)",
+    get="path = an array (.npy, .npz, .h5), a folder of pictures or a .parquet",
 )

@@ -99,5 +99,6 @@ def _numbers(columns: dict[str, np.ndarray], path: Path) -> np.ndarray:
 
 SOURCE = Source(
     name="vectors", about="your own: rows of numbers (.npy, .npz, .csv, .h5, .parquet)", load=load, size="any",
-    factors="from label columns or a label file", status=lambda: "needs a file: yours", get="path = \"…\"",
+    factors="from label columns or a label file", status=lambda: "needs a file: yours",
+    get="path = a .csv, .npy, .npz, .h5 or .parquet",
 )

@@ -104,7 +104,7 @@ def test_a_broken_download_continues(site, tmp_path, page):
 
 
 def test_breaking_off_keeps_what_came_and_is_no_file(site, tmp_path):
-    with pytest.raises(UnbraidError, match=r"broke off|continues it"):
+    with pytest.raises(UnbraidError, match=r"(?s)broke off.*continues it"):
         fetch(File(f"{site}/short", MD5), tmp_path / "a.bin", quiet=True, timeout=5)
     assert not (tmp_path / "a.bin").exists()
     assert (tmp_path / "a.bin.part").stat().st_size == len(BODY) - 1000
@@ -125,7 +125,7 @@ def test_a_wrong_checksum_is_never_trusted(site, tmp_path, part):
 def test_a_missing_page_and_no_network(site, tmp_path):
     with pytest.raises(UnbraidError, match="answers 404"):
         fetch(File(f"{site}/gone"), tmp_path / "a.bin", quiet=True)
-    with pytest.raises(UnbraidError, match="Is there a network"):
+    with pytest.raises(UnbraidError, match=r"(?s)127\.0\.0\.1:9/x\n    no answer \(Connection refused\).*put it at .*a\.bin"):
         fetch(File("http://127.0.0.1:9/x"), tmp_path / "a.bin", quiet=True, timeout=2)
     assert not (tmp_path / "a.bin").exists()
 
@@ -189,7 +189,7 @@ def test_mirrors_are_tried_in_turn(site, tmp_path):
     path = fetch(File(f"{site}/gone", MD5, mirrors=(gone, good)), tmp_path / "a.bin", quiet=True)
     assert path.read_bytes() == BODY
     assert Handler.asked == ["bytes=10-"] * 3, "the same checksum: the part is continued"
-    with pytest.raises(UnbraidError, match=r"from any of 2 places:\n  1\. .*404.*\n  2\. .*wrong md5"):
+    with pytest.raises(UnbraidError, match=r"(?s)fetch b\.bin:\n.*/gone\n    answers 404 Not Found\n.*/a\n    has the wrong"):
         fetch(File(gone.url, mirrors=(File(f"{site}/a", "md5:0"),)), tmp_path / "b.bin", quiet=True)
     other = File(f"{site}/short", "md5:0", mirrors=(good,))
     assert fetch(other, tmp_path / "c.bin", quiet=True, timeout=5).read_bytes() == BODY

@@ -304,3 +304,63 @@ def test_published_checksums_are_complete():
     for sums in mnist.SUMS.values():
         assert len(sums) == 4
         assert all(len(md5) == 32 and size > 4000 for md5, size in sums.values())
+
+
+def test_one_wrong_bit_in_a_compressed_archive_is_found(tmp_path):
+    options = data_layouts.cars3d(tmp_path)
+    path = tmp_path / "cars.tar.gz"
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(UnbraidError, match="cut off, damaged or no archive"):
+        load("cars3d", **options)
+
+
+def test_a_file_that_unpacks_to_far_more_is_cut_off(tmp_path, monkeypatch):
+    options = data_layouts.mnist(tmp_path)
+    monkeypatch.setattr(archives, "LIMIT", 100_000)
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(bytes(10_000_000)))
+    with pytest.raises(UnbraidError, match="too large to be a part of this set: found 100,001 bytes"):
+        load("mnist", **options)
+
+
+@pytest.mark.parametrize("sizes", [(2**31, 2**31, 4), (2**32 - 1,) * 3])
+def test_sizes_that_overflow_are_named(tmp_path, sizes):
+    options = data_layouts.mnist(tmp_path)
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(bytes([0, 0, 8, 3]) + np.array(sizes, ">u4").tobytes())
+    with pytest.raises(UnbraidError, match="cut off or too long: found 16 bytes"):
+        load("mnist", **options)
+    options = data_layouts.smallnorb(tmp_path)
+    from unbraid.data.smallnorb import STEMS
+
+    head = np.array([0x1E3D4C55, 3, *sizes], "<u4").tobytes()
+    (tmp_path / f"{STEMS['train']}-dat.mat.gz").write_bytes(head)
+    with pytest.raises(UnbraidError, match="cut off or too long"):
+        load("smallnorb", **options)
+
+
+def test_pickled_arrays_are_refused_wherever_they_are_given(tmp_path):
+    array = np.array([{"a": 1}], object)
+    np.save(tmp_path / "x.npy", array, allow_pickle=True)
+    np.savez(tmp_path / "mpi3d_toy.npz", images=array)
+    np.savez(tmp_path / "x.npz", images=array)
+    for name, file in (("images", "x.npy"), ("images", "x.npz"), ("vectors", "x.npy"), ("faces3d", "x.npy"),
+                       ("mpi3d", "mpi3d_toy.npz"), ("dsprites", "x.npz")):
+        with pytest.raises(UnbraidError, match=r"Python objects|another layout|damaged or another"):
+            load(name, path=str(tmp_path / file))
+
+
+def test_a_chair_behind_a_link_is_no_chair(tmp_path):
+    options = data_layouts.chairs(tmp_path)
+    with tarfile.open(options["path"], "a") as tar:
+        for i in range(62):
+            link = tarfile.TarInfo(f"x/zz6/renders/image_{i:03}_p020_t{i:03}_r096.png")
+            link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            tar.addfile(link)
+    assert load("chairs", **options, size=16).factors.sizes == (5, 2, 31)
+
+
+def test_text_that_is_no_table_is_named(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"a,b\n1,2\r3,4\n")
+    with pytest.raises(UnbraidError, match="no comma-separated text"):
+        load("vectors", path=str(tmp_path / "t.csv"))

@@ -16,8 +16,8 @@ def call():
     app = typer.Typer()
     verbs.register(app)
 
-    def run(*words: str):
-        result = CliRunner().invoke(app, ["data", *words], env={"COLUMNS": "200"})
+    def run(*words: str, columns: str = "200"):
+        result = CliRunner().invoke(app, ["data", *words], env={"COLUMNS": columns})
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
@@ -26,14 +26,21 @@ def call():
 
 
 def test_list_names_every_set_its_status_and_how_to_get_it(call):
-    text = call("list").output
+    text = " ".join(call("list").output.split())
     for name, source in DATASETS.items():
         assert name in text
         if source.status().startswith("needs"):
-            assert source.get in text
+            assert " ".join(source.get.split()) in text
     one = call("list", "sprites32").output
     assert "orientation = false" in one
     assert "hold_out" in one
+
+
+def test_list_fits_eighty_columns(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in ([], ["chairs"], ["celeba"], ["images"]):
+        for line in call("list", *words, columns="80").output.splitlines():
+            assert len(line) <= 80, line
 
 
 def test_make_then_ready(call):
