@@ -29,8 +29,8 @@ def load(*, path: str = "", masks: bool = False, models: int = 1393, subset: str
     """Model × elevation 2 × azimuth 31: 86,366 images (1.1 GB in colour, 44 MB as masks).
 
     masks: True where the chair is, as DIP-VAE trains on. subset: which models, in which order (see
-    `unbraid.data.chosen`): a text file of names, one a line; reduced_set1.mat, the list of Yang et al. 2015 after
-    the 809 of Dosovitskiy et al. 2015; or 'distinct809', the 809 least alike, which is NOT the published list.
+    docs/data.md): a text file of names, one a line; reduced_set1.mat, the list of Yang et al. 2015, nearest to the
+    809 of Dosovitskiy et al. 2015; or 'distinct809', the 809 least alike, which is NOT the published list.
     split: 'train' is the first 80% of the models in their order, 'test' the rest. crop: the middle of the 600×600
     renderings that is kept.
     """

@@ -1,7 +1,7 @@
 """Which of the 1393 models of 3D Chairs: a list of names, the list of Yang et al. 2015, or the least alike.
 
 DIP-VAE (Kumar et al. 2018) trains on the 809 models that Dosovitskiy et al. 2015 kept after they had removed near
-duplicates, 80% of the models against 20%. No list of names was published with it. Yang et al. 2015 (deepRotator) train
+duplicates, 80% of the models against 20%. We know of no list of names published with it. Yang et al. 2015 (deepRotator) train
 on such a reduced set too and give theirs as chair/reduced_set1.mat: `selected`, places in `folder_names` of
 all_chair_names.mat, which lies in rendered_chairs.tar (so their script reads it; the file itself was not at hand here).
 """
@@ -22,7 +22,7 @@ from unbraid.files import read_bytes
 from unbraid.progress import Advance
 
 Views = Mapping[str, Mapping[tuple[int, int], str]]
-HELP = ("The 809 of Dosovitskiy et al. 2015 do not come with unbraid; people take the list of Yang et al. 2015, "
+HELP = ("The 809 of Dosovitskiy et al. 2015 do not come with unbraid; the nearest published list is that of Yang et al. 2015, "
         "chair/reduced_set1.mat of github.com/jimeiyang/deepRotator. Give that file, a text file of one name a line, or "
         "subset = 'distinct809' (our own choice, not that list).")
 NAMES = "all_chair_names.mat"
