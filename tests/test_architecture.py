@@ -16,8 +16,8 @@ import unbraid
 HOUSE = Path(unbraid.__file__).parent
 # Data flows from top to bottom; a room imports only from rooms above it (or from itself).
 ROOMS = [
-    "_version", "errors", "files", "progress", "latent", "schedule", "options", "prices", "shapes", "data", "codes",
-    "priors", "model", "terms", "ledger", "objective", "objectives", "recipes", "recipe", "assemble", "tensors",
+    "_version", "errors", "files", "progress", "machine", "latent", "schedule", "options", "prices", "shapes", "data",
+    "codes", "priors", "model", "terms", "ledger", "objective", "objectives", "recipes", "recipe", "assemble", "tensors",
     "checkpoint", "run", "train", "gan", "encode", "iwae", "audit", "metrics", "table", "citations", "figures",
     "sweep", "studies", "cli", "__main__",
 ]  # fmt: skip

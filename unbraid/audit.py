@@ -16,6 +16,7 @@ from unbraid.encode import leaf_kl, posteriors
 from unbraid.errors import expect
 from unbraid.files import write_json
 from unbraid.iwae import iwae
+from unbraid.machine import computing
 from unbraid.model.draw import Draw
 from unbraid.objective import split_key
 from unbraid.progress import bar
@@ -29,7 +30,7 @@ def audit(
     *,
     rows: int = 2048,
     components: int = 0,
-    piece: int = 64,
+    piece: int = 32,
     particles: int = 0,
     images: int = 64,
     seed: int = 0,
@@ -53,13 +54,19 @@ def audit(
     if 0 < components < len(dataset):
         index = np.sort(rng.permutation(len(dataset))[:components])
     model = run.model
-    everything = posteriors(model, dataset, index, quiet=quiet)
+    with computing(run.recipe.budget.threads):
+        everything = posteriors(model, dataset, index, quiet=quiet)
     chosen = rng.permutation(len(index))[: min(rows, len(index))]
     keys = _keys(model)
     leaves = [leaf.name for leaf in model.tree.leaves]
     sums: dict[str, list[torch.Tensor]] = {key: [] for key in (*keys, *(f"mi:{name}" for name in leaves))}
     estimator = exact(everything)
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), bar("auditing", len(chosen), quiet) as advance:
+    with (
+        torch.no_grad(),
+        computing(run.recipe.budget.threads),
+        torch.random.fork_rng(devices=[]),
+        bar("auditing", len(chosen), quiet) as advance,
+    ):
         torch.manual_seed(seed)
         for start in range(0, len(chosen), piece):
             part = chosen[start : start + piece]

@@ -11,6 +11,7 @@ from unbraid.codes import Codes
 from unbraid.data.batches import gathered
 from unbraid.data.dataset import Dataset
 from unbraid.errors import expect
+from unbraid.machine import computing
 from unbraid.model.posterior import Posterior
 from unbraid.model.vae import Vae
 from unbraid.progress import bar
@@ -18,7 +19,7 @@ from unbraid.run import CODES, Run
 
 
 def posteriors(
-    model: Vae, dataset: Dataset, index: np.ndarray | None = None, batch: int = 1024, quiet: bool = False
+    model: Vae, dataset: Dataset, index: np.ndarray | None = None, batch: int = 128, quiet: bool = False
 ) -> Posterior:
     """q(z|x) of every image (or of those at `index`), in bounded memory: two numbers per column and image."""
     index = np.arange(len(dataset)) if index is None else np.asarray(index)
@@ -66,7 +67,8 @@ def encode(
     index = np.arange(len(dataset))
     if 0 < most < len(dataset):
         index = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:most])
-    q = posteriors(run.model, dataset, index, quiet=quiet)
+    with computing(run.recipe.budget.threads):
+        q = posteriors(run.model, dataset, index, quiet=quiet)
     labels: Any = dataset.labels(index)
     codes = Codes(
         q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, leaf_kl(run.model, q), index

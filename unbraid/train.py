@@ -28,6 +28,7 @@ from unbraid.data.dataset import Dataset
 from unbraid.errors import Stopped, UnbraidError, expect
 from unbraid.files import read_json, read_toml, writable, write_json, write_text
 from unbraid.ledger import Ledger, short
+from unbraid.machine import computing
 from unbraid.model.infogan import is_gan
 from unbraid.priors.base import Prior
 from unbraid.progress import bar
@@ -81,7 +82,7 @@ def fit(
     choose_device(recipe.budget.device)  # refused before anything is made
     path = Path(out) if out is not None else Path("runs") / f"{recipe.name}-{recipe.seed}"
     parts: Any = gan.assemble(recipe, dataset) if is_gan(recipe) else assemble(recipe, dataset)
-    with _locked(path), _threads(recipe.budget.threads) as threads, torch.random.fork_rng():
+    with _locked(path), computing(recipe.budget.threads) as threads, torch.random.fork_rng():
         trainer: Any = gan.prepare(parts) if is_gan(recipe) else prepare(parts)
         start = _begin(path, trainer, threads, resume, force)
         if start < recipe.budget.steps:
@@ -163,14 +164,10 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (AssertionError, RuntimeError, NotImplementedError) as error:
-        raise UnbraidError(f"device {name!r} cannot be used here ({str(error).splitlines()[0]}). Use auto or cpu.") from error
+        raise UnbraidError(
+            f"device {name!r} cannot be used here ({str(error).splitlines()[0]}). Use auto or cpu."
+        ) from error
     return device
-
-
-def default_threads() -> int:
-    """As many as there are cores this process may use, four at most: more do not pay for nets of this size."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(4, cores))
 
 
 def _adam(parameters: list, lr: float, betas: tuple[float, float], amsgrad: bool = False) -> torch.optim.Adam:
@@ -316,17 +313,6 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-@contextmanager
-def _threads(asked: int) -> Iterator[int]:
-    before = torch.get_num_threads()
-    threads = asked or default_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield threads
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

@@ -1,0 +1,54 @@
+"""The machine a run computes on: how many threads it takes, and memory that is kept between steps."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's names, mallopt(3)
+
+
+def default_threads() -> int:
+    """As many as there are cores this process may use (fewer if OMP_NUM_THREADS says so), four at most: more do not pay."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(4, cores, int(said) if said.isdecimal() and int(said) else cores))
+
+
+@contextmanager
+def computing(asked: int = 0) -> Iterator[int]:
+    """Compute with this many threads (0: the default) and keep freed memory; yields the number of threads.
+
+    >>> import torch
+    >>> with computing(1) as threads:
+    ...     threads, torch.get_num_threads()
+    (1, 1)
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    threads = asked or default_threads()
+    keep_memory()
+    torch.set_num_threads(threads)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(before)
+
+
+@cache
+def keep_memory() -> bool:
+    """Have glibc keep what a step frees instead of handing it back to the system; True where that could be set.
+
+    The activations of a step are freed at its end and asked for again by the next one. By default their pages go back and
+    forth: ten thousand page faults a step of Kim & Mnih's net at a batch of 64, a tenth of its time and more
+    (docs/benchmarks.md). The peak stays what it was. Settings of the user's own (MALLOC_…) are left alone.
+    """
+    if not sys.platform.startswith("linux") or any(name.startswith("MALLOC_") for name in os.environ):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+    return mallopt is not None and bool(mallopt(MMAP_THRESHOLD, 1 << 25) and mallopt(TRIM_THRESHOLD, 2**31 - 1))
