@@ -37,7 +37,8 @@ def names(path: Path, pattern: str) -> list[str]:
                 while tar.fileobj is not None and tar.fileobj.read(1 << 20):
                     pass  # to its end, where a compressed one has its checksum
     except BROKEN as error:
-        raise UnbraidError(f"cannot read {path}: {error}. It is cut off, damaged or no archive.") from error
+        reason = str(error).partition("\n")[0].rstrip(":")  # tarfile lists every way in which it tried
+        raise UnbraidError(f"cannot read {path}: {reason}. It is cut off, damaged or no archive.") from error
     return sorted(name for name in every if re.search(pattern, name))
 
 
