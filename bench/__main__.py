@@ -20,10 +20,12 @@ limit that was not kept says so.
 """
 
 
-def seconds(value: float | None) -> str:
-    """A time in the unit that fits it."""
+def seconds(value: float | None, unit: str = "") -> str:
+    """A time in the unit that fits it, or a number in a unit of its own."""
     if value is None:
         return ""
+    if unit:
+        return f"{value:.3g} {unit}"
     return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.2f} ms" if value >= 1e-3 else f"{value * 1e6:.0f} µs"
 
 
@@ -40,7 +42,8 @@ def table(rows: list[dict]) -> str:
     lines = ["| what | ours | baseline | ratio | limit | |", "|---|---|---|---|---|---|"]
     for r in rows:
         shown = "" if r.get("limit") is None else f"{r['limit']}" + ("" if kept(r) else " **missed**")
-        times = f"{seconds(r['ours'])} | {seconds(r['baseline'])} | {r['ratio']:.3g}"
+        ratio = "" if r["ratio"] is None else f"{r['ratio']:.3g}"
+        times = f"{seconds(r['ours'], r.get('unit', ''))} | {seconds(r['baseline'])} | {ratio}"
         lines.append(f"| {r['name']} | {times} | {shown} | {r.get('note', '')} |")
     return "\n".join(lines)
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 import os
+import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,9 +24,10 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from unbraid.assemble import assemble
-from unbraid.data.batches import gathered
+from unbraid.data.batches import Batches
 from unbraid.data.dataset import Bits, Dataset
 from unbraid.latent import Latent
+from unbraid.machine import keep_memory
 from unbraid.model import Posterior
 from unbraid.model.pairwise import broadcast, log_mixture
 from unbraid.recipe import Recipe
@@ -100,9 +104,10 @@ def pairwise(threads: int) -> list[Row]:
     return rows
 
 
-def sprites(n: int = 20_000) -> Dataset:
-    """Random binary 64×64 images in memory, bit-packed."""
-    return Dataset("random", Bits(np.random.default_rng(0).integers(0, 2, (n, 512), dtype=np.uint8), (1, 64, 64)))
+def sprites(n: int = 20_000, side: int = 64) -> Dataset:
+    """Random binary images in memory, bit-packed."""
+    packed = np.random.default_rng(0).integers(0, 256, (n, side * side // 8), dtype=np.uint8)
+    return Dataset("random", Bits(packed, (1, side, side)))
 
 
 def plain_net() -> tuple[nn.Module, nn.Module]:
@@ -139,7 +144,7 @@ def loop(encoder: nn.Module, decoder: nn.Module, x: Tensor, fused: bool) -> Call
     return run
 
 
-def trainer(nets: str, shape: tuple[int, int, int], dataset: Dataset) -> Any:
+def trainer(nets: str, dataset: Dataset) -> Any:
     """A run of ours, ready to step."""
     recipe = Recipe(
         data="random",
@@ -151,130 +156,172 @@ def trainer(nets: str, shape: tuple[int, int, int], dataset: Dataset) -> Any:
     return prepare(assemble(recipe, dataset))
 
 
+def fitted(nets: str) -> Callable[[], object]:
+    """A step of `fit`, memory kept as `fit` keeps it."""
+    keep_memory()
+    ours, counter = trainer(nets, sprites(side=SIDES[nets])), iter(range(10**9))
+    return lambda: step(ours, next(counter))
+
+
+def bare(nets: str) -> Callable[[], object]:
+    """A bare torch loop with the very same net and optimiser, one batch already in memory."""
+    dataset = sprites(side=SIDES[nets])
+    model = trainer(nets, dataset).parts.model
+    return loop(model.encoder, model.decoder, torch.from_numpy(dataset.pixels(np.arange(64))), fused=True)
+
+
+def plain(nets: str) -> Callable[[], object]:
+    """Kim & Mnih's net in plain eager torch."""
+    return loop(*plain_net(), torch.from_numpy(sprites().pixels(np.arange(64))), fused=False)
+
+
+def drawn(nets: str, mapped: bool = False) -> Callable[[], object]:
+    """Drawing and unpacking a batch, right after a step as in training: caches are cold."""
+    keep_memory()
+    dataset = sprites(side=SIDES[nets])
+    batches = Batches(_mapped(dataset).images if mapped else dataset.images, 64)
+    counter = iter(range(10**9))
+    return lambda: batches(next(counter))
+
+
+def audited(nets: str) -> Callable[[], object]:
+    """q(z) of 64 samples over as many posteriors as dSprites has images."""
+    keep_memory()
+    q = Posterior(Latent.of(10), torch.randn(737_280, 10), torch.full((737_280, 10), math.log(0.3)))
+    z, weight = torch.randn(64, 10), torch.full((1, 1), -math.log(737_280))
+
+    def run() -> None:
+        with torch.no_grad():
+            log_mixture(z, q, weight)
+
+    return run
+
+
+SIDES = {"factor_vae_table1": 64, "small32": 32}
+CONTENDERS: dict[str, Callable[[str], Callable[[], object]]] = {
+    "fit": fitted,
+    "bare": bare,
+    "plain": plain,
+    "batch": drawn,
+    "mapped": lambda nets: drawn(nets, mapped=True),
+    "audit": audited,
+}
+
+
+def serve(name: str, nets: str, threads: int) -> None:
+    """Be a contender in a process of its own: for each line "k", do k repeats and print CPU, wall seconds and peak MB."""
+    torch.set_num_threads(threads)
+    run = CONTENDERS[name](nets)
+    for _ in range(3):
+        run()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        cpu, wall = time.process_time(), time.perf_counter()
+        for _ in range(int(line)):
+            run()
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        print(cpu, wall, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3, flush=True)
+
+
+@contextmanager
+def contender(name: str, nets: str = "factor_vae_table1", threads: int = 1) -> Iterator[subprocess.Popen[str]]:
+    """Start one and wait until it is warm; what one process does to its memory does not help or hurt another."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"from bench.core import serve; serve({name!r}, {nets!r}, {threads})"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+    )
+    try:
+        if _answer(child) != ["ready"]:
+            raise RuntimeError(f"contender {name!r} did not start")
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def _ask(child: subprocess.Popen[str], repeats: int) -> None:
+    assert child.stdin is not None
+    child.stdin.write(f"{repeats}\n")
+    child.stdin.flush()
+
+
+def _answer(child: subprocess.Popen[str]) -> list[str]:
+    assert child.stdout is not None
+    return child.stdout.readline().split()
+
+
+def apart(names: tuple[str, ...], nets: str, rounds: int, repeats: int) -> dict[str, float]:
+    """Median CPU seconds of each contender, in turns, each in its own process on one thread."""
+    found: dict[str, list[float]] = {name: [] for name in names}
+    with ExitStack() as stack:
+        children = {name: stack.enter_context(contender(name, nets)) for name in names}
+        for _ in range(rounds):
+            for name, child in children.items():
+                _ask(child, repeats)
+                found[name].append(float(_answer(child)[0]) / repeats)
+    return {name: statistics.median(times) for name, times in found.items()}
+
+
 def steps() -> list[Row]:
     """Our step against plain eager torch, and against a bare loop with the very same net and optimiser."""
-    torch.set_num_threads(1)
-    dataset = sprites()
-    small = Dataset("random", Bits(np.random.default_rng(0).integers(0, 2, (20_000, 128), dtype=np.uint8), (1, 32, 32)))
-    rows = []
-    counter = iter(range(10**9))
-    ours, same = trainer("factor_vae_table1", (1, 64, 64), dataset), trainer("factor_vae_table1", (1, 64, 64), dataset)
-    x = torch.from_numpy(dataset.pixels(np.arange(64)))
-    runs = {
-        "ours": lambda: step(ours, next(counter)),
-        "plain": loop(*plain_net(), x, fused=False),
-        "bare": loop(same.parts.model.encoder, same.parts.model.decoder, x, fused=True),
-        "batch": lambda: ours.batches(next(counter)),
-    }
-    times = turns(runs, 21)
-    rows.append(row("step, conv net, B = 64", times["ours"], times["plain"], 1 / 1.2, "against plain eager torch"))
-    rows.append(
-        row(
-            "fit, conv net, B = 64",
-            times["ours"],
-            times["bare"],
-            1.05,
-            "against a bare loop with the same net, optimiser and data in memory",
-        )
-    )
-    rows.append(
-        row(
-            "batch of 64, conv net",
-            times["batch"],
-            times["ours"],
-            0.02,
-            "drawing and unpacking, as a share of the step",
-        )
-    )
-    tiny, twin = trainer("small32", (1, 32, 32), small), trainer("small32", (1, 32, 32), small)
-    y = torch.from_numpy(small.pixels(np.arange(64)))
-    times = turns(
-        {
-            "ours": lambda: step(tiny, next(counter)),
-            "bare": loop(twin.parts.model.encoder, twin.parts.model.decoder, y, fused=True),
-        },
-        41,
-    )
-    over = row("fit, small net, B = 64", times["ours"], times["bare"], 1 + 0.4e-3 / times["bare"], "")
-    rows.append(
-        over | {"note": f"{(times['ours'] - times['bare']) * 1e3:+.2f} ms a step over the bare loop; at most 0.4"}
-    )
-    mapped = _mapped(dataset)
-    index = np.random.default_rng(0).permutation(len(dataset))[:64]
-    times = turns({"ours": lambda: gathered(mapped.images, index), "step": lambda: step(ours, next(counter))}, 15)
-    rows.append(
-        row(
-            "batch of 64, memory map",
-            times["ours"],
-            times["step"],
-            0.02,
-            "drawing and unpacking, as a share of the step",
-        )
-    )
-    return rows
+    conv = apart(("fit", "bare", "plain", "batch", "mapped"), "factor_vae_table1", 15, 3)
+    small = apart(("fit", "bare"), "small32", 31, 10)
+    share = "drawing and unpacking, as a share of the step"
+    over = (small["fit"] - small["bare"]) * 1e3
+    return [
+        row("step, conv net, B = 64", conv["fit"], conv["plain"], 1 / 1.2, "against plain eager torch"),
+        row("fit, conv net, B = 64", conv["fit"], conv["bare"], 1.05,
+            "against a bare loop with the same net, optimiser and data in memory"),
+        row("fit, small net, B = 64", small["fit"], small["bare"], 1 + 0.4e-3 / small["bare"],
+            f"{over:+.2f} ms a step over the bare loop; at most 0.4"),
+        row("batch of 64, in memory", conv["batch"], conv["fit"], 0.02, share),
+        row("batch of 64, memory map", conv["mapped"], conv["fit"], 0.02, share),
+    ]  # fmt: skip
+
+
+def audits() -> list[Row]:
+    """The audit's cost over all of dSprites: its 2,048 samples from the time of 64, and the memory of one process."""
+    with contender("audit") as child:
+        _ask(child, 3)
+        cpu, _, peak = map(float, _answer(child))
+    stated = {"baseline": None, "ratio": None, "limit": None, "ok": True}
+    return [{
+        "name": "audit, 2,048 samples × 737,280 posteriors, 1 thread", "ours": cpu / 3 * 2048 / 64, **stated,
+        "note": f"peak {peak:,.0f} MB, torch and the posteriors included; encoding comes before it",
+    }]  # fmt: skip
 
 
 def _mapped(dataset: Dataset) -> Dataset:
-    import tempfile
-
-    with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as f:
+    with tempfile.NamedTemporaryFile(suffix=".npy") as f:
         np.save(f, dataset.images.array)  # type: ignore[attr-defined]
-    return Dataset("mapped", Bits(np.load(f.name, mmap_mode="r"), (1, 64, 64)))
+        f.flush()
+        return Dataset("mapped", Bits(np.load(f.name, mmap_mode="r"), dataset.shape))  # the map outlives its name
 
 
-CHILD = """
-import sys, time, torch
-from bench.core import sprites, trainer
-from unbraid.train import step
-threads, count = int(sys.argv[1]), int(sys.argv[2])
-torch.set_num_threads(threads)
-t = trainer("factor_vae_table1", (1, 64, 64), sprites(2000))
-for i in range(3): step(t, i)
-print("ready", flush=True); sys.stdin.readline()
-start = time.perf_counter()
-for i in range(count): step(t, i + 3)
-print(64 * count / (time.perf_counter() - start), flush=True)
-"""
-
-
-def _together(threads: int, processes: int, count: int = 12) -> float:
-    """Images per second of some processes that start at one word."""
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", CHILD, str(threads), str(count)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for _ in range(processes)
-    ]
-    for child in children:
-        assert child.stdout is not None
-        child.stdout.readline()
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    return sum(float(child.communicate()[0]) for child in children)
+def _together(nets: str, threads: int, processes: int, count: int) -> float:
+    """Images per second of some processes that step at the same time."""
+    with ExitStack() as stack:
+        children = [stack.enter_context(contender("fit", nets, threads)) for _ in range(processes)]
+        for child in children:
+            _ask(child, count)
+        return sum(64 * count / float(_answer(child)[1]) for child in children)
 
 
 def threads() -> list[Row]:
-    """Two runs with one thread each against one run with two threads, in images per second."""
-    found = [(_together(1, 2), _together(2, 1)) for _ in range(3)]
-    two, one = (statistics.median(x) for x in zip(*found))
-    return [
-        row(
-            "one run × 2 threads",
-            1 / two,
-            1 / one,
-            1 / 1.5,
-            f"two runs × 1 thread: {two:,.0f} images/s, one run × 2 threads: {one:,.0f}",
-        )
-    ]
+    """Two runs with one thread each against one run with two threads, and against one with one, in images per second."""
+    found = []
+    for label, nets, count in (("small net", "small32", 80), ("conv net", "factor_vae_table1", 15)):
+        rounds = [[_together(nets, t, p, count) for t, p in ((1, 2), (2, 1), (1, 1))] for _ in range(5)]
+        two, one, single = (statistics.median(x) for x in zip(*rounds))
+        note = f"images/s: {two:,.0f} in two runs × 1 thread, {one:,.0f} in one × 2, {single:,.0f} in one × 1"
+        found.append(row(f"two runs, {label}: one run × 2 threads", 1 / two, 1 / one, 1 / 1.5, note))
+        found.append(row(f"two runs, {label}: half of what they could be", 1 / two, 0.5 / single, 1 / 0.9, note))
+    return found
 
 
 def rows() -> list[Row]:
     """All rows of the core."""
-    return [*pairwise(1), *pairwise(2), *steps(), *threads()]
+    return [*pairwise(1), *pairwise(2), *steps(), *audits(), *threads()]

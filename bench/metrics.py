@@ -71,16 +71,17 @@ def timed(call: Callable[[], Any]) -> float:
 
 
 def row(
-    name: str, ours: float, baseline: float | None, limit: float, note: str, at_least: bool = True
+    name: str, ours: float, baseline: float | None, limit: float, note: str, at_least: bool = True, unit: str = ""
 ) -> dict[str, Any]:
     """One row of the table; ratio is baseline / ours (how many times faster), or ours itself without a baseline."""
     ratio = baseline / ours if baseline is not None else ours
     return {
+        "unit": unit,
         "name": name,
         "ours": ours,
         "baseline": baseline,
         "ratio": ratio,
-        "limit": limit,
+        "limit": f"{'>' if at_least else '<'} {limit:g}",
         "note": note,
         "ok": ratio >= limit if at_least else ratio <= limit,
     }
@@ -127,7 +128,7 @@ def short_fit(y: np.ndarray, codes: dict[str, np.ndarray]) -> list[dict[str, Any
     note = "  ".join(f"{name} {value:.3f}" for name, value in each.items())
     return [
         row("dci fast against dci dlib, as called", *seconds, 25, "times faster, three codes"),
-        row("rank correlation of their importances, pooled", pooled, None, 0.9, note),
+        row("rank correlation of their importances, pooled", pooled, None, 0.9, note, unit="ρ"),
     ]
 
 
@@ -173,8 +174,9 @@ def memory(limit: float = 1.0) -> dict[str, Any]:
         peak,
         None,
         limit,
-        f"GB resident, codes included; {seconds:.0f} s",
+        f"resident, codes included; {seconds:.0f} s",
         at_least=False,
+        unit="GB",
     )
 
 
@@ -202,7 +204,7 @@ def main() -> None:
     for r in found:
         baseline = "" if r["baseline"] is None else f"{r['baseline']:9.3f}"
         print(
-            f"{r['name']:62s} {r['ours']:9.3f} {baseline:>9s} {r['ratio']:9.2f}  limit {r['limit']:<5g} "
+            f"{r['name']:62s} {r['ours']:9.3f} {baseline:>9s} {r['ratio']:9.2f}  limit {r['limit']:<5} "
             f"{'ok' if r['ok'] else 'MISSED'}  {r['note']}"
         )
     sys.exit(0 if all(r["ok"] for r in found) else 1)
