@@ -14,7 +14,7 @@ from unbraid.metrics.curves import dci_es
 from unbraid.metrics.directions import hinge_bias
 from unbraid.metrics.estimates import ross
 from unbraid.metrics.fixed import fixed_rows, gini
-from unbraid.metrics.importances import Fit, gains
+from unbraid.metrics.importances import Fit
 from unbraid.metrics.information import cells, factor_entropies, mutual
 from unbraid.metrics.modules import area
 from unbraid.metrics.spreads import parts
@@ -122,21 +122,6 @@ def test_dci_of_a_table_done_by_hand():
     even, _ = parts(table, Fit(np.full((3, 2), 1 / 3), np.ones(2), np.zeros(2), ("accuracy",) * 2))
     assert even["disentanglement"] == pytest.approx(0)
     assert even["completeness"] == pytest.approx(0)
-
-
-def test_gains_match_a_tree_split_by_hand():
-    """One round, one split: the gain in sklearn's trees is G_l²/H_l + G_r²/H_r − G²/H. Guards a private attribute."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    rng = np.random.default_rng(0)
-    x = np.column_stack([rng.normal(size=200), np.repeat([0.0, 1.0], 100)])
-    y = np.repeat([0.0, 3.0], 100) + 0.1 * rng.normal(size=200)
-    model = HistGradientBoostingRegressor(max_iter=1, max_leaf_nodes=2, early_stopping=False, min_samples_leaf=1).fit(
-        x, y
-    )
-    residual = y - y.mean()
-    left, right = residual[:100].sum(), residual[100:].sum()
-    assert gains(model, 2) == pytest.approx([0, left**2 / 100 + right**2 / 100], rel=1e-5)
 
 
 def test_sap_is_the_gap_of_squared_correlations(data):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from unbraid.errors import choose
+from unbraid.machine import default_threads
+from unbraid.metrics.boosting import boost
 from unbraid.metrics.inputs import Table
 
 MOST = 15_000  # rows used by predictors: 10,000 to fit and 5,000 to score, as is common
@@ -28,17 +29,28 @@ class Fit:
 
 
 def importances(
-    table: Table, predictor: str = "histogram_boosting", classify: bool = True, seed: int = 0, **options: Any
+    table: Table,
+    predictor: str = "histogram_boosting",
+    classify: bool = True,
+    seed: int = 0,
+    threads: int = 0,
+    **options: Any,
 ) -> Fit:
     """Fit one predictor per factor on two thirds of the rows; shared between metrics of the same table.
 
-    classify: treat ordinal factors as classes (disentanglement_lib) or as numbers (Eastwood & Williams).
+    classify: treat ordinal factors as classes (disentanglement_lib) or as numbers (Eastwood & Williams). Factors share
+    `threads` (0: those there are), which changes the time and nothing else.
     """
     how = choose(predictor, PREDICTORS, "predictor")
     key = ("importances", predictor, classify, seed, tuple(sorted(options.items())))
     if key not in table.shared:
         small = table.limited(MOST, seed)
-        fits = [_one(small, k, how, classify, seed, options) for k in range(len(table.names))]
+        x = small.scaled  # worked out once, before threads ask for it
+        most_first = sorted(range(len(table.names)), key=lambda k: -len(small.levels[k]))
+        with ThreadPoolExecutor(threads or default_threads()) as pool:
+            some = pool.map(lambda k: _one(small, x, k, how, classify, seed, options), most_first)
+            found = dict(zip(most_first, some))
+        fits = [found[k] for k in range(len(table.names))]
         table.shared[key] = Fit(
             np.stack([f[0] for f in fits], 1),
             np.array([f[1] for f in fits]),
@@ -50,7 +62,7 @@ def importances(
 
 
 def _one(
-    table: Table, k: int, how: Any, classify: bool, seed: int, options: dict[str, Any]
+    table: Table, scaled: np.ndarray, k: int, how: Any, classify: bool, seed: int, options: dict[str, Any]
 ) -> tuple[np.ndarray, float, float, str]:
     """Importance "u", quality and error of one factor, and what quality means."""
     fit, test = split(table, k, seed)
@@ -64,7 +76,7 @@ def _one(
         np.full(len(test), np.bincount(table.y[fit, k]).argmax() if classes else target[fit].mean()),
     )
     if len(alive):
-        x = table.scaled[:, alive]
+        x = scaled[:, alive]
         column[alive], predicted = how(x[fit], target[fit], x[test], classes, seed, **options)
     total = column.sum()
     unit = table.summed(column / total if total > 0 else column)
@@ -84,51 +96,11 @@ def split(table: Table, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def histogram_boosting(
-    x: np.ndarray,
-    y: np.ndarray,
-    x_new: np.ndarray,
-    classes: bool,
-    seed: int,
-    rounds: int = 10,
-    rate: float = 0.1,
-    leaves: int = 8,
-    bins: int = 64,
-    threads: int = 1,
+    x: np.ndarray, y: np.ndarray, x_new: np.ndarray, classes: bool, seed: int, **options: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Boosting on binned codes; importance is the total gain of the splits on a column, read from the trees.
-
-    Ten rounds rank the columns as a hundred do. The ridge of 1 on leaf values matters: with many classes the Hessians
-    p(1 − p) in a leaf nearly vanish, and Newton gains without it explode on columns of pure noise. One thread by
-    default: the trees are tiny, and OpenMP's spinning threads were 20 times slower on a machine with other work.
-    """
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    model = kind(
-        max_iter=rounds,
-        learning_rate=rate,
-        max_leaf_nodes=leaves,
-        max_depth=3,
-        max_bins=bins,
-        l2_regularization=1.0,
-        early_stopping=False,
-        min_samples_leaf=min(20, max(1, len(y) // 50)),
-        random_state=seed,
-    )
-    with _threads(threads):
-        model.fit(x, y)
-        return shared(gains(model, x.shape[1]), x), model.predict(x_new)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    from threadpoolctl import threadpool_limits
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of two OpenMP libraries in one process, which torch brings
-        limits = threadpool_limits(count, user_api="openmp")
-    with limits:
-        yield
+    """Boosting on binned codes (see `boost`); importance is the total gain of the splits on a column. Nothing is drawn."""
+    gain, predicted = boost(x, y, x_new, classes, **options)
+    return shared(gain, x), predicted
 
 
 def shared(gain: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -141,16 +113,6 @@ def shared(gain: np.ndarray, x: np.ndarray) -> np.ndarray:
     length = np.sqrt((centred**2).sum(0)).clip(1e-12)
     twins = np.abs(centred.T @ centred) > (1 - 1e-9) * np.outer(length, length)
     return (twins / np.maximum(twins.sum(1, keepdims=True), 1)) @ gain
-
-
-def gains(model: Any, width: int) -> np.ndarray:
-    """Total split gain of each column "d". The trees are a private attribute of scikit-learn: a test guards them."""
-    total = np.zeros(width)
-    for stage in model._predictors:
-        for tree in stage:
-            inner = tree.nodes[tree.nodes["is_leaf"] == 0]
-            np.add.at(total, inner["feature_idx"], np.maximum(inner["gain"], 0))
-    return total
 
 
 def gradient_boosting(
@@ -200,7 +162,7 @@ def lasso(
     return weights, values[predicted.argmax(1)] if classes else predicted[:, 0]
 
 
-PREDICTORS = {
+PREDICTORS: dict[str, Any] = {
     "histogram_boosting": histogram_boosting,
     "gradient_boosting": gradient_boosting,
     "random_forest": random_forest,
