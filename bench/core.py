@@ -7,15 +7,10 @@ machine disturbs little; rows with several threads or processes need wall time a
 from __future__ import annotations
 
 import math
-import os
-import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from bench.contest import Contender, answer, ask, contest, started, together
 from unbraid.assemble import assemble
 from unbraid.data.batches import Batches
 from unbraid.data.dataset import Bits, Dataset
@@ -170,21 +166,28 @@ def bare(nets: str) -> Callable[[], object]:
     return loop(model.encoder, model.decoder, torch.from_numpy(dataset.pixels(np.arange(64))), fused=True)
 
 
-def plain(nets: str) -> Callable[[], object]:
+def plain(nets: str = "") -> Callable[[], object]:
     """Kim & Mnih's net in plain eager torch."""
     return loop(*plain_net(), torch.from_numpy(sprites().pixels(np.arange(64))), fused=False)
 
 
-def drawn(nets: str, mapped: bool = False) -> Callable[[], object]:
-    """Drawing and unpacking a batch, right after a step as in training: caches are cold."""
+def drawn(nets: str) -> Callable[[], object]:
+    """Drawing and unpacking a batch from memory."""
+    return _drawn(sprites(side=SIDES[nets]))
+
+
+def mapped(nets: str) -> Callable[[], object]:
+    """The same from a memory map."""
+    return _drawn(_mapped(sprites(side=SIDES[nets])))
+
+
+def _drawn(dataset: Dataset) -> Callable[[], object]:
     keep_memory()
-    dataset = sprites(side=SIDES[nets])
-    batches = Batches(_mapped(dataset).images if mapped else dataset.images, 64)
-    counter = iter(range(10**9))
+    batches, counter = Batches(dataset.images, 64), iter(range(10**9))
     return lambda: batches(next(counter))
 
 
-def audited(nets: str) -> Callable[[], object]:
+def audited() -> Callable[[], object]:
     """q(z) of 64 samples over as many posteriors as dSprites has images."""
     keep_memory()
     q = Posterior(Latent.of(10), torch.randn(737_280, 10), torch.full((737_280, 10), math.log(0.3)))
@@ -198,95 +201,31 @@ def audited(nets: str) -> Callable[[], object]:
 
 
 SIDES = {"factor_vae_table1": 64, "small32": 32}
-CONTENDERS: dict[str, Callable[[str], Callable[[], object]]] = {
-    "fit": fitted,
-    "bare": bare,
-    "plain": plain,
-    "batch": drawn,
-    "mapped": lambda nets: drawn(nets, mapped=True),
-    "audit": audited,
-}
-
-
-def serve(name: str, nets: str, threads: int) -> None:
-    """Be a contender in a process of its own: for each line "k", do k repeats and print CPU, wall seconds and peak MB."""
-    torch.set_num_threads(threads)
-    run = CONTENDERS[name](nets)
-    for _ in range(3):
-        run()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        cpu, wall = time.process_time(), time.perf_counter()
-        for _ in range(int(line)):
-            run()
-        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        print(cpu, wall, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3, flush=True)
-
-
-@contextmanager
-def contender(name: str, nets: str = "factor_vae_table1", threads: int = 1) -> Iterator[subprocess.Popen[str]]:
-    """Start one and wait until it is warm; what one process does to its memory does not help or hurt another."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", f"from bench.core import serve; serve({name!r}, {nets!r}, {threads})"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": str(threads)},
-    )
-    try:
-        if _answer(child) != ["ready"]:
-            raise RuntimeError(f"contender {name!r} did not start")
-        yield child
-    finally:
-        child.kill()
-        child.communicate()
-
-
-def _ask(child: subprocess.Popen[str], repeats: int) -> None:
-    assert child.stdin is not None
-    child.stdin.write(f"{repeats}\n")
-    child.stdin.flush()
-
-
-def _answer(child: subprocess.Popen[str]) -> list[str]:
-    assert child.stdout is not None
-    return child.stdout.readline().split()
-
-
-def apart(names: tuple[str, ...], nets: str, rounds: int, repeats: int) -> dict[str, float]:
-    """Median CPU seconds of each contender, in turns, each in its own process on one thread."""
-    found: dict[str, list[float]] = {name: [] for name in names}
-    with ExitStack() as stack:
-        children = {name: stack.enter_context(contender(name, nets)) for name in names}
-        for _ in range(rounds):
-            for name, child in children.items():
-                _ask(child, repeats)
-                found[name].append(float(_answer(child)[0]) / repeats)
-    return {name: statistics.median(times) for name, times in found.items()}
-
-
 def steps() -> list[Row]:
     """Our step against plain eager torch, and against a bare loop with the very same net and optimiser."""
-    conv = apart(("fit", "bare", "plain", "batch", "mapped"), "factor_vae_table1", 15, 3)
-    small = apart(("fit", "bare"), "small32", 31, 10)
+    def all_of(nets: str, *names: str) -> dict[str, Contender]:
+        return {name: Contender(f"bench.core:{name}", (nets,)) for name in names}
+
+    conv = contest(all_of("factor_vae_table1", "fitted", "bare", "plain", "drawn", "mapped"), 6, 3)
+    small = contest(all_of("small32", "fitted", "bare"), 15, 10)
     share = "drawing and unpacking, as a share of the step"
-    over = (small["fit"] - small["bare"]) * 1e3
+    over = (small["fitted"] - small["bare"]) * 1e3
     return [
-        row("step, conv net, B = 64", conv["fit"], conv["plain"], 1 / 1.2, "against plain eager torch"),
-        row("fit, conv net, B = 64", conv["fit"], conv["bare"], 1.05,
+        row("step, conv net, B = 64", conv["fitted"], conv["plain"], 1 / 1.2, "against plain eager torch"),
+        row("fit, conv net, B = 64", conv["fitted"], conv["bare"], 1.05,
             "against a bare loop with the same net, optimiser and data in memory"),
-        row("fit, small net, B = 64", small["fit"], small["bare"], 1 + 0.4e-3 / small["bare"],
+        row("fit, small net, B = 64", small["fitted"], small["bare"], 1 + 0.4e-3 / small["bare"],
             f"{over:+.2f} ms a step over the bare loop; at most 0.4"),
-        row("batch of 64, in memory", conv["batch"], conv["fit"], 0.02, share),
-        row("batch of 64, memory map", conv["mapped"], conv["fit"], 0.02, share),
+        row("batch of 64, in memory", conv["drawn"], conv["fitted"], 0.02, share),
+        row("batch of 64, memory map", conv["mapped"], conv["fitted"], 0.02, share),
     ]  # fmt: skip
 
 
 def audits() -> list[Row]:
     """The audit's cost over all of dSprites: its 2,048 samples from the time of 64, and the memory of one process."""
-    with contender("audit") as child:
-        _ask(child, 3)
-        cpu, _, peak = map(float, _answer(child))
+    with started(Contender("bench.core:audited")) as child:
+        ask(child, 3)
+        cpu, _, peak = map(float, answer(child))
     stated = {"baseline": None, "ratio": None, "limit": None, "ok": True}
     return [{
         "name": "audit, 2,048 samples × 737,280 posteriors, 1 thread", "ours": cpu / 3 * 2048 / 64, **stated,
@@ -301,20 +240,12 @@ def _mapped(dataset: Dataset) -> Dataset:
         return Dataset("mapped", Bits(np.load(f.name, mmap_mode="r"), dataset.shape))  # the map outlives its name
 
 
-def _together(nets: str, threads: int, processes: int, count: int) -> float:
-    """Images per second of some processes that step at the same time."""
-    with ExitStack() as stack:
-        children = [stack.enter_context(contender("fit", nets, threads)) for _ in range(processes)]
-        for child in children:
-            _ask(child, count)
-        return sum(64 * count / float(_answer(child)[1]) for child in children)
-
-
 def threads() -> list[Row]:
     """Two runs with one thread each against one run with two threads, and against one with one, in images per second."""
     found = []
     for label, nets, count in (("small net", "small32", 80), ("conv net", "factor_vae_table1", 15)):
-        rounds = [[_together(nets, t, p, count) for t, p in ((1, 2), (2, 1), (1, 1))] for _ in range(5)]
+        runs = [[Contender("bench.core:fitted", (nets,), t)] * p for t, p in ((1, 2), (2, 1), (1, 1))]
+        rounds = [[64 * together(some, count) for some in runs] for _ in range(5)]
         two, one, single = (statistics.median(x) for x in zip(*rounds))
         note = f"images/s: {two:,.0f} in two runs × 1 thread, {one:,.0f} in one × 2, {single:,.0f} in one × 1"
         found.append(row(f"two runs, {label}: one run × 2 threads", 1 / two, 1 / one, 1 / 1.5, note))

@@ -1,6 +1,6 @@
 """What data costs: a batch against the training step it feeds and against torch's DataLoader, and making the sets.
 
-Run with one thread on an otherwise idle machine: OMP_NUM_THREADS=1 python bench/data.py
+Run with one thread on an otherwise idle machine: python -m bench data
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from bench.contest import Contender, contest
 from unbraid.data import load, raycast, shapes3d, sprites
 from unbraid.data.batches import Batches, positions
 from unbraid.data.dataset import Bits, Dataset, Pixels
 from unbraid.data.dsprites import ANGLES, POSITIONS, SCALES
+from unbraid.machine import keep_memory
 
 BATCH = 64
 
@@ -33,15 +35,6 @@ def median(run: Callable[[], object], rounds: int = 7, repeats: int = 20) -> flo
             run()
         found.append((time.process_time() - start) / repeats)
     return statistics.median(found)
-
-
-def interleaved(runs: dict[str, Callable[[], object]], rounds: int = 9, repeats: int = 60) -> dict[str, float]:
-    """Medians of several runs, measured in turns so that a noisy machine disturbs all alike."""
-    found: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(rounds):
-        for name, run in runs.items():
-            found[name].append(median(run, 1, repeats))
-    return {name: statistics.median(times) for name, times in found.items()}
 
 
 def step(shape: tuple[int, int, int]) -> Callable[[torch.Tensor], None]:
@@ -102,30 +95,54 @@ def loader(dataset: Dataset) -> Callable[[], torch.Tensor]:
     return run
 
 
-def colour_sets(folder: Path) -> dict[str, Dataset]:
-    """RGB images of 64×64 held in memory, and the same mapped from disk."""
-    rows = np.random.default_rng(0).integers(0, 256, (20_000, 3, 64, 64)).astype(np.uint8)
-    np.save(folder / "rgb.npy", rows)
+def opened(name: str, folder: str) -> Dataset:
+    """A set by name; the RGB images of 64×64 are held in memory or mapped from a file in `folder`."""
+    if not name.startswith("rgb"):
+        return load(name)
+    path = Path(folder) / "rgb.npy"
+    if not path.exists():
+        np.save(path, np.random.default_rng(0).integers(0, 256, (20_000, 3, 64, 64)).astype(np.uint8))
     from unbraid.data.own import of_arrays
 
-    return {"rgb 64×64 in memory": of_arrays(rows),
-            "rgb 64×64 mapped": load("images", path=str(folder / "rgb.npy"))}
+    return of_arrays(np.load(path)) if name == "rgb in memory" else load("images", path=str(path))
 
 
-def batch_rows(name: str, dataset: Dataset) -> list[dict[str, Any]]:
-    """A batch of this set against the step it feeds and against the DataLoader."""
-    for start in range(0, len(dataset), 4096):  # once through, so that every page of a map is in memory
+def ours(name: str, folder: str) -> Callable[[], object]:
+    """Batches as `fit` draws them."""
+    keep_memory()
+    batches, count = Batches(_read(opened(name, folder)).images, BATCH), iter(range(10**9))
+    return lambda: batches(next(count))
+
+
+def theirs(name: str, folder: str) -> Callable[[], object]:
+    """Batches from a DataLoader over the same images."""
+    return loader(_read(opened(name, folder)))
+
+
+def stepping(name: str, folder: str) -> Callable[[], object]:
+    """The training step that a batch feeds."""
+    dataset = opened(name, folder)
+    train, x = step(dataset.shape), Batches(dataset.images, BATCH)(0)
+    return lambda: train(x)
+
+
+def _read(dataset: Dataset) -> Dataset:
+    """Once through, so that every page of a map is in memory."""
+    for start in range(0, len(dataset), 4096):
         dataset.images.take(np.arange(start, min(start + 4096, len(dataset))))
-    batches, train, other = Batches(dataset.images, BATCH), step(dataset.shape), loader(dataset)
-    count = iter(range(10**9))
-    x = batches(0)
-    fast = interleaved({"ours": lambda: batches(next(count)), "loader": other})
-    slow = interleaved({"step": lambda: train(x)}, rounds=5, repeats=2)["step"]
+    return dataset
+
+
+def batch_rows(name: str, folder: str) -> list[dict[str, Any]]:
+    """A batch of this set against the step it feeds and against the DataLoader."""
+    options = (name, folder)
+    fast = contest({n: Contender(f"bench.data:{n}", options) for n in ("ours", "theirs")}, 7, 60)
+    slow = contest({"step": Contender("bench.data:stepping", options)}, 3, 2, starts=1)["step"]
     return [
         {"name": f"{name}: batch of 64 / training step", "ours": fast["ours"], "baseline": slow,
          "ratio": fast["ours"] / slow, "limit": "< 0.02", "note": "seconds; Kim & Mnih's conv net, one thread"},
-        {"name": f"{name}: DataLoader / ours", "ours": fast["ours"], "baseline": fast["loader"],
-         "ratio": fast["loader"] / fast["ours"], "limit": "> 5", "note": "seconds a batch"},
+        {"name": f"{name}: DataLoader / ours", "ours": fast["ours"], "baseline": fast["theirs"],
+         "ratio": fast["theirs"] / fast["ours"], "limit": "> 5", "note": "seconds a batch"},
     ]
 
 
@@ -151,10 +168,9 @@ def rows() -> list[dict[str, Any]]:
     torch.set_num_threads(1)
     found = making_rows()
     with tempfile.TemporaryDirectory() as folder:
-        sets = {"sprites32": load("sprites32"), "dsprites": load("dsprites"), "shapes3d": load("shapes3d"),
-                **colour_sets(Path(folder))}
-        for name, dataset in sets.items():
-            found += batch_rows(name, dataset)
+        opened("rgb", folder)
+        for name in ("sprites32", "dsprites", "shapes3d", "rgb in memory", "rgb mapped"):
+            found += batch_rows(name, folder)
     return found
 
 

@@ -1,7 +1,7 @@
 """Speed and memory of the metrics: the battery, fast boosting against scikit-learn's, votes against a plain loop.
 
-    python bench/metrics.py            every row
-    python bench/metrics.py --quick    without the full reference fit of 100 rounds (several minutes)
+    python -m bench.metrics            every row
+    python -m bench.metrics --quick    without the full reference fit of 100 rounds (several minutes)
 
 Ratios are of times measured in turn, the median of several rounds, so a busy machine disturbs both sides alike.
 """
@@ -9,7 +9,6 @@ Ratios are of times measured in turn, the median of several rounds, so a busy ma
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
+from bench.contest import peak
 from unbraid import metrics
 from unbraid.data.factors import Factors
 from unbraid.metrics.fixed import fixed_rows
@@ -185,7 +185,7 @@ def million(n: int = 1_000_000, d: int = 32) -> None:
     z = rng.standard_normal((n, d))
     z[:, :5] += y / y.std(0, dtype=np.float64)
     seconds = timed(lambda: metrics.battery(z, y, protocol="fast"))
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, seconds)
+    print(peak() / 1e3, seconds)
 
 
 def rows(quick: bool = False) -> list[dict[str, Any]]:

@@ -67,5 +67,5 @@ def choose(name: str, options: Mapping[str, T], what: str) -> T:
 
 def nearest(name: str, options: Iterable[str]) -> str:
     """A ' Did you mean …?' for the closest option, or nothing."""
-    close = difflib.get_close_matches(name, list(options), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, list(options), n=1, cutoff=0.6)
     return f" Did you mean {close[0]!r}?" if close else ""

@@ -80,7 +80,8 @@ class Objective:
             if plain not in provided:
                 choose(plain, {**TERMS, **dict.fromkeys(provided)}, f"term in objective {self.name!r}")
             if node:
-                tree.index(node)
+                expect(node in tree.names, f"objective {self.name!r} prices {key!r}, but the latent tree has no node {node!r}",
+                       allowed=tree.names, do="Rename the node in latent, or name another one in the objective's options.")
                 expect(term in ("mi", "tc", "tc_q"), f"objective {self.name!r} prices {key!r}",
                        found=f"{term!r}, which has no price per node", allowed="mi, tc, tc_q")
         if self._pairwise and BankSpec.name not in self.critics:

@@ -22,7 +22,9 @@ unbraid recipes                               what can be trained by name
 unbraid train factor_vae_sprites32 --out runs/one
 unbraid encode runs/one
 unbraid score runs/one
+unbraid audit runs/one                        the exact price of every term
 unbraid report runs/one
+unbraid study                                 the papers' figures, by name
 unbraid score --codes mine.npy --factors labels.csv   your own codes
 """
 

@@ -52,6 +52,9 @@ def build(spec: dict[str, Any], tree: Latent) -> Prior:
     """
     spec = dict(spec)
     parts: dict[str, dict[str, Any]] = dict(spec.pop("parts", {}))
+    expect(spec.get("name") != "joint", "a joint prior has no name of its own", found="'joint'",
+           do='Give each branch its own table, such as [prior.parts.style] with name = "gaussian"; discrete leaves get '
+              "theirs by themselves.")
     for node in parts:
         tree.index(node)
     kinds = set(getattr(choose(spec.get("name", "gaussian"), PRIORS, "prior"), "kinds", ("real",)))
