@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -24,13 +25,19 @@ def posteriors(
     """q(z|x) of every image (or of those at `index`), in bounded memory: two numbers per column and image."""
     index = np.arange(len(dataset)) if index is None else np.asarray(index)
     device = next(model.parameters()).device
-    pieces = []
+    expect(len(index) > 0, "there must be an image to encode", found="none")
+    blocks: dict[str, torch.Tensor] = {}
     with torch.no_grad(), bar("encoding", len(index), quiet) as advance:
         for start in range(0, len(index), batch):
             q = model.posterior(gathered(dataset.images, index[start : start + batch], device))
-            pieces.append(q)
+            for name, values in vars(q).items():
+                if isinstance(values, torch.Tensor):
+                    # one block each: small results kept between large activations would leave holes in the heap
+                    if name not in blocks:
+                        blocks[name] = values.new_empty(len(index), *values.shape[1:])
+                    blocks[name][start : start + batch] = values
             advance(len(q))
-    return model.family.joined(pieces)
+    return replace(q, **cast("dict[str, Any]", blocks))
 
 
 def leaf_kl(model: Vae, q: Posterior, samples: int = 16) -> np.ndarray:

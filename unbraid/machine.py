@@ -21,7 +21,7 @@ def default_threads() -> int:
 
 @contextmanager
 def computing(asked: int = 0) -> Iterator[int]:
-    """Compute with this many threads (0: the default) and keep freed memory; yields the number of threads.
+    """Compute with this many threads (0: the default), keep freed memory, give it back at the end; yields the threads.
 
     >>> import torch
     >>> with computing(1) as threads:
@@ -32,12 +32,14 @@ def computing(asked: int = 0) -> Iterator[int]:
 
     before = torch.get_num_threads()
     threads = asked or default_threads()
-    keep_memory()
+    kept = keep_memory()
     torch.set_num_threads(threads)
     try:
         yield threads
     finally:
         torch.set_num_threads(before)
+        if kept:
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 @cache

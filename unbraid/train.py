@@ -121,7 +121,7 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
         parts.critics[name].requires_grad_(False)  # the model's step reads critics, it does not move them
     draw = model.draw(trainer.batches(number), len(parts.dataset), objective.mixture(parts.critics))
     ledger = objective(draw, number, parts.critics, trainer.rows, also)
-    trainer.optimiser.zero_grad(set_to_none=True)
+    forget(trainer.optimiser)
     ledger.loss.backward()
     if not math.isfinite(ledger.loss.item()):
         _broken(ledger, number)
@@ -131,10 +131,17 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
         critic = parts.critics[name].requires_grad_(True)
         for turn in range(critic.spec.steps):
             loss = critic.loss(draw.values, others[turn] if critic.paired else draw.values)
-            optimiser.zero_grad(set_to_none=True)
+            forget(optimiser)
             loss.backward()  # type: ignore[union-attr]
             optimiser.step()
     return ledger
+
+
+def forget(optimiser: torch.optim.Optimizer) -> None:
+    """Drop the gradients of the step before. `zero_grad` does the same and costs 0.2 ms, mostly for its profiler hook."""
+    for group in optimiser.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = None
 
 
 def seed_step(device: torch.device, seed: int, number: int) -> None:

@@ -47,6 +47,30 @@ def test_kept_memory_is_not_faulted_in_again():
     assert int(done.stdout) < 200  # of 5 × 8 × 1024 pages; by default some or all of them, as the heap happens to lie
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
+def test_encoding_a_large_set_needs_little_more_than_its_codes(tmp_path):
+    """Small results kept between large activations once made 11 GB of holes of 0.06 GB of codes."""
+    program = f"""
+import numpy as np
+from unbraid import Recipe, fit
+from unbraid.data.dataset import Bits, Dataset
+from unbraid.encode import posteriors
+from unbraid.machine import computing
+def peak():
+    return next(int(s.split()[1]) / 1e3 for s in open("/proc/self/status") if s.startswith("VmHWM"))
+images = Dataset("blank", Bits(np.zeros((20_000, 512), np.uint8), (1, 64, 64)))
+recipe = Recipe(data="blank", nets="factor_vae_table1", budget={{"steps": 1, "threads": 1}})
+run = fit(recipe, {str(tmp_path / "run")!r}, quiet=True, dataset=images)
+with computing(1):
+    posteriors(run.model, images, np.arange(1_000), quiet=True)
+    before = peak()
+    posteriors(run.model, images, quiet=True)
+print(peak() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 60  # MB; with holes 120
+
+
 def test_settings_of_the_user_are_left_alone(monkeypatch):
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "131072")
     assert keep_memory.__wrapped__() is False

@@ -27,9 +27,11 @@ def positions(seed: int, step: int, n: int, batch: int, stream: int = 0) -> np.n
     >>> sorted({*positions(0, 6, 9, 3), *positions(0, 7, 9, 3), *positions(0, 8, 9, 3)}) == list(range(9))
     True
     """
-    expect(1 <= batch <= n, "a batch must hold at least one image and at most the whole set",
-           found=f"batch {batch:,}, {n:,} images", do="Change budget.batch.")
-    expect(step >= 0 and stream >= 0, "step and stream count from 0", found=f"step {step}, stream {stream}")
+    if not 1 <= batch <= n:
+        expect(False, "a batch must hold at least one image and at most the whole set",
+               found=f"batch {batch:,}, {n:,} images", do="Change budget.batch.")
+    if step < 0 or stream < 0:
+        expect(False, "step and stream count from 0", found=f"step {step}, stream {stream}")
     epoch, place = divmod(step, n // batch)
     return permutation(seed, stream, epoch, n)[place * batch : (place + 1) * batch].astype(np.int64)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -159,10 +159,3 @@ class FullPosterior(Posterior):
         """See `Posterior.detach`."""
         return FullPosterior(self.tree, self.loc.detach(), self.log_scale.detach(), self.temperature,
                              self.factor.detach())
-
-    @classmethod
-    def joined(cls, pieces: Sequence[Posterior]) -> FullPosterior:
-        """See `Posterior.joined`."""
-        factor = torch.cat([q.real_factor() for q in pieces])
-        return cls(pieces[0].tree, torch.cat([q.loc for q in pieces]), torch.cat([q.log_scale for q in pieces]),
-                   pieces[0].temperature, factor)

@@ -63,8 +63,10 @@ class Prior(nn.Module):
         """KL(q(z|x) ‖ p(z)) in closed form, or None: for a prior that factorises over leaves, that of the leaves and
         what q itself binds between them, Σ_l KL(q(z_l|x) ‖ p(z_l)) + KL(q(z|x) ‖ Π_l q(z_l|x)).
         """
-        leaves = self.kl(q)
-        return None if leaves is None else leaves.sum(-1) + q.dependence()
+        leaves, bound = self.kl(q), q.dependence()
+        if leaves is None or isinstance(bound, float):  # 0.0: q factorises
+            return None if leaves is None else leaves.sum(-1)
+        return leaves.sum(-1) + bound
 
     def attach(self, model: Any, shape: tuple[int, int, int]) -> None:
         """Called once when the model is whole, with the shape of its images: for priors made of the encoder."""

@@ -92,7 +92,8 @@ class Gaussian(Prior):
         else:
             log_v = self.log_variance.to(mean.dtype)
             columns = 0.5 * ((2 * log_scale - log_v).exp() + mean.square() * (-log_v).exp() - 1 + log_v) - log_scale
-        return sum_leaves(self.tree, columns) + q.inner()
+        leaves, bound = sum_leaves(self.tree, columns), q.inner()
+        return leaves if isinstance(bound, float) else leaves + bound  # 0.0: q factorises
 
 
 def sum_leaves(tree: Latent, columns: Float[Tensor, "*s d"]) -> Float[Tensor, "*s l"]:
