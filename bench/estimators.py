@@ -1,4 +1,4 @@
-"""How far each estimator of q(z) is from exact at B = 64, and whether a memory bank helps. `python bench/estimators.py`
+"""How far each estimator of q(z) is from exact at B = 64, and whether a memory bank helps. `python -m bench.estimators`
 
 A still toy (4096 data, 6 columns, means ~ N(0, I), σ = .135), a VAE in training (whose past posteriors are stale),
 and β-TCVAE trained with each estimator and audited with the exact one.

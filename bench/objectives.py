@@ -1,4 +1,4 @@
-"""The cost of one training step of each objective relative to vae. `python bench/objectives.py`
+"""The cost of one training step of each objective relative to vae. `python -m bench objectives`
 
 Steps of an objective and of vae are timed in turns, in one thread, and the median of their ratios is kept: the machine
 may be busy, the ratio is not. `--conv` adds convolutional nets.
@@ -39,11 +39,11 @@ def trainer(name: str, batch: int, nets: str) -> Trainer:
 
 
 def seconds(run: Trainer, number: int, steps: int) -> float:
-    """Seconds of one step, the mean of a few."""
-    start = time.perf_counter()
+    """CPU seconds of one step, the mean of a few."""
+    start = time.process_time()
     for i in range(steps):
         step(run, number + i)
-    return (time.perf_counter() - start) / steps
+    return (time.process_time() - start) / steps
 
 
 def ratio(name: str, batch: int, nets: str, rounds: int = 9) -> dict[str, Any]:
