@@ -94,8 +94,10 @@ def _check_type(name: str, option: str, value: Any, default: Any) -> None:
 def _changed(dataset: Dataset, option: str, change: Any, value: Any) -> Dataset:
     try:
         return change(dataset, value)
-    except (TypeError, AttributeError) as error:  # a table with the wrong keys, or no table at all
-        raise UnbraidError(f"data option {option!r} cannot be {value!r}: {error}. See docs/data.md.") from error
+    except UnbraidError:
+        raise
+    except (TypeError, AttributeError, ValueError) as error:  # a value of a kind that makes no sense there
+        raise UnbraidError(f"data option {option!r} cannot be {value!r}. See 'Structure' in docs/data.md.") from error
 
 
 __all__ = ["DATASETS", "STRUCTURE", "Bits", "Dataset", "Factor", "Factors", "Images", "Pixels", "Source", "load"]

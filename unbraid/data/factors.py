@@ -76,13 +76,22 @@ class Factors:
         """Grid index of label rows (the last factor varies fastest)."""
         expect(self.grid, "these factors do not form a grid", do="Look labels up in the label table.")
         labels = np.asarray(labels)
+        expect(labels.ndim >= 1 and labels.shape[-1] == len(self.items), "a label row has one number for each factor",
+               found=f"shape {labels.shape}", allowed=self.names)
+        expect(labels.dtype.kind in "iu", "labels are whole numbers", found=labels.dtype)
+        wrong = ((labels < 0) | (labels >= np.array(self.sizes))).reshape(-1, len(self.items)).any(axis=0)
+        expect(not wrong.any(), "a label is out of range", found=f"in {listing(np.array(self.names)[wrong])}",
+               allowed=[f"{f.name} 0 to {f.size - 1}" for f in self.items])
         flat = np.ravel_multi_index(tuple(np.moveaxis(labels, -1, 0)), self.sizes)
         return int(flat) if labels.ndim == 1 else flat
 
     def labels(self, index: Any) -> np.ndarray:
         """Label rows of grid indices: the inverse of `index`."""
         expect(self.grid, "these factors do not form a grid", do="Look labels up in the label table.")
-        return np.stack(np.unravel_index(np.asarray(index, dtype=np.int64), self.sizes), axis=-1).astype(np.int64)
+        index = np.asarray(index, dtype=np.int64)
+        expect(not index.size or (index.min() >= 0 and index.max() < self.count), "an index is out of range",
+               found=f"{index.min(initial=0)} to {index.max(initial=0)}", allowed=f"0 to {self.count - 1:,}")
+        return np.stack(np.unravel_index(index, self.sizes), axis=-1).astype(np.int64)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""

@@ -7,24 +7,24 @@ options, and work in the order of `STRUCTURE`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from unbraid.data import measures
 from unbraid.data.batches import permutation
+from unbraid.data.conditions import column, meeting
 from unbraid.data.dataset import Bits, Dataset, Pixels
-from unbraid.data.factors import Factors
 from unbraid.data.splits import Part, taken
 from unbraid.errors import UnbraidError, expect
 
 
 def subsample(dataset: Dataset, n: int | float, seed: int = 0) -> Dataset:
-    """`n` images (or that share of them, if it is below 1) drawn without replacement, kept in their order."""
-    count = round(n * len(dataset)) if isinstance(n, float) and n < 1 else int(n)
-    expect(1 <= count <= len(dataset), f"{dataset.name}: cannot take so many images", found=n,
-           allowed=f"1 to {len(dataset):,}, or a share below 1")
+    """`n` images (a fraction in (0, 1] is a share of them) drawn without replacement, kept in their order."""
+    share, whole = isinstance(n, (float, np.floating)), isinstance(n, (int, np.integer)) and not isinstance(n, bool)
+    expect((share and 0 < n <= 1) or (whole and 1 <= n <= len(dataset)), f"{dataset.name}: cannot take so many images",
+           found=repr(n), allowed=f"a whole number from 1 to {len(dataset):,}, or a share such as 0.1 (1.0 is all of them)")
+    count = max(1, round(n * len(dataset))) if share else int(n)
     index = np.sort(permutation(seed, 2**20 + 1, 0, len(dataset))[:count])
     return taken(dataset, index, f"{count:,} images by seed {seed}")
 
@@ -33,17 +33,18 @@ def correlate(dataset: Dataset, first: str, second: str, sigma: float, seed: int
     """Thin the set so that two factors go together: an image is kept with probability exp(−(u − v)²/2σ²).
 
     u and v are the factors' values mapped to [0, 1]; σ = 0.2 ties them strongly, 0.7 weakly, a large σ not at all.
-    (Träuble et al. 2021, Eq. 1, as thinning, so that no image comes twice.) `notes["correlation"]` has the result.
+    (Träuble et al. 2021, Eq. 1, as thinning, so that no image comes twice.) Images that lack either
+    label are left out. `notes["correlation"]` has the result.
 
     >>> from unbraid.data import load
     >>> tied = correlate(load("sprites32"), "x", "y", 0.1)
     >>> round(tied.notes["correlation"], 1), 500 < len(tied) < 1500
     (0.9, True)
     """
-    expect(sigma > 0, "correlate: sigma must be positive", found=sigma)
-    u, v = (_unit(dataset, name) for name in (first, second))
+    expect(isinstance(sigma, (int, float)) and sigma > 0, "correlate: sigma must be a positive number", found=repr(sigma))
     expect(first != second, "correlate needs two different factors", found=first)
-    keep = _uniform(len(dataset), seed, 2**20 + 2) < np.exp(-((u - v) ** 2) / (2 * sigma**2))
+    (u, has_u), (v, has_v) = (_unit(dataset, name) for name in (first, second))
+    keep = has_u & has_v & (_uniform(len(dataset), seed, 2**20 + 2) < np.exp(-((u - v) ** 2) / (2 * sigma**2)))
     index = np.flatnonzero(keep)
     expect(len(index) > 1, "correlate: sigma is so small that nothing is left", found=sigma)
     thin = taken(dataset, index, f"{first} tied to {second} with sigma {sigma:g}")
@@ -55,17 +56,18 @@ def hold_out(dataset: Dataset, rule: Mapping[str, Any], keep: str = "rest") -> D
 
     A condition is a value, a list of values, or {min = …, max = …}; values are those the factor names, or label
     numbers if it names none. A name that is no factor may be a measured attribute: thickness, slant, width,
-    height or ink. The zero-shot experiment of HFVAE (Fig. 9): {class = ["7"], thickness = {min = 4.0}}.
+    height or ink. A missing label meets no condition.
+    The zero-shot experiment of HFVAE (Fig. 9): {class = ["7"], thickness = {min = 4.0}}.
 
     >>> from unbraid.data import load
     >>> len(hold_out(load("sprites32"), {"shape": "heart", "x": {"min": 0.5}}))
     3840
     """
     expect(keep in ("rest", "held"), "hold_out keeps the rest or what is held", found=repr(keep), allowed="rest, held")
+    expect(isinstance(rule, Mapping), "hold_out takes a table of conditions", found=repr(rule),
+           do='Such as { shape = "heart" }.')
     expect(rule, "hold_out needs at least one condition")
-    meets = np.ones(len(dataset), bool)
-    for name, condition in rule.items():
-        meets &= _meets(_values(dataset, name), condition, name)
+    meets = meeting(dataset, rule)
     index = np.flatnonzero(meets if keep == "held" else ~meets)
     described = ", ".join(f"{name} {condition}" for name, condition in rule.items())
     expect(0 < meets.sum() < len(dataset), f"hold_out ({described}) must split the set",
@@ -85,6 +87,7 @@ def pairs(dataset: Dataset, k: int, n: int, seed: int = 0) -> tuple[np.ndarray, 
                            "thinning it.")
     varied = np.flatnonzero(np.array(factors.sizes) > 1)
     expect(1 <= k <= len(varied), f"{dataset.name}: pairs differ in 1 to {len(varied)} factors", found=k)
+    expect(n >= 0, f"{dataset.name}: the number of pairs cannot be negative", found=n)
     rng = np.random.Generator(np.random.Philox(key=[seed % 2**64, 2**20 + 3]))
     sizes = np.array(factors.sizes)
     first = rng.integers(0, sizes, (n, len(sizes)))
@@ -119,51 +122,18 @@ def _bytes(dataset: Dataset, index: np.ndarray) -> np.ndarray:
     return np.rint(255 * dataset.pixels(index)).astype(np.uint8)
 
 
-def _values(dataset: Dataset, name: str) -> np.ndarray:
-    """The values of a factor (its names or numbers if it has them), or a measured attribute, of every image."""
-    if dataset.factors is not None and name in dataset.factors.names:
-        column = dataset.factors.position(name)
-        labels = dataset.labels()
-        expect(labels is not None, f"{dataset.name} has no labels")
-        values = dataset.factors.items[column].values
-        label = np.asarray(labels)[:, column]
-        return np.array(values)[label] if values else label
-    known = [*(dataset.factors.names if dataset.factors else ()), *measures.MEASURES]
-    if name not in measures.MEASURES:
-        Factors.of(dict.fromkeys(known, 2)).position(name)  # raises with the nearest name
-    return measures.measured(dataset, name)
-
-
-def _unit(dataset: Dataset, name: str) -> np.ndarray:
-    """A factor's labels mapped to [0, 1]."""
-    if dataset.factors is None:
-        raise UnbraidError(f"{dataset.name} has no factors to correlate.")
-    label = np.asarray(dataset.labels())[:, dataset.factors.position(name)].astype(float)
-    low, high = label.min(), label.max()
-    expect(high > low, f"{dataset.name}: factor {name!r} has one value only")
-    return (label - low) / (high - low)
+def _unit(dataset: Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A factor's labels mapped to [0, 1], and which of them are not missing."""
+    label, known = column(dataset, name)
+    low, high = (label[known].min(), label[known].max()) if known.any() else (0, 0)
+    expect(high > low, f"{dataset.name}: correlate needs a factor of more than one value",
+           found=f"{name!r} has {'one' if known.any() else 'no label at all'}")
+    return np.where(known, (label - low) / (high - low), 0.0), known
 
 
 def _uniform(n: int, seed: int, stream: int) -> np.ndarray:
     raw = np.random.Philox(key=np.array([seed % 2**64, stream], np.uint64)).random_raw(n)
     return (raw >> np.uint64(11)) * 2.0**-53
-
-
-def _meets(values: np.ndarray, condition: Any, name: str) -> np.ndarray:
-    if isinstance(condition, Mapping):
-        expect(condition and set(condition) <= {"min", "max"}, f"hold_out: a range of {name!r} has min and max",
-               found=list(condition))
-        expect(values.dtype.kind in "if", f"hold_out: {name!r} is not a number", do="Give a list of values.")
-        return (values >= condition.get("min", -np.inf)) & (values <= condition.get("max", np.inf))
-    wanted = condition if isinstance(condition, Sequence) and not isinstance(condition, str) else [condition]
-    if values.dtype.kind in "US":
-        found = np.isin(values, [str(w) for w in wanted])
-    else:
-        numbers = all(isinstance(w, (int, float)) for w in wanted)
-        expect(numbers, f"hold_out: {name!r} takes numbers", found=condition)
-        found = np.isclose(values[:, None], np.array(wanted, float), rtol=1e-6).any(axis=1)  # 0.6 is not quite 0.6
-    expect(found.any(), f"hold_out: no image has {name} {condition}", allowed=[str(v) for v in np.unique(values)[:20]])
-    return found
 
 
 def _noted(dataset: Dataset, **notes: Any) -> Dataset:
@@ -172,10 +142,30 @@ def _noted(dataset: Dataset, **notes: Any) -> Dataset:
     return replace(dataset, notes={**dataset.notes, **notes})
 
 
+def _deduped(dataset: Dataset, value: Any) -> Dataset:
+    expect(isinstance(value, bool), "data option 'dedupe' is true or false", found=repr(value))
+    return dedupe(dataset) if value else dataset
+
+
+def _tied(dataset: Dataset, value: Any) -> Dataset:
+    right = isinstance(value, Mapping) and {"first", "second", "sigma"} <= set(value) <= {"first", "second", "sigma", "seed"}
+    expect(right, f"data option 'correlate' cannot be {value!r}", allowed="a table of first, second, sigma and (if "
+           "you like) seed", do='Such as { first = "x", second = "y", sigma = 0.2 }.')
+    return correlate(dataset, **value)
+
+
+def _fewer(dataset: Dataset, value: Any) -> Dataset:
+    if not isinstance(value, Mapping):
+        return subsample(dataset, value)
+    expect({"n"} <= set(value) <= {"n", "seed"}, f"data option 'subsample' cannot be {dict(value)!r}",
+           allowed="a number, or a table of n and seed")
+    return subsample(dataset, **value)
+
+
 STRUCTURE: dict[str, Callable[[Dataset, Any], Dataset]] = {  # what a recipe's [data] may say, in this order
-    "dedupe": lambda data, value: dedupe(data) if value else data,
+    "dedupe": _deduped,
     "hold_out": lambda data, value: hold_out(data, value),
     "held_out": lambda data, value: hold_out(data, value, keep="held"),
-    "correlate": lambda data, value: correlate(data, **value),
-    "subsample": lambda data, value: subsample(data, **value) if isinstance(value, Mapping) else subsample(data, value),
+    "correlate": _tied,
+    "subsample": _fewer,
 }

@@ -157,5 +157,71 @@ def test_structure_is_reached_from_a_recipe_table():
     assert set(held.labels()[:, 0]) == {2}
     with pytest.raises(UnbraidError, match="'correlate' cannot be"):
         load("sprites32", correlate={"first": "x", "strength": 3})
-    with pytest.raises(UnbraidError, match="'hold_out' cannot be"):
+    with pytest.raises(UnbraidError, match="hold_out takes a table"):
         load("sprites32", hold_out="heart")
+
+
+def partly_labelled(continuous: bool = False):
+    """100 images, half without a kind; 'size' is the last of three values, or a fraction, in every fifth missing."""
+    size = np.random.default_rng(0).normal(size=100) if continuous else np.arange(100.0) % 3
+    size[::5] = np.nan
+    images = np.arange(100, dtype=np.uint8)[:, None, None].repeat(8, 1).repeat(8, 2)
+    return of_arrays(images, {"kind": ["a", "", "b", ""] * 25, "size": size}, partial=True), size
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_a_missing_label_meets_nothing(continuous):
+    data, size = partly_labelled(continuous)
+    held = structure.hold_out(data, {"kind": "b"}, keep="held")
+    assert held.images.index.tolist() == list(range(2, 100, 4))
+    assert len(structure.hold_out(data, {"kind": "b"})) == 75
+    above = structure.hold_out(data, {"size": {"min": 0.5}}, keep="held")
+    assert above.images.index.tolist() == np.flatnonzero(size >= 0.5).tolist()
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_correlation_leaves_missing_labels_out(continuous):
+    data, size = partly_labelled(continuous)
+    tied = structure.correlate(data, "kind", "size", 1e6)
+    whole = (np.arange(100) % 2 == 0) & ~np.isnan(size)
+    assert tied.images.index.tolist() == np.flatnonzero(whole).tolist()
+    expected = np.corrcoef(np.arange(100)[whole] % 4, size[whole])[0, 1]
+    assert abs(tied.notes["correlation"] - expected) < 1e-9
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"subsample": "many"}, "so many images: found 'many'"), ({"subsample": float("nan")}, "found nan"),
+    ({"subsample": True}, "found True"), ({"subsample": 2.7}, "found 2.7"), ({"subsample": {"m": 3}}, "table of n and seed"),
+    ({"dedupe": "no"}, "true or false: found 'no'"), ({"hold_out": {"scale": {"min": "a"}}}, "are numbers"),
+    ({"correlate": {"first": "x", "second": "y", "sigma": "a"}}, "positive number"),
+])
+def test_structure_of_the_wrong_kind_is_named(options, message):
+    with pytest.raises(UnbraidError, match=message):
+        load("sprites32", **options)
+
+
+def test_a_share_of_one_is_everything(sprites):
+    assert len(structure.subsample(sprites, 1.0)) == len(sprites)
+    assert len(structure.subsample(sprites, 1)) == 1
+
+
+def test_numbers_out_of_range_are_named(sprites):
+    with pytest.raises(UnbraidError, match="cannot be negative"):
+        structure.pairs(sprites, 1, -3)
+    with pytest.raises(UnbraidError, match="out of range: found in shape; allowed: shape 0 to 2"):
+        sprites.factors.index([5, 0, 0, 0])
+    with pytest.raises(UnbraidError, match="out of range"):
+        sprites.factors.labels([-1])
+
+
+def test_attributes_are_measured_once_and_only_where_needed(monkeypatch, tmp_path):
+    monkeypatch.setenv("UNBRAID_CACHE", str(tmp_path))
+    count = []
+    monkeypatch.setitem(measures.MEASURES, "ink", lambda image: count.append(1) or float(image.mean()))
+    data, _ = partly_labelled()
+    rule = {"ink": {"min": 0.2}, "kind": "b"}
+    first = structure.hold_out(data, rule, keep="held")
+    assert len(count) == 25
+    assert first.images.index.tolist() == [i for i in range(2, 100, 4) if i / 255 >= 0.2]
+    structure.hold_out(data, rule)
+    assert len(count) == 25
