@@ -18,7 +18,7 @@ HOUSE = Path(unbraid.__file__).parent
 ROOMS = [
     "_version", "errors", "files", "progress", "machine", "latent", "schedule", "options", "prices", "shapes", "data",
     "codes", "priors", "model", "terms", "ledger", "objective", "objectives", "recipes", "recipe", "assemble", "tensors",
-    "checkpoint", "run", "train", "gan", "encode", "iwae", "audit", "metrics", "table", "citations", "figures",
+    "checkpoint", "run", "rundir", "train", "gan", "encode", "iwae", "audit", "metrics", "table", "citations", "figures",
     "sweep", "studies", "cli", "__main__",
 ]  # fmt: skip
 # Metrics stand on codes alone; these pairs are the doors the house has on purpose.

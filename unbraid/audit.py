@@ -78,10 +78,12 @@ def audit(
             advance(len(part))
     values = {key: torch.cat(found) for key, found in sums.items()}
     result = _summary(values, keys, leaves)
-    if particles:
-        result["iwae"] = _iwae(model, dataset, index[chosen[:images]], particles, seed, quiet)
+    with computing(run.recipe.budget.threads):
+        if particles:
+            result["iwae"] = _iwae(model, dataset, index[chosen[:images]], particles, seed, quiet)
+        kl = leaf_kl(model, everything)
     result |= {
-        "leaf_kl": dict(zip(leaves, _plain(leaf_kl(model, everything)))),
+        "leaf_kl": dict(zip(leaves, _plain(kl))),
         "estimator": "exact" if len(index) == len(dataset) else "exact over a subset",
         "components": len(index),
         "rows": len(chosen),

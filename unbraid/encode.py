@@ -76,10 +76,9 @@ def encode(
         index = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:most])
     with computing(run.recipe.budget.threads):
         q = posteriors(run.model, dataset, index, quiet=quiet)
+        kl = leaf_kl(run.model, q)
     labels: Any = dataset.labels(index)
-    codes = Codes(
-        q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, leaf_kl(run.model, q), index
-    )
+    codes = Codes(q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, kl, index)
     if save:
         codes.save(run.path / CODES)
     return codes

@@ -15,7 +15,7 @@ MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's names, mallopt(3)
 def default_threads() -> int:
     """As many as there are cores this process may use (fewer if OMP_NUM_THREADS says so), four at most: more do not pay."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    said = os.environ.get("OMP_NUM_THREADS", "")
+    said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return max(1, min(4, cores, int(said) if said.isdecimal() and int(said) else cores))
 
 
@@ -48,9 +48,11 @@ def keep_memory() -> bool:
 
     The activations of a step are freed at its end and asked for again by the next one. By default their pages go back and
     forth: ten thousand page faults a step of Kim & Mnih's net at a batch of 64, a tenth of its time and more
-    (docs/benchmarks.md). The peak stays what it was. Settings of the user's own (MALLOC_…) are left alone.
+    (docs/benchmarks.md). The peak stays what it was. Settings of the user's own (MALLOC_TRIM_THRESHOLD_ and
+    its like) are left alone.
     """
-    if not sys.platform.startswith("linux") or any(name.startswith("MALLOC_") for name in os.environ):
+    own = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_"} & set(os.environ)
+    if not sys.platform.startswith("linux") or own or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
     return mallopt is not None and bool(mallopt(MMAP_THRESHOLD, 1 << 25) and mallopt(TRIM_THRESHOLD, 2**31 - 1))

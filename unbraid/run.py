@@ -22,14 +22,8 @@ if TYPE_CHECKING:
     from unbraid.model.vae import Vae
 
 RECIPE, STATE, LEDGER, CHECKPOINT = "recipe.toml", "run.json", "ledger.jsonl", "checkpoint.safetensors"
-MODEL, CODES, AUDIT, SCORES, REPORT, LOCK = (
-    "model.safetensors",
-    "codes.npz",
-    "audit.json",
-    "scores.json",
-    "report.html",
-    ".lock",
-)
+MODEL, CODES, AUDIT, SCORES = "model.safetensors", "codes.npz", "audit.json", "scores.json"
+PICTURE, REPORT, LOCK = "scores.png", "report.html", ".lock"
 
 
 @dataclass(frozen=True)
@@ -72,9 +66,12 @@ class Run:
         rows = []
         for number, line in enumerate(lines[:-1], 1):
             try:
-                rows.append(json.loads(line))
+                row = json.loads(line)
             except ValueError as error:
                 raise UnbraidError(f"line {number} of {self.path / LEDGER} is damaged ({error}).") from error
+            whole = isinstance(row, dict) and isinstance(row.get("nats"), dict) and {"step", "prices"} <= set(row)
+            expect(whole, f"line {number} of {self.path / LEDGER} is damaged: it is no ledger line")
+            rows.append(row)
         return rows
 
     @cached_property

@@ -33,6 +33,8 @@ def read_tensors(path: str | Path, what: str = "checkpoint") -> tuple[dict[str, 
         stamp = json.loads(json.loads(raw[8 : 8 + size])["__metadata__"]["unbraid"])
         tensors = load(raw)
         text, stored = stamp["note"], stamp["checksum"]
+        note = json.loads(text)
+        matches = _checksum(tensors, text) == stored
     except UnbraidError:
         raise
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -40,11 +42,12 @@ def read_tensors(path: str | Path, what: str = "checkpoint") -> tuple[dict[str, 
             f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__}: {error})."
         ) from error
     expect(
-        _checksum(tensors, text) == stored,
+        matches,
         f"{what} {path} was altered after it was written: its checksum does not match",
         do="Use another copy of it.",
     )
-    return tensors, json.loads(text)
+    expect(isinstance(note, dict), f"{what} {path} holds no note of unbraid's", found=type(note).__name__)
+    return tensors, note
 
 
 def _checksum(tensors: dict[str, Tensor], text: str) -> str:

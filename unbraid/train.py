@@ -6,9 +6,7 @@ Chance is a function of seed and step (batches, noise, permutations), so a run n
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -18,24 +16,25 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 
-from unbraid import checkpoint, gan
-from unbraid._version import __version__
+from unbraid import gan, rundir
 from unbraid.assemble import Parts, assemble, mix
 from unbraid.data.batches import Batches
 from unbraid.data.dataset import Dataset
 from unbraid.errors import Stopped, UnbraidError, expect
-from unbraid.files import read_json, read_toml, writable, write_json, write_text
+from unbraid.files import write_json
 from unbraid.ledger import Ledger, short
 from unbraid.machine import computing
 from unbraid.model.infogan import is_gan
 from unbraid.priors.base import Prior
 from unbraid.progress import bar
 from unbraid.recipe import Recipe
-from unbraid.run import CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, STATE, Run
+from unbraid.run import LEDGER, STATE, Run
 from unbraid.schedule import Price, value
-from unbraid.tensors import write_tensors
+
+
+class Broken(UnbraidError):
+    """A loss that is no longer finite."""
 
 
 @dataclass
@@ -82,12 +81,17 @@ def fit(
     choose_device(recipe.budget.device)  # refused before anything is made
     path = Path(out) if out is not None else Path("runs") / f"{recipe.name}-{recipe.seed}"
     parts: Any = gan.assemble(recipe, dataset) if is_gan(recipe) else assemble(recipe, dataset)
-    with _locked(path), computing(recipe.budget.threads) as threads, torch.random.fork_rng():
+    with (
+        rundir.locked(path),
+        computing(recipe.budget.threads) as threads,
+        torch.random.fork_rng(),
+        _signals() as asked,
+    ):
         trainer: Any = gan.prepare(parts) if is_gan(recipe) else prepare(parts)
-        start = _begin(path, trainer, threads, resume, force)
+        start = rundir.begin(path, trainer, threads, resume, force)
         if start < recipe.budget.steps:
-            _loop(path, trainer, threads, start, quiet)
-        _finish(path, trainer, threads)
+            _loop(path, trainer, threads, start, asked, quiet)
+        rundir.finish(path, trainer, threads)
     return Run.load(path)
 
 
@@ -163,17 +167,18 @@ def _others(trainer: Trainer, number: int) -> list[torch.Tensor]:
 
 
 def choose_device(name: str) -> torch.device:
-    """'auto' takes an accelerator when there is one."""
+    """'auto' takes an accelerator when there is one; a device that is not here is refused."""
+    found = torch.accelerator.current_accelerator(check_available=True)
     if name == "auto":
-        found = torch.accelerator.current_accelerator(check_available=True)
         return torch.device("cpu") if found is None else found
+    here = ["cpu"] if found is None else ["cpu", found.type]
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
-    except (AssertionError, RuntimeError, NotImplementedError) as error:
-        raise UnbraidError(
-            f"device {name!r} cannot be used here ({str(error).splitlines()[0]}). Use auto or cpu."
-        ) from error
+        usable = device.type in here
+        torch.empty(0, device=device if usable else "cpu")
+    except (AssertionError, RuntimeError, NotImplementedError):
+        usable = False
+    expect(usable, f"device {name!r} cannot be used here", allowed=["auto", *here])
     return device
 
 
@@ -191,36 +196,34 @@ def _groups(model: torch.nn.Module, lr: float) -> list[dict[str, Any]]:
     return [{"params": [p for p in model.parameters() if id(p) not in apart], "lr": lr}, *groups]
 
 
-def _loop(path: Path, trainer: Trainer, threads: int, start: int, quiet: bool) -> None:
+def _loop(path: Path, trainer: Trainer, threads: int, start: int, asked: list[float], quiet: bool) -> None:
     recipe, budget = trainer.parts.recipe, trainer.parts.recipe.budget
     saved = time.monotonic()
     bounded = trainer.parts.model.prior.bounded  # its KL is infinite
     logged = tuple(key for key in ("kl",) if key not in trainer.rows and not bounded)
     with (
-        _signals() as asked,
         bar(f"{recipe.name} seed {recipe.seed}", budget.steps, quiet) as advance,
-        open(path / LEDGER, "ab") as journal,
+        open(path / LEDGER, "ab", buffering=0) as journal,
     ):
         advance(start)
         for number in range(start, budget.steps):
             last = number + 1 == budget.steps
             log = number % budget.log_every == 0 or last
-            ledger = trainer.step(number, logged if log else ())
-            note = ""
+            try:
+                ledger = trainer.step(number, logged if log else ())
+            except Broken as error:
+                raise UnbraidError(f"{error} {rundir.way_back(path)}") from None
             if log:
-                journal.write(json.dumps(ledger.record(step=number), allow_nan=False).encode() + b"\n")
-                journal.flush()
-                note = _summary(ledger)
-            advance(1, note)
-            due = (
-                number + 1
-            ) % budget.checkpoint_every == 0 or time.monotonic() - saved > 60 * budget.checkpoint_minutes
-            if (due and not last) or asked:
-                journal.flush()
-                _checkpoint(path, trainer, number + 1)
+                rundir.log(journal, ledger, number)
+            advance(1, _summary(ledger) if log else "")
+            minutes = (time.monotonic() - saved) / 60
+            due = (number + 1) % budget.checkpoint_every == 0 or minutes > budget.checkpoint_minutes
+            if not last and (due or asked):
+                rundir.save(path, trainer, number + 1)
                 saved = time.monotonic()
+                status = "stopped" if asked else "running"
+                write_json(path / STATE, rundir.state(trainer, threads, status, number + 1))
             if asked and not last:
-                write_json(path / STATE, _state(trainer, threads, "stopped", number + 1))
                 raise Stopped(
                     f"stopped after step {number + 1} of {budget.steps}; go on with: unbraid train --resume --out {path}"
                 )
@@ -233,93 +236,7 @@ def _summary(ledger: Ledger) -> str:
 
 def _broken(ledger: Ledger, number: int) -> None:
     bad = [key for key, n in ledger.nats.items() if not torch.isfinite(n)]
-    raise UnbraidError(
-        f"the loss is no longer finite at step {number}: {', '.join(bad) or 'the sum of its terms'} broke. The last checkpoint "
-        "is good: go on from it with a lower rate, 'unbraid train --resume --force --set budget.lr=…'."
-    )
-
-
-def _checkpoint(path: Path, trainer: Trainer, done: int) -> None:
-    size = os.path.getsize(path / LEDGER) if (path / LEDGER).exists() else 0
-    checkpoint.save(path / CHECKPOINT, trainer.parts.modules, trainer.optimisers, {"step": done, "ledger": size})
-
-
-def _begin(path: Path, trainer: Trainer, threads: int, resume: bool, force: bool) -> int:
-    """Open a new run directory, or go on with an old one; returns the first step to do."""
-    recipe = trainer.parts.recipe
-    if (path / RECIPE).exists():
-        expect(
-            resume or force,
-            f"{path} already holds a run",
-            do="Go on with it (--resume), choose another --out, or overwrite it (--force).",
-        )
-    if resume and (path / RECIPE).exists():
-        _check_same(path, recipe, threads, force)
-        write_text(path / RECIPE, recipe.toml())
-        if (path / CHECKPOINT).exists():
-            note = checkpoint.load(path / CHECKPOINT, trainer.parts.modules, trainer.optimisers)
-            os.truncate(path / LEDGER, note["ledger"])
-            return int(note["step"])
-    for name in (CHECKPOINT, MODEL, LEDGER):
-        (path / name).unlink(missing_ok=True)
-    write_text(path / RECIPE, recipe.toml())
-    write_text(path / LEDGER, "")
-    write_json(path / STATE, _state(trainer, threads, "running", 0))
-    return 0
-
-
-def _check_same(path: Path, recipe: Recipe, threads: int, force: bool) -> None:
-    before = Recipe.of(read_toml(path / RECIPE), str(path / RECIPE))
-    state = read_json(path / STATE, "run state") if (path / STATE).exists() else {}
-    now = {"threads": threads, "torch": torch.__version__, "unbraid": __version__}
-    changed = before.differences(recipe) + [
-        f"{key}: {state[key]} → {now[key]}" for key in now if key in state and state[key] != now[key]
-    ]
-    expect(
-        not changed or force,
-        f"{path} was begun differently",
-        found="; ".join(changed),
-        do="Resumed like this it would not end in the same bits. Undo the change, or pass --force.",
-    )
-
-
-def _state(trainer: Trainer, threads: int, status: str, done: int) -> dict[str, Any]:
-    parts = trainer.parts
-    return {
-        "status": status,
-        "step": done,
-        "steps": parts.recipe.budget.steps,
-        "shape": list(parts.dataset.shape),
-        "n": len(parts.dataset),
-        "threads": threads,
-        "device": str(trainer.device),
-        "torch": torch.__version__,
-        "unbraid": __version__,
-    }
-
-
-def _finish(path: Path, trainer: Trainer, threads: int) -> None:
-    steps = trainer.parts.recipe.budget.steps
-    _checkpoint(path, trainer, steps)
-    write_tensors(
-        path / MODEL, dict(trainer.parts.model.state_dict()), {"recipe": trainer.parts.recipe.name, "step": steps}
-    )
-    write_json(path / STATE, _state(trainer, threads, "done", steps))
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    lock = FileLock(writable(path) / LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UnbraidError(
-            f"another process is training in {path}. Wait for it, stop it, or choose another --out."
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
+    raise Broken(f"the loss is no longer finite at step {number}: {', '.join(bad) or 'the sum of its terms'} broke.")
 
 
 @contextmanager

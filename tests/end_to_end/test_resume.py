@@ -17,6 +17,7 @@ from tests.toys import toy_data
 from unbraid.errors import UnbraidError
 from unbraid.recipe import Recipe
 from unbraid.run import CHECKPOINT, LEDGER, MODEL, Run
+from unbraid.rundir import BEFORE
 from unbraid.train import Stopped, fit
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -209,7 +210,7 @@ def test_a_full_disk_loses_nothing_already_written(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         signal.signal(signal.SIGXFSZ, handler)
-    assert (run.path / MODEL).read_bytes() == before
+    assert (run.path / BEFORE / MODEL).read_bytes() == before
     again = fit(recipe("vae", steps=12), tmp_path / "r", resume=True, force=True, quiet=True, dataset=toy_data())
     assert digest(again.path) == digest(
         fit(recipe("vae", steps=12), tmp_path / "fresh", quiet=True, dataset=toy_data()).path

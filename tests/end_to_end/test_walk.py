@@ -108,7 +108,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
 
 
 WRONG = {
-    "no such device": (["train", "vae_sprites32", "--set", "budget.device=xpu", "--out", "never"], "Use auto or cpu"),
+    "no such device": (["train", "vae_sprites32", "--set", "budget.device=xpu", "--out", "never"], "allowed: auto, cpu"),
     "nothing to resume": (["train", "--resume", "--out", "nowhere"], "nothing to resume"),
     "no recipe": (["train"], "needs a recipe"),
     "unknown recipe": (["train", "vae_sprite32"], "Did you mean 'vae_sprites32'"),

@@ -56,8 +56,8 @@ def train(
     from unbraid.train import fit
 
     run = fit(chosen, out, resume=resume, force=force, quiet=quiet)
-    last = run.ledger()[-1]
-    terms = "  ".join(f"{key} {value:.2f}" for key, value in last["nats"].items())
+    last = (run.ledger() or [{"nats": {}}])[-1]["nats"]  # empty when the ledger was lost and --force went on without it
+    terms = "  ".join(f"{key} {value:.2f}" for key, value in last.items()) or "the ledger is empty"
     typer.echo(f"trained {chosen.budget.steps} steps: {terms} (nats per example, last batch)")
     typer.echo(
         f"run: {run.path}\nnext: unbraid encode {run.path} && unbraid score {run.path} && unbraid report {run.path}"
@@ -66,7 +66,7 @@ def train(
 
 def encode(
     run: RunDir,
-    most: Annotated[int, typer.Option(help="Encode a random subset of this many images (0: all).")] = 0,
+    most: Annotated[int, typer.Option(min=0, help="Encode a random subset of this many images (0: all).")] = 0,
     seed: Annotated[int, typer.Option(help="Which subset.")] = 0,
     quiet: Quiet = False,
 ) -> None:

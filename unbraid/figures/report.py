@@ -77,7 +77,7 @@ def _score_names(runs: Sequence[Run]) -> list[str]:
 
 
 def _row(run: Run, names: Sequence[str]) -> list[str]:
-    last = run.ledger()[-1]["nats"]
+    last = (run.ledger() or [{"nats": {}}])[-1]["nats"]
     audited = read_json(run.path / AUDIT, "audit")["nats"] if (run.path / AUDIT).is_file() else last
     found = scores_of(run)
     numbers = [f"{found[n]['value']:.3f}" if n in found and found[n]["value"] is not None else "–" for n in names]
