@@ -77,8 +77,17 @@ def encode(
     with computing(run.recipe.budget.threads):
         q = posteriors(run.model, dataset, index, quiet=quiet)
         kl = leaf_kl(run.model, q)
-    labels: Any = dataset.labels(index)
+    labels = _nan_where_missing(dataset.labels(index), dataset.factors)
     codes = Codes(q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, kl, index)
     if save:
         codes.save(run.path / CODES)
     return codes
+
+
+def _nan_where_missing(labels: np.ndarray | None, factors: Any) -> np.ndarray | None:
+    """Labels as metrics take them: data sets mark a missing class by −1, but −1 is a number like any other in an array."""
+    if labels is None:
+        return None
+    named = np.array([factor.kind != "continuous" for factor in factors.items])
+    missing = (labels < 0) & named
+    return np.where(missing, np.nan, labels) if missing.any() else labels
