@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
-from unbraid.data.download import File, fetch
+from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import resized
 from unbraid.errors import UnbraidError, expect
@@ -29,7 +29,7 @@ def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
     path: nips2015-analogy-data.tar.gz, or a folder with car_001_mesh.mat and so on; by default what
     'unbraid data make cars3d' put into the cache.
     """
-    where = Path(path).expanduser() if path else store.folder() / PLACE
+    where = Path(path).expanduser() if path else checked(FILE, store.folder() / PLACE)
     expect(where.exists(), f"cars3d: {where} does not exist", do=f"{SOURCE.get}.")
     files = archives.names(where, r"(^|/)car_\d+_mesh\.mat$")
     expect(len(files) == objects, f"cars3d: {where} must hold one mat file for each of {objects} cars",

@@ -8,7 +8,7 @@ import numpy as np
 
 from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
-from unbraid.data.download import File, check
+from unbraid.data.download import File, check, checked
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import named, picture, planes
 from unbraid.data.splits import split_index, taken
@@ -43,6 +43,9 @@ def load(*, path: str = "", split: str = "all", test: float = 0.1, seed: int = 0
     pictures = next((p for p in (folder / "img_align_celeba", folder / "img_align_celeba.zip") if p.exists()), None)
     if pictures is None:
         raise UnbraidError(f"celeba: neither img_align_celeba/ nor img_align_celeba.zip is in {folder}. {SOURCE.get}.")
+    if not path:
+        for name, file in FILES.items():
+            checked(file, folder / name)
     names, attributes, table = read_attributes(folder / TABLE)
     files = {Path(name).name: name for name in archives.names(pictures, r"\.(jpg|png)$")}
     lost = [name for name in names if name not in files and Path(name).with_suffix(".png").name not in files]

@@ -7,13 +7,14 @@ import http.client
 import os
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from unbraid.data.store import locked, room
 from unbraid.errors import UnbraidError, expect
-from unbraid.files import writable
+from unbraid.files import read_json, writable, write_json
 from unbraid.progress import bar
 
 PIECE = 1 << 20
@@ -34,7 +35,7 @@ class File:
 
 
 def fetch(file: File, path: str | Path, quiet: bool = False, timeout: float = 30.0) -> Path:
-    """Download `file` to `path` unless it is there already; return the path.
+    """Download `file` to `path` unless it is there already (and is the published one); return the path.
 
     What arrives is kept in `path.part` and continued by the next call (a server that cannot continue starts
     over). It becomes `path` only when whole and when its size and checksum are right; a wrong one is deleted and
@@ -42,7 +43,7 @@ def fetch(file: File, path: str | Path, quiet: bool = False, timeout: float = 30
     """
     path = Path(path)
     if path.is_file():
-        return path
+        return checked(file, path)
     writable(path.parent)
     with locked(path.with_name(path.name + ".lock")):
         if not path.is_file():
@@ -135,6 +136,33 @@ def _range_start(header: str) -> int:
     """The first byte of 'bytes 5-9/10', or -1."""
     digits = header.removeprefix("bytes ").split("-")[0].strip()
     return int(digits) if digits.isdigit() else -1
+
+
+def checked(file: File, path: Path) -> Path:
+    """`path`, if it holds the published file or nothing yet: anyone may have put a file into the cache.
+
+    It is read once; `path.checked` remembers its size and time. Without a published checksum anything is taken.
+    """
+    places = {place.checksum: place for place in (*reversed(file.mirrors), file)}
+    if not path.is_file() or "" in places:
+        return path
+    stat, beside = path.stat(), path.with_name(f"{path.name}.checked")
+    stamp = {"bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns, "checksums": sorted(places)}
+    with suppress(UnbraidError):
+        if read_json(beside, "note") == stamp:
+            return path
+    wrong = []
+    for place in places.values():
+        try:
+            check(place, path, delete=False)
+        except UnbraidError as error:
+            wrong.append(str(error))
+            continue
+        with suppress(UnbraidError):  # a read-only cache can still be used
+            write_json(beside, stamp)
+        return path
+    raise UnbraidError(f"{wrong[-1]} Delete it and fetch it again with 'unbraid data make'; a file of your own is used "
+                       "as it is from another folder: path = \"...\".")
 
 
 def check(file: File, path: Path, delete: bool = True) -> None:

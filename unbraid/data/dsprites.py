@@ -8,7 +8,7 @@ import numpy as np
 
 from unbraid.data import sprites, store
 from unbraid.data.dataset import Bits, Dataset, Images, Source
-from unbraid.data.download import File, fetch
+from unbraid.data.download import File, checked, fetch
 from unbraid.data.dressed import KINDS, Dressed
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.hdf5 import opened
@@ -46,7 +46,7 @@ def load(*, variant: str = "plain", path: str = "", original: bool = False, seed
     variant: 'plain', or 'color', 'noisy', 'scream' (Locatello et al. 2019), drawn by `seed` and index.
     """
     expect(variant in ("plain", *KINDS), "dsprites has no such variant", found=repr(variant), allowed=("plain", *KINDS))
-    path = path or (str(store.folder() / PLACE) if original else "")
+    path = path or (str(checked(FILE, store.folder() / PLACE)) if original else "")
     array = _original(Path(path).expanduser()) if path else _regenerated()
     images: Images = Bits(array, (1, 64, 64))
     if variant != "plain":

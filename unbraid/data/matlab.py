@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.data import archives, pictures, store
 from unbraid.data.dataset import Dataset, Pixels, Source
-from unbraid.data.download import File, fetch
+from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.errors import UnbraidError, expect
 
@@ -33,9 +33,18 @@ def read_mat(path: Path) -> dict[str, np.ndarray]:
         raise UnbraidError(f"cannot read {path}: {error}. It is damaged, cut off or no .mat file.") from error
 
 
+def _inside(path: str, *names: str) -> Path:
+    """The first of these files that lies in the folder `path`, or `path` itself."""
+    where = Path(path).expanduser()
+    return next((where / name for name in names if (where / name).is_file()), where)
+
+
 def load_olivetti(*, path: str = "") -> Dataset:
-    """400 faces of 64×64 (1.6 MB): 40 persons, 10 pictures each, from olivettifaces.mat (array 'faces' 4096×400)."""
-    where = Path(path).expanduser() if path else store.folder() / "olivettifaces.mat"
+    """400 faces of 64×64 (1.6 MB): 40 persons, 10 pictures each.
+
+    path: olivettifaces.mat (array 'faces' 4096×400), or the folder that holds it.
+    """
+    where = _inside(path, "olivettifaces.mat") if path else checked(OLIVETTI_FILE, store.folder() / "olivettifaces.mat")
     expect(where.is_file(), f"olivetti: {where} does not exist", do=f"{OLIVETTI_SOURCE.get}.")
     faces = read_mat(where).get("faces")
     if faces is None or faces.shape != (4096, 400):
@@ -49,10 +58,11 @@ def load_olivetti(*, path: str = "") -> Dataset:
 def load_coil20(*, path: str = "", size: int = 0) -> Dataset:
     """1,440 pictures: 20 objects turned by 72 steps of 5°.
 
-    path: COIL20.mat (32×32), coil-20-proc.zip (128×128) or its folder of obj1__0.png to obj20__71.png. size: the
+    path: COIL20.mat (32×32), coil-20-proc.zip (128×128), a folder that holds one of them, or its folder of
+    obj1__0.png to obj20__71.png. size: the
     pictures are resized to it; 0 keeps them.
     """
-    where = Path(path).expanduser() if path else _coil_place()
+    where = _inside(path, "COIL20.mat", COIL_ZIP) if path else _coil_place()
     expect(where.exists(), f"coil20: {where} does not exist", do=f"{COIL_SOURCE.get}.")
     images = _coil_matrix(where, size) if where.suffix == ".mat" else _coil_pictures(where, size)
     angles = tuple(range(0, 360, 5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import replace
 from functools import partial
@@ -42,6 +43,21 @@ SUMS = {  # MD5 as in torchvision/datasets/mnist.py, bytes as in tensorflow_data
     },
 }
 
+UNPACKED = {  # MD5 of what is inside, because many copies were packed again
+    "mnist": {
+        "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
+        "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
+        "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
+        "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
+    },
+    "fashion_mnist": {
+        "train-images-idx3-ubyte": "f4a8712d7a061bf5bd6d2ca38dc4d50a",
+        "train-labels-idx1-ubyte": "9018921c3c673c538a1fc5bad174d6f9",
+        "t10k-images-idx3-ubyte": "8181f5470baa50b63fa0f6fddb340f0a",
+        "t10k-labels-idx1-ubyte": "15d484375f8d13e6eb1aabb0c3f46965",
+    },
+}
+
 
 def load(name: str, *, path: str = "", split: str = "train", size: int = 28) -> Dataset:
     """One split, 'train' (60,000) or 'test' (10,000) or 'all', from the folder `path` (by default the cache).
@@ -52,8 +68,8 @@ def load(name: str, *, path: str = "", split: str = "train", size: int = 28) -> 
     expect(split in splits, f"{name} has no such split", found=repr(split), allowed=splits)
     expect(size in (28, 32), f"{name} comes in two sizes", found=size, allowed=(28, 32))
     folder = Path(path).expanduser() if path else store.folder() / name
-    images = np.concatenate([read_idx(_file(folder, name, f"{part}-images-idx3-ubyte"), 3) for part in splits[split]])
-    labels = np.concatenate([read_idx(_file(folder, name, f"{part}-labels-idx1-ubyte"), 1) for part in splits[split]])
+    images, labels = (np.concatenate([_published(folder, name, f"{part}-{kind}", axes, not path) for part in splits[split]])
+                      for kind, axes in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1)))
     expect(len(images) == len(labels), f"{name} in {folder}: there must be one label per image",
            found=f"{len(images):,} images, {len(labels):,} labels", do="The files are of different splits or sets.")
     expect(images.shape[1:] == (28, 28), f"{name} images are 28×28", found=images.shape[1:])
@@ -65,10 +81,35 @@ def load(name: str, *, path: str = "", split: str = "train", size: int = 28) -> 
                    cite=CITES[name], notes={"split": split})
 
 
+def _published(folder: Path, name: str, stem: str, axes: int, strict: bool) -> np.ndarray:
+    """One idx file, refused if it is known to be another one (and, when `strict`, unless it is the published one)."""
+    path = _file(folder, name, stem)
+    raw, content = _raw(path)
+    found = {hashlib.md5(part, usedforsecurity=False).hexdigest() for part in (raw, content)}
+    for other, sums in UNPACKED.items():
+        for file, md5 in sums.items():
+            if {md5, SUMS[other][f"{file}.gz"][0]} & found:
+                expect((other, file) == (name, stem), f"{name}: {path} must be {stem} of {name}", found=f"{file} of {other}",
+                       do="The files were swapped.")
+                return _array(path, content, axes)
+    array = _array(path, content, axes)
+    expect(not strict, f"{name}: {path} is not the published file", found="another MD5", do=f"Delete it and run 'unbraid "
+           f"data make {name}'; files of your own are used as they are from another folder: path = \"...\".")
+    return array
+
+
+def _raw(path: Path) -> tuple[bytes, bytes]:
+    """The bytes of a file, and those inside if it is gzipped."""
+    raw = read_bytes(path, "idx file", limit=1 << 31)
+    return raw, archives.gunzipped(path, raw) if raw[:2] == b"\x1f\x8b" else raw
+
+
 def read_idx(path: Path, axes: int) -> np.ndarray:
     """The unsigned bytes of an idx file with this many axes, gzipped or not; damage is named."""
-    raw = read_bytes(path, "idx file", limit=1 << 31)
-    raw = archives.gunzipped(path, raw) if raw[:2] == b"\x1f\x8b" else raw
+    return _array(path, _raw(path)[1], axes)
+
+
+def _array(path: Path, raw: bytes, axes: int) -> np.ndarray:
     expect(raw[:4] == bytes([0, 0, 8, axes]), f"{path} must be an idx file of unsigned bytes with {axes} axes",
            found=f"first bytes {raw[:4].hex(' ')}", do="Images and labels may be swapped.")
     shape = np.frombuffer(raw[4 : 4 + 4 * axes].ljust(4 * axes, b"\0"), ">u4").astype(np.int64)

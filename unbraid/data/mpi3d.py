@@ -6,7 +6,7 @@ from pathlib import Path
 
 from unbraid.data import store
 from unbraid.data.dataset import Dataset, Pixels, Source
-from unbraid.data.download import File, fetch
+from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.npz import channels_first, copied
 from unbraid.errors import UnbraidError, choose, expect
@@ -48,6 +48,8 @@ def load(*, variant: str = "toy", path: str = "") -> Dataset:
     """
     sizes = choose(variant, SIZES, "variant of mpi3d")
     where = Path(path).expanduser() if path else store.folder() / PLACES[variant]
+    if not path and variant in FILES:
+        checked(FILES[variant], where)
     expect(where.is_file(), f"mpi3d {variant}: {where} does not exist", do=f"{SOURCE.get}.")
     factors = Factors(tuple(_factor(variant, i, size) for i, size in enumerate(sizes)))
     name = f"mpi3d-{variant}-{store.state([where])}"

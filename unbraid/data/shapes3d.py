@@ -11,7 +11,7 @@ import numpy as np
 
 from unbraid.data import raycast, store
 from unbraid.data.dataset import Dataset, Images, Pixels, Source
-from unbraid.data.download import File, fetch
+from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.hdf5 import opened
 from unbraid.data.npz import channels_first
@@ -89,7 +89,7 @@ def load(*, path: str = "", original: bool = False) -> Dataset:
     a likeness with the same factors, not the original pixels.
     """
     images: Images
-    path = path or (str(store.folder() / "3dshapes.h5") if original else "")
+    path = path or (str(checked(FILE, store.folder() / "3dshapes.h5")) if original else "")
     if path:
         images = Pixels(_original(Path(path).expanduser()))
     else:

@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
-from unbraid.data.download import File, fetch
+from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import resized
 from unbraid.errors import UnbraidError, expect
@@ -43,6 +43,10 @@ def load(*, path: str = "", split: str = "all", size: int = 64, camera: str = "l
     expect(split in splits, "smallnorb has no such split", found=repr(split), allowed=splits)
     expect(camera in ("left", "right"), "smallnorb was taken by two cameras", found=repr(camera), allowed="left, right")
     folder = Path(path).expanduser() if path else store.folder() / "smallnorb"
+    if not path:
+        for part, kind in SUMS:
+            if part in splits[split] and (found := _file(folder, part, kind)).suffix == ".gz":
+                checked(_published(part, kind), found)
     parts = [_part(folder, part, size, camera) for part in splits[split]]
     images, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Dataset("smallnorb", Pixels(images[:, None]), FACTORS, labels, cite=CITE, notes={"split": split})
@@ -94,9 +98,13 @@ def _status() -> str:
 
 
 def _fetch() -> None:
-    for (split, kind), (md5, size) in SUMS.items():
-        file = f"{STEMS[split]}-{kind}.mat.gz"
-        fetch(File(SITE + file, f"md5:{md5}", size), store.folder() / "smallnorb" / file)
+    for split, kind in SUMS:
+        fetch(_published(split, kind), store.folder() / "smallnorb" / f"{STEMS[split]}-{kind}.mat.gz")
+
+
+def _published(split: str, kind: str) -> File:
+    md5, size = SUMS[split, kind]
+    return File(f"{SITE}{STEMS[split]}-{kind}.mat.gz", f"md5:{md5}", size)
 
 
 SOURCE = Source(

@@ -76,3 +76,50 @@ def test_celeba_names_what_to_fetch_by_hand_and_checks_it(cache, monkeypatch):
     with pytest.raises(UnbraidError, match=r"list_attr_celeba\.txt has the wrong md5: found 13 bytes, published 26,721,026"):
         DATASETS["celeba"].fetch()
     assert (cache / "celeba" / celeba.TABLE).is_file(), "what the user put there is not deleted"
+
+
+def test_a_file_put_into_the_cache_is_checked_once(cache, monkeypatch):
+    """A wrong one is named and kept; a right one is read once, and again when it has changed."""
+    import hashlib
+
+    from unbraid.data import download, load
+
+    wrong = cache / cars3d.PLACE
+    wrong.parent.mkdir(parents=True)
+    wrong.write_bytes(b"another archive")
+    with pytest.raises(UnbraidError, match="wrong md5.*Delete it and fetch it again"):
+        load("cars3d")
+    assert wrong.is_file()
+    read = []
+    monkeypatch.setattr(download, "check", lambda *given, **options: read.append(1))
+    file = download.File("http://x/y", f"md5:{hashlib.md5(b'right').hexdigest()}", 5)
+    for _ in range(2):
+        download.checked(file, wrong)
+    assert len(read) == 1
+    wrong.write_bytes(b"right")
+    download.checked(file, wrong)
+    assert len(read) == 2
+
+
+def test_swapped_mnist_and_fashion_mnist_are_named(cache, tmp_path, monkeypatch):
+    """The MD5 of what is inside decides, so that copies which were packed again are known too."""
+    import gzip
+    import hashlib
+
+    import data_layouts
+
+    from unbraid.data import load
+
+    (tmp_path / "own").mkdir()
+    options = data_layouts.mnist(tmp_path / "own")
+    raw = gzip.decompress((tmp_path / "own" / "t10k-images-idx3-ubyte.gz").read_bytes())
+    assert len(load("mnist", **options, split="test")) == 12
+    known = {**mnist.UNPACKED["mnist"], "t10k-images-idx3-ubyte": hashlib.md5(raw).hexdigest()}
+    monkeypatch.setitem(mnist.UNPACKED, "mnist", known)
+    assert len(load("mnist", **options, split="test")) == 12
+    with pytest.raises(UnbraidError, match="found t10k-images-idx3-ubyte of mnist. The files were swapped"):
+        load("fashion_mnist", **options, split="test")
+    (cache / "mnist").mkdir(parents=True)
+    data_layouts.mnist(cache / "mnist")
+    with pytest.raises(UnbraidError, match="t10k-labels-idx1-ubyte is not the published file"):
+        load("mnist", split="test")

@@ -364,3 +364,13 @@ def test_text_that_is_no_table_is_named(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"a,b\n1,2\r3,4\n")
     with pytest.raises(UnbraidError, match="no comma-separated text"):
         load("vectors", path=str(tmp_path / "t.csv"))
+
+
+def test_a_folder_that_holds_the_mat_file_will_do(tmp_path):
+    from unbraid.data import matlab
+
+    (tmp_path / "olivettifaces.mat").write_bytes(b"")
+    (tmp_path / "COIL20.mat").write_bytes(b"")
+    assert matlab._inside(str(tmp_path), "olivettifaces.mat") == tmp_path / "olivettifaces.mat"
+    with pytest.raises(UnbraidError, match=r"cannot read .*COIL20\.mat"):
+        load("coil20", path=str(tmp_path))
