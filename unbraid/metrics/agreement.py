@@ -52,7 +52,7 @@ def udr(
         found=f"{len(runs) if isinstance(runs, list | tuple) else type(runs).__name__}",
         do="Give a list of codes.",
     )
-    tables_ = [as_table(r, needs_factors=False, **inputs) for r in runs]
+    tables_ = [as_table(r, needs_factors=False, asked="udr", seed=seed, **inputs) for r in runs]
     expect(
         len({len(t) for t in tables_}) == 1, "all models must encode the same examples", found=[len(t) for t in tables_]
     )

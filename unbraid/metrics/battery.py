@@ -39,7 +39,8 @@ def battery(
     chosen = selected(metrics, labelled)
     choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "protocol")
     checked(interval, seeds)
-    table = as_table(codes, factors, needs_factors=any(m.needs == "factors" for m in chosen.values()), **inputs)
+    needs = any(m.needs == "factors" for m in chosen.values())
+    table = as_table(codes, factors, asked="battery", seed=seed, needs_factors=needs, **inputs)
     first = _scores(chosen, table, protocol, seed, advance)
     if seeds == 1:
         return first

@@ -6,8 +6,13 @@ of all of them is one product of a sparse one-hot matrix of bins with the gradie
 
 from __future__ import annotations
 
+from numbers import Integral
+from typing import Any
+
 import numpy as np
 from scipy.sparse import csr_matrix
+
+from unbraid.errors import expect
 
 DEPTH = 3
 LEAST = 1e-3  # Hessian a child must have
@@ -34,6 +39,7 @@ def boost(
     >>> (gain / gain.sum()).round(2), (predicted == (x[:, 1] > 0)).mean() > 0.99
     (array([0., 1., 0.]), np.True_)
     """
+    _checked(rounds, rate, bins, ridge)
     n = len(x)
     codes = binned(x, np.concatenate([x, x_new]), bins)  # rows to predict go down the trees along with the others
     grower = _Grower(codes, n, bins, ridge)
@@ -51,6 +57,16 @@ def boost(
             p = mean[some]
             score[some] -= rate * grower.grow(p - target[some], p * (1 - p) if classes else np.ones_like(p))
     return grower.gain, values[score[:, n:].argmax(0)] if classes else score[0, n:].astype(float) * spread + centre
+
+
+def _checked(rounds: Any, rate: float, bins: Any, ridge: float) -> None:
+    whole = all(isinstance(number, Integral) for number in (rounds, bins))
+    expect(
+        whole and rounds >= 1 and 2 <= bins <= 256 and 0 < rate <= 1 and 0 < ridge < np.inf,
+        "boosting cannot run with these options",
+        found=f"rounds {rounds}, rate {rate}, bins {bins}, ridge {ridge}",
+        allowed="rounds 1 or more, rate in (0, 1], bins 2 to 256 (one byte each), ridge above 0",
+    )
 
 
 def binned(x: np.ndarray, rows: np.ndarray, bins: int) -> np.ndarray:

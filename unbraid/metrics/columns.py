@@ -69,12 +69,19 @@ def _numbers(raw: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
     if raw.dtype.kind in "biuf":
         number = raw.astype(np.float64)
         return number, np.isnan(number)
-    missing = np.array(
-        [r is None or r != r or (isinstance(r, str) and not r.strip()) for r in raw.tolist()], dtype=bool
-    )
+    missing = np.array([_missing(r) for r in raw.tolist()], dtype=bool)
     number = np.full(len(raw), np.nan)
     try:
         number[~missing] = [float(r) for r, m in zip(raw.tolist(), missing) if not m]
     except (TypeError, ValueError):
         return None, missing
     return number, missing | np.isnan(number)
+
+
+def _missing(value: Any) -> bool:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # a data frame's own mark of a missing entry is neither equal nor unequal to itself
+        return True

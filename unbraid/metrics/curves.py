@@ -26,7 +26,7 @@ def r2(codes: Any, factors: Any = None, *, model: str = "linear", seed: int = 0,
     >>> round(r2(y @ np.array([[1.0, 1.0], [1.0, -1.0]]), y).value, 3)
     1.0
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="r2", seed=seed, **inputs)
     capacity = choose(model, {"linear": 0, "nonlinear": CAPACITIES[-1]}, "R² model")
     small = table.limited(MOST, seed)
     values = np.clip(1 - losses(small, (capacity,), seed)[:, 0], 0, 1)
@@ -57,7 +57,7 @@ def dci_es(codes: Any, factors: Any = None, *, lowest: str = "curve", seed: int 
     >>> round(dci_es(y.astype(float), y).value, 2)
     1.0
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="dci_es", seed=seed, **inputs)
     small = table.limited(MOST, seed)
     choose(lowest, {"curve": 0, "zero": 0}, "lowest loss")
     curve = np.minimum(losses(small, CAPACITIES, seed), 1)  # a predictor may always fall back on the mean

@@ -26,7 +26,7 @@ def attributes(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any)
     >>> attributes(z, z[:, 0] > 0).value > 0.9
     True
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="attributes", seed=seed, **inputs)
     small = table.limited(MOST, seed)
     names, plain, balanced = [], [], []
     for k in range(len(table.names)):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from unbraid.data.factors import Factors
 from unbraid.errors import expect
+from unbraid.metrics.arrays import array_of, column_names, filled, unmasked
 from unbraid.metrics.inputs import Table, as_table
 
+PIECE = 1024  # rows that a function is asked to render and encode at once
 CHUNK = 1 << 22  # numbers gathered at once: 32 MB
 
 
@@ -24,6 +27,8 @@ class Fixed:
     grid: np.ndarray | None = None
     whole: Factors | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+    piece: int = PIECE
+    width: int = 0
     _sorted: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     def rows(self, rng: np.random.Generator, k: np.ndarray, count: int) -> np.ndarray:
@@ -52,7 +57,7 @@ class Fixed:
             expect(
                 keep.any(),
                 f"factor {self.table.names[j]!r} has no value that two rows share",
-                do="Give more rows, or fewer and wider values.",
+                do='Give more rows, or fewer and wider values; numbers on a scale are binned with kinds=["continuous", …].',
             )
             self._sorted[j] = (order, start[keep], size[keep])
         return self._sorted[j]
@@ -67,8 +72,9 @@ class Fixed:
             fresh = np.stack([rng.integers(f.size, size=index.shape) for f in self.whole.items], -1)
             held = np.array([self.whole.position(name) for name in self.table.names])[k]
             labels = np.where(np.arange(labels.shape[-1]) == held[:, None, None], labels, fresh)
-        z = np.asarray(self.encode(labels.reshape(-1, labels.shape[-1])), dtype=np.float64)
-        z = (z - self.table.z.mean(0)) / np.where(self.table.deviations > 0, self.table.deviations, 1)
+        z = encoded(self.encode, labels.reshape(-1, labels.shape[-1]), self.piece, self.width)
+        z = z[:, list(self.table.taken)]
+        z = (z - self.table.means) / np.where(self.table.deviations > 0, self.table.deviations, 1)
         return z.reshape(len(k), count, -1)
 
     def spreads(self, rng: np.random.Generator, k: np.ndarray, count: int) -> np.ndarray:
@@ -94,7 +100,7 @@ def gini(z: np.ndarray, table: Table, columns: list[int]) -> np.ndarray:
 
     Var(x) = 1/(2N(N−1)) Σ_ij [x_i ≠ x_j] = N/(2(N−1)) (1 − Σ_c p_c²)
     """
-    raw = z * table.deviations[columns] + table.z[:, columns].mean(0)
+    raw = z * table.deviations[columns] + table.means[columns]
     whole = np.bincount(table.z[:, columns].argmax(1), minlength=len(columns)) / len(table)
     share = np.stack([(raw.argmax(2) == c).mean(1) for c in range(len(columns))], 1)
     m, n = z.shape[1], len(table)
@@ -102,8 +108,34 @@ def gini(z: np.ndarray, table: Table, columns: list[int]) -> np.ndarray:
     return (1 - (share**2).sum(1)) * m / (m - 1) / max(total, 1e-12)
 
 
-def fixed_rows(codes: Any, factors: Any, seed: int, sample: int = 10_000, **inputs: Any) -> Fixed:
+def encoded(encode: Callable[[np.ndarray], Any], labels: np.ndarray, piece: int, width: int = 0) -> np.ndarray:
+    """Codes of label rows from a function, asked for at most `piece` rows at once; what it returns is checked."""
+    found = []
+    for a in range(0, len(labels), piece):
+        part = labels[a : a + piece]
+        z = unmasked(array_of(encode(part)))
+        expect(z.dtype.kind in "biuf", "the function that encodes must return numbers", found=z.dtype)
+        z = z.astype(np.float64)
+        z = z[:, None] if z.ndim == 1 else z
+        width = width or (z.shape[1] if z.ndim == 2 else 0)
+        expect(
+            z.ndim == 2 and z.shape == (len(part), width),
+            "the function that encodes must return one row of code per row of labels, always as wide",
+            found=f"shape {z.shape} for {len(part):,} rows",
+            allowed=f"({len(part)}, {width or 'd'})",
+        )
+        bad = int((~np.isfinite(z)).any(1).sum())
+        expect(bad == 0, "the function that encodes must return finite codes", found=f"NaN or infinity in {bad:,} rows")
+        found.append(z)
+    return np.concatenate(found)
+
+
+def fixed_rows(
+    codes: Any, factors: Any, seed: int, sample: int = 10_000, piece: int = PIECE, asked: str = "", **inputs: Any
+) -> Fixed:
     """The source of fixed-factor draws for codes of any form, or for a function from label rows to codes."""
+    inputs = {**inputs, "asked": asked, "seed": seed}
+    expect(isinstance(piece, Integral) and piece >= 1, "piece must be a whole number of rows, 1 or more", found=piece)
     if not callable(codes) or isinstance(codes, Table):
         table = as_table(codes, factors, **inputs)
         if "fixed" not in table.shared:
@@ -115,10 +147,17 @@ def fixed_rows(codes: Any, factors: Any, seed: int, sample: int = 10_000, **inpu
         "a function that encodes needs the label rows it may be asked for",
         do="Give `factors` as an array of label rows, or as Factors.",
     )
-    grid = factors.labels(np.arange(factors.count)) if isinstance(factors, Factors) else np.asarray(factors)
-    if isinstance(factors, Factors):
+    known = isinstance(factors, Factors)
+    grid = factors.labels(np.arange(factors.count)) if known else filled(array_of(factors))
+    grid = grid[:, None] if grid.ndim == 1 else grid
+    if known:
         inputs = {"names": factors.names, "kinds": [f.kind for f in factors.items], **inputs}
+    elif column_names(factors):
+        inputs = {"names": column_names(factors), **inputs}
     rows = np.random.default_rng([seed, 2]).choice(len(grid), min(sample, len(grid)), replace=False)
-    table = as_table(codes(grid[rows]), grid[rows], **inputs)
-    whole = factors if isinstance(factors, Factors) else None
-    return Fixed(table, codes, grid[rows], whole, {**table.notes, "codes_from": "a function"})
+    z = encoded(codes, grid[rows], int(piece))
+    table = as_table(z, grid[rows], **inputs)
+    notes = {**table.notes, "codes_from": f"a function, {piece:,} rows at a time"}
+    if len(rows) < len(grid):
+        notes["subsampled"] = table.notes["subsampled"] = f"{len(rows):,} of {len(grid):,} rows"
+    return Fixed(table, codes, grid[rows], factors if known else None, notes, int(piece), z.shape[1])

@@ -37,7 +37,7 @@ def mig(
     >>> round(mig(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="mig", seed=seed, **inputs)
     estimator = choose(protocol, ESTIMATORS, "MIG protocol")
     if estimator == "posterior" and table.scale is None:
         estimator = "histogram"
@@ -84,7 +84,7 @@ def mig_sup(
     >>> round(mig_sup(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="mig_sup", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "fast": 0}, "MIG-sup protocol")
     estimator = "posterior" if protocol == "paper" and table.scale is not None else "histogram"
     raw = mutual(table, estimator, bins, binning, seed)
@@ -131,7 +131,7 @@ def jemmig(
     >>> round(jemmig(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="jemmig", seed=seed, **inputs)
     i, h = mutual(table, "histogram", bins, binning, seed), factor_entropies(table)
     best, (first, second) = i.argmax(0), top_two(i)
     h_z = unit_entropies(table, bins, binning, seed)
@@ -160,7 +160,7 @@ def dcimig(
     >>> round(dcimig(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="dcimig", seed=seed, **inputs)
     i, h = mutual(table, "histogram", bins, binning, seed), factor_entropies(table)
     first, second = top_two(i.T)
     owner, earned = i.argmax(1), np.zeros(len(h))

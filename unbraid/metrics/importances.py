@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose
+from unbraid.errors import choose, expect
 from unbraid.machine import default_threads
 from unbraid.metrics.boosting import boost
 from unbraid.metrics.inputs import Table
@@ -38,18 +39,28 @@ def importances(
 ) -> Fit:
     """Fit one predictor per factor on two thirds of the rows; shared between metrics of the same table.
 
-    classify: treat ordinal factors as classes (disentanglement_lib) or as numbers (Eastwood & Williams). Factors share
-    `threads` (0: those there are), which changes the time and nothing else.
+    classify: treat ordinal factors as classes (disentanglement_lib) or as numbers (Eastwood & Williams). Under histogram
+    boosting factors share `threads` (0: those there are), which changes the time and nothing else; the others run one by
+    one, because they silence warnings, and Python keeps one list of warning filters for all threads.
     """
     how = choose(predictor, PREDICTORS, "predictor")
+    expect(isinstance(threads, Integral) and threads >= 0, "threads must be a whole number from 0", found=threads)
+    wrong = [name for name in options if name not in OPTIONS[predictor]]
+    expect(not wrong, f"{predictor} does not have these options", found=wrong, allowed=OPTIONS[predictor])
     key = ("importances", predictor, classify, seed, tuple(sorted(options.items())))
     if key not in table.shared:
         small = table.limited(MOST, seed)
         x = small.scaled  # worked out once, before threads ask for it
         most_first = sorted(range(len(table.names)), key=lambda k: -len(small.levels[k]))
-        with ThreadPoolExecutor(threads or default_threads()) as pool:
-            some = pool.map(lambda k: _one(small, x, k, how, classify, seed, options), most_first)
-            found = dict(zip(most_first, some))
+
+        def one(k: int) -> tuple[np.ndarray, float, float, str]:
+            return _one(small, x, k, how, classify, seed, options)
+
+        if predictor == "histogram_boosting":
+            with ThreadPoolExecutor(int(threads) or default_threads()) as pool:
+                found = dict(zip(most_first, pool.map(one, most_first)))
+        else:
+            found = {k: one(k) for k in most_first}
         fits = [found[k] for k in range(len(table.names))]
         table.shared[key] = Fit(
             np.stack([f[0] for f in fits], 1),
@@ -162,6 +173,12 @@ def lasso(
     return weights, values[predicted.argmax(1)] if classes else predicted[:, 0]
 
 
+OPTIONS: dict[str, dict[str, Any]] = {
+    "histogram_boosting": {"rounds": 10, "rate": 0.1, "bins": 64, "ridge": 1.0},
+    "gradient_boosting": {"rounds": 100},
+    "random_forest": {"trees": 10},
+    "lasso": {"alpha": 0.02},
+}
 PREDICTORS: dict[str, Any] = {
     "histogram_boosting": histogram_boosting,
     "gradient_boosting": gradient_boosting,

@@ -2,23 +2,27 @@
 
 Treatments, all named in `Score.settings` when they apply: strings are encoded as classes; negative integers are
 ordinary values; NaN, None and "" are missing labels, and each factor uses the rows that have it; factors with a
-single value are dropped; a column of codes that never changes is dead: it is kept, and can win nothing.
+single value are dropped; a column of codes that never changes is dead: it is kept, and can win nothing; columns in no
+group are left out. Masked labels are missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from inspect import signature
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from unbraid.codes import Codes
 from unbraid.data.factors import KINDS
-from unbraid.errors import UnbraidError, expect
+from unbraid.errors import UnbraidError, expect, listing, nearest
 from unbraid.latent import Latent
+from unbraid.metrics.arrays import array_of, column_names, filled, unmasked
 from unbraid.metrics.columns import Column, column
 from unbraid.metrics.table import STEP, Table
-from unbraid.metrics.units import unit_kl, units_of
+from unbraid.metrics.units import packed, unit_kl, units_of
 
 FACTOR_BINS = 20
 
@@ -31,17 +35,25 @@ def as_table(
     kinds: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
     needs_factors: bool = True,
+    asked: str = "",
+    seed: int = 0,
+    **unknown: Any,
 ) -> Table:
     """Codes (a `Codes`, an array "n d" or a ready `Table`) and labels "n k" as a validated `Table`.
 
     groups: None (leaves of a `Codes`, else single columns), "top" (children of the root), node names of the tree, a
-    `Latent`, lists of columns, or a dict of named lists. Columns in no group are left out.
+    `Latent`, lists of columns, or a dict of named lists. Columns in no group are left out. asked: the metric, for errors.
 
     >>> table = as_table(np.arange(8.0).reshape(4, 2), [["a", 0], ["b", 1], ["a", 2], ["b", 3]])
     >>> table.kinds, table.y[:, 0].tolist(), table.unit_names
     (('class', 'ordinal'), [0, 1, 0, 1], ('z0', 'z1'))
     """
+    options(asked, seed, unknown)
     if isinstance(codes, Table):
+        more = {"factors": factors, "groups": groups, "kinds": kinds, "names": names}
+        more = {key: value for key, value in more.items() if value is not None}
+        do = "Give them to as_table, which makes the table."
+        expect(not more, "a ready table has its labels and groups", found=f"{', '.join(more)} beside it", do=do)
         expect(not needs_factors or codes.names, "this metric needs factors", do="Build the table with labels.")
         return codes
     tree, kl, scale = Latent.of(1), None, None
@@ -68,6 +80,12 @@ def as_table(
         do="Give an array of labels with one row per row of codes.",
     )
     y, v, kept, notes = labels(factors, len(z), kinds, names)
+    kl = unit_kl(units, tree, kl)
+    taken = tuple(sorted(c for u in units for c in u.columns))
+    if len(taken) < z.shape[1]:
+        notes["ungrouped_columns"] = f"{z.shape[1] - len(taken)} of {z.shape[1]} left out"
+        z, scale = z[:, taken], scale if scale is None else scale[:, taken]
+        units = packed(units, taken)
     table = Table(
         z,
         units,
@@ -76,22 +94,41 @@ def as_table(
         tuple(c.name for c in kept),
         tuple(c.kind for c in kept),
         tuple(c.levels for c in kept),
-        unit_kl(units, tree, kl),
+        kl,
         scale,
         notes,
+        tuple(tree.column_names[c] for c in taken),
+        taken,
     )
-    dead = np.flatnonzero((table.deviations == 0) & (table.owner >= 0))
+    dead = np.flatnonzero(table.deviations == 0)
     if len(dead):
-        few = [tree.column_names[c] for c in dead] if len(dead) <= 6 else f"{len(dead)} of {z.shape[1]}"
+        few = [table.columns[c] for c in dead] if len(dead) <= 6 else f"{len(dead)} of {z.shape[1]}"
         notes["dead_columns"] = f"all {z.shape[1]}" if len(dead) == z.shape[1] else few
     return table
+
+
+def options(asked: str, seed: Any, unknown: Mapping[str, Any]) -> None:
+    """Complain about an option that the metric does not have, with those it has, and about a seed that cannot be."""
+    if unknown:
+        from unbraid.metrics import METRICS
+
+        own = list(signature(METRICS[asked].call).parameters.values())[2:] if asked in METRICS else []
+        known = [p.name for p in own if p.kind == p.KEYWORD_ONLY] + ["groups", "kinds", "names"]
+        name = next(iter(unknown))
+        raise UnbraidError(
+            f"{asked or 'as_table'} has no option {name!r}.{nearest(name, known)} Known: {listing(known)}."
+        )
+    whole = isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0
+    expect(whole, "seed must be a whole number from 0", found=repr(seed))
 
 
 def numbers(codes: Any) -> np.ndarray:
     """Codes as a finite float array "n d"; float32 stays float32, so that a million rows fit in memory."""
     try:
-        z = np.asarray(codes)
+        z = unmasked(array_of(codes))
         z = z if z.dtype in (np.float32, np.float64) else z.astype(np.float64)
+    except UnbraidError:
+        raise
     except (TypeError, ValueError) as error:
         raise UnbraidError(f"codes must be numbers in a table: found {type(codes).__name__} ({error}).") from error
     z = z[:, None] if z.ndim == 1 else z
@@ -113,7 +150,9 @@ def labels(
     """Label columns encoded as indices and numbers; one-valued factors dropped, and said so."""
     if factors is None:
         return np.zeros((n, 0), np.int64), np.zeros((n, 0)), [], {}
-    raw = np.asarray(factors) if isinstance(factors, np.ndarray) else _table(factors)
+    names = names if names is not None else column_names(factors)
+    known = isinstance(factors, np.ndarray) or hasattr(factors, "detach") or hasattr(factors, "to_numpy")
+    raw = filled(array_of(factors)) if known or hasattr(factors, "__array__") else _table(factors)
     raw = raw[:, None] if raw.ndim == 1 else raw
     expect(
         raw.ndim == 2, "factors must be a table: one row per example, one column per factor", found=f"shape {raw.shape}"
@@ -122,13 +161,17 @@ def labels(
         len(raw) == n, "codes and factors must have the same number of rows", found=f"{n:,} codes, {len(raw):,} labels"
     )
     k = raw.shape[1]
+    expect(not isinstance(names, str), "names must be a list with one name per factor", found=repr(names))
     names = [f"y{j}" for j in range(k)] if names is None else [str(name) for name in names]
     expect(len(names) == k, "there must be one name per factor", found=f"{len(names)} names for {k} factors")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    expect(not twice, "factors must have different names", found=f"{', '.join(twice)} more than once")
     expect(
-        kinds is None or (len(kinds) == k and set(kinds) <= set(KINDS)),
-        "there must be one kind per factor",
-        found=None if kinds is None else list(kinds),
+        kinds is None or (not isinstance(kinds, str) and len(kinds) == k and set(kinds) <= set(KINDS)),
+        f"there must be one kind per factor ({k})",
+        found=kinds,
         allowed=KINDS,
+        do='For example kinds=["continuous", "class"] for two factors.',
     )
     all_columns = [column(raw[:, j], names[j], None if kinds is None else kinds[j], FACTOR_BINS) for j in range(k)]
     kept = [c for c in all_columns if len(c.levels) > 1]

@@ -59,7 +59,7 @@ def interval(
         first = call(codes, factors, seed=seed, **settings)
         return widened(first, [call(codes, factors, seed=seed + r, **settings) for r in range(seeds)], how, entry)
     inputs = {key: settings.pop(key) for key in INPUTS if key in settings}
-    table = as_table(codes, factors, needs_factors=entry.needs == "factors", **inputs)
+    table = as_table(codes, factors, asked="interval", seed=seed, needs_factors=entry.needs == "factors", **inputs)
     first = call(table, seed=seed, **settings)
     if how == "seeds" and not entry.seeded:
         return widened(first, [], how, entry)

@@ -39,7 +39,7 @@ def irs(
     usual = choose(protocol, {"paper": 1.0, "dlib": 0.99, "fast": 0.99}, "IRS protocol")
     quantile = usual if quantile is None else quantile
     expect(0 < quantile <= 1, "quantile must lie in (0, 1]", found=quantile)
-    source = fixed_rows(codes, factors, seed, **inputs)
+    source = fixed_rows(codes, factors, seed, asked="irs", **inputs)
     if len(source.table) > most:
         small = source.table.limited(most, seed)
         source = fixed_rows(small, None, seed)

@@ -30,7 +30,7 @@ def mcc(codes: Any, factors: Any = None, *, correlation: str = "pearson", seed: 
     """
     from scipy.optimize import linear_sum_assignment
 
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="mcc", seed=seed, **inputs)
     choose(correlation, {"pearson": 0, "spearman": 0}, "correlation")
     small = table.limited(MOST, seed)
     c = strengths(small, correlation)
@@ -96,7 +96,7 @@ def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0
     >>> round(correlations(y.astype(float), y).value, 6)
     0.0
     """
-    table = as_table(codes, factors, needs_factors=False, **inputs)
+    table = as_table(codes, factors, asked="correlations", seed=seed, needs_factors=False, **inputs)
     small = table.limited(MOST, seed)
     alive = table.deviations > 0
     c = np.zeros((len(alive), len(alive)))
@@ -106,11 +106,7 @@ def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0
     off = np.abs(c[np.ix_(alive, alive)])[~np.eye(int(alive.sum()), dtype=bool)]
     rows: dict[str, Any] = {
         "codes": c,
-        "columns": [
-            f"{n}[{i}]" if len(u.columns) > 1 else n
-            for u in table.units
-            for i, n in enumerate([u.name] * len(u.columns))
-        ],
+        "columns": list(table.columns),
     }
     if table.names:
         s = strengths(small)

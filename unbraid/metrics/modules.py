@@ -37,7 +37,7 @@ def modularity(
     >>> round(modularity(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="modularity", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "modularity protocol")
     i = mutual(table, "histogram", bins, binning, seed)
     best = i.max(1)
@@ -77,7 +77,7 @@ def explicitness(codes: Any, factors: Any = None, *, protocol: str = "fast", see
     >>> round(explicitness(y.astype(float), y[:, 1]).value, 3)
     1.0
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="explicitness", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "explicitness protocol")
     small = table.limited(MOST, seed)
     areas = []
@@ -157,7 +157,7 @@ def info_mec(
     >>> round(info_mec(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="info_mec", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "fast": 0}, "InfoMEC protocol")
     if protocol == "paper":
         span = np.ptp(table.z, axis=0)

@@ -23,7 +23,7 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
     >>> hoyer(np.eye(4), scaling="none").value
     1.0
     """
-    table = as_table(codes, None, needs_factors=False, **_own(inputs))
+    table = as_table(codes, None, asked="hoyer", seed=seed, needs_factors=False, **_own(inputs))
     choose(scaling, {"deviation": 0, "none": 0}, "scaling")
     small = table.limited(100_000, seed)
     z = small.z.astype(np.float64, copy=True)
@@ -62,7 +62,7 @@ def active_units(codes: Any, factors: Any = None, *, least: float = 0.01, seed: 
     >>> active_units(np.array([[0.0, 1.0], [0.0, -1.0]])).value
     1.0
     """
-    table = as_table(codes, None, needs_factors=False, **_own(inputs))
+    table = as_table(codes, None, asked="active_units", seed=seed, needs_factors=False, **_own(inputs))
     variance = np.array([table.deviations[list(u.columns)].max() ** 2 for u in table.units])
     return Score(
         "active_units",
@@ -86,7 +86,7 @@ def total_correlation(
     >>> round(total_correlation(z).value, 2)
     0.0
     """
-    table = as_table(codes, None, needs_factors=False, **_own(inputs))
+    table = as_table(codes, None, asked="total_correlation", seed=seed, needs_factors=False, **_own(inputs))
     choose(how, {"gaussian": 0, "exact": 0}, "total correlation")
     small = table.limited(100_000 if how == "gaussian" else most, seed)
     value = _gaussian(small) if how == "gaussian" else _exact(small, seed)

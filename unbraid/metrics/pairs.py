@@ -63,7 +63,7 @@ def beta_vae(
         found=f"points {points}, pairs {pairs}",
     )
     plan = replace(plan, fitted=points or plan.fitted, pairs=pairs or plan.pairs)
-    source = fixed_rows(codes, factors, seed, **inputs)
+    source = fixed_rows(codes, factors, seed, asked="beta_vae", **inputs)
     rng = np.random.default_rng([seed, 3])
     classifier = {"adagrad": adagrad, "logistic": logistic, "svm": svm}[plan.classifier]
     x, k = differences(source, rng, plan.fitted, plan)

@@ -28,7 +28,7 @@ def sap(codes: Any, factors: Any = None, *, protocol: str = "paper", seed: int =
     >>> round(sap(y.astype(float), y).value, 3)
     1.0
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="sap", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "fast": 0, "dlib": 0}, "SAP protocol")
     small = table.limited(MOST, seed)
     predict = _svm if protocol == "dlib" else _paper

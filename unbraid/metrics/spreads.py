@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose, expect
-from unbraid.metrics.importances import Fit, importances
+from unbraid.errors import UnbraidError, choose, expect, listing, nearest
+from unbraid.metrics.importances import OPTIONS, Fit, importances
 from unbraid.metrics.information import factor_entropies, informative, mutual
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.score import Score
@@ -18,6 +18,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "dlib": {"predictor": "gradient_boosting", "classify": True},
     "fast": {"predictor": "histogram_boosting", "classify": True},
 }
+INPUTS = ("groups", "kinds", "names")
 CITE = "Eastwood & Williams 2018, A Framework for the Quantitative Evaluation of Disentangled Representations"
 
 
@@ -27,7 +28,8 @@ def dci(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 
     P_uk = R_uk / Σ_k R_uk,  D_u = 1 − H_K(P_u·),  D = Σ_u ρ_u D_u,  ρ_u = Σ_k R_uk / Σ R      Eastwood & Williams 2018
 
     protocol: 'paper' random forest and 'lasso' lasso (ordinal factors as numbers), 'dlib' gradient boosting (all as
-    classes), 'fast' histogram boosting, a short fit with a high rate (see docs/metrics.md for how the two agree).
+    classes), 'fast' histogram boosting, a short fit of 10 rounds at the usual rate of 0.1 (docs/metrics.md: how the two
+    agree). Options of the predictor, such as rounds, replace its defaults.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(dci(y.astype(float), y).value, 3)
@@ -62,10 +64,23 @@ def informativeness(codes: Any, factors: Any = None, *, protocol: str = "fast", 
 
 
 def _score(name: str, which: str, codes: Any, factors: Any, protocol: str, seed: int, options: dict[str, Any]) -> Score:
-    inputs = {key: options.pop(key) for key in ("groups", "kinds", "names") if key in options}
-    table = as_table(codes, factors, **inputs)
-    chosen = {**choose(protocol, PROTOCOLS, "DCI protocol"), **options}
-    fit = importances(table, seed=seed, **chosen)
+    inputs = {key: options.pop(key) for key in INPUTS if key in options}
+    table = as_table(codes, factors, asked=name, seed=seed, **inputs)
+    chosen = dict(choose(protocol, PROTOCOLS, "DCI protocol"))
+    chosen |= {key: options.pop(key) for key in ("predictor", "classify") if key in options}
+    threads = options.pop("threads", 0)
+    choose(chosen["predictor"], OPTIONS, "predictor")
+    unknown = [key for key in options if key not in OPTIONS[chosen["predictor"]]]
+    if unknown:
+        known = [*OPTIONS[chosen["predictor"]], "predictor", "classify", "threads", "protocol", "seed", *INPUTS]
+        raise UnbraidError(
+            f"{name} with {chosen['predictor']} has no option {unknown[0]!r}.{nearest(unknown[0], known)} "
+            f"Known: {listing(known)}."
+        )
+    chosen |= OPTIONS[chosen["predictor"]] | options
+    fit = importances(table, seed=seed, threads=threads, **chosen)
+    do = "Give more rows."
+    expect(np.isfinite(fit.quality).any(), f"{name}: no factor takes two values in the rows that fit", do=do)
     values, rows = parts(table, fit)
     settings = {
         "protocol": protocol,
@@ -86,8 +101,8 @@ def parts(table: Table, fit: Fit) -> tuple[dict[str, float], dict[str, Any]]:
     total = r.sum()
     weight_u, weight_k = (r.sum(1) / total, r.sum(0) / total) if total > 0 else (np.zeros(len(r)), np.zeros(r.shape[1]))
     values = {
-        "disentanglement": float(weight_u @ d_u),
-        "completeness": float(weight_k @ c_k),
+        "disentanglement": float(np.clip(weight_u @ d_u, 0, 1)),  # rounding may lead just past the ends
+        "completeness": float(np.clip(weight_k @ c_k, 0, 1)),
         "informativeness": float(np.nanmean(fit.quality)),
         "error": float(np.nanmean(fit.error)),
     }
@@ -137,7 +152,7 @@ def med(
     >>> round(med(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, **inputs)
+    table = as_table(codes, factors, asked="med", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "fast": 0}, "MED protocol")
     expect(top is None or top >= 1, "top must be at least 1", found=top)
     raw = mutual(table, "histogram", bins, binning, seed)
@@ -184,4 +199,5 @@ def purest(r: np.ndarray, top: int) -> np.ndarray:
 
 def _weighted(r: np.ndarray, axis: int) -> float:
     """Mean of 1 − relative entropy of the rows (axis 1) or columns (axis 0), weighted by their sums."""
-    return float(r.sum(axis) @ (1 - relative_entropy(r, axis)) / r.sum()) if r.sum() > 0 else 0.0
+    found = r.sum(axis) @ (1 - relative_entropy(r, axis)) / r.sum() if r.sum() > 0 else 0.0
+    return float(np.clip(found, 0, 1))

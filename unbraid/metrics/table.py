@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from unbraid.metrics.units import Unit
 
 STEP = 1 << 16  # rows at a time
+ROUNDING = {"float32": 1e-7, "float64": 1e-14}  # relative deviation of a constant computed in several ways
 LARGE = 1 << 24  # beyond this many numbers scaled codes are kept in float32
 
 
@@ -18,7 +19,8 @@ LARGE = 1 << 24  # beyond this many numbers scaled codes are kept in float32
 class Table:
     """n rows of codes in d columns, u units and k factors; everything derived is computed once and shared.
 
-    z "n d" codes; y "n k" value indices of each factor, −1 where missing; v "n k" numbers, NaN where missing.
+    z "n d" codes; y "n k" value indices of each factor, −1 where missing; v "n k" numbers, NaN where missing. Columns in
+    no unit are not here at all; `columns` names those that are, `taken` are their places in the codes that were given.
     """
 
     z: np.ndarray
@@ -31,6 +33,8 @@ class Table:
     kl: np.ndarray | None = None
     scale: np.ndarray | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    taken: tuple[int, ...] = ()
     shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -42,13 +46,21 @@ class Table:
         return tuple(u.name for u in self.units)
 
     @cached_property
+    def means(self) -> np.ndarray:
+        """The mean of each column "d", summed from its first entry: exact for a constant, however far from 0."""
+        first, total = self.z[0].astype(np.float64), np.zeros(self.z.shape[1])
+        for a in range(0, len(self.z), STEP):
+            total += (self.z[a : a + STEP] - first).sum(0)
+        return first + total / len(self.z)
+
+    @cached_property
     def deviations(self) -> np.ndarray:
-        """The standard deviation of each column "d"; rounding noise around a constant counts as 0."""
-        mean, total = self.z.mean(0, dtype=np.float64), np.zeros(self.z.shape[1])
+        """The standard deviation of each column "d"; what rounding does to a constant in their precision counts as 0."""
+        total = np.zeros(self.z.shape[1])
         for a in range(0, len(self.z), STEP):  # in pieces: numpy's own std makes a float64 copy of everything
-            total += ((self.z[a : a + STEP] - mean) ** 2).sum(0)
+            total += ((self.z[a : a + STEP] - self.means) ** 2).sum(0)
         deviation = np.sqrt(total / len(self.z))
-        return np.where(deviation > 1e-7 * np.maximum(np.abs(mean), 1e-30), deviation, 0.0)
+        return np.where(deviation > ROUNDING[self.z.dtype.name] * np.abs(self.means), deviation, 0.0)
 
     @cached_property
     def live(self) -> np.ndarray:
@@ -60,7 +72,7 @@ class Table:
         """Codes with zero mean and unit deviation "n d"; dead columns are 0."""
         alive = self.deviations > 0
         kind = np.float32 if self.z.size > LARGE else self.z.dtype
-        mean, out = self.z.mean(0, dtype=np.float64), np.zeros(self.z.shape, kind)
+        mean, out = self.means, np.zeros(self.z.shape, kind)
         for a in range(0, len(self.z), STEP):
             out[a : a + STEP, alive] = (self.z[a : a + STEP, alive] - mean[alive]) / self.deviations[alive]
         return out
@@ -88,18 +100,8 @@ class Table:
     def subset(self, rows: np.ndarray) -> Table:
         """A table of some of the rows."""
         scale = None if self.scale is None else self.scale[rows]
-        return Table(
-            self.z[rows],
-            self.units,
-            self.y[rows],
-            self.v[rows],
-            self.names,
-            self.kinds,
-            self.levels,
-            self.kl,
-            scale,
-            dict(self.notes),
-        )
+        some = {"z": self.z[rows], "y": self.y[rows], "v": self.v[rows], "scale": scale}
+        return replace(self, **some, notes=dict(self.notes), shared={})
 
     def limited(self, most: int, seed: int) -> Table:
         """At most `most` rows, drawn once per seed and shared; `notes['subsampled']` says so."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -30,27 +31,49 @@ def units_of(tree: Latent, groups: Any) -> tuple[Unit, ...]:
         return leaves
     if isinstance(groups, str):
         groups = [c.name for c in tree.root.children] if groups == "top" else [groups]
-    named = dict(groups) if isinstance(groups, Mapping) else {}
-    for g in [] if named else groups:
-        key = g if isinstance(g, str) else "+".join(tree.column_names[c] for c in g if 0 <= c < tree.width)
-        named[key] = tree.columns(g) if isinstance(g, str) else g
-    expect(named, "groups must name at least one group of columns")
-    units = tuple(_group(str(name), columns, leaves, tree.width) for name, columns in named.items())
-    every = [c for u in units for c in u.columns]
-    expect(len(every) == len(set(every)), "groups must not share columns", found="a column in two groups")
-    return units
-
-
-def _group(name: str, columns: Any, leaves: tuple[Unit, ...], width: int) -> Unit:
-    columns = tuple(int(c) for c in np.atleast_1d(np.asarray(columns, dtype=np.int64)))
+    named = isinstance(groups, Mapping)
     expect(
-        columns and all(0 <= c < width for c in columns),
-        f"group {name!r} must list columns of the codes",
-        found=list(columns),
-        allowed=f"0 to {width - 1}",
+        named or isinstance(groups, Iterable),
+        "groups must be lists of columns, or names of nodes",
+        found=repr(groups),
+        do=HOW,
     )
-    same = [leaf.kind for leaf in leaves if leaf.columns == columns]
-    return Unit(name, columns, same[0] if same else "real")
+    units = []
+    for place, (name, g) in enumerate(groups.items() if named else ((None, g) for g in groups)):
+        called = f"group {place if name is None else name!r}"
+        columns = tuple(tree.columns(g)) if isinstance(g, str) else _columns(g, called, tree.width)
+        known = str(name) if named else g if isinstance(g, str) else "+".join(tree.column_names[c] for c in columns)
+        same = [leaf.kind for leaf in leaves if leaf.columns == columns]
+        units.append(Unit(known, columns, same[0] if same else "real"))
+    expect(units, "groups must name at least one group of columns", do=HOW)
+    every = [c for u in units for c in u.columns]
+    twice = sorted({tree.column_names[c] for c in every if every.count(c) > 1})
+    expect(not twice, "groups must not share columns", found=f"{', '.join(twice)} more than once")
+    return tuple(units)
+
+
+HOW = "For example groups=[[0, 1], [2]], a dict of such lists, 'top', or names of nodes."
+
+
+def _columns(group: Any, called: str, width: int) -> tuple[int, ...]:
+    """One group as column numbers: a number, a slice, or several numbers."""
+    group = range(*group.indices(width)) if isinstance(group, slice) else group
+    listed = list(group) if isinstance(group, Iterable) else [group]
+    whole = all(isinstance(c, Integral) and not isinstance(c, bool) for c in listed)
+    expect(
+        listed and whole and all(0 <= c < width for c in listed),
+        f"{called} must list columns of the codes",
+        found=listed,
+        allowed=f"whole numbers from 0 to {width - 1}",
+        do=HOW,
+    )
+    return tuple(int(c) for c in listed)
+
+
+def packed(units: tuple[Unit, ...], taken: tuple[int, ...]) -> tuple[Unit, ...]:
+    """The same units when only the columns `taken` are left, in that order."""
+    place = {c: i for i, c in enumerate(taken)}
+    return tuple(replace(u, columns=tuple(place[c] for c in u.columns)) for u in units)
 
 
 def unit_kl(units: tuple[Unit, ...], tree: Latent, kl: np.ndarray | None) -> np.ndarray | None:

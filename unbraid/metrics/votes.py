@@ -49,14 +49,14 @@ def factor_vae(
     'variance' drops units with a deviation below `least` (0.05), 'none' drops only constants. By default 'kl' when the
     codes carry KLs, else 'variance' under 'dlib' and 'none' otherwise. Discrete units vote with the Gini variance
     (Eq. 4). `codes` may also be a function from label rows "m k" to codes "m d", with `factors` the rows it may see.
-    votes and rows replace the protocol's numbers.
+    votes and rows replace the protocol's numbers; the function is asked for `piece` rows (1,024) at a time.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> factor_vae(y.astype(float), y, protocol="paper").value
     1.0
     """
     plan = planned(choose(protocol, PROTOCOLS, "FactorVAE protocol"), votes, rows)
-    source = fixed_rows(codes, factors, seed, **inputs)
+    source = fixed_rows(codes, factors, seed, asked="factor_vae", **inputs)
     prune = prune or ("kl" if source.table.kl is not None else "variance" if protocol == "dlib" else "none")
     alive, least = pruned(source, prune, least)
     rng = np.random.default_rng([seed, 1])

@@ -103,7 +103,9 @@ def test_half_samples_have_the_deviation_of_the_whole():
 
     truth = np.std([metrics.mcc(*draw()).value for _ in range(200)])
     for how in ("half", "bootstrap"):
-        found = [metrics.interval("mcc", *draw(), seeds=12, how=how).table["repetitions"].std(ddof=1) for _ in range(15)]
+        found = [
+            metrics.interval("mcc", *draw(), seeds=12, how=how).table["repetitions"].std(ddof=1) for _ in range(15)
+        ]
         assert np.mean(found) == pytest.approx(truth, rel=0.3), how
 
 
@@ -117,7 +119,9 @@ def test_nominal_95_percent_holds_the_large_sample_value(name):
         y = np.column_stack([rng.integers(k, size=n) for k in (4, 6)])
         return y + np.column_stack([y[:, 1], np.zeros(n)]) * 0.3 + rng.uniform(-2, 2, size=(n, 2)), y
 
-    truth = METRICS[name](*draw(300_000), protocol="fast").value if name == "sap" else METRICS[name](*draw(300_000)).value
+    truth = (
+        METRICS[name](*draw(300_000), protocol="fast").value if name == "sap" else METRICS[name](*draw(300_000)).value
+    )
     held = 0
     for _ in range(150):
         score = metrics.interval(name, *draw(800), seeds=10)
