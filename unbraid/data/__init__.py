@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from unbraid.data import (
+    allowed,
     cars3d,
     celeba,
     chairs,
@@ -72,23 +72,12 @@ def load(name: str, **options: Any) -> Dataset:
             raise UnbraidError(f"data set {name!r} has no option {option!r}.{nearest(option, known)} "
                                f"Options: {listing(known)}.")
     for option, default in source.options.items():
-        if default is inspect.Parameter.empty and option not in options:
-            raise UnbraidError(f"data set {name!r} needs the option {option!r}: {source.get}.")
-        _check_type(name, option, options.get(option, default), default)
+        allowed.check(name, option, options.get(option, default), default, source.get)
     dataset = source.load(**{option: value for option, value in options.items() if option in source.options})
     for option, change in STRUCTURE.items():
         if option in options:
             dataset = _changed(dataset, option, change, options[option])
     return dataset
-
-
-def _check_type(name: str, option: str, value: Any, default: Any) -> None:
-    """A wrong type in a recipe is named before work starts; an integer will do for a number."""
-    kind = type(default)
-    if kind in (bool, int, float, str):
-        fits = isinstance(value, (int, float)) and not isinstance(value, bool) if kind is float else type(value) is kind
-        if not fits and not (kind is str and isinstance(value, list)):
-            raise UnbraidError(f"option {option!r} of data set {name!r} must be a {kind.__name__}: found {value!r}.")
 
 
 def _changed(dataset: Dataset, option: str, change: Any, value: Any) -> Dataset:

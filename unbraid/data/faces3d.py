@@ -70,7 +70,8 @@ def load(*, path: str = "", model: str = "", identities: int = 0, expressions: i
          zoom: float = 1.35, seed: int = 0, key: str = "") -> Dataset:
     """Faces under azimuth 21, elevation 11 and light 11.
 
-    path: your renderings, an array "identity·21·11·11 h w" (or with those as separate axes) in .npy, .npz or .h5.
+    path: your renderings, an array "identity·21·11·11 h w" (or with those as separate axes; RGB with
+    3 as the last axis or before h w) in .npy, .npz or .h5.
     model: or an .npz of a morphable model, rendered here once and lit on the fly: neutral (or mean) "v 3", tri
     "t 3", identity "modes v 3", expression "modes v 3". Identities are drawn from N(0, 1) over the modes by `seed`
     (8 by default: 20,328 images from 30 MB, in about two minutes); expression 0 is neutral, k shows the mode that moves
@@ -88,12 +89,14 @@ def _rendered(path: Path, identities: int, key: str) -> Dataset:
            "here", do="Save the tensor as .npy: numpy.save('faces.npy', tensor.numpy()).")
     array = own.read_array(path, key)
     expect(array.ndim >= 3, f"faces3d: {path} must hold images", found=f"shape {array.shape}")
-    flat = array.reshape(-1, *array.shape[-2:])
+    coloured = array.ndim > 3 and int(np.prod(array.shape[:-3])) % 2541 == 0  # else the third axis from the end counts views
+    layout = "nhw" if not coloured else "nhwc" if array.shape[-1] in (1, 3) else "nchw" if array.shape[-3] in (1, 3) else ""
+    flat = array.reshape(-1, *array.shape[-3:] if coloured else array.shape[-2:])
     people = len(flat) // 2541
-    expect(people and len(flat) == people * 2541, f"faces3d: {path} must hold identities × 21 × 11 × 11 grey images",
-           found=f"shape {array.shape}")
-    expect(identities in (0, people), f"faces3d: {path} holds other identities", found=people, allowed=identities)
-    return Dataset("faces3d", own.of_pixels(flat, "nhw", str(path)), _factors(people, ()), cite=CITE)
+    expect(layout and people and len(flat) == people * 2541, f"faces3d: {path} must hold identities × 21 × 11 × 11 images",
+           found=f"shape {array.shape}", allowed="…×h×w (grey), …×h×w×3 or …×3×h×w")
+    expect(identities in (0, people), f"faces3d: {path} holds {people} identities", found=f"identities = {identities}")
+    return Dataset("faces3d", own.of_pixels(flat, layout, str(path)), _factors(people, ()), cite=CITE)
 
 
 def _factors(people: int, expressions: tuple[str, ...]) -> Factors:

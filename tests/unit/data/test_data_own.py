@@ -210,7 +210,7 @@ def test_a_metadata_file_that_lacks_a_picture(tmp_path):
 
 
 def test_options_of_the_wrong_type_are_named(tmp_path):
-    with pytest.raises(UnbraidError, match="'size' of data set 'images' must be a int: found '64'"):
+    with pytest.raises(UnbraidError, match="'size' of data set 'images' must be a whole number: found '64'"):
         load("images", path=str(tmp_path), size="64")
     with pytest.raises(UnbraidError, match="needs the option 'path'"):
         load("images")

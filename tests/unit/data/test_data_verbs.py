@@ -61,7 +61,7 @@ def test_show_writes_a_picture(call, tmp_path):
 @pytest.mark.parametrize(("words", "message"), [
     (("make", "sprite32"), "Did you mean 'sprites32'"), (("show", "sprites32", "--set", "orientation"), "OPTION=VALUE"),
     (("show", "sprites32", "--out", "a.jpg"), "PNG"), (("make", "celeba"), "licence"),
-    (("make", "sprites32", "--set", "orientation=maybe"), "must be a bool"),
+    (("make", "sprites32", "--set", "orientation=maybe"), "must be true or false"),
 ])
 def test_mistakes_are_named(call, words, message):
     with pytest.raises(UnbraidError, match=message):

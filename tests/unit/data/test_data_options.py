@@ -1,0 +1,53 @@
+"""Values that options may not have are named before work starts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unbraid.data import DATASETS, allowed, load
+from unbraid.errors import UnbraidError
+
+
+@pytest.mark.parametrize(("name", "options", "message"), [
+    ("faces3d", {"model": "m.npz", "identities": -1}, "'identities' .* out of range: found -1"),
+    ("faces3d", {"model": "m.npz", "size": 0}, "'size' .* found 0; allowed: 4 to 1,024"),
+    ("images", {"path": ".", "size": 3}, "'size' .* found 3; allowed: 4 to 1,024, or 0"),
+    ("images", {"path": ".", "size": 10**6}, "'size' of data set 'images' is out of range"),
+    ("images", {"path": ""}, "needs the option 'path'"), ("images", {"path": ["a"]}, "'path' .* must be text"),
+    ("pinwheel", {"seed": -1}, "'seed' .* found -1"), ("moons", {"n": 0}, "'n' .* found 0"),
+    ("ica", {"columns": 0}, "'columns'"), ("ica", {"sources": 0}, "'sources'"), ("linear_factors", {"columns": 0}, "'columns'"),
+    ("linear_factors", {"sources": 0}, "'sources'"), ("clusters", {"side": 0}, "'side'"), ("rings", {"count": 0}, "'count'"),
+    ("mnist", {"path": "~nobody_here/x"}, "home of a user"), ("moons", {"noise": float("nan")}, "'noise'"),
+    ("pinwheel", {"rate": float("inf")}, "must be finite"), ("moons", {"n": 1.5}, "must be a whole number"),
+])
+def test_wrong_values_are_named(name, options, message):
+    with pytest.raises(UnbraidError, match=message):
+        load(name, **options)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_every_default_is_allowed(name):
+    for option, default in DATASETS[name].options.items():
+        if isinstance(default, (bool, int, float, str)):
+            allowed.check(name, option, default, default, "")
+
+
+@pytest.mark.parametrize(("shape", "channels"), [
+    ((2541, 6, 5), 1), ((2541, 6, 5, 3), 3), ((2541, 3, 6, 5), 3), ((1, 21, 11, 11, 6, 5), 1), ((1, 21, 11, 11, 6, 5, 3), 3),
+])
+def test_faces_may_be_grey_or_coloured(tmp_path, shape, channels):
+    array = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    np.save(tmp_path / "x.npy", array)
+    data = load("faces3d", path=str(tmp_path / "x.npy"))
+    assert data.shape == (channels, 6, 5)
+    assert data.factors.sizes == (1, 21, 11, 11)
+    last = array.reshape(2541, *array.shape[-3:] if channels == 3 else array.shape[-2:])[-1].astype(float)
+    expected = last[None] if channels == 1 else last if shape[1] == 3 else last.transpose(2, 0, 1)
+    assert np.allclose(data.pixels([2540])[0], expected / 255, atol=1e-6)
+
+
+def test_faces_of_another_layout_are_named(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((2541, 6, 5, 4), np.uint8))
+    with pytest.raises(UnbraidError, match=r"found shape \(2541, 6, 5, 4\); allowed: …×h×w"):
+        load("faces3d", path=str(tmp_path / "x.npy"))
