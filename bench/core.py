@@ -11,6 +11,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from unbraid.model import Posterior
 from unbraid.model.pairwise import broadcast, log_mixture
 from unbraid.recipe import Recipe
 from unbraid.terms.estimators import WEIGHTS
-from unbraid.train import prepare, step
+from unbraid.train import fit, prepare, step
 
 Row = dict[str, Any]
 
@@ -100,6 +101,34 @@ def pairwise(threads: int) -> list[Row]:
     return rows
 
 
+def densities(way: str) -> Callable[[], object]:
+    """log q(z) and its gradients at B = 2048, D = 20: tiled, by broadcast, or nothing but the inputs."""
+    keep_memory()
+    torch.manual_seed(0)
+    inputs = [torch.randn(2048, 20, requires_grad=True) for _ in range(3)]
+    weights = torch.full((2048, 2048), -math.log(2048))
+
+    def run() -> None:
+        if way != "nothing":
+            f = log_mixture if way == "tiled" else broadcast
+            out = f(inputs[0], Posterior(Latent.of(20), inputs[1], 0.1 * inputs[2]), weights)
+            torch.autograd.grad(out.sum(), inputs)
+
+    return run
+
+
+def memory() -> list[Row]:
+    """Peak memory of the pairwise terms above that of their inputs, in MB."""
+    peaks = {}
+    for way in ("nothing", "tiled", "broadcast"):
+        with started(Contender("bench.core:densities", (way,))) as child:
+            ask(child, 1)
+            peaks[way] = float(answer(child)[2])
+    ours, plain = peaks["tiled"] - peaks["nothing"], peaks["broadcast"] - peaks["nothing"]
+    note = f"{plain:,.0f} MB for the broadcast"
+    return [row("pairwise memory, B = 2048, D = 20", ours, plain, 1 / 50, note) | {"unit": "MB", "baseline": None}]
+
+
 def sprites(n: int = 20_000, side: int = 64) -> Dataset:
     """Random binary images in memory, bit-packed."""
     packed = np.random.default_rng(0).integers(0, 256, (n, side * side // 8), dtype=np.uint8)
@@ -159,6 +188,14 @@ def fitted(nets: str) -> Callable[[], object]:
     return lambda: step(ours, next(counter))
 
 
+def fits(nets: str, steps: str) -> Callable[[], object]:
+    """The whole of `fit`: directory, steps, ledger, bar, checkpoints."""
+    dataset, folder = sprites(side=SIDES[nets]), tempfile.TemporaryDirectory()
+    budget = {"batch": 64, "lr": 1e-4, "threads": 1, "device": "cpu", "steps": int(steps), "log_every": 10}
+    recipe = Recipe(data="random", latent=10, nets=nets, objective="vae", budget=budget)
+    return lambda: fit(recipe, Path(folder.name) / "run", force=True, quiet=True, dataset=dataset)
+
+
 def bare(nets: str) -> Callable[[], object]:
     """A bare torch loop with the very same net and optimiser, one batch already in memory."""
     dataset = sprites(side=SIDES[nets])
@@ -208,12 +245,16 @@ def steps() -> list[Row]:
 
     conv = contest(all_of("factor_vae_table1", "fitted", "bare", "plain", "drawn", "mapped"), 6, 3)
     small = contest(all_of("small32", "fitted", "bare"), 15, 10)
+    whole = contest({n: Contender("bench.core:fits", ("factor_vae_table1", n)) for n in ("10", "40")}, 2, 1, starts=2)
+    each = (whole["40"] - whole["10"]) / 30
     share = "drawing and unpacking, as a share of the step"
     over = (small["fitted"] - small["bare"]) * 1e3
     return [
         row("step, conv net, B = 64", conv["fitted"], conv["plain"], 1 / 1.2, "against plain eager torch"),
-        row("fit, conv net, B = 64", conv["fitted"], conv["bare"], 1.05,
+        row("its step, conv net, B = 64", conv["fitted"], conv["bare"], 1.05,
             "against a bare loop with the same net, optimiser and data in memory"),
+        row("fit, conv net, B = 64", each, conv["bare"], 1.05,
+            "a step of the whole of fit, ledger and bar included: 40 steps less 10, over 30"),
         row("fit, small net, B = 64", small["fitted"], small["bare"], 1 + 0.4e-3 / small["bare"],
             f"{over:+.2f} ms a step over the bare loop; at most 0.4"),
         row("batch of 64, in memory", conv["drawn"], conv["fitted"], 0.02, share),
@@ -255,4 +296,4 @@ def threads() -> list[Row]:
 
 def rows() -> list[Row]:
     """All rows of the core."""
-    return [*pairwise(1), *pairwise(2), *steps(), *audits(), *threads()]
+    return [*pairwise(1), *pairwise(2), *memory(), *steps(), *audits(), *threads()]

@@ -147,6 +147,24 @@ def test_the_order_of_rows_changes_nothing_where_it_should_not(case: str) -> Non
         assert losses[0] == pytest.approx(losses[1], rel=1e-9)
 
 
+def test_terms_without_a_price_are_not_worked_out() -> None:
+    """q(z), p(z) at the sample and q(z|x) at the sample are computed only for rows that price something made of them."""
+    needs = {
+        "vae": set(),
+        "beta_vae": set(),
+        "dip_vae_ii": set(),
+        "factor_vae": set(),
+        "hfvae": {"log_q", "log_qx", "log_p"},
+        "isa_vae": {"log_qx", "log_p"},
+    }
+    for name, expected in needs.items():
+        parts = assemble(recipe(name), blobs())
+        x = torch.from_numpy(parts.dataset.pixels(np.arange(8))).to(next(parts.model.parameters()).dtype)
+        draw = parts.model.draw(x, len(parts.dataset), parts.objective.mixture(parts.critics))
+        parts.objective(draw, 0, parts.critics)
+        assert {key for key in ("log_q", "log_qx", "log_p") if key in vars(draw)} == expected, name
+
+
 def test_errors_name_the_fix() -> None:
     for change, words in (
         ({"objective": {"name": "isa_vae"}}, "prior.name to 'isa'"),
