@@ -35,6 +35,7 @@ class Codes:
     def __post_init__(self) -> None:
         n, d = self.mean.shape if self.mean.ndim == 2 else (-1, -1)
         expect(n >= 0, "codes must be a table: rows of images, columns of code", found=f"shape {self.mean.shape}")
+        expect(self.mean.dtype.kind in "fiub", "codes must be numbers", found=f"type {self.mean.dtype}")
         expect(
             d == self.tree.width,
             "codes must have one column per column of the tree",

@@ -141,3 +141,22 @@ def test_a_killed_write_leaves_the_old_file(tmp_path):
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
     assert json.loads(path.read_text()) == {"old": 1}
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        '{"note": 3, "checksum": 4}',
+        '{"note": "not json", "checksum": ""}',
+        '{"note": "[]", "checksum": "x"}',
+        "[]",
+        "null",
+        '{"checksum": "x"}',
+    ],
+)
+def test_a_hostile_stamp_is_a_named_error(tmp_path, stamp):
+    from safetensors.torch import save_file
+
+    save_file({"a": torch.zeros(2)}, tmp_path / "x.safetensors", metadata={"unbraid": stamp})
+    with pytest.raises(UnbraidError, match=r"damaged|altered|no note"):
+        read_tensors(tmp_path / "x.safetensors")
