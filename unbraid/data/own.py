@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from unbraid.data import imagefolder, parquet, parquet_rows
 from unbraid.data import labels as label_files
-from unbraid.data import parquet, parquet_rows, pictures
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.splits import split_index, taken
 from unbraid.errors import expect
@@ -36,9 +36,9 @@ def load(*, path: str, labels: list[str] | str = "", size: int = 0, grey: bool =
     expect(isinstance(labels, str), "labels are one file here; columns can be named for a .parquet", found=labels)
     labels = str(labels)
     if where.is_dir():
-        folder, split = pictures.part(where, split)
+        folder, split = imagefolder.part(where, split)
         images: Images
-        images, columns = pictures.read(folder, labels, size=size, grey=grey)
+        images, columns = imagefolder.read(folder, labels, size=size, grey=grey, root=where, partial=partial)
     else:
         expect(size == 0 and not grey, "size and grey are for folders of pictures; arrays are used as they are",
                found=f"size {size}, grey {grey}", do="Resize the array, or leave these options out.")

@@ -90,13 +90,15 @@ def images(table: Table, key: str, size: int, grey: bool) -> tuple[np.ndarray, s
         for start, batch in table.batches([key], 64):
             expect(start + batch.num_rows <= len(array), f"{table.where} has more rows than it says")
             for row, value in enumerate(batch.column(key), start):
-                pixels = planes(_picture(value, row, key, size, grey or len(first) == 1), len(first))
+                pixels = planes(_picture(value, row, key, size, grey), len(first))
+                expect(len(pixels) == len(first), "all pictures must be grey or coloured like the first", found="colours in "
+                       f"row {row}, none in row 0", do="Say grey = true, or save them all in one mode.")
                 expect(pixels.shape == first.shape, "all pictures must have one size", do="Say size = 64, and they are "
                        "cropped and resized.", found=f"{pixels.shape[1:]} in row {row}, {first.shape[1:]} in row 0")
                 array[row] = pixels
                 advance()
 
-    name = f"parquet-{store.state(table.files, str(table.where.resolve()), key, size, grey)}"
+    name = f"parquet-2-{store.state(table.files, str(table.where.resolve()), key, size, grey)}"
     return store.generated(name, (table.rows, *first.shape), np.uint8, fill, table.rows), key
 
 

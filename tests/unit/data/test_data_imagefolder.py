@@ -1,0 +1,95 @@
+"""Folders of pictures: splits that do not leak, metadata of the whole set, depth, colours, transparency."""
+
+from __future__ import annotations
+
+import data_layouts
+import numpy as np
+import pytest
+from PIL import Image
+
+from unbraid.data import load
+from unbraid.errors import UnbraidError
+
+
+def pictures(folder, n: int, value: int = 0) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for i in range(n):
+        Image.new("RGB", (8, 8), (value, i, 0)).save(folder / f"{i}.png")
+
+
+def test_a_split_is_not_drawn_from_the_other_ones_folder(tmp_path):
+    pictures(tmp_path / "train", 10)
+    assert len(load("images", path=str(tmp_path), split="train")) == 10
+    with pytest.raises(UnbraidError, match="no folder for split 'test': found only train"):
+        load("images", path=str(tmp_path), split="test")
+    drawn = [load("images", path=str(tmp_path / "train"), split=split, test=0.2) for split in ("train", "test")]
+    assert [len(part) for part in drawn] == [8, 2]
+
+
+def test_metadata_of_the_whole_set_serves_its_splits(tmp_path):
+    pictures(tmp_path / "train", 4)
+    pictures(tmp_path / "test", 2)
+    rows = [f"{split}/{i}.png,{i + 10 * (split == 'test')}" for split, n in (("train", 4), ("test", 2)) for i in range(n)]
+    (tmp_path / "metadata.csv").write_text("\n".join(["file_name,size", *rows]))
+    for split, expected in (("train", (0, 1, 2, 3)), ("test", (10, 11)), ("all", (0, 1, 2, 3, 10, 11))):
+        data = load("images", path=str(tmp_path), split=split)
+        assert data.factors.items[0].values == expected
+    (tmp_path / "train" / "metadata.csv").write_text("file_name,own\n" + "".join(f"{i}.png,x\n" for i in range(4)))
+    assert load("images", path=str(tmp_path), split="train").factors.names == ("own",)
+
+
+def test_splits_are_no_classes(tmp_path):
+    for split in ("train", "test"):
+        for kind in ("cat", "dog"):
+            pictures(tmp_path / split / kind, 2)
+    assert load("images", path=str(tmp_path)).factors.items[0].values == ("cat", "dog")
+
+
+def test_pictures_without_a_row_are_unlabelled_if_that_is_meant(tmp_path):
+    options = data_layouts.images(tmp_path)
+    (tmp_path / "metadata.csv").write_text("file_name,kind,angle\n3.png,b,7\n0.png,a,5\n")
+    with pytest.raises(UnbraidError, match=r"none for 4 of 6.*partial = true if those without a row"):
+        load("images", **options)
+    data = load("images", **options, partial=True)
+    assert data.labels().tolist() == [[0, 0], [-1, -1], [-1, -1], [1, 1], [-1, -1], [-1, -1]]
+    (tmp_path / "metadata.csv").write_text("file_name,kind\n3.png,b\nghost.png,a\n")
+    with pytest.raises(UnbraidError, match=r"do not exist: found 1 of 2, such as ghost\.png"):
+        load("images", **options, partial=True)
+
+
+def test_sixteen_bits_are_scaled(tmp_path):
+    deep = (np.arange(64).reshape(8, 8) * 1040).astype(np.uint16)
+    Image.fromarray(deep).save(tmp_path / "0.png")
+    data = load("images", path=str(tmp_path))
+    assert data.shape == (1, 8, 8)
+    assert np.abs(data.pixels(0)[0, 0] - deep / 65535).max() < 1 / 255
+
+
+def test_deep_pixels_of_no_known_range_are_named(tmp_path):
+    Image.fromarray(np.full((8, 8), 70000, np.int32)).save(tmp_path / "0.tif")
+    with pytest.raises(UnbraidError, match=r"0\.tif: deep pixels .* found 70000 to 70000"):
+        load("images", path=str(tmp_path))
+
+
+def test_one_coloured_picture_makes_all_of_them_rgb(tmp_path):
+    Image.new("L", (8, 8), 100).save(tmp_path / "0.png")
+    Image.new("RGB", (8, 8), (255, 0, 0)).save(tmp_path / "1.png")
+    for _ in range(2):  # decoded, then from the cache
+        data = load("images", path=str(tmp_path))
+        assert np.rint(255 * data.pixels([0, 1])[:, :, 0, 0]).tolist() == [[100, 100, 100], [255, 0, 0]]
+    assert load("images", path=str(tmp_path), grey=True).shape == (1, 8, 8)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_transparency_is_laid_on_white(tmp_path, mode):
+    image = Image.new("RGBA", (8, 8), (0, 0, 0, 0))
+    image.paste((80, 80, 80, 255), (0, 0, 4, 8))
+    options = {}
+    if mode == "P":
+        image, options = Image.new("P", (8, 8), 1), {"transparency": 1}
+        image.putpalette([80, 80, 80, 0, 0, 0])
+        image.paste(0, (0, 0, 4, 8))
+    image.convert(mode).save(tmp_path / "0.png", **options)
+    data = load("images", path=str(tmp_path))
+    assert data.shape[0] == (1 if mode == "LA" else 3)
+    assert np.rint(255 * data.pixels(0)[0, 0, 0]).tolist() == [80] * 4 + [255] * 4

@@ -1,0 +1,92 @@
+"""A folder of pictures and its labels, as Hugging Face's imagefolder: metadata.csv, class folders, train and test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.data import labels as label_files
+from unbraid.data.dataset import Pixels
+from unbraid.data.pictures import SUFFIXES, decoded
+from unbraid.errors import expect
+
+PARTS = {"train": ("train", "training"), "test": ("test", "testing", "val", "validation")}
+ALL = tuple(name for names in PARTS.values() for name in names)
+
+
+def part(folder: Path, split: str) -> tuple[Path, str]:
+    """The folder of a split and what is left to split: folder/train is 'train' if it exists (and 'test', or 'val').
+
+    If only the other part has a folder, nothing is drawn from it: that would test on what was trained on.
+    """
+    there = [name for name in ALL if (folder / name).is_dir()]
+    if split not in PARTS or not there:
+        return folder, split
+    mine = [name for name in PARTS[split] if name in there]
+    expect(mine, f"{folder} has no folder for split {split!r}", found=f"only {', '.join(there)}", allowed=PARTS[split],
+           do=f"Add one; or give path = {str(folder / there[0])!r}, and both parts are drawn from it.")
+    return folder / mine[0], "all"
+
+
+def found(folder: Path) -> list[Path]:
+    """All pictures below a folder, sorted by their path."""
+    files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+    expect(files, f"the folder {folder} holds no pictures", allowed=SUFFIXES)
+    return files
+
+
+def read(folder: Path, labels: str = "", *, size: int = 0, grey: bool = False, root: Path | None = None,
+         partial: bool = False) -> tuple[Pixels, dict[str, np.ndarray] | None]:
+    """The pictures of a folder as an array in the cache, and the label columns that belong to them.
+
+    root: the folder of the whole set, if `folder` is a split of it; its metadata.csv is used if the split has none.
+    """
+    files = found(folder)
+    for place in (folder, root or folder):
+        if not labels and (place / "metadata.csv").is_file():
+            labels = str(place / "metadata.csv")
+    columns = (_matched(label_files.read_columns(labels), files, (folder, root or folder), labels, partial) if labels
+               else _classes(files, folder))
+    return Pixels(decoded(files, folder, size=size, grey=grey)), columns
+
+
+def _matched(columns: dict[str, np.ndarray], files: list[Path], bases: tuple[Path, ...], where: str,
+             partial: bool) -> dict[str, np.ndarray]:
+    """Columns in the order of the pictures: by file name if a column says so, else row by row."""
+    key = next((name for name in label_files.FILE_COLUMNS if name in columns and columns[name].dtype.kind == "U"), "")
+    if not key:
+        return columns
+    rows = {Path(str(name)).as_posix(): i for i, name in enumerate(columns[key])}
+    expect(len(rows) == len(columns[key]), f"{where} names a picture twice")
+    base = max(bases, key=lambda base: sum(file.relative_to(base).as_posix() in rows for file in files))
+    names = [file.relative_to(base).as_posix() for file in files]
+    known = set(names)
+    ghosts = [name for name in rows if name not in known and not (base / name).is_file()]
+    hint = f"Its column {key!r} holds paths relative to {base}."
+    expect(not ghosts, f"{where} names pictures that do not exist", found=f"{len(ghosts)} of {len(rows)}, such as "
+           f"{ghosts[0] if ghosts else ''}", do=hint)
+    lost = [name for name in names if name not in rows]
+    expect(partial or not lost, f"{where} must have a row for every picture", found=f"none for {len(lost)} of {len(names)}, "
+           f"such as {lost[0] if lost else ''}", do=f"{hint} Say partial = true if those without a row have no labels.")
+    order = np.array([rows.get(name, -1) for name in names])
+    return {name: _ordered(column, order) for name, column in columns.items() if name != key}
+
+
+def _ordered(column: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The column's entries at `order`; where that is −1, a missing one."""
+    if not (order < 0).any():
+        return column[order]
+    if column.dtype.kind == "U":
+        return np.where(order < 0, "", column[order])
+    return np.where(order < 0, np.nan, column[order].astype(np.float64))
+
+
+def _classes(files: list[Path], folder: Path) -> dict[str, np.ndarray] | None:
+    """One folder per class, if that is how the pictures lie; the folders of the splits are no classes."""
+    parents = [file.relative_to(folder).parts[:-1] for file in files]
+    if all(p and p[0] in ALL for p in parents):
+        parents = [p[1:] for p in parents]
+    if all(len(p) == 1 for p in parents) and len(set(parents)) > 1:
+        return {"class": np.array([p[0] for p in parents])}
+    return None
