@@ -137,6 +137,43 @@ def test_no_code_of_the_image_passes_its_ceiling():
         assert value(name, best, y) <= bound + 0.02, name
 
 
+def test_ceilings_of_a_factor_that_no_image_shows():
+    """Each in its own way: units that follow the other factor reach 1 by MIG-sup, entropies weigh in DCIMIG."""
+    y = np.repeat(np.stack(np.unravel_index(np.arange(80), (2, 40)), 1), 10, 0)
+    bounds = metrics.ceilings(y[:, 1], y, {n: m.ceiling for n, m in METRICS.items()}, bins=40)
+    found = {n: METRICS[n](y[:, 1:].astype(float), y, bins=40).value for n in ("mig", "mig_sup", "dcimig", "jemmig")}
+    assert (bounds["mig"], bounds["mig_sup"]) == pytest.approx((0.5, 1))
+    assert bounds["dcimig"] == pytest.approx(np.log(40) / np.log(80))
+    for name, score in found.items():
+        assert score <= bounds[name] + 1e-9, name
+        assert name == "jemmig" or score == pytest.approx(bounds[name]), name  # JEMMIG's bound is not reached
+
+
+def test_ceilings_follow_the_protocol():
+    """Values that share a picture cost an error of numbers less than an accuracy; an SVM's accuracy is no R²."""
+    y = np.repeat(np.arange(40), 30)
+    for protocol in ("paper", "dlib", "fast"):
+        bound = METRICS["informativeness"].ceiling_of(protocol)
+        top = metrics.ceilings(y // 2, y, {"it": bound})["it"]
+        assert (
+            metrics.informativeness(
+                (y // 2).astype(float), y, protocol="paper" if protocol == "paper" else "fast"
+            ).value
+            <= top + 0.01
+        )
+    assert metrics.ceilings(y // 2, y, {"it": METRICS["informativeness"].ceiling_of("paper")})["it"] > 0.9
+    assert metrics.ceilings(y // 2, y, {"it": METRICS["informativeness"].ceiling_of("fast")})["it"] == 0.5
+    z = np.random.default_rng(0).normal(size=1200)
+    seen = metrics.ceilings(np.arange(1200) // 2, np.repeat(z[:600], 2) + 0.1 * z, kinds=["continuous"])
+    assert seen["prediction"] == seen["regression"]  # continuous factors are never classes
+    y = np.repeat(np.arange(4), 100)
+    image = np.where(y == 3, 0, y)
+    codes = np.column_stack([image, np.random.default_rng(0).normal(size=400)])
+    for protocol in ("paper", "dlib"):
+        top = metrics.ceilings(image, y, {"sap": METRICS["sap"].ceiling_of(protocol)})["sap"]
+        assert metrics.sap(codes, y, protocol=protocol).value <= top + 0.05
+
+
 def test_a_renderer_is_asked_for_new_combinations_that_keep_the_factor_held():
     from unbraid.metrics.fixed import fixed_rows
 
@@ -146,7 +183,7 @@ def test_a_renderer_is_asked_for_new_combinations_that_keep_the_factor_held():
         asked.append(rows)
         return rows.astype(float)
 
-    source = fixed_rows(encode, big, 0)
+    source = fixed_rows(encode, big, 0, piece=10_000)
     assert source.table.names == ("shape", "x", "y")  # a factor with one value cannot be held
     known = {tuple(r) for r in asked[0]}
     z = source.codes(np.random.default_rng(0), np.array([0, 1, 2]), 50)

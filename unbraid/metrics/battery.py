@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
 from typing import Any
 
-from unbraid.errors import choose, expect
+from unbraid.errors import UnbraidError, choose, expect
 from unbraid.metrics.inputs import as_table
-from unbraid.metrics.intervals import checked, resamples, widened
+from unbraid.metrics.intervals import NAMES, checked, moving, resamples, single, widened
 from unbraid.metrics.score import Metric, Score
 from unbraid.metrics.table import Table
 
@@ -21,6 +22,7 @@ def battery(
     seeds: int = 1,
     interval: str = "half",
     seed: int = 0,
+    bins: int | None = None,
     advance: Callable[..., None] | None = None,
     **inputs: Any,
 ) -> dict[str, Score]:
@@ -28,43 +30,84 @@ def battery(
 
     protocol: 'paper', 'dlib' or 'fast', for each metric that knows it; the others have one definition. Without factors
     only the metrics of codes alone run. seeds: with more than one, each score carries an interval from that many
-    repetitions, on 'half' of the rows, on a 'bootstrap' sample of them or with other 'seeds' (see `interval`).
-    advance(note=…) follows each metric and each of its repetitions.
+    repetitions, on 'half' of the rows, on a 'bootstrap' sample of them or with other 'seeds' (see `interval`). bins: for
+    the metrics that count bins of codes (20). advance(note=…) follows each metric and each of its repetitions.
+
+    Under 'all' a metric that cannot run on these data is skipped: its value is NaN, and `settings["skipped"]` says why.
+    One that was named raises.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> [str(s) for s in battery(y.astype(float), y, metrics=["mig", "mcc"]).values()]
     ['mig 1.000', 'mcc 1.000']
     """
+    expect(
+        not callable(codes) or isinstance(codes, Table),
+        "a battery scores codes, not a function that encodes",
+        do="factor_vae, beta_vae and irs take a function: metrics.factor_vae(function, factors).",
+    )
     labelled = factors is not None or getattr(codes, "values", None) is not None or bool(getattr(codes, "names", ()))
     chosen = selected(metrics, labelled)
+    strict = metrics != "all" and list(metrics) != ["all"]
     choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "protocol")
     checked(interval, seeds)
     needs = any(m.needs == "factors" for m in chosen.values())
     table = as_table(codes, factors, asked="battery", seed=seed, needs_factors=needs, **inputs)
-    first = _scores(chosen, table, protocol, seed, advance)
+    first = _scores(chosen, table, protocol, seed, bins, strict, advance)
+    why = [s.settings["skipped"] for s in first.values() if "skipped" in s.settings]
+    expect(len(why) < len(first), "no metric can run on these data", found=why[0] if why else None)
     if seeds == 1:
         return first
     others: dict[str, list[Score]] = {name: [] for name in chosen}
     # table by table, so that only one is in memory and metrics share what they make of it
-    moved = {name: metric for name, metric in chosen.items() if interval != "seeds" or metric.seeded}
+    moved = {name: metric for name, metric in chosen.items() if interval != "seeds" or moving(metric, table)}
+    lone = single(table, interval, seeds, seed)
+    able = {n: m for n, m in moved.items() if "skipped" not in first[n].settings and (not lone or m.needs == "codes")}
     for each, other in resamples(table, interval, seeds, seed):
-        for name, score in _scores(moved, other, protocol, each, advance).items():
+        for name, score in _scores(able, other, protocol, each, bins, False, advance).items():
             others[name].append(score)
-    return {name: widened(score, others[name], interval, chosen[name]) for name, score in first.items()}
+        for name in moved.keys() - able.keys() if advance is not None else ():
+            advance(note=name)
+    return {name: _widened(score, others[name], interval, chosen[name], lone) for name, score in first.items()}
 
 
-def runs(metrics: Mapping[str, Metric], seeds: int, interval: str) -> int:
+def _widened(first: Score, others: list[Score], how: str, metric: Metric, lone: str) -> Score:
+    """A score with its interval, or with the reason why there is none."""
+    if "skipped" in first.settings:
+        return first
+    if lone and metric.needs == "factors":
+        return first.within(None, interval=f"none: {lone}")
+    failed = next((s.settings["skipped"] for s in others if "skipped" in s.settings), None)
+    if failed:
+        return first.within(None, interval=f"none: {NAMES[how]}, {failed}")
+    return widened(first, others, how, metric)
+
+
+def runs(metrics: Mapping[str, Metric], seeds: int, interval: str, table: Table | None = None) -> int:
     """How often `battery` calls `advance`: once for each metric, and once for each repetition of it."""
-    return len(metrics) + sum(seeds for m in metrics.values() if seeds > 1 and (interval != "seeds" or m.seeded))
+    moved = [m for m in metrics.values() if interval != "seeds" or (moving(m, table) if table else m.seeded)]
+    return len(metrics) + (len(moved) * seeds if seeds > 1 else 0)
 
 
 def _scores(
-    chosen: Mapping[str, Metric], table: Table, protocol: str, seed: int, advance: Callable[..., None] | None
+    chosen: Mapping[str, Metric],
+    table: Table,
+    protocol: str,
+    seed: int,
+    bins: int | None,
+    strict: bool,
+    advance: Callable[..., None] | None,
 ) -> dict[str, Score]:
     scores = {}
     for name, metric in chosen.items():
         settings: dict[str, Any] = {"protocol": protocol} if protocol in metric.protocols else {}
-        scores[name] = metric(table, seed=seed, **settings)
+        if bins is not None and "bins" in signature(metric.call).parameters:
+            settings["bins"] = bins
+        try:
+            scores[name] = metric(table, seed=seed, **settings)
+        except UnbraidError as error:
+            if strict:
+                raise
+            scores[name] = Score(name, float("nan"), {}, None, {**settings, "skipped": str(error)})
         if advance is not None:
             advance(note=name)
     return scores

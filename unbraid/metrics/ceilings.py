@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from unbraid.errors import expect
+from unbraid.metrics.arrays import array_of
 from unbraid.metrics.information import factor_entropies
 from unbraid.metrics.inputs import as_table
 
 
 def ceilings(
-    images: Any, factors: Any, metrics: dict[str, str | None] | None = None, **inputs: Any
+    images: Any, factors: Any, metrics: Mapping[str, str | None] | None = None, bins: int = 20, **inputs: Any
 ) -> dict[str, float]:
     """The highest value that each metric can reach on these images, by the kind of score it is.
 
-    'information': mean_k I(image; y_k) / H(y_k);  'accuracy': mean_k of the Bayes accuracy of y_k given the image;
-    'variance': mean_k 1 − E Var(y_k | image) / Var(y_k), 1 for classes;  'correlation': its roots, 1 if circular;
-    'one': no bound, votes ask which factor was held;  'joint': JEMMIG's, 1 − H(y_k | image) / (H(y_k) + log 20).
-    By the data-processing inequality no code of the image passes them.
+    'information': mean_k I(image; y_k) / H(y_k);  'best': its largest, for scores averaged over units, which may all
+    follow one factor;  'pooled': Σ_k I / Σ_k H;  'joint': JEMMIG's, 1 − H(y_k | image) / (H(y_k) + log bins);
+    'accuracy': mean_k of the Bayes accuracy of y_k given the image;  'variance': mean_k R²_k = 1 − E Var(y_k | image) /
+    Var(y_k), 1 for classes;  'correlation': its roots, 1 if circular;  'regression': 1 − √(1 − R²_k), the accuracy for
+    classes;  'prediction': that for continuous factors alone, else the accuracy;  'one': no bound, votes ask which
+    factor was held. By the data-processing inequality no code of the image passes them; a score of held-out rows may,
+    by the luck of those rows. `Metric.ceiling_of(protocol)` names each metric's kind.
 
     images: hashes "n" (integers, bytes or strings) or the images themselves. Duplicates are found by hash alone, never
     by a rule about the factors (dSprites' squares repeat every 90° by rule, and nearly never by pixel).
 
     >>> y = np.arange(40) % 4
     >>> picture = np.where(y == 3, 0, y)   # the last value looks like the first
-    >>> {kind: round(v, 3) for kind, v in ceilings(picture, y).items()}
-    {'one': 1.0, 'information': 0.75, 'joint': 0.921, 'accuracy': 0.75, 'variance': 0.1, 'correlation': 0.316}
+    >>> found = ceilings(picture, y)
+    >>> [round(found[kind], 3) for kind in ("information", "joint", "accuracy", "variance", "correlation")]
+    [0.75, 0.921, 0.75, 0.1, 0.316]
     """
     image = classes(images)
     table = as_table(image.astype(np.float64), factors, **inputs)
@@ -36,21 +42,27 @@ def ceilings(
     # class labels have no variance to explain: a score of classes by correlation is not bounded this way
     variance = np.array([1.0 if kind == "class" else _variance(i, v) for kind, (i, _, v) in zip(table.kinds, pairs)])
     shares, h = np.array([_information(i, y) for i, y, _ in pairs]), factor_entropies(table)
+    accuracy = np.array([_accuracy(i, y) for i, y, _ in pairs])
+    error, kind = np.sqrt(1 - variance), np.array(table.kinds)
     kinds = {
         "one": 1.0,
-        "information": float(np.mean(shares)),
-        "joint": float(np.mean(1 - (1 - shares) * h / (h + np.log(20)))),
-        "accuracy": float(np.mean([_accuracy(i, y) for i, y, _ in pairs])),
+        "information": float(shares.mean()),
+        "best": float(shares.max()),
+        "pooled": float(shares @ h / h.sum()),
+        "joint": float(np.mean(1 - (1 - shares) * h / (h + np.log(bins)))),
+        "accuracy": float(accuracy.mean()),
+        "prediction": float(np.where(kind == "continuous", 1 - error, accuracy).mean()),
+        "regression": float(np.where(kind == "class", accuracy, 1 - error).mean()),
         "variance": float(variance.mean()),
         # circular factors may also be matched by cosine and sine, which join both ends
-        "correlation": float(np.mean([1.0 if c == "circular" else np.sqrt(r) for c, r in zip(table.kinds, variance)])),
+        "correlation": float(np.where(kind == "circular", 1, np.sqrt(variance)).mean()),
     }
     return kinds if metrics is None else {name: kinds[kind] for name, kind in metrics.items() if kind}
 
 
 def classes(images: Any) -> np.ndarray:
     """A number for each distinct image "n"."""
-    x = np.asarray(images)
+    x = array_of(images)
     expect(
         x.ndim >= 1 and len(x) >= 2 and x.dtype != object,
         "images must be an array of hashes or of pictures",

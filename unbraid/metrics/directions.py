@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.errors import choose, expect
+from unbraid.metrics.arrays import array_of, unmasked
 from unbraid.metrics.importances import MOST, split
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.score import Score
@@ -86,7 +87,7 @@ def reconstruction(images: Any, reconstructions: Any, *, kind: str = "squared") 
     >>> reconstruction(np.ones((2, 4)), np.zeros((2, 4))).value
     4.0
     """
-    x, y = np.asarray(images), np.asarray(reconstructions)
+    x, y = unmasked(array_of(images)), unmasked(array_of(reconstructions))
     expect(
         x.shape == y.shape and x.ndim >= 2 and len(x) > 0,
         "images and reconstructions must have the same shape, rows first",
@@ -101,6 +102,8 @@ def reconstruction(images: Any, reconstructions: Any, *, kind: str = "squared") 
     per_image = np.concatenate(
         [how(x[a : a + 1024].astype(np.float64), y[a : a + 1024].astype(np.float64)) for a in range(0, len(x), 1024)]
     )
+    bad = int((~np.isfinite(per_image)).sum())
+    expect(bad == 0, "images and reconstructions must be finite", found=f"NaN or infinity in {bad:,} of {len(x):,}")
     value, half = float(per_image.mean()), 1.96 * float(per_image.std()) / np.sqrt(len(x))
     rows = {"per_image": per_image, "per_pixel": value / int(np.prod(x.shape[1:]))}
     return Score("reconstruction", value, rows, (value - half, value + half), {"kind": kind, "images": len(x)}, "")

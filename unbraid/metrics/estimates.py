@@ -8,6 +8,8 @@ from unbraid.errors import expect
 from unbraid.metrics.inputs import Table
 from unbraid.metrics.units import Unit
 
+POSTERIOR = 3_000  # rows of an exact mixture: its cost is quadratic
+
 
 def neighbours(table: Table, bins: int, binning: str, seed: int, most: int, near: int = 3) -> np.ndarray:
     """I ≈ ψ(N) + ψ(k) − ⟨ψ(N_x)⟩ − ⟨ψ(m)⟩: k neighbours of the same class, m rows as near in all. Ross 2014, Eq. 6."""
@@ -51,7 +53,7 @@ def posterior(table: Table, bins: int, binning: str, seed: int, most: int) -> np
         found="means alone",
         do="Give a Codes with `scale`, or use estimator='histogram'.",
     )
-    small = table.limited(min(most, 3000), seed)
+    small = table.limited(min(most, POSTERIOR), seed)
     rng = np.random.default_rng([seed, 13])
     assert small.scale is not None
     draws = small.z + small.scale * rng.standard_normal(small.z.shape)

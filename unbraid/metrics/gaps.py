@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.errors import choose
-from unbraid.metrics.information import factor_entropies, informative, mutual, unit_entropies
+from unbraid.metrics.information import factor_entropies, informative, mutual, sampled, unit_entropies
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.score import Score
 
@@ -51,6 +51,7 @@ def mig(
         "binning": binning,
         "seed": seed,
         **table.notes,
+        **sampled(table, estimator),
     }
     return Score(
         "mig",
@@ -105,6 +106,7 @@ def mig_sup(
         "used_units": int(used.sum()),
         **table.silence(used, SILENT[why]),
         **table.notes,
+        **sampled(table, estimator),
     }
     return Score(
         "mig_sup",

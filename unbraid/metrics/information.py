@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from unbraid.errors import choose, expect
-from unbraid.metrics.estimates import neighbours, posterior
+from unbraid.metrics.estimates import POSTERIOR, neighbours, posterior
 from unbraid.metrics.inputs import Table
 from unbraid.metrics.units import Unit
 
@@ -44,12 +45,12 @@ def cells(table: Table, bins: int = 20, binning: str = "width", seed: int = 0) -
     One real column: `bins` bins of equal width (the common protocol) or of equal count ("quantile"). A one-hot unit:
     its largest entry. Bits: their joint value. A group of real columns: the nearest of `bins` centres (seeded k-means).
     """
-    expect(isinstance(bins, int) and 2 <= bins <= 256, "bins must be a whole number from 2 to 256", found=bins)
+    expect(isinstance(bins, Integral) and 2 <= bins <= 256, "bins must be a whole number from 2 to 256", found=bins)
     expect(
         len(table) >= bins,
         "there must be at least as many rows as bins",
         found=f"{len(table)} rows, {bins} bins",
-        do="Lower bins, or encode more examples.",
+        do="Lower bins (--bins), or encode more examples.",
     )
     key = ("cells", bins, binning, seed)
     if key not in table.shared:
@@ -146,6 +147,12 @@ def mutual(
             found[discrete] = mutual(table, "histogram", bins, binning, seed)[discrete]
         table.shared[key] = found
     return table.shared[key]
+
+
+def sampled(table: Table, estimator: str, most: int = 10_000) -> dict[str, str]:
+    """A note for `Score.settings` when an estimate of `mutual` does not use all rows."""
+    used = {"knn": most, "posterior": min(most, POSTERIOR)}.get(estimator, len(table))
+    return {"subsampled": f"{used:,} of {len(table):,} rows"} if used < len(table) else {}
 
 
 def _histogram(table: Table, bins: int, binning: str, seed: int, most: int) -> np.ndarray:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose, expect
+from unbraid.errors import UnbraidError, choose, expect
 from unbraid.metrics.inputs import as_table
 from unbraid.metrics.score import Metric, Score
 from unbraid.metrics.table import Table
@@ -17,6 +18,7 @@ INTERVALS = {
     "bootstrap": "{} bootstrap samples of the rows, each with its own seed",
     "seeds": "{} seeds on the same rows",
 }
+NAMES = {"half": "on half of the rows", "bootstrap": "on a bootstrap sample of the rows", "seeds": "with another seed"}
 INPUTS = ("groups", "kinds", "names")
 
 
@@ -61,16 +63,37 @@ def interval(
     inputs = {key: settings.pop(key) for key in INPUTS if key in settings}
     table = as_table(codes, factors, asked="interval", seed=seed, needs_factors=entry.needs == "factors", **inputs)
     first = call(table, seed=seed, **settings)
-    if how == "seeds" and not entry.seeded:
+    if how == "seeds" and not moving(entry, table, settings.get("protocol")):
         return widened(first, [], how, entry)
-    others = [call(other, seed=each, **settings) for each, other in resamples(table, how, seeds, seed)]
+    lone = single(table, how, seeds, seed) if entry.needs == "factors" else ""
+    if lone:
+        return first.within(None, interval=f"none: {lone}")
+    try:
+        others = [call(other, seed=each, **settings) for each, other in resamples(table, how, seeds, seed)]
+    except UnbraidError as error:
+        raise UnbraidError(f"{NAMES[how]}: {error} Or take how='seeds', which keeps all rows.") from error
     return widened(first, others, how, entry)
+
+
+def moving(metric: Metric, table: Table, protocol: str | None = None) -> bool:
+    """Whether a seed may change the score: the metric draws, or k-means, posteriors, neighbours or subsamples do."""
+    drawn = table.scale is not None or protocol == "knn" or len(table) > 100_000
+    return metric.seeded or drawn or any(len(u.columns) > 1 and u.kind == "real" for u in table.units)
+
+
+def single(table: Table, how: str, seeds: int, seed: int) -> str:
+    """Why no interval can be had: the factors that lose all but one value in some repetition; '' when none does."""
+    lost: set[str] = set()
+    for each in range(seed, seed + seeds if how != "seeds" else seed):
+        rows = table.y[_rows(len(table), how, each)]
+        lost |= {name for name, y in zip(table.names, rows.T) if np.count_nonzero(np.bincount(y[y >= 0])) < 2}
+    return f"{', '.join(sorted(lost))} takes a single value in some of the repetitions" if lost else ""
 
 
 def checked(how: str, seeds: int, fewest: int = 1) -> None:
     """Complain about an unknown kind of interval or a number of repetitions that cannot be."""
     choose(how, INTERVALS, "interval")
-    whole = isinstance(seeds, int) and fewest <= seeds <= 1000
+    whole = isinstance(seeds, Integral) and fewest <= int(seeds) <= 1000
     expect(whole, f"seeds must be a whole number from {fewest} to 1000", found=seeds)
 
 
@@ -93,7 +116,7 @@ def widened(first: Score, others: list[Score], how: str, metric: Metric) -> Scor
         return first.within(None, interval="none: this metric does not depend on a seed")
     values = np.array([s.value for s in others])
     if not np.isfinite(values).all():
-        return first.within(None, interval="none: a factor takes a single value in some of the repetitions")
+        return first.within(None, interval="none: some repetitions have no score")
     if np.ptp(values) < 1e-12 and (how == "seeds" or first.interval):  # votes keep the interval that they come with
         same = first.settings.get("interval", "none: every seed gave the same score")
         return first.within(first.interval, interval=same)

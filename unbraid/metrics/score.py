@@ -32,6 +32,8 @@ class Score:
         return float(self.value)
 
     def __str__(self) -> str:
+        if "skipped" in self.settings:
+            return f"{self.name} skipped: {self.settings['skipped']}"
         spread = f" [{self.interval[0]:.3f}, {self.interval[1]:.3f}]" if self.interval else ""
         return f"{self.name} {self.value:.3f}{spread}"
 
@@ -52,7 +54,7 @@ class Metric:
     chance: what codes that know nothing score, as a number or a function of the number of factors (None: no level),
     and noise: how far from it a few thousand rows may fall. needs: 'factors', 'codes', 'runs' or 'images'.
     rescaled: unchanged when columns are rescaled. lowered: the damages that lower it, among 'rotated', 'duplicated',
-    'missing', 'noisy'. ceiling: how duplicate images bound it (see `ceilings`).
+    'missing', 'noisy'. ceiling: how duplicate images bound it (see `ceilings`), under: where a protocol's is another.
     """
 
     call: Callable[..., Score]
@@ -67,6 +69,7 @@ class Metric:
     rescaled: bool = True
     lowered: tuple[str, ...] = ()
     ceiling: str | None = None
+    under: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, *arguments: Any, **settings: Any) -> Score:
         return self.call(*arguments, **settings)
@@ -74,6 +77,10 @@ class Metric:
     def chance_of(self, factors: int) -> float | None:
         """The chance level with this many factors."""
         return self.chance(factors) if callable(self.chance) else self.chance
+
+    def ceiling_of(self, protocol: str) -> str | None:
+        """The kind of ceiling under a protocol."""
+        return self.under.get(protocol, self.ceiling)
 
 
 def plain(value: Any) -> Any:

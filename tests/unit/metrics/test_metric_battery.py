@@ -109,3 +109,35 @@ def test_fast_importances_rank_as_gradient_boosting_does():
     fast = metrics.dci(z, y, protocol="fast").table["matrix"]
     reference = metrics.dci(z, y, protocol="dlib", rounds=50).table["matrix"]
     assert spearmanr(fast.ravel(), reference.ravel()).statistic >= 0.9
+
+
+def test_a_metric_that_cannot_run_is_skipped_with_its_reason_unless_it_was_named(world):
+    z, y = world[0][::80], world[1][::80]  # 15 rows, fewer than bins
+    scores = battery(z, y)
+    assert np.isnan(scores["mig"].value)
+    assert "as many rows as bins: found 15 rows" in scores["mig"].settings["skipped"]
+    assert str(scores["mig"]).startswith("mig skipped: ")
+    assert scores["mig"].as_dict()["value"] is None
+    assert np.isfinite(scores["mcc"].value)
+    with pytest.raises(UnbraidError, match="as many rows as bins"):
+        battery(z, y, metrics=["mig", "mcc"])
+    fewer = battery(z, y, metrics=["mig", "mcc"], bins=5)
+    assert fewer["mig"].settings["bins"] == 5
+    notes = []
+    half = battery(
+        world[0][:30], world[1][:30], metrics="mig,mcc", seeds=3, advance=lambda n=1, note="": notes.append(1)
+    )
+    assert half["mig"].interval is None
+    assert half["mig"].settings["interval"].startswith("none: on half of the rows, there must be at least as many rows")
+    assert half["mcc"].interval is not None
+    assert len(notes) == runs({n: METRICS[n] for n in ("mig", "mcc")}, 3, "half")
+
+
+def test_a_function_is_sent_to_the_metrics_that_take_it(world):
+    with pytest.raises(UnbraidError, match="factor_vae, beta_vae and irs take a function"):
+        battery(lambda rows: rows, world[1])
+
+
+def test_images_with_holes_are_a_named_error():
+    with pytest.raises(UnbraidError, match="finite: found NaN or infinity in 1 of 2"):
+        metrics.reconstruction(np.array([[np.nan, 0.0], [0.0, 0.0]]), np.zeros((2, 2)))

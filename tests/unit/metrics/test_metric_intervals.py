@@ -142,3 +142,39 @@ def test_collapsed_codes_say_why_they_score_nothing(world):
     assert "no more than chance" in metrics.med(noise, y).settings["note"]
     assert "note" not in metrics.factor_vae(*world).settings
     assert as_table(np.column_stack([world[0], np.zeros(900)]), y).notes["dead_columns"] == ["z2"]
+
+
+def test_a_factor_with_one_value_in_some_half_gives_no_interval_and_no_warning(world):
+    rare = np.column_stack([world[1][:, 0], np.arange(900) == 7])
+    why = "none: y1 takes a single value in some of the repetitions"
+    score = metrics.interval("mig", world[0], rare, seeds=5)
+    assert (score.interval, score.settings["interval"]) == (None, why)
+    scores = battery(world[0], rare, metrics=["mig", "mcc", "hoyer"], seeds=3)
+    assert scores["mig"].settings["interval"] == scores["mcc"].settings["interval"] == why
+    assert scores["hoyer"].interval is not None
+
+
+def test_groups_and_neighbours_depend_on_a_seed_and_say_so(world):
+    z = np.column_stack([world[0], np.random.default_rng(0).normal(size=(900, 2))])
+    score = metrics.interval("mig", z, world[1], how="seeds", seeds=np.int64(3), groups=[[0, 1], [2, 3]])
+    assert score.interval[0] < score.value < score.interval[1]
+    near = metrics.interval("mig", np.round(z), world[1], how="seeds", seeds=3, protocol="knn")
+    assert "does not depend" not in near.settings["interval"]
+
+
+def test_halves_are_blamed_for_what_they_cause(world):
+    with pytest.raises(UnbraidError, match="on half of the rows: .* as many rows as bins: found 15 rows"):
+        metrics.interval("mig", world[0][:30], world[1][:30])
+
+
+def test_neighbours_and_posteriors_say_that_they_subsample():
+    from unbraid.codes import Codes
+    from unbraid.latent import Latent
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=(10_500, 1))
+    z = y + rng.normal(size=y.shape)
+    assert metrics.mig(z, y, protocol="knn").settings["subsampled"] == "10,000 of 10,500 rows"
+    assert "10,000 of 10,500 rows for neighbours" in metrics.info_mec(z, y, protocol="paper").settings["subsampled"]
+    told = Codes(z[:3100], Latent.of(1), scale=np.full((3100, 1), 0.1))
+    assert metrics.mig(told, y[:3100], protocol="paper").settings["subsampled"] == "3,000 of 3,100 rows"
