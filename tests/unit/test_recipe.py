@@ -10,6 +10,7 @@ from unbraid.assemble import assemble
 from unbraid.errors import UnbraidError
 from unbraid.recipe import Recipe
 from unbraid.recipes import RECIPES
+from unbraid.train import prepare, step
 
 SMALL = {"data": {"name": "sprites32"}, "latent": 4, "nets": {"name": "small32"}, "budget": {"steps": 2, "batch": 8}}
 
@@ -98,6 +99,6 @@ names = st.sampled_from(
 )
 def test_fuzzed_recipes_never_leave_a_traceback(change):
     try:
-        assemble(Recipe.of(SMALL | change))
+        step(prepare(assemble(Recipe.of(SMALL | change))), 0)
     except UnbraidError as error:
         assert len(str(error)) > 10
