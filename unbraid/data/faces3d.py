@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid.data import own, store
+from unbraid.data.arrays import read_array
 from unbraid.data.dataset import Dataset, Source
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.rasterise import rasterised, vertex_normals
@@ -87,7 +88,7 @@ def load(*, path: str = "", model: str = "", identities: int = 0, expressions: i
 def _rendered(path: Path, identities: int, key: str) -> Dataset:
     expect(path.suffix not in (".pth", ".pt", ".pkl"), f"faces3d: {path.name} holds Python objects, which are not read "
            "here", do="Save the tensor as .npy: numpy.save('faces.npy', tensor.numpy()).")
-    array = own.read_array(path, key)
+    array = read_array(path, key)
     expect(array.ndim >= 3, f"faces3d: {path} must hold images", found=f"shape {array.shape}")
     coloured = array.ndim > 3 and int(np.prod(array.shape[:-3])) % 2541 == 0  # else the third axis from the end counts views
     layout = "nhw" if not coloured else "nhwc" if array.shape[-1] in (1, 3) else "nchw" if array.shape[-3] in (1, 3) else ""

@@ -23,17 +23,31 @@ def opened(path: Path) -> Any:
         raise UnbraidError(f"cannot read {path}: {error}. It is damaged, cut off or no HDF5 file.") from error
 
 
-def read_hdf5(path: Path, key: str = "") -> np.ndarray:
-    """One array of the file, whole; without `key` the only one with three or four axes."""
+def shapes_hdf5(path: Path) -> dict[str, tuple[int, ...]]:
+    """The arrays of the file and their shapes; nothing is read."""
     with opened(path) as file:
-        names: list[str] = []
-        file.visit(lambda name: names.append(name) if hasattr(file[name], "shape") else None)
+        return _shapes(file)
+
+
+def _shapes(file: Any) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    file.visititems(lambda name, item: found.update({name: item.shape}) if getattr(item, "shape", None) is not None else None)
+    return found
+
+
+def read_hdf5(path: Path, key: str = "", axes: tuple[int, ...] = (3, 4), what: str = "images") -> np.ndarray:
+    """One array of the file, whole; without `key` the only one with that many axes."""
+    from unbraid.data.arrays import fits
+
+    with opened(path) as file:
+        shapes = _shapes(file)
         if not key:
-            many = [name for name in names if len(file[name].shape) in (3, 4)]
-            expect(len(many) == 1, f"{path} must hold one array of images", found=f"{', '.join(names) or 'nothing'}",
+            many = [name for name, shape in shapes.items() if len(shape) in axes]
+            expect(len(many) == 1, f"{path} must hold one array of {what}", found=f"{', '.join(shapes) or 'nothing'}",
                    do="Say which one: key = \"...\".")
             key = many[0]
-        expect(key in names, f"{path} holds no array {key!r}", allowed=names)
+        expect(key in shapes, f"{path} holds no array {key!r}", allowed=shapes)
+        fits(path, int(np.prod(shapes[key], dtype=object)) * file[key].dtype.itemsize)
         try:
             return np.asarray(file[key][()])
         except (OSError, ValueError) as error:

@@ -12,7 +12,7 @@ import numpy as np
 
 from unbraid.data.factors import Factor, Factors
 from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_bytes, read_npy, read_npz
+from unbraid.files import read_bytes, read_npy
 
 FILE_COLUMNS = ("file_name", "filename", "file", "image", "path")
 MISSING = ("", "nan", "NaN", "NA", "None", "null")
@@ -24,7 +24,7 @@ def factors_of(columns: Mapping[str, Sequence[Any] | np.ndarray], rows: int, whe
     """Factors and the table "n k" of named columns. Words become classes, whole numbers and few fractions ordinals,
     many fractions continuous values.
 
-    Missing entries (empty or NaN) are refused unless `partial`; they are then −1, or NaN in a continuous column.
+    Missing entries (empty, None or NaN) are refused unless `partial`; they are then −1, or NaN in a continuous column.
 
     >>> factors, table = factors_of({"shape": ["cat", "dog", "cat"], "size": [10, 20, 30]}, 3, "an example")
     >>> factors.items[0].values, table.tolist()
@@ -47,7 +47,7 @@ def factors_of(columns: Mapping[str, Sequence[Any] | np.ndarray], rows: int, whe
 
 def _factor(name: str, column: Sequence[Any] | np.ndarray) -> tuple[Factor, np.ndarray, np.ndarray]:
     """A factor, its values, and which of them are missing."""
-    raw = np.asarray(column)
+    raw = _plain(column)
     expect(raw.ndim == 1 and raw.dtype != object, f"label column {name!r} must be a plain list of numbers or words",
            found=f"{raw.dtype} of shape {raw.shape}")
     missing = np.isin(raw, MISSING) if raw.dtype.kind in "US" else np.zeros(len(raw), bool)
@@ -71,6 +71,19 @@ def _factor(name: str, column: Sequence[Any] | np.ndarray) -> tuple[Factor, np.n
     return Factor(name, len(kept), kind, tuple(float(k) for k in kept)), value, missing
 
 
+def _plain(column: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """The column as an array; None among words becomes an empty one, None among numbers NaN."""
+    raw = np.asarray(column)
+    if raw.dtype != object or raw.ndim != 1:
+        return raw
+    known = [entry for entry in raw if entry is not None]
+    if all(isinstance(entry, str) for entry in known):
+        return np.array(["" if entry is None else entry for entry in raw], np.str_)
+    if all(isinstance(entry, (int, float, np.number, np.bool_)) for entry in known):
+        return np.array([np.nan if entry is None else float(entry) for entry in raw])
+    return raw
+
+
 def read_columns(path: str | Path) -> dict[str, np.ndarray]:
     """The named columns of a .csv (with a header), .npz (one array per factor, or one table) or .npy (a table)."""
     path = Path(path).expanduser()
@@ -79,8 +92,13 @@ def read_columns(path: str | Path) -> dict[str, np.ndarray]:
     if path.suffix == ".npy":
         return _table_columns("factor", read_npy(path, "labels"), path)
     expect(path.suffix == ".npz", "labels come as .csv, .npz or .npy", found=path.name)
+    from unbraid.data.arrays import fits, member, shapes_npz
+
     columns: dict[str, np.ndarray] = {}
-    for name, array in read_npz(path, "labels").items():
+    shapes = shapes_npz(path)
+    fits(path, sum(8 * int(np.prod(shape, dtype=object)) for shape in shapes.values()))
+    for name in shapes:
+        array = member(path, name)
         columns |= {name: array} if array.ndim == 1 else _table_columns(name, array, path)
     return columns
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,10 @@ import numpy as np
 
 from unbraid.data import imagefolder, parquet, parquet_rows
 from unbraid.data import labels as label_files
+from unbraid.data.arrays import labels_beside, read_array
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.splits import split_index, taken
-from unbraid.errors import expect
-from unbraid.files import read_npy, read_npz
+from unbraid.errors import UnbraidError, expect
 
 LAYOUTS = ("auto", "nhw", "nhwc", "nchw")
 
@@ -25,26 +25,28 @@ def load(*, path: str, labels: list[str] | str = "", size: int = 0, grey: bool =
     (as Hugging Face writes it; or a folder of its pieces). Folders and tables are read once into the cache.
 
     labels: a .csv, .npz or .npy beside them (a csv with a column file_name is matched to pictures by name; a
-    folder's metadata.csv and its class folders are found without being named); of a .parquet the names of its label
-    columns, or nothing for all of words and numbers. size: pictures are cropped to a
+    folder's metadata.csv and its class folders are found without being named); of an .npz or .h5 the names of arrays in
+    the same file (one called 'labels' or 'label' is found by itself); of a .parquet the names of its label columns, or
+    nothing for all of words and numbers. size: pictures are cropped to a
     square in the middle and resized to it; 0 keeps them. split: 'train' or 'test' draws a fixed part by `seed`.
     """
     where = Path(path).expanduser()
     expect(where.exists(), f"there are no images at {where}", do="Give the path of an array file or of a folder.")
     if parquet.is_table(where):
         return _of_table(where, labels, key, size, grey, partial, split, test, seed)
-    expect(isinstance(labels, str), "labels are one file here; columns can be named for a .parquet", found=labels)
-    labels = str(labels)
+    names = [labels] if isinstance(labels, str) and labels else list(labels)
     if where.is_dir():
+        expect(len(names) < 2, "the labels of a folder are one file", found=names)
         folder, split = imagefolder.part(where, split)
         images: Images
-        images, columns = imagefolder.read(folder, labels, size=size, grey=grey, root=where, partial=partial)
+        images, columns = imagefolder.read(folder, "".join(names), size=size, grey=grey, root=where, partial=partial)
     else:
         expect(size == 0 and not grey, "size and grey are for folders of pictures; arrays are used as they are",
                found=f"size {size}, grey {grey}", do="Resize the array, or leave these options out.")
         images = of_pixels(read_array(where, key), layout, str(where))
-        columns = label_files.read_columns(labels) if labels else None
-    dataset = _dataset(where.stem or "images", images, columns, labels or str(where), partial)
+        file = len(names) == 1 and (where.suffix == ".npy" or Path(names[0]).expanduser().is_file())
+        columns = label_files.read_columns(names[0]) if file else labels_beside(where, names)
+    dataset = _dataset(where.stem or "images", images, columns or None, ", ".join(names) or str(where), partial)
     return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
 
 
@@ -65,20 +67,24 @@ def _of_table(where: Path, labels: list[str] | str, key: str, size: int, grey: b
     return dataset if table.split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
 
 
-def of_arrays(images: np.ndarray | Iterable[np.ndarray], labels: Mapping[str, Any] | np.ndarray | None = None, *,
-              layout: str = "auto", partial: bool = False, name: str = "images") -> Dataset:
-    """A data set of an array (or any iterable of equal images) and labels: a mapping of columns, or a table "n k".
+def of_arrays(images: np.ndarray | Iterable[Any], labels: Mapping[str, Any] | Sequence[Any] | np.ndarray | None = None,
+              *, layout: str = "auto", partial: bool = False, name: str = "images") -> Dataset:
+    """A data set of an array, or any iterable of equal images or of pairs (image, label).
+
+    labels: one list or array (the factor 'label'), a mapping of columns, or a table "n k". With `partial` a label may
+    be missing: None, NaN or an empty word.
 
     >>> data = of_arrays(np.zeros((6, 8, 8), np.uint8), {"shape": list("aabbcc")})
     >>> data.shape, data.factors.sizes
     ((1, 8, 8), (3,))
+    >>> of_arrays([(np.zeros((8, 8)), "a"), (np.ones((8, 8)), "b")]).factors.names
+    ('label',)
     """
     if not isinstance(images, np.ndarray):
-        images = _stacked(images)
-    pixels = of_pixels(images, layout, name)
-    if isinstance(labels, np.ndarray):
-        labels = {f"factor_{i}": column for i, column in enumerate(np.atleast_2d(labels.T))}
-    return _dataset(name, pixels, labels, name, partial)
+        images, own = _stacked(images)
+        expect(own is None or labels is None, "labels come once: in the pairs or beside the images")
+        labels = own if labels is None else labels
+    return _dataset(name, of_pixels(images, layout, name), _columns(labels), name, partial)
 
 
 def of_pixels(array: np.ndarray, layout: str = "auto", where: str = "images") -> Images:
@@ -129,33 +135,37 @@ def _channels(array: np.ndarray, layout: str, where: str) -> tuple[np.ndarray, b
     return array, layout == "nhwc"
 
 
-def read_array(path: Path, key: str = "") -> np.ndarray:
-    """The array of images in a .npy (mapped), .npz or .h5 file; `key` says which if there are several."""
-    expect(path.is_file(), f"{path} does not exist", do="Give the path of an array file.")
-    if path.suffix == ".npy":
-        return np.asarray(read_npy(path, "images", mmap=True))
-    if path.suffix in (".h5", ".hdf5"):
-        from unbraid.data.hdf5 import read_hdf5
-
-        return read_hdf5(path, key)
-    expect(path.suffix == ".npz", "images come as .npy, .npz, .h5, .parquet or a folder of pictures", found=path.name)
-    arrays = read_npz(path, "images")
-    if not key:
-        many = [name for name, array in arrays.items() if array.ndim >= 3]
-        expect(len(many) == 1, f"{path} must hold one array of images", found=f"arrays {', '.join(arrays) or 'none'}",
-               do="Say which one: key = \"...\".")
-        key = many[0]
-    expect(key in arrays, f"{path} holds no array {key!r}", allowed=arrays)
-    return arrays[key]
+def _columns(labels: Any) -> Mapping[str, Any] | None:
+    """Labels as named columns: a mapping as it is, one list or array as 'label', a table as factor_0, factor_1, …"""
+    if labels is None or isinstance(labels, Mapping):
+        return labels
+    try:
+        table = np.asarray(labels)
+    except ValueError as error:
+        raise UnbraidError("labels must be a column, a table of equal rows, or a mapping of columns.") from error
+    expect(table.ndim in (1, 2), "labels must be a column, a table, or a mapping of columns", found=f"shape {table.shape}")
+    return {"label": table} if table.ndim == 1 else {f"factor_{i}": column for i, column in enumerate(table.T)}
 
 
-def _stacked(images: Iterable[np.ndarray]) -> np.ndarray:
-    rows = [np.asarray(image) for image in images]
-    expect(rows, "the iterable gave no images")
-    for i, row in enumerate(rows):
-        expect(row.shape == rows[0].shape, "all images must have one size",
-               found=f"{row.shape} at {i}, {rows[0].shape} at 0")
-    return np.stack(rows)
+def _stacked(images: Iterable[Any]) -> tuple[np.ndarray, Any]:
+    """The images of an iterable as one array, and their labels if it gives pairs (image, label)."""
+    items = list(images)
+    expect(items, "the iterable gave no images")
+    labels: Any = None
+    if all(isinstance(item, tuple) and len(item) == 2 for item in items):
+        items, labels = [item[0] for item in items], [item[1] for item in items]
+        if all(isinstance(label, Mapping) for label in labels):
+            expect(all(label.keys() == labels[0].keys() for label in labels), "all labels must have the same names")
+            labels = {name: [label[name] for label in labels] for name in labels[0]}
+    rows = []
+    for i, item in enumerate(items):
+        try:
+            rows.append(np.asarray(item))
+        except ValueError as error:
+            raise UnbraidError(f"image {i} of the iterable is no array. Give images, or pairs (image, label).") from error
+        expect(rows[i].shape == rows[0].shape, "all images must have one size",
+               found=f"{rows[i].shape} at {i}, {rows[0].shape} at 0")
+    return np.stack(rows), labels
 
 
 def _dataset(name: str, images: Images, columns: Mapping[str, Any] | None, where: str, partial: bool) -> Dataset:

@@ -19,9 +19,9 @@ def load(*, path: str, labels: list[str] | str = "", key: str = "", standardise:
     """Rows "n d" as a data set of shape (d, 1, 1), every value finite.
 
     labels: names of columns that are labels, not data (of a .csv, .npz or .parquet), or a path to a label file.
-    key: which array of an .npz or .h5, which column of a .parquet. standardise: every column to mean 0 and standard
-    deviation 1. A .parquet (or a folder of its pieces) is read in batches into the cache: columns of numbers, or of
-    lists of one length.
+    key: which array of an .npz or .h5 (needed if an .h5 holds several), which column of a .parquet. standardise: every
+    column to mean 0 and standard deviation 1. A .parquet (or a folder of its pieces) is read in batches into the cache:
+    columns of numbers, or of lists of one length.
     """
     where = Path(path).expanduser()
     names = [labels] if isinstance(labels, str) else list(labels)
@@ -69,8 +69,8 @@ def _columns(path: Path, key: str) -> dict[str, np.ndarray]:
     if path.suffix in (".h5", ".hdf5"):
         from unbraid.data.hdf5 import read_hdf5
 
-        expect(key, f"vectors: say which array of {path} holds the rows", do="key = \"...\".")
-        table = read_hdf5(path, key)
+        table = read_hdf5(path, key, (1, 2), "rows")
+        table = table[:, None] if table.ndim == 1 else table
         expect(table.ndim == 2, f"vectors: {key!r} in {path} must be a table", found=f"shape {table.shape}")
         return {f"column_{i}": column for i, column in enumerate(table.T)}
     columns = label_files.read_columns(path)

@@ -1,0 +1,106 @@
+"""Array files: which array of an .npy, .npz or .h5 holds the images, and which ones beside it are labels."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.data.hdf5 import read_hdf5, shapes_hdf5
+from unbraid.errors import UnbraidError, expect
+from unbraid.files import read_npy
+
+LABELS = ("labels", "label")  # arrays of these names beside the images are their labels
+
+
+def read_array(path: Path, key: str = "") -> np.ndarray:
+    """The array of images in a .npy (mapped), .npz or .h5 file; `key` says which if there are several."""
+    expect(path.is_file(), f"{path} does not exist", do="Give the path of an array file.")
+    if path.suffix == ".npy":
+        return np.asarray(read_npy(path, "images", mmap=True))
+    if path.suffix in (".h5", ".hdf5"):
+        return read_hdf5(path, key)
+    expect(path.suffix == ".npz", "images come as .npy, .npz, .h5, .parquet or a folder of pictures", found=path.name)
+    shapes = shapes_npz(path)
+    if not key:
+        many = [name for name, shape in shapes.items() if len(shape) >= 3]
+        expect(len(many) == 1, f"{path} must hold one array of images", found=f"arrays {', '.join(shapes) or 'none'}",
+               do="Say which one: key = \"...\".")
+        key = many[0]
+    return member(path, key)
+
+
+def labels_beside(path: Path, names: list[str]) -> dict[str, np.ndarray]:
+    """The arrays `names` of an .npz or .h5 as label columns; without names, one called 'labels' or 'label' if there is."""
+    if path.suffix not in (".npz", ".h5", ".hdf5"):
+        return {}
+    shapes = shapes_npz(path) if path.suffix == ".npz" else shapes_hdf5(path)
+    columns: dict[str, np.ndarray] = {}
+    for name in names or [name for name in LABELS if name in shapes][:1]:
+        expect(name in shapes, f"labels {name!r} are neither a file nor an array in {path}", allowed=shapes)
+        array = member(path, name) if path.suffix == ".npz" else read_hdf5(path, name)
+        array = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+        expect(array.ndim in (1, 2), f"labels {name!r} in {path} must be a column or a table", found=f"shape {array.shape}")
+        short = "label" if name in LABELS else name.rpartition("/")[2]
+        columns |= {short: array} if array.ndim == 1 else {f"{short}_{i}": c for i, c in enumerate(array.T)}
+    return columns
+
+
+def shapes_npz(path: Path) -> dict[str, tuple[int, ...]]:
+    """The arrays of an .npz and their shapes, from their headers: nothing is unpacked."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {info.filename.removesuffix(".npy"): _header(archive, info) for info in archive.infolist()
+                    if info.filename.endswith(".npy")}
+    except UnbraidError:
+        raise
+    except Exception as error:  # zipfile and numpy raise many kinds on damaged files
+        raise UnbraidError(f"cannot read {path}: {error}. It is damaged, cut off or no .npz file.") from error
+
+
+def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[int, ...]:
+    with archive.open(info) as opened:
+        version = np.lib.format.read_magic(opened)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(opened)
+        need = opened.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
+    expect(dtype.hasobject or (need == info.file_size and min(shape, default=0) >= 0), "it says another size than it has",
+           found=f"{info.filename} of shape {shape} in {info.file_size:,} bytes")
+    return shape
+
+
+def member(path: Path, key: str) -> np.ndarray:
+    """One array of an .npz, read whole if the memory can hold it; nothing is unpickled."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            expect(key in names, f"{path} holds no array {key!r}", allowed=names)
+            fits(path, archive.getinfo(f"{key}.npy").file_size)
+        with open(path, "rb") as f, np.load(f, allow_pickle=False) as arrays:
+            return arrays[key]
+    except UnbraidError:
+        raise
+    except Exception as error:  # zipfile and numpy raise many kinds on damaged files
+        raise UnbraidError(f"cannot read {key!r} of {path}: {error}. It is damaged, cut off, or holds Python objects "
+                           "(which are never unpickled here).") from error
+
+
+def fits(path: Path, need: int) -> None:
+    """Refuse to unpack more than three quarters of the free memory."""
+    free = available()
+    expect(need <= 0.75 * free, f"{path} does not fit into memory", found=f"{need / 1e9:,.1f} GB unpacked, "
+           f"{free / 1e9:,.1f} GB free", do="Save the array as .npy, which is mapped and never read whole.")
+
+
+def available() -> float:
+    """Bytes of memory that can be had: what Linux says, elsewhere all there is, or infinity."""
+    try:
+        lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        return 1024.0 * int(lines["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        try:
+            return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        except (AttributeError, OSError, ValueError):
+            return float("inf")
