@@ -14,7 +14,10 @@ import typer
 from unbraid.errors import UnbraidError, expect
 from unbraid.files import read_bytes, read_npy, read_npz, write_bytes, write_json
 
-Source = Annotated[Path | None, typer.Argument(help="codes.npz, or a run directory that holds one.")]
+Source = Annotated[
+    Path | None,
+    typer.Argument(help="codes.npz, a run directory that holds one, or your own .npz with arrays codes and factors."),
+]
 CodesFile = Annotated[Path | None, typer.Option("--codes", help="Your own codes: .npy or .csv, one row per example.")]
 FactorsFile = Annotated[
     Path | None, typer.Option("--factors", help="Your own labels: .npy or .csv (a header gives names).")
@@ -27,6 +30,7 @@ Interval = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="The first seed.")]
 Groups = Annotated[str, typer.Option(help="Units to score: 'leaves', 'top', or columns such as 0-3,4,5-9.")]
+Bins = Annotated[int, typer.Option(help="Bins of codes, for the metrics that count them.")]
 Hashes = Annotated[
     Path | None, typer.Option(help=".npy of image hashes or images: prints the ceiling duplicates allow.")
 ]
@@ -51,6 +55,7 @@ def score(
     interval: Interval = "half",
     seed: Seed = 0,
     groups: Groups = "leaves",
+    bins: Bins = 20,
     hashes: Hashes = None,
     out: Out = None,
     as_json: AsJson = False,
@@ -66,25 +71,28 @@ def score(
         do="For example: unbraid score runs/a, or unbraid score --codes z.npy --factors y.csv.",
     )
     data, labels, inputs, folder, image = _read(source, codes, factors)
+    _header(data, labels, factors)
     image = _array(hashes, "hashes")[0] if hashes is not None else image
     table = as_table(data, labels, groups=_groups(groups), needs_factors=False, **inputs)
     chosen = selected(metrics, bool(table.names))
-    with bar("scoring", runs(chosen, seeds, interval), quiet=as_json) as advance:
-        scores = battery(
-            table, metrics=list(chosen), protocol=protocol, seeds=seeds, interval=interval, seed=seed, advance=advance
-        )
-    ceilings = _ceilings(image, table, source if source is not None and source.is_dir() else None)
+    how: dict[str, Any] = {"protocol": protocol, "seeds": seeds, "interval": interval, "seed": seed, "bins": bins}
+    with bar("scoring", runs(chosen, seeds, interval, table), quiet=as_json) as advance:
+        scores = battery(table, metrics=metrics, advance=advance, **how)
+    run = source if source is not None and source.is_dir() else None
+    ceilings = _ceilings(image, table, run, protocol, bins)
     folder = out or folder
     report = {
         "protocol": protocol,
         "seeds": seeds,
         "interval": interval if seeds > 1 else None,
+        "bins": bins,
         "rows": len(table),
         "units": list(table.unit_names),
         "factors": list(table.names),
         "notes": table.notes,
         "ceilings": ceilings,
         "scores": {name: s.as_dict() for name, s in scores.items()},
+        "skipped": {name: s.settings["skipped"] for name, s in scores.items() if "skipped" in s.settings},
     }
     written = _write(folder, report, scores)
     if as_json:
@@ -100,12 +108,35 @@ def _read(source: Path | None, codes: Path | None, factors: Path | None) -> tupl
     labels, names = _array(factors, "factors") if factors is not None else (None, None)
     inputs = {"names": names} if names else {}
     if codes is not None:
-        return _array(codes, "codes")[0].astype(np.float64), labels, inputs, codes.parent, None
+        return _array(codes, "codes")[0], labels, inputs, codes.parent, None
     assert source is not None
     path = source / "codes.npz" if source.is_dir() else source
     expect(path.is_file(), f"there are no codes at {path}", do=f"Make them with: unbraid encode {source}")
     stored = read_npz(path, "codes")
-    return Codes.load(path), labels, inputs, path.parent, stored.get("hash")
+    if "mean" in stored:
+        return Codes.load(path), labels, inputs, path.parent, stored.get("hash")
+    expect(
+        "codes" in stored,
+        f"{path} holds no codes",
+        found=f"arrays {', '.join(stored) or 'none'}",
+        allowed="codes (n × d) with factors (n × k), names (k) and hash (n) if you have them; or mean, as unbraid encode has it",
+        do="Save it with np.savez(path, codes=z, factors=y), or give --codes z.npy --factors y.npy.",
+    )
+    inputs = {"names": [str(name) for name in np.atleast_1d(stored["names"])]} if "names" in stored else inputs
+    own = stored.get("factors") if labels is None else labels
+    return stored["codes"], own, {} if own is None else inputs, path.parent, stored.get("hash")
+
+
+def _header(codes: Any, labels: Any, path: Path | None) -> None:
+    """One label too many in a table of numbers: its first row is most likely a header."""
+    rows = len(getattr(codes, "mean", codes) if not isinstance(codes, np.ndarray) else codes)
+    text = path is not None and path.suffix != ".npy"
+    expect(
+        not (text and labels is not None and len(labels) == rows + 1),
+        "codes and factors must have the same number of rows",
+        found=f"{rows:,} codes, {rows + 1:,} labels",
+        do=f"If the first row of {path} is a header of numbers, delete it or name the columns in words.",
+    )
 
 
 def _array(path: Path, what: str) -> tuple[np.ndarray, list[str] | None]:
@@ -163,11 +194,11 @@ def _groups(text: str) -> Any:
     return parts
 
 
-def _ceilings(image: Any, table: Any, run: Path | None) -> dict[str, float] | None:
+def _ceilings(image: Any, table: Any, run: Path | None, protocol: str, bins: int) -> dict[str, float] | None:
     """What duplicate images allow: from hashes given, or from the whole labelled data set of a run."""
     from unbraid.metrics import METRICS, ceilings
 
-    kinds = {n: m.ceiling for n, m in METRICS.items()}
+    kinds = {n: m.ceiling_of(protocol) for n, m in METRICS.items()}
     if image is not None and table.names:
         expect(
             len(image) == len(table),
@@ -175,7 +206,7 @@ def _ceilings(image: Any, table: Any, run: Path | None) -> dict[str, float] | No
             found=f"{len(image):,} hashes, {len(table):,} codes",
         )
         labels = np.where(table.y >= 0, table.v, np.nan)
-        return ceilings(image, labels, kinds, names=table.names, kinds=table.kinds)
+        return ceilings(image, labels, kinds, bins, names=table.names, kinds=table.kinds)
     if run is None or not table.names or not (run / "recipe.toml").is_file():
         return None
     from unbraid.run import Run
@@ -186,7 +217,9 @@ def _ceilings(image: Any, table: Any, run: Path | None) -> dict[str, float] | No
     if known is None:
         return None
     rows = dataset.images.take(np.arange(len(dataset)))
-    return ceilings(rows, known, kinds, names=dataset.factors.names, kinds=[f.kind for f in dataset.factors.items])
+    return ceilings(
+        rows, known, kinds, bins, names=dataset.factors.names, kinds=[f.kind for f in dataset.factors.items]
+    )
 
 
 def _write(folder: Path, report: dict[str, Any], scores: Any) -> list[Path]:
@@ -233,7 +266,7 @@ def _print(scores: Any, ceilings: dict[str, float] | None, table: Any, protocol:
         limits = f"{m.span[0]:g}…{m.span[1]:g}".replace("inf", "∞") + (" ↓" if m.direction == "down" else "")
         rows.add_row(
             name,
-            f"{s.value:.3f}",
+            "–" if "skipped" in s.settings else f"{s.value:.3f}",
             *spread,
             limits,
             "" if chance is None else f"{chance:.2f}",
@@ -249,6 +282,8 @@ def _print(scores: Any, ceilings: dict[str, float] | None, table: Any, protocol:
 def _footer(scores: Any, notes: dict[str, Any]) -> list[str]:
     """What the table cannot show: how intervals were found, why scores are nothing, what was dropped or left out."""
     lines = []
+    for why in dict.fromkeys(s.settings["skipped"] for s in scores.values() if "skipped" in s.settings):
+        lines.append(f"skipped {', '.join(n for n, s in scores.items() if s.settings.get('skipped') == why)}: {why}")
     for how in dict.fromkeys(s.settings.get("interval") for s in scores.values()):
         of = [name for name, s in scores.items() if s.settings.get("interval") == how]
         if how and how.startswith("none"):

@@ -46,8 +46,8 @@ def battery(
         do="factor_vae, beta_vae and irs take a function: metrics.factor_vae(function, factors).",
     )
     labelled = factors is not None or getattr(codes, "values", None) is not None or bool(getattr(codes, "names", ()))
-    chosen = selected(metrics, labelled)
-    strict = metrics != "all" and list(metrics) != ["all"]
+    wanted = [m.strip() for m in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
+    chosen, strict = selected(wanted, labelled), wanted != ["all"]
     choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "protocol")
     checked(interval, seeds)
     needs = any(m.needs == "factors" for m in chosen.values())
@@ -75,7 +75,7 @@ def _widened(first: Score, others: list[Score], how: str, metric: Metric, lone: 
     if "skipped" in first.settings:
         return first
     if lone and metric.needs == "factors":
-        return first.within(None, interval=f"none: {lone}")
+        return first if first.interval else first.within(None, interval=f"none: {lone}")
     failed = next((s.settings["skipped"] for s in others if "skipped" in s.settings), None)
     if failed:
         return first.within(None, interval=f"none: {NAMES[how]}, {failed}")
@@ -117,9 +117,8 @@ def selected(metrics: str | Iterable[str], labelled: bool) -> Mapping[str, Metri
     """The metrics asked for, by name; 'all' means every one that these inputs allow."""
     from unbraid.metrics import METRICS
 
-    if isinstance(metrics, str):
-        metrics = [m.strip() for m in metrics.split(",") if m.strip()]
-    names = list(metrics)
+    names = [m.strip() for m in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
+    names = [name for name in names if name]
     expect(names, "name at least one metric", allowed=["all", *METRICS])
     if names == ["all"]:
         return {n: m for n, m in METRICS.items() if m.needs == "codes" or (labelled and m.needs == "factors")}

@@ -124,6 +124,8 @@ def options(asked: str, seed: Any, unknown: Mapping[str, Any]) -> None:
 
 def numbers(codes: Any) -> np.ndarray:
     """Codes as a finite float array "n d"; float32 stays float32, so that a million rows fit in memory."""
+    do = "Only factor_vae, beta_vae and irs take a function that encodes; give the others its codes."
+    expect(not callable(codes) or hasattr(codes, "__array__"), "codes must be numbers", found="a function", do=do)
     try:
         z = unmasked(array_of(codes))
         z = z if z.dtype in (np.float32, np.float64) else z.astype(np.float64)

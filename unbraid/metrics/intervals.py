@@ -66,8 +66,8 @@ def interval(
     if how == "seeds" and not moving(entry, table, settings.get("protocol")):
         return widened(first, [], how, entry)
     lone = single(table, how, seeds, seed) if entry.needs == "factors" else ""
-    if lone:
-        return first.within(None, interval=f"none: {lone}")
+    if lone:  # votes keep the interval that they come with
+        return first if first.interval else first.within(None, interval=f"none: {lone}")
     try:
         others = [call(other, seed=each, **settings) for each, other in resamples(table, how, seeds, seed)]
     except UnbraidError as error:

@@ -56,7 +56,7 @@ def irs(
         "quantile": quantile,
         "weights": "equal" if protocol == "fast" else "deviation",
         **table.silence(table.live, ""),
-        **table.notes,
+        **source.notes,
     }
     return Score(
         "irs",

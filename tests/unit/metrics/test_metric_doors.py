@@ -152,6 +152,11 @@ def test_fast_says_all_its_settings_and_256_bins_fit_a_byte(world):
     assert finest == pytest.approx(fine, abs=0.05)
 
 
+def test_a_function_is_no_table_of_codes(world):
+    with pytest.raises(UnbraidError, match="found a function. Only factor_vae, beta_vae and irs"):
+        metrics.mig(lambda rows: rows, world[1])
+
+
 def test_two_rows_are_a_named_error():
     with pytest.raises(UnbraidError, match="no factor takes two values in the rows that fit"):
         metrics.informativeness(np.eye(2), np.array([0, 1]))

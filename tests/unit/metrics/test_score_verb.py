@@ -125,3 +125,44 @@ def test_the_footer_says_how_intervals_were_found_and_why_a_score_is_nothing(app
     assert "no interval for mig: this metric does not depend on a seed" in text
     assert "95% (factor_vae): Wilson" in text
     assert max(len(line) for line in done.output.splitlines() if not line.startswith("written")) <= 80
+
+
+def test_own_arrays_in_one_file(app, folder):
+    z, y = np.load(folder / "z.npy"), Codes.load(folder / "codes.npz").values
+    np.savez(folder / "mine.npz", codes=z, factors=y, names=np.array(["kind", "place"]))
+    done = call(app, folder / "mine.npz", "--metrics", "mig", "--json")
+    assert done.exit_code == 0, done.exception
+    report = json.loads(done.stdout)
+    assert report["factors"] == ["kind", "place"]
+    assert report["scores"]["mig"]["value"] > 0.95
+    np.savez(folder / "other.npz", z=z, y=y)
+    done = call(app, folder / "other.npz")
+    assert "found arrays z, y; allowed: codes" in str(done.exception)
+
+
+def test_few_rows_skip_what_cannot_run_and_fewer_bins_mend_it(app, folder):
+    y = Codes.load(folder / "codes.npz").values
+    np.savez(folder / "few.npz", codes=y[:15].astype(float), factors=y[:15])
+    done = call(app, folder / "few.npz")
+    assert done.exit_code == 0, done.exception
+    text = " ".join(done.output.split())
+    assert "skipped mig, mig_sup, jemmig" in text
+    assert "found 15 rows, 20 bins. Lower bins (--bins)" in text
+    stored = json.loads((folder / "scores.json").read_text())
+    assert stored["scores"]["mig"]["value"] is None
+    assert "as many rows as bins" in stored["skipped"]["mig"]
+    done = call(app, folder / "few.npz", "--metrics", "mig", "--bins", 4, "--json")
+    assert json.loads(done.stdout)["scores"]["mig"]["settings"]["bins"] == 4
+    done = call(app, folder / "few.npz", "--metrics", "mig")
+    assert "as many rows as bins" in str(done.exception)
+
+
+def test_words_as_codes_and_a_header_of_numbers_are_named(app, folder):
+    np.save(folder / "words.npy", np.array([["a", "b"]] * 300))
+    done = call(app, "--codes", folder / "words.npy", "--factors", folder / "y.csv")
+    assert isinstance(done.exception, UnbraidError)
+    assert "codes must be numbers" in str(done.exception)
+    y = Codes.load(folder / "codes.npz").values
+    (folder / "numbers.csv").write_text("0,1\n" + "".join(f"{a},{b}\n" for a, b in y))
+    done = call(app, "--codes", folder / "z.npy", "--factors", folder / "numbers.csv")
+    assert "is a header of numbers" in str(done.exception)
