@@ -89,8 +89,9 @@ class Factors:
         """Label rows of grid indices: the inverse of `index`."""
         expect(self.grid, "these factors do not form a grid", do="Look labels up in the label table.")
         index = np.asarray(index, dtype=np.int64)
-        expect(not index.size or (index.min() >= 0 and index.max() < self.count), "an index is out of range",
-               found=f"{index.min(initial=0)} to {index.max(initial=0)}", allowed=f"0 to {self.count - 1:,}")
+        wrong = index[(index < 0) | (index >= self.count)]
+        expect(not wrong.size, "an index is out of range", found=wrong[0] if wrong.size else None,
+               allowed=f"0 to {self.count - 1:,}")
         return np.stack(np.unravel_index(index, self.sizes), axis=-1).astype(np.int64)
 
     def as_dict(self) -> dict[str, Any]:

@@ -16,22 +16,23 @@ if TYPE_CHECKING:
 
 
 def contact_sheet(dataset: Dataset, rows: int = 6, columns: int = 12, seed: int = 0) -> np.ndarray:
-    """Random images of the set as one picture "h w 3" in [0, 1].
+    """Random images of the set as one picture "h w 3" in [0, 1]; none comes twice, so a small set gives a small sheet.
 
     >>> from unbraid.data import load
     >>> contact_sheet(load("sprites32"), 2, 3).shape
     (70, 104, 3)
     """
     rng = np.random.default_rng(seed)
-    index = np.sort(rng.choice(len(dataset), rows * columns, replace=len(dataset) < rows * columns))
-    return mosaic(dataset.pixels(index), columns)
+    index = np.sort(rng.choice(len(dataset), min(len(dataset), rows * columns), replace=False))
+    return mosaic(dataset.pixels(index), min(columns, len(index)))
 
 
 def traversal_index(dataset: Dataset, steps: int = 10) -> list[tuple[str, np.ndarray]]:
     """For each factor with more than one value, the images met when it alone moves from a middle image.
 
     On a full grid they are found by arithmetic; elsewhere among the images that agree in all other factors
-    (if there are fewer than two, that factor is shown by one image for each value).
+    (if there are fewer than two, that factor is shown by one image for each value). Images whose label is missing
+    (−1) are left out.
     """
     factors = dataset.factors
     if factors is None:
@@ -50,14 +51,17 @@ def traversal_index(dataset: Dataset, steps: int = 10) -> list[tuple[str, np.nda
             rows.append((factor.name, factors.index(tuples)))
         else:
             rows.append((factor.name, _alone(np.asarray(labels), column, steps)))
-    return rows
+    return [(name, index) for name, index in rows if len(index)]
 
 
 def _alone(labels: np.ndarray, column: int, steps: int) -> np.ndarray:
+    known = np.flatnonzero(labels[:, column] >= 0)  # false for NaN too
+    if not len(known):
+        return known
     others = np.delete(labels, column, axis=1)
-    same = np.flatnonzero((others == others[len(others) // 2]).all(axis=1))
+    same = known[(others[known] == others[known[len(known) // 2]]).all(axis=1)]
     if len(np.unique(labels[same, column])) < 2:
-        same = np.arange(len(labels))
+        same = known
     value, first = np.unique(labels[same, column], return_index=True)
     chosen = np.unique(np.linspace(0, len(value) - 1, min(steps, len(value))).round().astype(int))
     return same[first[chosen]]
@@ -83,10 +87,12 @@ def figure(dataset: Dataset, rows: int = 6, columns: int = 12, seed: int = 0) ->
         return _scatter(dataset)
     sheet, walks = contact_sheet(dataset, rows, columns, seed), traversal_index(dataset)[:12]
     inch = 0.62
+    rows = -(-min(len(dataset), rows * columns) // columns)
     heights = [rows * inch, *([inch] * len(walks))]
     drawn = Figure(figsize=(columns * inch + 1.4, sum(heights) + 0.25 * len(walks) + 0.6), layout="constrained")
     axes = drawn.subplots(1 + len(walks), 1, height_ratios=heights, squeeze=False)[:, 0]
     axes[0].imshow(sheet, interpolation="nearest")
+    axes[0].set_anchor("W")
     axes[0].set_title(f"{dataset.name}: {len(dataset):,} images of {'×'.join(map(str, dataset.shape))}", loc="left",
                       fontsize=9)
     for axis, (name, index) in zip(axes[1:], walks, strict=True):
@@ -110,7 +116,13 @@ def _scatter(dataset: Dataset) -> Figure:
     drawn = Figure(figsize=(4.2, 4), layout="constrained")
     axis = drawn.subplots()
     second = points[:, 1] if points.shape[1] > 1 else np.zeros(len(points))
-    axis.scatter(points[:, 0], second, s=6, c=None if labels is None else labels[:, 0], cmap="viridis", linewidths=0)
+    if labels is None:
+        axis.scatter(points[:, 0], second, s=6, linewidths=0)
+    else:
+        discrete = dataset.factors is not None and dataset.factors.items[0].kind != "continuous"
+        known = np.isfinite(labels[:, 0]) & ((labels[:, 0] >= 0) | (not discrete))
+        axis.scatter(points[~known, 0], second[~known], s=6, color="0.8", linewidths=0)  # a missing label has no colour
+        axis.scatter(points[known, 0], second[known], s=6, c=labels[known, 0], cmap="viridis", linewidths=0)
     axis.set_title(f"{dataset.name}: {len(dataset):,} rows of {dataset.shape[0]}", loc="left", fontsize=9)
     axis.set_aspect("equal")
     return drawn

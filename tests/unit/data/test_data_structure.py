@@ -210,7 +210,7 @@ def test_numbers_out_of_range_are_named(sprites):
         structure.pairs(sprites, 1, -3)
     with pytest.raises(UnbraidError, match="out of range: found in shape; allowed: shape 0 to 2"):
         sprites.factors.index([5, 0, 0, 0])
-    with pytest.raises(UnbraidError, match="out of range"):
+    with pytest.raises(UnbraidError, match="out of range: found -1; allowed: 0 to 4,607"):
         sprites.factors.labels([-1])
 
 

@@ -66,3 +66,25 @@ def test_show_writes_a_picture(call, tmp_path):
 def test_mistakes_are_named(call, words, message):
     with pytest.raises(UnbraidError, match=message):
         call(*words)
+
+
+def test_a_sheet_repeats_nothing_and_leaves_missing_labels_out(tmp_path):
+    import numpy as np
+
+    from unbraid.data.own import of_arrays
+    from unbraid.figures import sheets
+
+    images = np.arange(1, 8, dtype=np.uint8)[:, None, None].repeat(8, 1).repeat(8, 2)
+    data = of_arrays(images, {"kind": ["", "a", "b", "", "c", "a", "b"], "none": [float("nan")] * 7}, partial=True)
+    sheet = sheets.contact_sheet(data, 2, 5)
+    assert sheet.shape == (2 + 2 * 10, 2 + 5 * 10, 3)
+    tiles = np.rint(255 * sheet[6::10, 6::10, 0]).astype(int).ravel()
+    assert sorted(tiles[tiles < 100]) == [1, 2, 3, 4, 5, 6, 7]
+    assert sheets.contact_sheet(data, 2, 12).shape == (2 + 10, 2 + 7 * 10, 3)
+    (name, index), = sheets.traversal_index(data)
+    assert name == "kind"
+    assert data.labels(index)[:, 0].tolist() == [0, 1, 2]
+    sheets.save(sheets.figure(data), tmp_path / "a.png")
+    points = of_arrays(np.random.default_rng(0).random((6, 2, 1, 1)), ["a", None, "b"] * 2, partial=True, layout="nchw")
+    sheets.save(sheets.figure(points), tmp_path / "b.png")
+    assert (tmp_path / "b.png").stat().st_size > 1000
