@@ -29,12 +29,13 @@ def attributes(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any)
     """
     table = as_table(codes, factors, asked="attributes", seed=seed, **inputs)
     small = table.limited(MOST, seed)
+    # one shift and one scale for all columns change no prediction, and keep huge or far codes from overflowing
+    x = (small.z - small.means) / (float(small.deviations.max()) or 1.0)
     names, plain, balanced = [], [], []
     for k in range(len(table.names)):
         fit, test = split(small, k, seed)
         for name, positive in _attributes(small, k, fit):
             if 0 < positive[fit].sum() < len(fit) and 0 < positive[test].sum() < len(test):
-                x = small.z.astype(np.float64)
                 w = x[fit][positive[fit]].mean(0) - x[fit][~positive[fit]].mean(0)
                 right = (x[test] @ w + hinge_bias(x[fit] @ w, positive[fit]) > 0) == positive[test]
                 names.append(name)

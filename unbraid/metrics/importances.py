@@ -145,7 +145,7 @@ def random_forest(
 
     kind = RandomForestClassifier if classes else RandomForestRegressor
     cut = len(x) * 2 // 3
-    if 0 < cut < len(x):
+    if 0 < cut < len(x) - 1:  # one row has no R²
         depth = max(
             (2, 4, 8, 16),
             key=lambda d: kind(trees, max_depth=d, random_state=seed).fit(x[:cut], y[:cut]).score(x[cut:], y[cut:]),
