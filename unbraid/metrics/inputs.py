@@ -128,6 +128,7 @@ def numbers(codes: Any) -> np.ndarray:
     expect(not callable(codes) or hasattr(codes, "__array__"), "codes must be numbers", found="a function", do=do)
     try:
         z = unmasked(array_of(codes))
+        expect(z.dtype.kind != "c", "codes must be real", found=z.dtype, do="Give real and imaginary parts as columns.")
         z = z if z.dtype in (np.float32, np.float64) else z.astype(np.float64)
     except UnbraidError:
         raise

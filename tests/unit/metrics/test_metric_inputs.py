@@ -52,6 +52,7 @@ def test_groups_by_name_by_column_and_by_tree():
         (np.zeros((1, 2)), [0], {}, "at least 2 rows"),
         (np.zeros((60, 0)), np.arange(60), {}, "1 column"),
         (np.array([["a", "b"]] * 60), np.arange(60), {}, "numbers"),
+        (codes() + 1j, np.arange(60), {}, "must be real"),
         (codes(), np.ones(60), {}, "no factor takes two values"),
         (codes(), np.full(60, np.nan), {}, "no factor takes two values"),
         (codes(), np.full(60, np.inf), {}, "finite"),
