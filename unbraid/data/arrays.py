@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,8 @@ def read_array(path: Path, key: str = "") -> np.ndarray:
     """The array of images in a .npy (mapped), .npz or .h5 file; `key` says which if there are several."""
     expect(path.is_file(), f"{path} does not exist", do="Give the path of an array file.")
     if path.suffix == ".npy":
+        expect(not key, f"{path} holds one array and no names", found=f"key = {key!r}", do="key is for .npz and .h5.")
+        _whole(path)
         return np.asarray(read_npy(path, "images", mmap=True))
     if path.suffix in (".h5", ".hdf5"):
         return read_hdf5(path, key)
@@ -30,6 +33,29 @@ def read_array(path: Path, key: str = "") -> np.ndarray:
                do="Say which one: key = \"...\".")
         key = many[0]
     return member(path, key)
+
+
+def _whole(path: Path) -> None:
+    """Refuse an .npy whose size is not the one that its header says; other damage is left to the reader."""
+    try:
+        with open(path, "rb") as opened:
+            shape, dtype, need = _read_header(opened)
+    except (OSError, ValueError, SyntaxError):
+        return
+    found = path.stat().st_size
+    expect(dtype.hasobject or found >= need, f"{path} is cut off or damaged", found=f"{found:,} bytes",
+           allowed=f"{need:,} for shape {shape}")
+    expect(min(shape, default=0) >= 0, f"{path} is damaged", found=f"shape {shape}")
+    expect(not dtype.hasobject, f"{path} holds Python objects, which are never unpickled here",
+           do="Save numbers: bool, uint8 or float.")
+
+
+def _read_header(opened: Any) -> tuple[tuple[int, ...], np.dtype, int]:
+    """Shape and type of the array in an open .npy, and how many bytes the whole file must have."""
+    version = np.lib.format.read_magic(opened)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(opened)
+    return shape, dtype, opened.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
 
 
 def labels_beside(path: Path, names: list[str]) -> dict[str, np.ndarray]:
@@ -52,7 +78,7 @@ def shapes_npz(path: Path) -> dict[str, tuple[int, ...]]:
     """The arrays of an .npz and their shapes, from their headers: nothing is unpacked."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return {info.filename.removesuffix(".npy"): _header(archive, info) for info in archive.infolist()
+            return {info.filename.removesuffix(".npy"): _header(archive, info, path) for info in archive.infolist()
                     if info.filename.endswith(".npy")}
     except UnbraidError:
         raise
@@ -60,13 +86,12 @@ def shapes_npz(path: Path) -> dict[str, tuple[int, ...]]:
         raise UnbraidError(f"cannot read {path}: {error}. It is damaged, cut off or no .npz file.") from error
 
 
-def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[int, ...]:
+def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> tuple[int, ...]:
     with archive.open(info) as opened:
-        version = np.lib.format.read_magic(opened)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(opened)
-        need = opened.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
-    expect(dtype.hasobject or (need == info.file_size and min(shape, default=0) >= 0), "it says another size than it has",
+        shape, dtype, need = _read_header(opened)
+    expect(not dtype.hasobject, f"{info.filename} in {path} holds Python objects, which are never unpickled here",
+           do="Save numbers or words.")
+    expect(need == info.file_size and min(shape, default=0) >= 0, f"{path} is damaged: an array says another size than it has",
            found=f"{info.filename} of shape {shape} in {info.file_size:,} bytes")
     return shape
 

@@ -53,7 +53,7 @@ def _read(raw: bytes, name: str) -> np.ndarray:
     try:
         image = loadmat(io.BytesIO(raw))["im"]
     except Exception as error:  # scipy raises many kinds on damaged files
-        raise UnbraidError(f"cars3d: {name} is damaged or holds no array 'im' ({error!r}).") from error
+        raise UnbraidError(f"cars3d: {name} is damaged or holds no array 'im'.") from error
     expect(image.shape == (128, 128, 3, 24, 4) and image.dtype == np.uint8, f"cars3d: {name} has another layout",
            found=f"{image.shape} {image.dtype}", allowed="(128, 128, 3, 24, 4) uint8")
     return image

@@ -83,7 +83,7 @@ def _array(raw: bytes, key: str, name: str) -> np.ndarray:
     except UnbraidError:
         raise
     except Exception as error:  # scipy raises many kinds on damaged files
-        raise UnbraidError(f"chairs: {name} is damaged or holds no {key!r} ({error!r}).") from error
+        raise UnbraidError(f"chairs: {name} is damaged or holds no {key!r}.") from error
 
 
 def distinct(masks: np.ndarray, count: int) -> list[int]:

@@ -148,6 +148,7 @@ def _views(points: np.ndarray, triangles: np.ndarray, size: int, advance: Advanc
 
 
 def _model(path: Path) -> dict[str, Any]:
+    expect(path.suffix == ".npz", "faces3d: a face model is an .npz", found=path.name)
     raw = read_npz(path, "face model")
     neutral = raw.get("neutral", raw.get("mean"))
     triangles = raw.get("tri", raw.get("triangles"))

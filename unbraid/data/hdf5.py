@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ def opened(path: Path) -> Any:
     try:
         return h5py.File(path, "r")
     except OSError as error:
-        raise UnbraidError(f"cannot read {path}: {error}. It is damaged, cut off or no HDF5 file.") from error
+        whole = re.search(r"stored_eof = (\d+)", str(error))
+        cut = f"found {path.stat().st_size:,} of {int(whole[1]):,} bytes" if whole else ""
+        raise UnbraidError(f"cannot read {path}{f': {cut}' if cut else ''}. It is damaged, cut off or no HDF5 file.") from error
 
 
 def shapes_hdf5(path: Path) -> dict[str, tuple[int, ...]]:
@@ -51,4 +54,4 @@ def read_hdf5(path: Path, key: str = "", axes: tuple[int, ...] = (3, 4), what: s
         try:
             return np.asarray(file[key][()])
         except (OSError, ValueError) as error:
-            raise UnbraidError(f"cannot read {key!r} of {path}: {error}. The file is damaged or cut off.") from error
+            raise UnbraidError(f"cannot read {key!r} of {path}. The file is damaged or cut off.") from error

@@ -45,7 +45,8 @@ def load_olivetti(*, path: str = "") -> Dataset:
     path: olivettifaces.mat (array 'faces' 4096×400), or the folder that holds it.
     """
     where = _inside(path, "olivettifaces.mat") if path else checked(OLIVETTI_FILE, store.folder() / "olivettifaces.mat")
-    expect(where.is_file(), f"olivetti: {where} does not exist", do=f"{OLIVETTI_SOURCE.get}.")
+    expect(where.is_file(), f"olivetti: {where} {'holds no olivettifaces.mat' if where.is_dir() else 'does not exist'}",
+           do=f"{OLIVETTI_SOURCE.get}.")
     faces = read_mat(where).get("faces")
     if faces is None or faces.shape != (4096, 400):
         raise UnbraidError(f"olivetti: {where} must hold 'faces' of shape (4096, 400): found "

@@ -140,7 +140,7 @@ def _open(path: Path) -> Iterator[Any]:
     except UnbraidError:
         raise
     except Exception as error:  # pyarrow raises many kinds on damaged files
-        raise UnbraidError(f"cannot read {path}: {error}. It is damaged, cut off or no parquet file.") from error
+        raise UnbraidError(f"cannot read {path}: {str(error).rstrip('.')}. It is damaged, cut off or no parquet file.") from error
 
 
 def _labels(column: Any, words: bool, counted: bool) -> np.ndarray:

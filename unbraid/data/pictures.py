@@ -89,7 +89,7 @@ def _flat(image: Any) -> Any:
 @contextmanager
 def _opened(file: Path | io.BytesIO) -> Iterator[Any]:
     """An open picture; whatever goes wrong with it is named."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         with warnings.catch_warnings(), Image.open(file) as image:
@@ -97,8 +97,9 @@ def _opened(file: Path | io.BytesIO) -> Iterator[Any]:
             yield image
     except UnbraidError as error:
         raise UnbraidError(f"cannot read the picture {_name(file)}: {error}") from error
-    except Exception as error:  # Pillow raises many kinds on damaged files
-        raise UnbraidError(f"cannot read the picture {_name(file)}: {error}. It is damaged or no picture.") from error
+    except Exception as error:  # Pillow raises many kinds on damaged files, some with an object's address in the text
+        why = "its format is unknown" if isinstance(error, UnidentifiedImageError) else str(error).rstrip(".")
+        raise UnbraidError(f"cannot read the picture {_name(file)}: {why}. It is damaged or no picture.") from error
 
 
 def planes(pixels: np.ndarray, channels: int = 0) -> np.ndarray:

@@ -12,6 +12,7 @@ from unbraid.data.dataset import Dataset, Source
 from unbraid.data.splits import split_index, taken
 from unbraid.data.toys import vectors
 from unbraid.errors import UnbraidError, expect
+from unbraid.files import read_npy
 
 
 def load(*, path: str, labels: list[str] | str = "", key: str = "", standardise: bool = False, partial: bool = False,
@@ -27,7 +28,8 @@ def load(*, path: str, labels: list[str] | str = "", key: str = "", standardise:
     names = [labels] if isinstance(labels, str) else list(labels)
     if parquet.is_table(where):
         return _of_table(where, [name for name in names if name], key, standardise, partial, split, test, seed)
-    expect(where.is_file(), f"vectors: {where} does not exist", do="Give a .npy, .npz, .csv, .h5 or .parquet file.")
+    expect(where.is_file(), f"vectors: {where} {'is a folder' if where.is_dir() else 'does not exist'}",
+           do="Give a .npy, .npz, .csv, .h5 or .parquet file.")
     columns = _columns(where, key)
     inside = {name: columns.pop(name) for name in names if name in columns}
     beside = [name for name in names if name and name not in inside]
@@ -73,6 +75,11 @@ def _columns(path: Path, key: str) -> dict[str, np.ndarray]:
         table = table[:, None] if table.ndim == 1 else table
         expect(table.ndim == 2, f"vectors: {key!r} in {path} must be a table", found=f"shape {table.shape}")
         return {f"column_{i}": column for i, column in enumerate(table.T)}
+    expect(path.suffix in (".csv", ".npz", ".npy"), "vectors come as .csv, .npy, .npz, .h5 or .parquet", found=path.name)
+    if path.suffix == ".npy":
+        rows = read_npy(path, "vectors", mmap=True)
+        expect(rows.ndim <= 2, f"vectors: {path} must hold rows of numbers", found=f"shape {rows.shape}",
+               do="For images use the data set 'images'.")
     columns = label_files.read_columns(path)
     if key:
         columns = {name: column for name, column in columns.items() if name == key or name.startswith(f"{key}_")}

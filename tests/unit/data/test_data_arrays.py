@@ -91,3 +91,26 @@ def test_what_the_memory_cannot_hold_is_not_unpacked(tmp_path, monkeypatch):
         load("images", path=str(tmp_path / "x.npz"))
     monkeypatch.undo()
     assert arrays.available() > 1e7
+
+
+@pytest.mark.parametrize(("name", "options", "message"), [
+    ("images", {"path": "x.npy", "key": "a"}, "holds one array and no names"),
+    ("vectors", {"path": "x.npy"}, r"must hold rows of numbers: found shape \(6, 8, 8\)"),
+    ("vectors", {"path": "."}, "is a folder"),
+    ("faces3d", {"model": "x.npy"}, r"a face model is an \.npz"), ("olivetti", {"path": "."}, "holds no olivettifaces"),
+    ("images", {"path": "folder"}, r"0\.png: its format is unknown"),
+    ("images", {"path": "cut.h5"}, r"found 1,000 of [\d,]+ bytes"),
+])
+def test_messages_speak_of_the_file_and_not_of_the_code(tmp_path, monkeypatch, name, options, message):
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", IMAGES)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "0.png").write_bytes(b"no picture")
+    with h5py.File("x.h5", "w") as file:
+        file["x"] = IMAGES
+    (tmp_path / "cut.h5").write_bytes((tmp_path / "x.h5").read_bytes()[:1000])
+    with pytest.raises(UnbraidError, match=message) as caught:
+        load(name, **options)
+    assert "0x" not in str(caught.value)
+    assert ".." not in str(caught.value).replace("...", "")

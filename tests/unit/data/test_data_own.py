@@ -180,7 +180,8 @@ def broken(tmp_path, what):
 
 @pytest.mark.parametrize(("what", "message"), [
     ("missing", "there are no images at"), ("empty folder", "holds no pictures"), ("kind", "images come as"),
-    ("cut", "damaged"), ("pickle", "never unpickled"), ("nan", "NaN or infinity in image 4"),
+    ("cut", "cut off or damaged: found 699 bytes; allowed: 704"),
+    ("pickle", "never unpickled"), ("nan", "NaN or infinity in image 4"),
     ("range", r"must lie in \[0, 1\]: found 77 to 77"), ("integers", "must be bool, uint8 or float"),
     ("axes", "3 or 4 axes"), ("channels", "one or three channels"), ("unclear", "not clear which axis"),
     ("no rows", "not empty"), ("labels", "2 labels, 9 images"),
