@@ -2,7 +2,7 @@
 
 There: Higgins' metric keeps rising with the number of Adagrad steps (Fig. 16), the vote hardly depends on the rows per
 vote or on the number of votes (Fig. 17), and codes that hold K − 1 of K factors score 1 on Higgins' metric (Fig. 3).
-`unbraid study metric_sensitivity --out DIR` draws metrics_sensitivity.png and writes the numbers.
+`unbraid study metric_sensitivity --out DIR` draws metric_sensitivity.png and writes the numbers.
 """
 
 from __future__ import annotations
@@ -124,11 +124,11 @@ def draw(
 def main(out: Path, advance: Advance = still, seeds: int = 10) -> Findings:
     """Score, draw, and return the numbers."""
     steps, votes, lacking = higgins(seeds, advance), vote(seeds, advance), missing(seeds, advance)
-    draw(steps, votes, lacking, seeds).savefig(out / "metrics_sensitivity.png", dpi=130)
+    draw(steps, votes, lacking, seeds).savefig(out / "metric_sensitivity.png", dpi=130)
     every = [("Higgins", f"{t:,} steps, L = {size}", v[i]) for size, v in steps.items() for i, t in enumerate(STEPS)]
     every += [("vote", f"{t:,} votes, L = {size}", v[i]) for size, v in votes.items() for i, t in enumerate(VOTES)]
     every += [(name, f"{k} of 5 factors held", v[i]) for name, v in lacking.items() for i, k in enumerate(HELD)]
     rows = [(name, setting, f"{v.mean():.3f}", f"{v.std():.3f}") for name, setting, v in every]
     scores = [{"metric": name, "setting": setting, "scores": v.tolist()} for name, setting, v in every]
     head = ("metric", "setting", "mean", "deviation")
-    return Findings(head, rows, {"seeds": seeds, "scores": scores}, ("metrics_sensitivity.png",))
+    return Findings(head, rows, {"seeds": seeds, "scores": scores}, ("metric_sensitivity.png",))
