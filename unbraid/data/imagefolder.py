@@ -12,6 +12,7 @@ from unbraid.data.pictures import SUFFIXES, decoded
 from unbraid.errors import expect
 
 PARTS = {"train": ("train", "training"), "test": ("test", "testing", "val", "validation")}
+Columns = dict[str, np.ndarray]
 ALL = tuple(name for names in PARTS.values() for name in names)
 
 
@@ -37,8 +38,9 @@ def found(folder: Path) -> list[Path]:
 
 
 def read(folder: Path, labels: str = "", *, size: int = 0, grey: bool = False, root: Path | None = None,
-         partial: bool = False) -> tuple[Pixels, dict[str, np.ndarray] | None]:
-    """The pictures of a folder as an array in the cache, and the label columns that belong to them.
+         partial: bool = False) -> tuple[Pixels, Columns | None, Columns]:
+    """The pictures of a folder as an array in the cache, the label columns that belong to them, and what values these
+    columns have in the whole set.
 
     root: the folder of the whole set, if `folder` is a split of it; its metadata.csv is used if the split has none.
     """
@@ -46,13 +48,13 @@ def read(folder: Path, labels: str = "", *, size: int = 0, grey: bool = False, r
     for place in (folder, root or folder):
         if not labels and (place / "metadata.csv").is_file():
             labels = str(place / "metadata.csv")
-    columns = (_matched(label_files.read_columns(labels), files, (folder, root or folder), labels, partial) if labels
-               else _classes(files, folder))
-    return Pixels(decoded(files, folder, size=size, grey=grey)), columns
+    whole = label_files.read_columns(labels) if labels else _classes(found(root), root) if root else None
+    columns = (_matched(whole, files, (folder, root or folder), labels, partial) if labels and whole
+               else _classes(files, folder, least=1 if whole else 2))
+    return Pixels(decoded(files, folder, size=size, grey=grey)), columns, whole or {}
 
 
-def _matched(columns: dict[str, np.ndarray], files: list[Path], bases: tuple[Path, ...], where: str,
-             partial: bool) -> dict[str, np.ndarray]:
+def _matched(columns: Columns, files: list[Path], bases: tuple[Path, ...], where: str, partial: bool) -> Columns:
     """Columns in the order of the pictures: by file name if a column says so, else row by row."""
     key = next((name for name in label_files.FILE_COLUMNS if name in columns and columns[name].dtype.kind == "U"), "")
     if not key:
@@ -82,11 +84,11 @@ def _ordered(column: np.ndarray, order: np.ndarray) -> np.ndarray:
     return np.where(order < 0, np.nan, column[order].astype(np.float64))
 
 
-def _classes(files: list[Path], folder: Path) -> dict[str, np.ndarray] | None:
-    """One folder per class, if that is how the pictures lie; the folders of the splits are no classes."""
+def _classes(files: list[Path], folder: Path, least: int = 2) -> Columns | None:
+    """One folder per class, `least` of them, if that is how the pictures lie; the folders of the splits are no classes."""
     parents = [file.relative_to(folder).parts[:-1] for file in files]
     if all(p and p[0] in ALL for p in parents):
         parents = [p[1:] for p in parents]
-    if all(len(p) == 1 for p in parents) and len(set(parents)) > 1:
+    if all(len(p) == 1 for p in parents) and len(set(parents)) >= least:
         return {"class": np.array([p[0] for p in parents])}
     return None

@@ -20,11 +20,12 @@ MANY = 64  # a column of fractions with more different values than this is conti
 
 
 def factors_of(columns: Mapping[str, Sequence[Any] | np.ndarray], rows: int, where: str,
-               partial: bool = False) -> tuple[Factors, np.ndarray]:
+               partial: bool = False, also: Mapping[str, np.ndarray] | None = None) -> tuple[Factors, np.ndarray]:
     """Factors and the table "n k" of named columns. Words become classes, whole numbers and few fractions ordinals,
     many fractions continuous values.
 
     Missing entries (empty, None or NaN) are refused unless `partial`; they are then −1, or NaN in a continuous column.
+    also: values that the same columns have elsewhere (in the other split), so that numbers mean the same there.
 
     >>> factors, table = factors_of({"shape": ["cat", "dog", "cat"], "size": [10, 20, 30]}, 3, "an example")
     >>> factors.items[0].values, table.tolist()
@@ -36,11 +37,13 @@ def factors_of(columns: Mapping[str, Sequence[Any] | np.ndarray], rows: int, whe
         expect(len(column) == rows, f"{where}: there must be one label per image in column {name!r}",
                found=f"{len(column):,} labels, {rows:,} images")
         item, value, missing = _factor(str(name), column)
+        if also and name in also:
+            item, value, _ = _factor(str(name), np.concatenate([_plain(column), also[name]]))
         expect(partial or not missing.any(), f"{where}: column {name!r} has missing labels",
                found=f"{int(missing.sum()):,} of {rows:,}, the first in row {int(missing.argmax())}",
                do="Fill them in, or say partial = true if that is meant.")
         items.append(item)
-        values.append(value)
+        values.append(value[:rows])
     whole = all(item.kind != "continuous" for item in items)
     return Factors(tuple(items), grid=False), np.stack(values, axis=1).astype(np.int64 if whole else np.float64)
 

@@ -39,14 +39,15 @@ def load(*, path: str, labels: list[str] | str = "", size: int = 0, grey: bool =
         expect(len(names) < 2, "the labels of a folder are one file", found=names)
         folder, split = imagefolder.part(where, split)
         images: Images
-        images, columns = imagefolder.read(folder, "".join(names), size=size, grey=grey, root=where, partial=partial)
+        images, columns, also = imagefolder.read(folder, "".join(names), size=size, grey=grey, partial=partial,
+                                                  root=where if folder != where else None)
     else:
         expect(size == 0 and not grey, "size and grey are for folders of pictures; arrays are used as they are",
                found=f"size {size}, grey {grey}", do="Resize the array, or leave these options out.")
         images = of_pixels(read_array(where, key), layout, str(where))
         file = len(names) == 1 and (where.suffix == ".npy" or Path(names[0]).expanduser().is_file())
-        columns = label_files.read_columns(names[0]) if file else labels_beside(where, names)
-    dataset = _dataset(where.stem or "images", images, columns or None, ", ".join(names) or str(where), partial)
+        columns, also = label_files.read_columns(names[0]) if file else labels_beside(where, names), {}
+    dataset = _dataset(where.stem or "images", images, columns or None, ", ".join(names) or str(where), partial, also)
     return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
 
 
@@ -168,10 +169,11 @@ def _stacked(images: Iterable[Any]) -> tuple[np.ndarray, Any]:
     return np.stack(rows), labels
 
 
-def _dataset(name: str, images: Images, columns: Mapping[str, Any] | None, where: str, partial: bool) -> Dataset:
+def _dataset(name: str, images: Images, columns: Mapping[str, Any] | None, where: str, partial: bool,
+             also: Mapping[str, np.ndarray] | None = None) -> Dataset:
     if columns is None:
         return Dataset(name, images)
-    factors, table = label_files.factors_of(columns, len(images), where, partial)
+    factors, table = label_files.factors_of(columns, len(images), where, partial, also)
     missing = int(((table == -1) | np.isnan(table)).sum())
     return Dataset(name, images, factors, table, notes={"missing": missing})
 

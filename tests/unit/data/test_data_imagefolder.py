@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import data_layouts
 import numpy as np
 import pytest
@@ -31,9 +33,10 @@ def test_metadata_of_the_whole_set_serves_its_splits(tmp_path):
     pictures(tmp_path / "test", 2)
     rows = [f"{split}/{i}.png,{i + 10 * (split == 'test')}" for split, n in (("train", 4), ("test", 2)) for i in range(n)]
     (tmp_path / "metadata.csv").write_text("\n".join(["file_name,size", *rows]))
-    for split, expected in (("train", (0, 1, 2, 3)), ("test", (10, 11)), ("all", (0, 1, 2, 3, 10, 11))):
+    for split, expected in (("train", [0, 1, 2, 3]), ("test", [4, 5]), ("all", [4, 5, 0, 1, 2, 3])):
         data = load("images", path=str(tmp_path), split=split)
-        assert data.factors.items[0].values == expected
+        assert data.factors.items[0].values == (0, 1, 2, 3, 10, 11)
+        assert data.labels()[:, 0].tolist() == expected
     (tmp_path / "train" / "metadata.csv").write_text("file_name,own\n" + "".join(f"{i}.png,x\n" for i in range(4)))
     assert load("images", path=str(tmp_path), split="train").factors.names == ("own",)
 
@@ -93,3 +96,15 @@ def test_transparency_is_laid_on_white(tmp_path, mode):
     data = load("images", path=str(tmp_path))
     assert data.shape[0] == (1 if mode == "LA" else 3)
     assert np.rint(255 * data.pixels(0)[0, 0, 0]).tolist() == [80] * 4 + [255] * 4
+
+
+def test_class_numbers_mean_the_same_in_both_splits(tmp_path):
+    for split, kinds in (("train", ("cat", "dog", "owl")), ("test", ("cat", "owl"))):
+        for kind in kinds:
+            pictures(tmp_path / split / kind, 2)
+    train, test = (load("images", path=str(tmp_path), split=split) for split in ("train", "test"))
+    assert train.factors == test.factors
+    assert test.labels()[:, 0].tolist() == [0, 0, 2, 2]
+    pictures(tmp_path / "val" / "owl", 1)
+    shutil.rmtree(tmp_path / "test")
+    assert load("images", path=str(tmp_path), split="test").labels().tolist() == [[2]]
