@@ -1,7 +1,7 @@
-"""The training core against plain torch: pairwise terms, the step, batches, threads. `python -m bench core`
+"""The training core against plain torch: pairwise terms, the step, batches, the audit. `python -m bench core`
 
-Everything is a ratio of two things timed in turns in one run. One-thread rows use CPU time, which other work on the
-machine disturbs little; rows with several threads or processes need wall time and a quiet machine.
+Everything is a ratio of two things timed in turns in one run, on one thread and in CPU time, which other work on the
+machine disturbs little; `bench.threads` has what needs several.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from bench.contest import Contender, answer, ask, contest, started, together
+from bench.contest import Contender, answer, ask, contest, started
 from unbraid.assemble import assemble
 from unbraid.data.batches import Batches
 from unbraid.data.dataset import Bits, Dataset
@@ -281,19 +281,6 @@ def _mapped(dataset: Dataset) -> Dataset:
         return Dataset("mapped", Bits(np.load(f.name, mmap_mode="r"), dataset.shape))  # the map outlives its name
 
 
-def threads() -> list[Row]:
-    """Two runs with one thread each against one run with two threads, and against one with one, in images per second."""
-    found = []
-    for label, nets, count in (("small net", "small32", 80), ("conv net", "factor_vae_table1", 15)):
-        runs = [[Contender("bench.core:fitted", (nets,), t)] * p for t, p in ((1, 2), (2, 1), (1, 1))]
-        rounds = [[64 * together(some, count) for some in runs] for _ in range(5)]
-        two, one, single = (statistics.median(x) for x in zip(*rounds))
-        note = f"images/s: {two:,.0f} in two runs × 1 thread, {one:,.0f} in one × 2, {single:,.0f} in one × 1"
-        found.append(row(f"two runs, {label}: one run × 2 threads", 1 / two, 1 / one, 1 / 1.5, note))
-        found.append(row(f"two runs, {label}: half of what they could be", 1 / two, 0.5 / single, 1 / 0.9, note))
-    return found
-
-
 def rows() -> list[Row]:
     """All rows of the core."""
-    return [*pairwise(1), *pairwise(2), *memory(), *steps(), *audits(), *threads()]
+    return [*pairwise(1), *memory(), *steps(), *audits()]
