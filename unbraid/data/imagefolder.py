@@ -48,10 +48,11 @@ def read(folder: Path, labels: str = "", *, size: int = 0, grey: bool = False, r
     for place in (folder, root or folder):
         if not labels and (place / "metadata.csv").is_file():
             labels = str(place / "metadata.csv")
-    whole = label_files.read_columns(labels) if labels else _classes(found(root), root) if root else None
+    among = found(root) if root else files
+    whole = label_files.read_columns(labels) if labels else _classes(among, root) if root else None
     columns = (_matched(whole, files, (folder, root or folder), labels, partial) if labels and whole
                else _classes(files, folder, least=1 if whole else 2))
-    return Pixels(decoded(files, folder, size=size, grey=grey)), columns, whole or {}
+    return Pixels(decoded(files, folder, size=size, grey=grey, among=among)), columns, whole or {}
 
 
 def _matched(columns: Columns, files: list[Path], bases: tuple[Path, ...], where: str, partial: bool) -> Columns:

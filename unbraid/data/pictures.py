@@ -21,17 +21,18 @@ GREY = ("1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")  # Pi
 
 
 def decoded(files: list[Path], folder: Path, *, size: int = 0, grey: bool = False,
-            box: tuple[int, int, int, int] | None = None) -> np.ndarray:
+            box: tuple[int, int, int, int] | None = None, among: list[Path] | None = None) -> np.ndarray:
     """Pictures as uint8 "n c h w", made once per state of the files and kept in the cache.
 
-    One coloured picture makes all of them RGB (unless `grey`). Channels first: turning a batch on the fly would cost
-    more than all else together.
+    One coloured picture, of these or of the whole set `among` which they are, makes all of them RGB (unless `grey`).
+    Channels first: turning a batch on the fly would cost more than all else together.
     """
-    name = f"pictures-2-{store.state(files, str(folder.resolve()), size, grey, box)}"
+    among = among or files
+    name = f"pictures-2-{store.state(files, str(folder.resolve()), size, grey, box, '' if grey else store.state(among))}"
     if store.ready(name):  # its shape is known then, and no picture need be opened
         shape = read_npy(store.place(name), "cached pictures", mmap=True).shape[1:]
     else:
-        channels = 1 if grey or not any(coloured(file) for file in files) else 3
+        channels = 1 if grey or not any(coloured(file) for file in among) else 3
         shape = planes(picture(files[0], size, grey, box), channels).shape
 
     def fill(array: np.ndarray, advance: Advance) -> None:

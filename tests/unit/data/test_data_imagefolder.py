@@ -83,6 +83,14 @@ def test_one_coloured_picture_makes_all_of_them_rgb(tmp_path):
     assert load("images", path=str(tmp_path), grey=True).shape == (1, 8, 8)
 
 
+def test_both_splits_have_the_same_channels(tmp_path):
+    pictures(tmp_path / "train", 2)
+    (tmp_path / "test").mkdir()
+    Image.new("L", (8, 8), 100).save(tmp_path / "test" / "0.png")
+    assert load("images", path=str(tmp_path), split="test").shape == (3, 8, 8)
+    assert load("images", path=str(tmp_path / "test")).shape == (1, 8, 8)
+
+
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
 def test_transparency_is_laid_on_white(tmp_path, mode):
     image = Image.new("RGBA", (8, 8), (0, 0, 0, 0))
