@@ -26,11 +26,21 @@ def test_wrong_values_are_named(name, options, message):
         load(name, **options)
 
 
+def refused(name, option, value, default):
+    """What is said of this value, or nothing."""
+    try:
+        allowed.check(name, option, value, default, "")
+    except UnbraidError as error:
+        return str(error)
+    return ""
+
+
 @pytest.mark.parametrize("name", DATASETS)
-def test_every_default_is_allowed(name):
-    for option, default in DATASETS[name].options.items():
-        if isinstance(default, (bool, int, float, str)):
-            allowed.check(name, option, default, default, "")
+def test_defaults_are_allowed_and_values_of_another_kind_are_not(name):
+    plain = {option: d for option, d in DATASETS[name].options.items() if isinstance(d, (bool, int, float, str))}
+    assert {option: said for option, d in plain.items() if (said := refused(name, option, d, d))} == {}
+    for option, default in plain.items():
+        assert f"option {option!r} of data set {name!r} must be" in refused(name, option, object(), default)
 
 
 @pytest.mark.parametrize(("shape", "channels"), [
