@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unbraid import prices as arithmetic
-from unbraid.errors import UnbraidError, choose, expect, listing
+from unbraid.errors import UnbraidError, choose, expect, listing, nearest
 from unbraid.latent import Latent
 from unbraid.ledger import Ledger, charge
 from unbraid.prices import split_key
@@ -81,7 +81,8 @@ class Objective:
                 choose(plain, {**TERMS, **dict.fromkeys(provided)}, f"term in objective {self.name!r}")
             if node:
                 expect(node in tree.names, f"objective {self.name!r} prices {key!r}, but the latent tree has no node {node!r}",
-                       allowed=tree.names, do="Rename the node in latent, or name another one in the objective's options.")
+                       allowed=tree.names, do=f"Rename the node in latent, or name another one in the objective's "
+                                              f"options.{nearest(node, tree.names)}")
                 expect(term in ("mi", "tc", "tc_q"), f"objective {self.name!r} prices {key!r}",
                        found=f"{term!r}, which has no price per node", allowed="mi, tc, tc_q")
         if self._pairwise and BankSpec.name not in self.critics:
