@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
+import typer
 
 from unbraid import priors
 from unbraid.data.dataset import Dataset, Pixels
@@ -47,3 +50,21 @@ def toy_data(n: int = 96, seed: int = 0) -> Dataset:
     for i, (place, light) in enumerate(labels):
         images[i, 0, :, place] = 60 + 60 * light
     return Dataset("toy", Pixels(images), Factors(factors.items, grid=False), labels)
+
+
+def labelled_codes() -> tuple[np.ndarray, np.ndarray]:
+    """400 codes of four columns and three labels: one column each, one shared by two, one of noise."""
+    rng = np.random.default_rng(0)
+    y = np.column_stack([rng.integers(3, size=400), rng.integers(5, size=400), rng.integers(4, size=400)])
+    z = np.column_stack(
+        [y[:, 0] + 0.3 * rng.normal(size=400), y[:, 1] + y[:, 2] * 0.5, rng.normal(size=400), y[:, 2] ** 2.0]
+    )
+    return z, y
+
+
+def app_of(register: Callable[[typer.Typer], None]) -> typer.Typer:
+    """A command line with one room's verbs only; the empty callback keeps a single verb a verb."""
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    return app

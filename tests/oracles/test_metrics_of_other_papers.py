@@ -6,6 +6,7 @@ from statistics import mean, median
 import numpy as np
 import pytest
 
+from tests.toys import labelled_codes
 from unbraid import metrics
 from unbraid.codes import Codes
 from unbraid.latent import Latent, onehot
@@ -15,12 +16,7 @@ from unbraid.metrics.information import mutual
 
 @pytest.fixture(scope="module")
 def data() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    y = np.column_stack([rng.integers(3, size=400), rng.integers(5, size=400), rng.integers(4, size=400)])
-    z = np.column_stack(
-        [y[:, 0] + 0.3 * rng.normal(size=400), y[:, 1] + y[:, 2] * 0.5, rng.normal(size=400), y[:, 2] ** 2.0]
-    )
-    return z, y
+    return labelled_codes()
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from tests.toys import app_of
 from unbraid.cli.score import register
 from unbraid.codes import Codes
 from unbraid.data.factors import Factors
@@ -20,10 +21,7 @@ FACTORS = Factors.of({"shape": 3, "x": 12})
 
 @pytest.fixture(scope="module")
 def app() -> typer.Typer:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    register(app)
-    return app
+    return app_of(register)
 
 
 @pytest.fixture

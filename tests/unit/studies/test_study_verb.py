@@ -9,6 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from tests.toys import app_of
 from unbraid.cli.study import register
 from unbraid.errors import UnbraidError
 from unbraid.studies import STUDIES, Findings, Study, hfvae_toy, isa_vae_toys, metric_sensitivity, run
@@ -16,10 +17,7 @@ from unbraid.studies import STUDIES, Findings, Study, hfvae_toy, isa_vae_toys, m
 
 @pytest.fixture(scope="module")
 def app() -> typer.Typer:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    register(app)
-    return app
+    return app_of(register)
 
 
 def call(app, *arguments):
