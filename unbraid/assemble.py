@@ -54,7 +54,7 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> Parts:
     tree = recipe.tree
     temperature = recipe.temperature
     _check_temperature(temperature)
-    with torch.random.fork_rng(devices=[]), _single():
+    with torch.random.fork_rng(devices=[]), single():
         torch.manual_seed(mix(recipe.seed, -1))
         model = build_model(recipe, dataset.shape, tree)
         model.prior.start(lambda n: sample_images(dataset, n, recipe.seed))
@@ -68,8 +68,8 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> Parts:
 
 
 @contextmanager
-def _single() -> Iterator[None]:
-    """Models are built in float32, whatever the program around them has set as torch's default."""
+def single() -> Iterator[None]:
+    """Models are built and trained in float32, whatever the program around them has set as torch's default."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
     try:
@@ -78,7 +78,7 @@ def _single() -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-@_single()
+@single()
 def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None = None) -> Vae:
     """The model of a recipe for one image shape, with fresh weights; tried once on an empty batch."""
     tree = recipe.tree if tree is None else tree

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from unbraid import data
-from unbraid.assemble import _single, mix
+from unbraid.assemble import single, mix
 from unbraid.data.batches import Batches
 from unbraid.data.dataset import Dataset, Pixels
 from unbraid.errors import UnbraidError, expect
@@ -62,7 +62,7 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> GanParts:
     table = dict(recipe.data)
     if dataset is None:
         dataset = data.load(table.pop("name", ""), **table)
-    with torch.random.fork_rng(devices=[]), _single():
+    with torch.random.fork_rng(devices=[]), single():
         torch.manual_seed(mix(recipe.seed, -1))
         model = build_gan(recipe, dataset.shape)
     expect(recipe.budget.batch <= len(dataset), "a batch is drawn without replacement, so it must fit the data",

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from unbraid import gan, rundir
-from unbraid.assemble import Parts, assemble, mix
+from unbraid.assemble import Parts, assemble, mix, single
 from unbraid.data.batches import Batches
 from unbraid.data.dataset import Dataset
 from unbraid.errors import Stopped, UnbraidError, expect
@@ -85,6 +85,7 @@ def fit(
         rundir.locked(path),
         computing(recipe.budget.threads) as threads,
         torch.random.fork_rng(),
+        single(),
         _signals() as asked,
     ):
         trainer: Any = gan.prepare(parts) if is_gan(recipe) else prepare(parts)

@@ -1,0 +1,66 @@
+"""Run directories written by version 0.1.0 open for ever: they encode, decode, audit and resume as they did."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unbraid
+from unbraid import Run
+
+OLD = Path(__file__).parents[1] / "data" / "runs_of_0_1"
+RUNS = sorted(p.name for p in OLD.iterdir())
+FINISHED = [name for name in RUNS if (OLD / name / "model.safetensors").is_file()]
+
+
+@pytest.fixture
+def old(request, tmp_path):
+    """A copy of one old run."""
+    return Path(shutil.copytree(OLD / request.param, tmp_path / request.param))
+
+
+def test_every_kind_is_kept():
+    assert len(RUNS) >= 16
+    assert len(FINISHED) == len(RUNS) - 1
+
+
+@pytest.mark.parametrize("old", FINISHED, indirect=True)
+def test_old_runs_encode_decode_and_sample_as_they_did(old):
+    run = Run.load(old)
+    assert run.state["status"] == "done"
+    assert run.ledger()[-1]["nats"]
+    if (old / "codes.npz").is_file():
+        stored = run.codes()
+        again = unbraid.encode(run, quiet=True)
+        np.testing.assert_allclose(again.mean, stored.mean, atol=1e-5)
+        np.testing.assert_allclose(again.kl, stored.kl, atol=1e-4)
+        assert run.decode(stored.mean[:2]).shape == (2, *run.state["shape"])
+    assert np.isfinite(run.sample(2)).all()
+
+
+@pytest.mark.parametrize("old", FINISHED, indirect=True)
+def test_old_recipes_train_to_the_old_weights(old, tmp_path):
+    """The seed still means the same network: weights agree to rounding (to the bit on the machine that wrote them)."""
+    run = Run.load(old)
+    again = unbraid.fit(run.recipe, tmp_path / "again", quiet=True)
+    for name, tensor in run.model.state_dict().items():
+        np.testing.assert_allclose(again.model.state_dict()[name].numpy(), tensor.numpy(), atol=2e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("old", ["stopped", "factor_vae", "tcvae_bank", "dip_vae_ii", "hfvae_discrete"], indirect=True)
+def test_old_checkpoints_resume(old):
+    finished = unbraid.fit(Run.load(old).recipe, old, resume=True, force=True, quiet=True)
+    assert finished.state["status"] == "done"
+    assert [row["step"] for row in finished.ledger()] == [0, 2, 4, 5]
+
+
+@pytest.mark.parametrize("old", ["vae", "hfvae_discrete", "full_posterior"], indirect=True)
+def test_old_runs_are_audited_and_reported(old):
+    run = Run.load(old)
+    ledger = unbraid.audit(run, quiet=True)
+    assert abs(ledger["balance"]) < 1e-5
+    unbraid.report(run)
+    assert "mig" in (old / "report.html").read_text()
