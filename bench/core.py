@@ -20,16 +20,16 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from bench.contest import Contender, answer, ask, contest, started
-from unbraid.assemble import assemble
 from unbraid.data.batches import Batches
 from unbraid.data.dataset import Bits, Dataset
+from unbraid.ground.machine import keep_memory
 from unbraid.latent import Latent
-from unbraid.machine import keep_memory
 from unbraid.model import Posterior
 from unbraid.model.pairwise import broadcast, log_mixture
-from unbraid.recipe import Recipe
+from unbraid.runs.assemble import assemble
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.training import fit, prepare, step
 from unbraid.terms.estimators import WEIGHTS
-from unbraid.train import fit, prepare, step
 
 Row = dict[str, Any]
 

@@ -21,7 +21,7 @@ from unbraid.data import load, raycast, shapes3d, sprites
 from unbraid.data.batches import Batches, positions
 from unbraid.data.dataset import Bits, Dataset, Pixels
 from unbraid.data.dsprites import ANGLES, POSITIONS, SCALES
-from unbraid.machine import keep_memory
+from unbraid.ground.machine import keep_memory
 
 BATCH = 64
 

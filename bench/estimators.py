@@ -12,15 +12,15 @@ from typing import Any
 
 import torch
 
-from unbraid.assemble import assemble
-from unbraid.audit import audit
-from unbraid.encode import posteriors
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import Posterior
-from unbraid.recipe import Recipe
+from unbraid.runs.assemble import assemble
+from unbraid.runs.auditing import audit
+from unbraid.runs.encoding import posteriors
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.training import fit, prepare, step
 from unbraid.terms import ESTIMATORS, Bank, BankSpec, exact, log_mixture
-from unbraid.train import fit, prepare, step
 
 BATCH = 64
 NAMES = ("naive", "mws", "mss", "stratified")

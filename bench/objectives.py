@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from unbraid.assemble import assemble
 from unbraid.data import load
-from unbraid.objectives import OBJECTIVES
-from unbraid.recipe import Recipe
-from unbraid.train import Trainer, prepare, step
+from unbraid.objectives.rows import OBJECTIVES
+from unbraid.runs.assemble import assemble
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.training import Trainer, prepare, step
 
 BATCHES = (64, 512, 2048)
 LIMIT = 1.3

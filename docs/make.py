@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from unbraid.files import write_text
-from unbraid.table import markdown
+from unbraid.ground.files import write_text
+from unbraid.objectives.printed import markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 MARKS = ("<!-- table: made by make docs -->", "<!-- end of table -->")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from unbraid._version import __version__
 
 _HOMES = {
-    "UnbraidError": "unbraid.errors",
+    "UnbraidError": "unbraid.ground.errors",
     "Latent": "unbraid.latent",
     "onehot": "unbraid.latent",
     "binary": "unbraid.latent",
@@ -26,15 +26,15 @@ _HOMES = {
     "Dataset": "unbraid.data",
     "PRIORS": "unbraid.priors",
     "OBJECTIVES": "unbraid.objectives",
-    "Objective": "unbraid.objective",
-    "RECIPES": "unbraid.recipes",
-    "Recipe": "unbraid.recipe",
-    "Run": "unbraid.run",
-    "fit": "unbraid.train",
-    "sweep": "unbraid.sweep",
-    "audit": "unbraid.audit",
+    "Objective": "unbraid.objectives",
+    "RECIPES": "unbraid.runs.recipes",
+    "Recipe": "unbraid.runs.recipe",
+    "Run": "unbraid.runs.run",
+    "fit": "unbraid.runs.training",
+    "sweep": "unbraid.sweeps",
+    "audit": "unbraid.runs.auditing",
     "Codes": "unbraid.codes",
-    "encode": "unbraid.encode",
+    "encode": "unbraid.runs.encoding",
     "METRICS": "unbraid.metrics",
     "Score": "unbraid.metrics",
     "report": "unbraid.figures.report",
@@ -61,19 +61,18 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from unbraid import data, figures, metrics, model, priors, terms
-    from unbraid.audit import audit
     from unbraid.codes import Codes
     from unbraid.data import DATASETS, Dataset
-    from unbraid.encode import encode
-    from unbraid.errors import UnbraidError
     from unbraid.figures.report import report
+    from unbraid.ground.errors import UnbraidError
     from unbraid.latent import Latent, binary, onehot, real
     from unbraid.metrics import METRICS, Score
-    from unbraid.objective import Objective
-    from unbraid.objectives import OBJECTIVES
+    from unbraid.objectives import OBJECTIVES, Objective
     from unbraid.priors import PRIORS
-    from unbraid.recipe import Recipe
-    from unbraid.recipes import RECIPES
-    from unbraid.run import Run
-    from unbraid.sweep import sweep
-    from unbraid.train import fit
+    from unbraid.runs.auditing import audit
+    from unbraid.runs.encoding import encode
+    from unbraid.runs.recipe import Recipe
+    from unbraid.runs.recipes import RECIPES
+    from unbraid.runs.run import Run
+    from unbraid.runs.training import fit
+    from unbraid.sweeps import sweep

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from unbraid.data.factors import Factors
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_npz, write_npz
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_npz, write_npz
 from unbraid.latent import Latent
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from unbraid.errors import UnbraidError, expect, listing, nearest
+from unbraid.ground.errors import UnbraidError, expect, listing, nearest
 
 KINDS = ("real", "onehot", "binary")
 Spec: TypeAlias = "int | str | Leaf | Mapping[str, Spec]"

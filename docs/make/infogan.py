@@ -12,11 +12,11 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import mutual_info_score
 
 from unbraid.data import load
-from unbraid.encode import encode
+from unbraid.runs.encoding import encode
 from unbraid.figures.panels import LINES, tile
-from unbraid.recipe import Recipe
-from unbraid.run import Run
-from unbraid.train import fit
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.run import Run
+from unbraid.runs.training import fit
 
 PICTURE = Path(__file__).parents[1] / "pictures" / "infogan_mnist.png"
 

@@ -15,7 +15,7 @@ from data_layouts import LAYOUTS
 
 from unbraid.data import DATASETS, load
 from unbraid.data import mpi3d as mpi3d_file
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 SLOW = {"dsprites", "shapes3d"}  # hundreds of megabytes, or half a minute
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in DATASETS]

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from unbraid.assemble import assemble
 from unbraid.data.dataset import Dataset, Pixels
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 from unbraid.model import LIKELIHOODS, Likelihood
-from unbraid.recipe import Recipe
+from unbraid.runs.assemble import assemble
+from unbraid.runs.recipe import Recipe
 
 CASES = {
     "bernoulli": {},

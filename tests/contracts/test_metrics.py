@@ -7,7 +7,7 @@ import pytest
 
 from unbraid import metrics
 from unbraid.data.factors import Factors
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 from unbraid.metrics import METRICS, Score, as_table
 
 FACTORS = Factors.of({"shape": 3, "scale": 4, "x": 8, "y": 8})

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from unbraid.assemble import assemble
 from unbraid.data.dataset import Dataset, Pixels
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
+from unbraid.ground.tensors import read_tensors
 from unbraid.model.draw import Draw
-from unbraid.objectives import OBJECTIVES, build
-from unbraid.recipe import Recipe
-from unbraid.tensors import read_tensors
-from unbraid.train import fit, prepare, step
+from unbraid.objectives.rows import OBJECTIVES, build
+from unbraid.runs.assemble import assemble
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.training import fit, prepare, step
 
 SMALL = {"width": 32, "depth": 2, "lr": 1e-3}
 PAIR = {"a": 2, "b": {"x": 1, "y": 1}}

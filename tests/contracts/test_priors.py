@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.model import Posterior, Vae, emit
 from unbraid.model.likelihood import Gaussian as GaussianLikelihood

@@ -14,14 +14,14 @@ import pytest
 import torch
 
 from tests.toys import toy_data
-from unbraid.errors import UnbraidError
-from unbraid.recipe import Recipe
-from unbraid.run import CHECKPOINT, LEDGER, MODEL, Run
-from unbraid.rundir import BEFORE
-from unbraid.train import Stopped, fit
+from unbraid.ground.errors import UnbraidError
+from unbraid.runs.directory import BEFORE
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.run import CHECKPOINT, LEDGER, MODEL, Run
+from unbraid.runs.training import Stopped, fit
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["unbraid.train", "tests.toys"])  # children start in a blink, with torch already loaded
+FORKS.set_forkserver_preload(["unbraid.runs.training", "tests.toys"])  # children start in a blink, with torch already loaded
 OBJECTIVES = {
     "vae": {"name": "beta_vae", "beta": {"schedule": "linear", "start": 0, "stop": 2, "steps": 40}},
     "factor_vae": {"name": "factor_vae", "gamma": 5, "critic": {"width": 16, "depth": 2, "steps": 2}},
@@ -110,7 +110,7 @@ def test_twenty_kills_end_in_the_same_bits(name, threads, tmp_path):
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_writes_a_checkpoint_and_resume_goes_on(signum, tmp_path, monkeypatch):
-    import unbraid.train as module
+    import unbraid.runs.training as module
 
     whole = fit(recipe("vae"), tmp_path / "whole", quiet=True, dataset=toy_data())
     inner = module.step
@@ -131,7 +131,7 @@ def test_a_signal_writes_a_checkpoint_and_resume_goes_on(signum, tmp_path, monke
 
 def test_moments_are_restored_in_each_parameters_own_layout(tmp_path):
     """Fused Adam walks memory: a channels-last weight needs channels-last moments, or the wrong elements are paired."""
-    from unbraid import checkpoint
+    from unbraid.runs import checkpoint
 
     torch.set_default_dtype(torch.float32)
 

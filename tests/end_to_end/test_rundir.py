@@ -8,10 +8,10 @@ import pytest
 
 from tests.toys import toy_data
 from unbraid.data.dataset import Pixels
-from unbraid.errors import UnbraidError
-from unbraid.recipe import Recipe
-from unbraid.rundir import BEFORE
-from unbraid.train import fit
+from unbraid.ground.errors import UnbraidError
+from unbraid.runs.directory import BEFORE
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.training import fit
 
 
 def tiny(**budget):
@@ -87,7 +87,7 @@ def test_other_images_and_stale_threads_are_noticed(tmp_path):
 
 
 def test_a_broken_loss_names_the_way_back(tmp_path, monkeypatch):
-    import unbraid.train as module
+    import unbraid.runs.training as module
 
     plain, broken = module.Trainer.step, tiny(steps=9, checkpoint_every=2)
 

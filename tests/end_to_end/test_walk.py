@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from unbraid.codes import Codes
-from unbraid.run import Run
+from unbraid.runs.run import Run
 
 
 def unbraid(*words: str, code: int = 0, **environment: str) -> str:
@@ -149,9 +149,9 @@ def test_the_demo_walks_to_its_end(tmp_path):
 
 
 def test_a_sweep_names_the_run_that_failed(tmp_path):
-    from unbraid.errors import UnbraidError
-    from unbraid.recipe import Recipe
-    from unbraid.sweep import sweep
+    from unbraid.ground.errors import UnbraidError
+    from unbraid.runs.recipe import Recipe
+    from unbraid.sweeps.local import sweep
 
     good = Recipe.load("vae_sprites32").set("budget.steps=2")
     with pytest.raises(UnbraidError, match="run bad-0 failed: .*needs images it can halve"):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.toys import any_draw, model_on
 from unbraid.latent import Latent
-from unbraid.objective import Objective
-from unbraid.objectives import beta_tcvae, beta_vae, build, hfvae, vae
+from unbraid.objectives.objective import Objective
+from unbraid.objectives.rows import beta_tcvae, beta_vae, build, hfvae, vae
 from unbraid.terms import ESTIMATORS, TERMS
 from unbraid.terms.estimators import WEIGHTS
 
@@ -88,7 +88,7 @@ def test_the_effective_price_is_the_sum_along_the_path():
 
 
 def test_a_model_without_an_estimator_says_so():
-    from unbraid.errors import UnbraidError
+    from unbraid.ground.errors import UnbraidError
 
     tree = Latent.of(3)
     draw = model_on(tree).draw(torch.zeros(4, 1, 2, 2))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import Tensor
 
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
-from unbraid.objectives import build as objective
+from unbraid.objectives.rows import build as objective
 from unbraid.priors import GeneralisedGaussian, LpNested, isa
 
 DEEP = {"a": {"b": {"c": 2, "d": 1}, "e": 2}, "f": {"g": 3}, "h": 1}

@@ -13,7 +13,7 @@ from unbraid.model import Vae
 from unbraid.model.likelihood import Bernoulli
 from unbraid.model.nets import Mlp
 from unbraid.model.posterior import Posterior
-from unbraid.objectives import beta_vae, entropy_vae
+from unbraid.objectives.rows import beta_vae, entropy_vae
 from unbraid.priors import Gaussian
 from unbraid.studies import hfvae_toy, theory
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from tests.toys import any_draw, random_posterior, toy_data
-from unbraid.assemble import assemble
 from unbraid.latent import Latent
 from unbraid.model.posterior import Posterior
-from unbraid.recipe import Recipe
+from unbraid.runs.assemble import assemble
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.training import prepare, step
 from unbraid.terms.critics import Ratio, RatioSpec, permute_leaves
 from unbraid.terms.moments import Moments, MomentsSpec, code_covariance
-from unbraid.train import prepare, step
 
 MIXED = Latent.of({"digit": "onehot(3)", "style": 3})
 

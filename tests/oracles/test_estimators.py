@@ -7,7 +7,7 @@ import torch
 from torch.distributions import Independent, Normal
 
 from tests.toys import any_draw, model_on, random_posterior
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.model import Draw, Posterior
 from unbraid.terms import ESTIMATORS, TERMS, exact

@@ -10,7 +10,7 @@ import sys
 import typer
 
 from unbraid.cli import data, demo, runs, score, show, study
-from unbraid.errors import Stopped, UnbraidError
+from unbraid.ground.errors import Stopped, UnbraidError
 
 HELP = """Learn, measure and explore disentangled latent representations.
 

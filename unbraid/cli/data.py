@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unbraid.errors import UnbraidError, choose, expect
+from unbraid.ground.errors import UnbraidError, choose, expect
 
 data_app = typer.Typer(help="Data sets: what there is, making or fetching one, looking at one.", no_args_is_help=True,
                        rich_markup_mode=None)

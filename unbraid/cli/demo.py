@@ -18,8 +18,8 @@ def demo(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False,
 ) -> None:
     """Train a VAE and a FactorVAE on 32×32 sprites, score them, and write one HTML report: about 5 minutes on two cores."""
-    from unbraid.errors import expect
-    from unbraid.recipe import Recipe
+    from unbraid.ground.errors import expect
+    from unbraid.runs.recipe import Recipe
 
     wanted = [s.strip() for s in seeds.split(",")]
     expect(
@@ -40,7 +40,7 @@ def demo(
     )
 
     from unbraid import data
-    from unbraid.sweep import sweep
+    from unbraid.sweeps.local import sweep
 
     data.load("sprites32")  # made once, before the runs ask for it together
     runs = sweep(recipes, out, workers, quiet)
@@ -52,10 +52,10 @@ def demo(
 def _score(run: object, quiet: bool) -> dict[str, object]:
     """Encode, audit and score one run; both models get the same pruning."""
     from unbraid import metrics
-    from unbraid.audit import audit
-    from unbraid.encode import encode
-    from unbraid.files import write_json
-    from unbraid.run import SCORES, Run
+    from unbraid.ground.files import write_json
+    from unbraid.runs.auditing import audit
+    from unbraid.runs.encoding import encode
+    from unbraid.runs.run import SCORES, Run
 
     assert isinstance(run, Run)
     codes = encode(run, quiet=True)

@@ -40,8 +40,8 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Train a recipe. Ctrl-C writes a checkpoint first; --resume goes on from it."""
-    from unbraid.errors import expect
-    from unbraid.recipe import Recipe
+    from unbraid.ground.errors import expect
+    from unbraid.runs.recipe import Recipe
 
     if not recipe:
         expect(
@@ -53,7 +53,7 @@ def train(
         recipe = str(Path(str(out)) / "recipe.toml")
     chosen = Recipe.load(recipe)
     chosen = chosen.set(*changes, *([f"seed={seed}"] if seed is not None else []))
-    from unbraid.train import fit
+    from unbraid.runs.training import fit
 
     run = fit(chosen, out, resume=resume, force=force, quiet=quiet)
     last = (run.ledger() or [{"nats": {}}])[-1]["nats"]  # empty when the ledger was lost and --force went on without it
@@ -71,8 +71,8 @@ def encode(
     quiet: Quiet = False,
 ) -> None:
     """Encode the run's data set to codes.npz: means, scales, factor values, KL per leaf."""
-    from unbraid.encode import encode as encode_run
-    from unbraid.run import CODES, Run
+    from unbraid.runs.encoding import encode as encode_run
+    from unbraid.runs.run import CODES, Run
 
     codes = encode_run(Run.load(run), most=most, seed=seed, quiet=quiet)
     typer.echo(f"{len(codes):,} codes of {codes.mean.shape[1]} columns: {run / CODES}")
@@ -91,8 +91,8 @@ def audit(
     """Every term of the decomposition by the exact estimator, whatever row was trained: audit.json."""
     import json
 
-    from unbraid.audit import audit as audit_run
-    from unbraid.run import AUDIT, Run
+    from unbraid.runs.auditing import audit as audit_run
+    from unbraid.runs.run import AUDIT, Run
 
     result = audit_run(
         Run.load(run), rows=rows, components=components, particles=iwae, images=images, seed=seed, quiet=quiet
@@ -123,7 +123,7 @@ def report(
 ) -> None:
     """One self-contained HTML page: scores, reconstructions, traversals, KL bars, heat map, ledger."""
     from unbraid.figures.report import report as write_report
-    from unbraid.run import Run
+    from unbraid.runs.run import Run
 
     path = write_report([Run.load(r) for r in runs], out)
     typer.echo(f"report: {path}")

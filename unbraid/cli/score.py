@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_bytes, read_npy, read_npz, write_bytes, write_json
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_bytes, read_npy, read_npz, write_bytes, write_json
 
 Source = Annotated[
     Path | None,
@@ -61,9 +61,9 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Score codes with every metric: a table here, scores.json and a heat map beside the codes."""
+    from unbraid.ground.progress import bar
     from unbraid.metrics import as_table
     from unbraid.metrics.battery import battery, runs, selected
-    from unbraid.progress import bar
 
     expect(
         (source is None) != (codes is None),
@@ -209,7 +209,7 @@ def _ceilings(image: Any, table: Any, run: Path | None, protocol: str, bins: int
         return ceilings(image, labels, kinds, bins, names=table.names, kinds=table.kinds)
     if run is None or not table.names or not (run / "recipe.toml").is_file():
         return None
-    from unbraid.run import Run
+    from unbraid.runs.run import Run
 
     # a sample of rows hardly ever holds both of two duplicates: only the whole set shows what can be told apart
     dataset = Run.load(run).dataset()

@@ -15,7 +15,7 @@ recipes_app = typer.Typer(
 
 def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False) -> None:
     """The objective table with effective prices, worked out from the code."""
-    from unbraid import table as objective_table
+    from unbraid.objectives import printed as objective_table
 
     if markdown:
         typer.echo(objective_table.markdown())
@@ -46,8 +46,8 @@ def recipes(context: typer.Context) -> None:
     """List the recipes; 'unbraid recipes show NAME > mine.toml' gives one to edit."""
     if context.invoked_subcommand is not None:
         return
-    from unbraid.recipe import Recipe
-    from unbraid.recipes import RECIPES
+    from unbraid.runs.recipe import Recipe
+    from unbraid.runs.recipes import RECIPES
 
     width = max(len(name) for name in RECIPES) + 2
     for name in RECIPES:
@@ -59,7 +59,7 @@ def recipes(context: typer.Context) -> None:
 @recipes_app.command("show")
 def show_recipe(name: Annotated[str, typer.Argument(help="A recipe's name.")]) -> None:
     """Print one recipe as TOML."""
-    from unbraid.recipe import Recipe
+    from unbraid.runs.recipe import Recipe
 
     typer.echo(Recipe.load(name).toml(), nl=False)
 
@@ -72,7 +72,7 @@ def cite(
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX entries.")] = False,
 ) -> None:
     """Which paper to cite for what you used."""
-    from unbraid.citations import PAPERS, citations, papers_in
+    from unbraid.runs.citing import PAPERS, citations, papers_in
 
     if name:
         found = citations(name)

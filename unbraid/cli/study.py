@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unbraid.errors import choose, expect
+from unbraid.ground.errors import choose, expect
 
 Name = Annotated[str, typer.Argument(metavar="[NAME]", help="A study; all are listed when left out.", show_default=False)]
 Out = Annotated[Path | None, typer.Option(help="Folder for the pictures and NAME.json.", show_default=False)]
@@ -32,7 +32,7 @@ def study(name: Name = "", out: Out = None, as_json: AsJson = False) -> None:
     known = choose(name, studies.STUDIES, "study")
     expect(out is not None, "a study writes pictures", do=f"Say where: unbraid study {name} --out {name}.")
     assert out is not None
-    from unbraid.progress import bar
+    from unbraid.ground.progress import bar
 
     with bar(name, known.steps, quiet=as_json) as advance:
         found = studies.run(name, out, advance)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from unbraid.data import (
-    allowed,
     cars3d,
     celeba,
     chairs,
@@ -16,17 +15,18 @@ from unbraid.data import (
     mnist,
     mpi3d,
     own,
+    ranges,
     shapes3d,
     smallnorb,
     sprites32,
     strokes,
-    table,
     toys,
+    vectors,
 )
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.structure import STRUCTURE
-from unbraid.errors import UnbraidError, choose, listing, nearest
+from unbraid.ground.errors import UnbraidError, choose, listing, nearest
 
 DATASETS: dict[str, Source] = {
     "dsprites": dsprites.SOURCE,
@@ -46,7 +46,7 @@ DATASETS: dict[str, Source] = {
     "coil20": matlab.COIL_SOURCE,
     **toys.TOYS,
     "images": own.SOURCE,
-    "vectors": table.SOURCE,
+    "vectors": vectors.SOURCE,
 }
 
 
@@ -63,7 +63,7 @@ def load(name: str, **options: Any) -> Dataset:
     >>> load("sprites32", orientatoin=True)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    unbraid.errors.UnbraidError: data set 'sprites32' has no option 'orientatoin'. Did you mean 'orientation'? ...
+    unbraid.ground.errors.UnbraidError: data set 'sprites32' has no option 'orientatoin'. Did you mean 'orientation'? ...
     """
     source = choose(name, DATASETS, "data set")
     known = [*source.options, *STRUCTURE]
@@ -72,7 +72,7 @@ def load(name: str, **options: Any) -> Dataset:
             raise UnbraidError(f"data set {name!r} has no option {option!r}.{nearest(option, known)} "
                                f"Options: {listing(known)}.")
     for option, default in source.options.items():
-        allowed.check(name, option, options.get(option, default), default, source.get)
+        ranges.check(name, option, options.get(option, default), default, source.get)
     dataset = source.load(**{option: value for option, value in options.items() if option in source.options})
     for option, change in STRUCTURE.items():
         if option in options:

@@ -14,8 +14,8 @@ import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_bytes
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_bytes
 
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError,
           RuntimeError, ValueError, OverflowError, struct.error)  # all that a hostile archive has been seen to raise

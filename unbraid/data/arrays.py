@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from unbraid.data.hdf5 import read_hdf5, shapes_hdf5
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_npy
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_npy
 
 LABELS = ("labels", "label")  # arrays of these names beside the images are their labels
 

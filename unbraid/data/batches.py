@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid.data.dataset import Images
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 
 if TYPE_CHECKING:
     from torch import Tensor

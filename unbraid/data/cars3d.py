@@ -12,8 +12,8 @@ from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import resized
-from unbraid.errors import UnbraidError, expect
-from unbraid.progress import Advance
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.progress import Advance
 
 CITE = "Reed, Zhang, Zhang, Lee 2015, Deep visual analogy-making"
 PLACE = "nips2015-analogy-data.tar.gz"

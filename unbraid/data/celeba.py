@@ -12,9 +12,9 @@ from unbraid.data.download import File, check, checked
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import named, picture, planes
 from unbraid.data.splits import split_index, taken
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_bytes
-from unbraid.progress import Advance
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_bytes
+from unbraid.ground.progress import Advance
 
 CITE = "Liu, Luo, Wang, Tang 2015, Deep learning face attributes in the wild"
 TABLE, PARTITION = "list_attr_celeba.txt", "list_eval_partition.txt"

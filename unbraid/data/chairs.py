@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from unbraid.data import archives, store
-from unbraid.data.chosen import chosen_models, middle
+from unbraid.data.chair_models import chosen_models, middle
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.download import File, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import named, picture, planes
-from unbraid.errors import expect
-from unbraid.progress import Advance
+from unbraid.ground.errors import expect
+from unbraid.ground.progress import Advance
 
 CITE = "Aubry, Maturana, Efros, Russell, Sivic 2014, Seeing 3D chairs"
 PLACE = "rendered_chairs.tar"

@@ -10,7 +10,7 @@ import numpy as np
 from unbraid.data import measures
 from unbraid.data.dataset import Dataset
 from unbraid.data.factors import Factors
-from unbraid.errors import UnbraidError, expect
+from unbraid.ground.errors import UnbraidError, expect
 
 
 def meeting(dataset: Dataset, rule: Mapping[str, Any]) -> np.ndarray:

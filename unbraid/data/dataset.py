@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from unbraid.data.factors import Factors
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 
 if TYPE_CHECKING:
     from torch import Tensor

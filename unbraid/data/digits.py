@@ -7,7 +7,7 @@ import numpy as np
 from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.splits import split_index, taken
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 
 CITE = "Alpaydin, Kaynak 1998, Optical recognition of handwritten digits (UCI)"
 

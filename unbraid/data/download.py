@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from unbraid.data.store import locked, room
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_json, writable, write_json
-from unbraid.progress import bar
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_json, writable, write_json
+from unbraid.ground.progress import bar
 
 PIECE = 1 << 20
 LIMIT = 1 << 35  # no file of the sets here has more than 32 GB, so a server that sends more is cut off

@@ -9,12 +9,12 @@ import numpy as np
 from unbraid.data import sprites, store
 from unbraid.data.dataset import Bits, Dataset, Images, Source
 from unbraid.data.download import File, checked, fetch
-from unbraid.data.dressed import KINDS, Dressed
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.hdf5 import opened
 from unbraid.data.npz import copied
-from unbraid.errors import expect
-from unbraid.progress import Advance
+from unbraid.data.variants import KINDS, Dressed
+from unbraid.ground.errors import expect
+from unbraid.ground.progress import Advance
 
 NAME = "dsprites-1"
 CITE = "Matthey, Higgins, Hassabis, Lerchner 2017, dSprites: Disentanglement testing Sprites dataset"

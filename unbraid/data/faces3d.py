@@ -14,9 +14,9 @@ from unbraid.data.dataset import Dataset, Source
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.rasterise import rasterised, vertex_normals
 from unbraid.data.raycast import turn
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_npz
-from unbraid.progress import Advance
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_npz
+from unbraid.ground.progress import Advance
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import UnbraidError, expect, listing, nearest
+from unbraid.ground.errors import UnbraidError, expect, listing, nearest
 
 KINDS = ("class", "ordinal", "circular", "continuous")
 

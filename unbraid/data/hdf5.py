@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import UnbraidError, expect
+from unbraid.ground.errors import UnbraidError, expect
 
 
 def opened(path: Path) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from unbraid.data import labels as label_files
 from unbraid.data.dataset import Pixels
 from unbraid.data.pictures import SUFFIXES, decoded
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 
 PARTS = {"train": ("train", "training"), "test": ("test", "testing", "val", "validation")}
 Columns = dict[str, np.ndarray]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from unbraid.data.factors import Factor, Factors
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_bytes, read_npy
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_bytes, read_npy
 
 FILE_COLUMNS = ("file_name", "filename", "file", "image", "path")
 MISSING = ("", "nan", "NaN", "NA", "None", "null")

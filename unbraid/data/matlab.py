@@ -11,7 +11,7 @@ from unbraid.data import archives, pictures, store
 from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
-from unbraid.errors import UnbraidError, expect
+from unbraid.ground.errors import UnbraidError, expect
 
 OLIVETTI = "Samaria, Harter 1994, Parameterisation of a stochastic model for human face identification"
 COIL = "Nene, Nayar, Murase 1996, Columbia Object Image Library (COIL-20)"

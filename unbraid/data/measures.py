@@ -9,8 +9,8 @@ import numpy as np
 
 from unbraid.data import store
 from unbraid.data.dataset import Dataset
-from unbraid.errors import choose, expect
-from unbraid.progress import Advance
+from unbraid.ground.errors import choose, expect
+from unbraid.ground.progress import Advance
 
 VERSION = 1  # of the measures: change it with them, so that cached values are measured again
 

@@ -14,8 +14,8 @@ from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.download import File, fetch
 from unbraid.data.factors import Factor, Factors
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_bytes
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_bytes
 
 DIGITS = tuple("0123456789")
 CLOTHES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")

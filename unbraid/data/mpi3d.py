@@ -9,7 +9,7 @@ from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.npz import channels_first, copied
-from unbraid.errors import UnbraidError, choose, expect
+from unbraid.ground.errors import UnbraidError, choose, expect
 
 CITE = "Gondal et al. 2019, On the transfer of inductive bias from simulation to the real world: MPI3D"
 NAMES = ("object_colour", "object_shape", "object_size", "camera_height", "background_colour",

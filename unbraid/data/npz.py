@@ -10,8 +10,8 @@ import numpy as np
 
 from unbraid.data import store
 from unbraid.data.archives import BROKEN
-from unbraid.errors import UnbraidError, expect
-from unbraid.progress import Advance
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.progress import Advance
 
 PIECE = 1000  # rows at a time
 

@@ -14,7 +14,7 @@ from unbraid.data import labels as label_files
 from unbraid.data.arrays import labels_beside, read_array
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.splits import split_index, taken
-from unbraid.errors import UnbraidError, expect
+from unbraid.ground.errors import UnbraidError, expect
 
 LAYOUTS = ("auto", "nhw", "nhwc", "nchw")
 

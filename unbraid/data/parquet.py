@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.data.factors import Factor, Factors
-from unbraid.errors import UnbraidError, expect
+from unbraid.ground.errors import UnbraidError, expect
 
 NUMBERS = 1 << 18  # values read at a time
 PARTS = {"train": ("train",), "test": ("test", "validation", "val")}

@@ -10,8 +10,8 @@ import numpy as np
 from unbraid.data import store
 from unbraid.data.parquet import NUMBERS, Table, numbers
 from unbraid.data.pictures import named, picture, planes
-from unbraid.errors import UnbraidError, expect
-from unbraid.progress import Advance
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.progress import Advance
 
 
 def vectors(table: Table, names: list[str], standardise: bool) -> tuple[np.ndarray, list[str]]:

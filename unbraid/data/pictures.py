@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from unbraid.data import store
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_npy
-from unbraid.progress import Advance
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_npy
+from unbraid.ground.progress import Advance
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 GREY = ("1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")  # Pillow's modes without colours

@@ -15,8 +15,8 @@ from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.hdf5 import opened
 from unbraid.data.npz import channels_first
-from unbraid.errors import UnbraidError, expect
-from unbraid.progress import Advance
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.progress import Advance
 
 if TYPE_CHECKING:
     from torch import Tensor

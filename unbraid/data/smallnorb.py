@@ -12,8 +12,8 @@ from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import resized
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_bytes
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_bytes
 
 CITE = "LeCun, Huang, Bottou 2004, Learning methods for generic object recognition with invariance to pose and lighting"
 SITE = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"

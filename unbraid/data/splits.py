@@ -10,7 +10,7 @@ import numpy as np
 from unbraid.data.batches import permutation
 from unbraid.data.dataset import Dataset, Images
 from unbraid.data.factors import Factors
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ from unbraid.data import sprites, store
 from unbraid.data.dataset import Bits, Dataset, Source
 from unbraid.data.dsprites import CITE, SCALES
 from unbraid.data.factors import Factor, Factors
-from unbraid.progress import Advance
+from unbraid.ground.progress import Advance
 
 POSITIONS = 8 + 16 * np.arange(16) / 15
 ANGLES = np.arange(20) * (2 * np.pi / 20)  # no angle twice, unlike dSprites

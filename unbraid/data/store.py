@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import UnbraidError, expect
-from unbraid.files import read_json, read_npy, replacing, sha256, writable, write_json
-from unbraid.progress import Advance, bar
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_json, read_npy, replacing, sha256, writable, write_json
+from unbraid.ground.progress import Advance, bar
 
 Fill = Callable[[np.ndarray, Advance], None]
 

@@ -11,8 +11,8 @@ import numpy as np
 from unbraid.data import store
 from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.factors import Factor, Factors
-from unbraid.errors import expect
-from unbraid.progress import Advance
+from unbraid.ground.errors import expect
+from unbraid.ground.progress import Advance
 
 CITE = "after LeCun et al. 1998 and Esmaeili et al. 2018, Fig. 9"
 THICKNESS = np.linspace(1.2, 4.8, 10)  # pixels of a 28×28 image

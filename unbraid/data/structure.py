@@ -16,7 +16,7 @@ from unbraid.data.batches import permutation
 from unbraid.data.conditions import column, meeting
 from unbraid.data.dataset import Bits, Dataset, Pixels
 from unbraid.data.splits import Part, taken
-from unbraid.errors import UnbraidError, expect
+from unbraid.ground.errors import UnbraidError, expect
 
 
 def subsample(dataset: Dataset, n: int | float, seed: int = 0) -> Dataset:

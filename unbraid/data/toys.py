@@ -12,7 +12,7 @@ import numpy as np
 
 from unbraid.data.dataset import Bits, Dataset, Pixels, Source
 from unbraid.data.factors import Factor, Factors
-from unbraid.errors import choose, expect
+from unbraid.ground.errors import choose, expect
 
 
 def vectors(name: str, rows: np.ndarray, factors: Factors | None, table: np.ndarray | None, **notes: Any) -> Dataset:

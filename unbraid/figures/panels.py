@@ -13,8 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from unbraid.codes import Codes
-from unbraid.errors import expect
-from unbraid.run import Run
+from unbraid.ground.errors import expect
+from unbraid.runs.run import Run
 
 INK, BLUE, GREY = "#222222", "#2b6cb0", "#a0aec0"
 LINES = ("#2b6cb0", "#c05621", "#2f855a", "#6b46c1", "#b83280", "#4a5568", "#d69e2e", "#319795")

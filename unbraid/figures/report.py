@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 from unbraid import metrics
 from unbraid._version import __version__
 from unbraid.codes import Codes
-from unbraid.errors import expect
 from unbraid.figures import panels
-from unbraid.files import read_json, write_text
-from unbraid.run import AUDIT, CODES, REPORT, SCORES, Run
+from unbraid.ground.errors import expect
+from unbraid.ground.files import read_json, write_text
+from unbraid.runs.run import AUDIT, CODES, REPORT, SCORES, Run
 
 
 def report(

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 from unbraid.metrics import METRICS, Score
 
 INK, BLUE = "#222222", "#2b6cb0"

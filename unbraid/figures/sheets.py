@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unbraid.data.dataset import Dataset
-from unbraid.errors import expect
-from unbraid.files import replacing
+from unbraid.ground.errors import expect
+from unbraid.ground.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

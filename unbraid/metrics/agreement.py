@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose, expect
+from unbraid.ground.errors import choose, expect
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.matching import ranks
 from unbraid.metrics.score import Score

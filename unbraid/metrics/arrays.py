@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 
 
 def array_of(given: Any) -> np.ndarray:

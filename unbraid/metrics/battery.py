@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
 from typing import Any
 
-from unbraid.errors import UnbraidError, choose, expect
+from unbraid.ground.errors import UnbraidError, choose, expect
 from unbraid.metrics.inputs import as_table
 from unbraid.metrics.intervals import NAMES, checked, moving, resamples, single, widened
 from unbraid.metrics.score import Metric, Score

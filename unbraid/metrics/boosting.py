@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 
 DEPTH = 3
 LEAST = 1e-3  # Hessian a child must have

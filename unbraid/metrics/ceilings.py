@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 from unbraid.metrics.arrays import array_of
 from unbraid.metrics.information import factor_entropies
 from unbraid.metrics.inputs import as_table

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 
 MANY = 64  # a real-valued column with more distinct values than this is continuous
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose, expect
+from unbraid.ground.errors import choose, expect
 from unbraid.metrics.arrays import array_of, unmasked
 from unbraid.metrics.importances import MOST, split
 from unbraid.metrics.inputs import Table, as_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 from unbraid.metrics.inputs import Table
 from unbraid.metrics.units import Unit
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.data.factors import Factors
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 from unbraid.metrics.arrays import array_of, column_names, filled, unmasked
 from unbraid.metrics.inputs import Table, as_table
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose
+from unbraid.ground.errors import choose
 from unbraid.metrics.information import factor_entropies, informative, mutual, sampled, unit_entropies
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.score import Score

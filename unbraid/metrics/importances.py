@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose, expect
-from unbraid.machine import default_threads
+from unbraid.ground.errors import choose, expect
+from unbraid.ground.machine import default_threads
 from unbraid.metrics.boosting import boost
 from unbraid.metrics.inputs import Table
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose, expect
+from unbraid.ground.errors import choose, expect
 from unbraid.metrics.estimates import POSTERIOR, neighbours, posterior
 from unbraid.metrics.inputs import Table
 from unbraid.metrics.units import Unit

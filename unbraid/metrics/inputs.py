@@ -17,7 +17,7 @@ import numpy as np
 
 from unbraid.codes import Codes
 from unbraid.data.factors import KINDS
-from unbraid.errors import UnbraidError, expect, listing, nearest
+from unbraid.ground.errors import UnbraidError, expect, listing, nearest
 from unbraid.latent import Latent
 from unbraid.metrics.arrays import array_of, column_names, filled, unmasked
 from unbraid.metrics.columns import Column, column

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import UnbraidError, choose, expect
+from unbraid.ground.errors import UnbraidError, choose, expect
 from unbraid.metrics.inputs import as_table
 from unbraid.metrics.score import Metric, Score
 from unbraid.metrics.table import Table

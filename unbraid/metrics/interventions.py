@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose, expect
+from unbraid.ground.errors import choose, expect
 from unbraid.metrics.fixed import Fixed, fixed_rows
 from unbraid.metrics.gaps import tables
 from unbraid.metrics.score import Score

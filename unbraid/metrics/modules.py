@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose
+from unbraid.ground.errors import choose
 from unbraid.metrics.gaps import tables
 from unbraid.metrics.importances import MOST, split
 from unbraid.metrics.information import entropy, factor_entropies, informative, mutual

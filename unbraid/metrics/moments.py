@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose, expect
+from unbraid.ground.errors import choose, expect
 from unbraid.metrics.estimates import mixture
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.score import Score

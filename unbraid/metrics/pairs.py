@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose, expect
+from unbraid.ground.errors import choose, expect
 from unbraid.metrics.fixed import CHUNK, Fixed, fixed_rows
 from unbraid.metrics.score import Score, wilson
 

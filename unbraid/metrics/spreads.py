@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import UnbraidError, choose, expect, listing, nearest
+from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
 from unbraid.metrics.importances import OPTIONS, Fit, importances
 from unbraid.metrics.information import factor_entropies, informative, mutual
 from unbraid.metrics.inputs import Table, as_table

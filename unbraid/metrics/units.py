@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
 from unbraid.latent import Latent
 
 

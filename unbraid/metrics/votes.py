@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.errors import choose, expect
+from unbraid.ground.errors import choose, expect
 from unbraid.metrics.fixed import Fixed, fixed_rows
 from unbraid.metrics.score import Score, wilson
 

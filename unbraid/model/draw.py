@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.pairwise import log_mixture
 from unbraid.model.posterior import Posterior, emit
-from unbraid.shapes import Float, Tensor
 
 if TYPE_CHECKING:
     from unbraid.model.vae import Vae

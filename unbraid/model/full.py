@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.posterior import Posterior, _index
 from unbraid.priors.gaussian import LOG_2PI
-from unbraid.shapes import Float, Tensor
 
 
 @dataclass(frozen=True)

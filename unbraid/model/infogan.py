@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from unbraid import options
-from unbraid.errors import UnbraidError, choose, expect
+from unbraid.ground import options
+from unbraid.ground.errors import UnbraidError, choose, expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.posterior import Posterior, emit
 from unbraid.priors.base import Prior
 from unbraid.priors.discrete import mass_kl
-from unbraid.shapes import Float, Tensor
 
 if TYPE_CHECKING:
-    from unbraid.recipe import Recipe
+    from unbraid.runs.recipe import Recipe
 
 Shape = tuple[int, int, int]
 LOG_2 = math.log(2)

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from unbraid.errors import expect
-from unbraid.shapes import Float, Tensor
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 
 LOG_2PI = math.log(2 * math.pi)
 

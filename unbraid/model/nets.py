@@ -14,9 +14,9 @@ from functools import partial
 import torch
 from torch import nn
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.shapes import Float, Tensor
 
 relu = partial(
     nn.ReLU, inplace=True

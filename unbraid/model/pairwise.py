@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.posterior import Posterior
 from unbraid.priors.gaussian import LOG_2PI
-from unbraid.shapes import Float, Tensor
 
 TILE = 1 << 16  # pairs per tile: five buffers of float32 then fill about 1.3 MB, a typical second-level cache
 SMALL = 1 << 17  # pairs × leaves below which one broadcast is as fast and needs no tiles

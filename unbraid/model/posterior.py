@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
+from unbraid.ground.shapes import Float, Tensor, matrix
 from unbraid.latent import Latent
 from unbraid.priors.discrete import binary_log_prob, binary_sample, concrete_log_prob, concrete_sample
 from unbraid.priors.gaussian import LOG_2PI, sum_leaves
-from unbraid.shapes import Float, Tensor, matrix
 
 
 @dataclass(frozen=True)

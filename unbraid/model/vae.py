@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.likelihood import Likelihood
 from unbraid.model.posterior import Posterior, emit
 from unbraid.priors.base import Prior
-from unbraid.shapes import Float, Tensor
 
 
 class Vae(nn.Module):

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from unbraid.errors import UnbraidError, choose, expect, listing, nearest
+from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
 from unbraid.latent import Branch, Latent, Leaf
 from unbraid.priors.base import Prior
 from unbraid.priors.conditional import Conditional

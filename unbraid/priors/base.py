@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.errors import UnbraidError, listing
+from unbraid.ground.errors import UnbraidError, listing
+from unbraid.ground.shapes import Float, Tensor, matrix
 from unbraid.latent import Latent
-from unbraid.shapes import Float, Tensor, matrix
 
 Images = Callable[[int], Tensor]
 

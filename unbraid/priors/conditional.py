@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.errors import UnbraidError, expect, listing
+from unbraid.ground.errors import UnbraidError, expect, listing
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Branch, Latent, Leaf
 from unbraid.priors.base import Prior
 from unbraid.priors.discrete import binary_log_prob, binary_sample, concrete_log_prob, concrete_sample
-from unbraid.shapes import Float, Tensor
 
 MOST_STATES = 1_000_000
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
-from unbraid.shapes import Float, Tensor
 
 
 def concrete_log_prob(y: Float[Tensor, "*s k"], logits: Float[Tensor, "*r k"], temperature: float) -> Tensor:

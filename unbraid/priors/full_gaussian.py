@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
 from unbraid.priors.gaussian import LOG_2PI
-from unbraid.shapes import Float, Tensor
 
 
 class FullGaussian(Prior):

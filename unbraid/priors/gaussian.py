@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Images, Prior
-from unbraid.shapes import Float, Tensor
 
 LOG_2PI = math.log(2 * math.pi)
 PCA_IMAGES = 2000  # enough for the leading variances; the Gram matrix is then small

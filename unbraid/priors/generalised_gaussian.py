@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
 from unbraid.priors.gaussian import sum_leaves
-from unbraid.shapes import Float, Tensor
 
 SCALES = {"standard": 2.0, "paper": 1.0}
 LARGEST = 80.0  # |z|^p/s is held below e^80, so that float32 stays finite for any exponent

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.errors import expect, listing
+from unbraid.ground.errors import expect, listing
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Images, Prior
-from unbraid.shapes import Float, Tensor
 
 
 class Joint(Prior):

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from unbraid.errors import expect, listing
+from unbraid.ground.errors import expect, listing
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Branch, Latent, Leaf
 from unbraid.priors.base import Prior
 from unbraid.priors.generalised_gaussian import LARGEST, log_abs, log_gamma_draw, named_scale, random_signs
 from unbraid.priors.leaf_marginal import Step, leaf_marginal
-from unbraid.shapes import Float, Tensor
 
 Node = Branch | Leaf
 

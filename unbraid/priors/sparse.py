@@ -7,11 +7,11 @@ import math
 import torch
 from torch import nn
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
 from unbraid.priors.gaussian import LOG_2PI, sum_leaves
-from unbraid.shapes import Float, Tensor
 
 READINGS = {"appendix": 0.05, "text": math.sqrt(0.05)}
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
 from unbraid.priors.gaussian import sum_leaves
 from unbraid.priors.generalised_gaussian import columns_of
-from unbraid.shapes import Float, Tensor
 
 
 class StudentT(Prior):

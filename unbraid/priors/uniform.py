@@ -6,11 +6,11 @@ import math
 
 import torch
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
 from unbraid.priors.gaussian import sum_leaves
-from unbraid.shapes import Float, Tensor
 
 
 class Uniform(Prior):

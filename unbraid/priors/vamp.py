@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Images, Prior
-from unbraid.shapes import Float, Tensor
 
 
 class Vamp(Prior):
@@ -26,7 +26,7 @@ class Vamp(Prior):
     >>> prior.sample(1)
     Traceback (most recent call last):
         ...
-    unbraid.errors.UnbraidError: prior 'vamp' has no encoder yet. Build it from a recipe, or call attach(model, shape).
+    unbraid.ground.errors.UnbraidError: prior 'vamp' has no encoder yet. Build it from a recipe, or call attach(model, shape).
     """
 
     kinds = ("real", "onehot", "binary")

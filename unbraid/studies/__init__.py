@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unbraid.errors import choose
-from unbraid.files import writable, write_json
-from unbraid.progress import Advance
+from unbraid.ground.errors import choose
+from unbraid.ground.files import writable, write_json
+from unbraid.ground.progress import Advance
 from unbraid.studies.study import Findings, Study, still
 
 __all__ = ["STUDIES", "Findings", "Study", "run"]

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from unbraid.figures.panels import INK, LINES
-from unbraid.progress import Advance
+from unbraid.ground.progress import Advance
 from unbraid.studies.study import Findings, still
 
 TERMS = ("①", "②", "③", "④")

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unbraid.errors import expect
-from unbraid.progress import Advance
+from unbraid.ground.errors import expect
+from unbraid.ground.progress import Advance
 from unbraid.studies.study import Findings, still
 
 PRINTED = (-17.82, -57.16)  # log-likelihood, and free energy at π/4, of App. B.3

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from unbraid import metrics
 from unbraid.data.factors import Factors
 from unbraid.figures.panels import INK, LINES
-from unbraid.progress import Advance
+from unbraid.ground.progress import Advance
 from unbraid.studies.study import Findings, still
 
 FACTORS = Factors.of({"shape": 3, "scale": 6, "orientation": 40, "x": 32, "y": 32})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unbraid.progress import Advance
+from unbraid.ground.progress import Advance
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from scipy.integrate import quad
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from unbraid.ground.progress import Advance
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import Posterior
-from unbraid.progress import Advance
 from unbraid.studies.study import Findings, still
 from unbraid.terms import ESTIMATORS, exact, log_mixture
 

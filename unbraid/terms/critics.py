@@ -11,11 +11,11 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import emit
-from unbraid.shapes import Float, Tensor
 
 
 class Critic(nn.Module):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor, matrix
 from unbraid.model.draw import Draw
 from unbraid.priors.discrete import mass_kl
-from unbraid.shapes import Float, Tensor, matrix
 
 Nats = Float[Tensor, "b"]
 

@@ -7,11 +7,11 @@ from itertools import combinations
 
 import torch
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.model.draw import Draw
 from unbraid.model.pairwise import log_mixture
 from unbraid.model.posterior import emit
-from unbraid.shapes import Float, Tensor
 
 SCALES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 BLOCK = 256  # rows of a batch that MMD compares with each other: the batch of Mathieu et al.

@@ -13,10 +13,10 @@ from functools import lru_cache
 
 import torch
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.model.draw import Draw, Mixture
 from unbraid.model.posterior import Posterior
-from unbraid.shapes import Float, Tensor
 
 Estimator = Callable[[Draw, int], Mixture]
 

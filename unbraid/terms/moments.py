@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from unbraid.errors import expect
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import Posterior
-from unbraid.shapes import Float, Tensor
 from unbraid.terms.critics import Critic
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from unbraid.data import arrays, load
 from unbraid.data.own import of_arrays
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 8, 8), dtype=np.uint8)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from unbraid.data import load
 from unbraid.data.batches import Batches, permutation, positions
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 
 @given(st.integers(0, 2**63), st.integers(1, 200), st.data())

@@ -16,7 +16,7 @@ import pytest
 
 from unbraid.data import download
 from unbraid.data.download import File, fetch
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 BODY = bytes(range(256)) * 5000
 MD5 = "md5:" + hashlib.md5(BODY, usedforsecurity=False).hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unbraid.data import DATASETS, cars3d, celeba, chairs, dsprites, matlab, mnist, mpi3d, shapes3d, smallnorb, store
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from unbraid.data import load
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 
 def pictures(folder, n: int, value: int = 0) -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 
 from unbraid.data import archives, load, mnist, mpi3d, shapes3d
 from unbraid.data.pictures import resized
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 
 def test_mnist_pixels_and_padding(tmp_path):

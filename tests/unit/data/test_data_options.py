@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unbraid.data import DATASETS, allowed, load
-from unbraid.errors import UnbraidError
+from unbraid.data import DATASETS, load, ranges
+from unbraid.ground.errors import UnbraidError
 
 
 @pytest.mark.parametrize(("name", "options", "message"), [
@@ -29,7 +29,7 @@ def test_wrong_values_are_named(name, options, message):
 def refused(name, option, value, default):
     """What is said of this value, or nothing."""
     try:
-        allowed.check(name, option, value, default, "")
+        ranges.check(name, option, value, default, "")
     except UnbraidError as error:
         return str(error)
     return ""

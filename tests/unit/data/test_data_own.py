@@ -9,7 +9,7 @@ from PIL import Image
 
 from unbraid.data import load
 from unbraid.data.own import of_arrays
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 
 def noise(*shape: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from unbraid.data import load
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 try:
     import pyarrow as pa

@@ -10,7 +10,7 @@ import torch
 from unbraid.data import load, raycast, shapes3d, toys
 from unbraid.data.faces3d import Lit
 from unbraid.data.rasterise import rasterised, vertex_normals
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 
 def test_pinwheel_unbends_to_its_normal_law():

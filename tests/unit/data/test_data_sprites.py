@@ -91,7 +91,7 @@ def test_the_small_set_with_orientation():
 
 @pytest.mark.parametrize("variant", ["color", "noisy", "scream"])
 def test_variants_are_functions_of_the_index(variant, monkeypatch):
-    from unbraid.data.dressed import Dressed
+    from unbraid.data.variants import Dressed
 
     plain = load("sprites32")
     dressed = Dressed(plain.images, variant, seed=1)

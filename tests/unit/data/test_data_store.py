@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from unbraid.data import store
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 
 def counted(value: int = 3):

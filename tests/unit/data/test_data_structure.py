@@ -7,7 +7,7 @@ import pytest
 
 from unbraid.data import load, measures, structure
 from unbraid.data.own import of_arrays
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from unbraid.cli import data as verbs
 from unbraid.data import DATASETS
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from unbraid import metrics
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 from unbraid.metrics import METRICS, as_table, battery
 from unbraid.metrics import importances as importances_module
 from unbraid.metrics.battery import runs

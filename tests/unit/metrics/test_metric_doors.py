@@ -7,7 +7,7 @@ import pytest
 
 from unbraid import metrics
 from unbraid.codes import Codes
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.metrics import METRICS, as_table
 

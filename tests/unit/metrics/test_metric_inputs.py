@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from unbraid import metrics
 from unbraid.codes import Codes
 from unbraid.data.factors import Factors
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent, onehot
 from unbraid.metrics import METRICS, as_table
 from unbraid.metrics.columns import column

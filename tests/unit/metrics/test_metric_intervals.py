@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unbraid import metrics
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 from unbraid.metrics import METRICS, as_table, battery
 
 

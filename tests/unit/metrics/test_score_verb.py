@@ -11,8 +11,8 @@ from tests.toys import app_of
 from unbraid.cli.score import register
 from unbraid.codes import Codes
 from unbraid.data.factors import Factors
-from unbraid.errors import UnbraidError
 from unbraid.figures.scores import gallery, heat_maps
+from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.metrics import battery
 

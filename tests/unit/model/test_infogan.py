@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch import nn
 
-from unbraid import gan
 from unbraid.data.dataset import Dataset, Pixels
 from unbraid.data.factors import Factor, Factors
-from unbraid.encode import encode
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
+from unbraid.ground.tensors import read_tensors
 from unbraid.latent import Latent
 from unbraid.model.infogan import GAN_NETS, GANS, Codes, build_gan, info_gan, info_wgan_gp
 from unbraid.model.posterior import Posterior
-from unbraid.recipe import Recipe
-from unbraid.tensors import read_tensors
-from unbraid.train import fit
+from unbraid.runs import game as gan
+from unbraid.runs.encoding import encode
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.training import fit
 
 CODES = {"kind": "onehot(3)", "bit": "binary(1)", "style": 2}
 PAPER = {"kind": "onehot(10)", "style": 2}

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from unbraid.assemble import assemble, build_model
 from unbraid.data.dataset import Dataset, Pixels
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.model import Posterior
 from unbraid.priors import PRIORS
 from unbraid.priors.gaussian import principal_variances
-from unbraid.recipe import Recipe
+from unbraid.runs.assemble import assemble, build_model
+from unbraid.runs.recipe import Recipe
 
 LATENTS = {"discrete": {"k": "onehot(3)"}, "conditional": {"k": "onehot(3)", "b": "binary"}, "mixture": 2,
            "vamp": {"k": "onehot(3)", "s": 2}}

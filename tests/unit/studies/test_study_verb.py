@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tests.toys import app_of
 from unbraid.cli.study import register
-from unbraid.errors import UnbraidError
+from unbraid.ground.errors import UnbraidError
 from unbraid.studies import STUDIES, Findings, Study, hfvae_toy, isa_vae_toys, metric_sensitivity, run
 
 

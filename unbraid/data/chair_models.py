@@ -1,0 +1,138 @@
+"""Which of the 1393 models of 3D Chairs: a list of names, the list of Yang et al. 2015, or the least alike.
+
+DIP-VAE (Kumar et al. 2018) trains on the 809 models that Dosovitskiy et al. 2015 kept after they had removed near
+duplicates, 80% of the models against 20%. We know of no list of names published with it. Yang et al. 2015 (deepRotator) train
+on such a reduced set too and give theirs as chair/reduced_set1.mat: `selected`, places in `folder_names` of
+all_chair_names.mat, which lies in rendered_chairs.tar (so their script reads it; the file itself was not at hand here).
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.data import archives, store
+from unbraid.data.pictures import named, picture, planes
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_bytes
+from unbraid.ground.progress import Advance
+
+Views = Mapping[str, Mapping[tuple[int, int], str]]
+HELP = ("The 809 of Dosovitskiy et al. 2015 do not come with unbraid; the nearest published list is that of Yang et al. 2015, "
+        "chair/reduced_set1.mat of github.com/jimeiyang/deepRotator. Give that file, a text file of one name a line, or "
+        "subset = 'distinct809' (our own choice, not that list).")
+NAMES = "all_chair_names.mat"
+SIDE = 32  # pixels of the masks that are compared
+
+
+def chosen_models(where: Path, views: Views, subset: str) -> list[str]:
+    """The models of a subset, in its order; all of them, sorted, without one."""
+    models = sorted(views)
+    if not subset:
+        return models
+    count = re.fullmatch(r"distinct(\d+)", subset)
+    if count:
+        expect(1 < int(count[1]) <= len(models), f"chairs: subset {subset!r} must be of 2 to {len(models)} models",
+               found=count[1])
+        return [models[i] for i in distinct(_masks(where, models, views), int(count[1]))]
+    path = Path(subset).expanduser()
+    expect(path.is_file(), f"chairs: there is no list of models {subset!r}", do=HELP)
+    wanted = _selected(where, path) if path.suffix == ".mat" else _listed(path)
+    known = set(models)
+    lost = [name for name in wanted if name not in known]
+    expect(wanted and not lost, f"chairs: every model of {subset} must be there",
+           found=f"{len(lost)} are not{f', such as {lost[0]!r}' if lost else ''}" if wanted else "an empty list", do=HELP)
+    expect(len(set(wanted)) == len(wanted), f"chairs: {subset} names a model twice",
+           found=f"{len(wanted) - len(set(wanted))} repeated")
+    return wanted
+
+
+def _listed(path: Path) -> list[str]:
+    try:
+        return read_bytes(path, "list of models", limit=1 << 24).decode().split()
+    except UnicodeDecodeError as error:
+        raise UnbraidError(f"chairs: {path} is no text file of model names. {HELP}") from error
+
+
+def _selected(where: Path, path: Path) -> list[str]:
+    """Names behind `selected` of reduced_set1.mat: places counted from 1, or one truth value a model."""
+    inside = archives.names(where, rf"(^|/){re.escape(NAMES)}$")
+    expect(len(inside) == 1, f"chairs: {path.name} counts in {NAMES}, which must be in {where}",
+           found=f"{len(inside)} of them", do="Take rendered_chairs.tar as it was published, or give a text file of names.")
+    names = [str(np.asarray(name).ravel()[0]) for name in
+             _array(next(archives.contents(where, inside))[1], "folder_names", NAMES).ravel()]
+    selected = _array(read_bytes(path, "list of models", limit=1 << 24), "selected", str(path)).ravel()
+    truth = selected.dtype == bool or (len(selected) == len(names) and set(np.unique(selected).tolist()) <= {0, 1})
+    places = np.flatnonzero(selected) if truth else selected.astype(np.int64) - 1
+    expect(len(places) and places.min() >= 0 and places.max() < len(names), f"chairs: {path} must select from {NAMES}",
+           found=f"places {places.min() + 1} to {places.max() + 1} of {len(names)}" if len(places) else "nothing")
+    return [names[i] for i in places]
+
+
+def _array(raw: bytes, key: str, name: str) -> np.ndarray:
+    from scipy.io import loadmat
+
+    try:
+        array = loadmat(io.BytesIO(raw))[key]
+        expect(isinstance(array, np.ndarray) and array.dtype.kind in "biufO", f"chairs: {key!r} of {name} is no list")
+        return array
+    except UnbraidError:
+        raise
+    except Exception as error:  # scipy raises many kinds on damaged files
+        raise UnbraidError(f"chairs: {name} is damaged or holds no {key!r}.") from error
+
+
+def distinct(masks: np.ndarray, count: int) -> list[int]:
+    """`count` rows of 0 and 1 that are least alike, in their order: always the row farthest from those taken.
+
+    Distance is 1 − |a ∧ b| / |a ∨ b|. The first is the row farthest from all others together; of equals the first
+    is taken, so the choice depends on the rows alone. Neither Dosovitskiy's choice nor a copy of it.
+
+    >>> distinct(np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 0]]), 3)
+    [0, 2, 3]
+    """
+    rows = masks.astype(np.float32)
+    area = rows.sum(axis=1)
+
+    def distance(i: int) -> np.ndarray:
+        both = rows @ rows[i]
+        return 1 - both / np.maximum(area + area[i] - both, 1)
+
+    first = int(np.argmax(sum(distance(i).astype(np.float64) for i in range(len(rows)))))
+    taken, near = [first], distance(first)
+    while len(taken) < count:
+        near[taken] = -1
+        taken.append(int(np.argmax(near)))
+        near = np.minimum(near, distance(taken[-1]))
+    return sorted(taken)
+
+
+def _masks(where: Path, models: list[str], views: Views) -> np.ndarray:
+    """For each model the masks of four views, a quarter turn apart at the lower elevation, 32×32 each, cached."""
+    low = min(elevation for elevation, _ in views[models[0]])
+    angles = sorted(azimuth for elevation, azimuth in views[models[0]] if elevation == low)
+    quarters = [angles[round(k * len(angles) / 4)] for k in range(4)]
+    rows = {views[model][low, angle]: (i, k) for i, model in enumerate(models) for k, angle in enumerate(quarters)}
+
+    def fill(array: np.ndarray, advance: Advance) -> None:
+        for name, raw in archives.contents(where, rows):
+            pixels = planes(picture(named(raw, name), SIDE, box=middle(raw, name, 600)), 3)
+            array[rows[name]] = (pixels.min(axis=0) < 250).ravel()
+            advance()
+
+    stamp = store.state([where] if where.is_file() else [where / name for name in rows], str(where.resolve()))
+    array = store.generated(f"chairs-masks-{stamp}", (len(models), 4, SIDE * SIDE), np.uint8, fill, len(rows))
+    return array.reshape(len(models), -1)
+
+
+def middle(raw: bytes, name: str, crop: int) -> tuple[int, int, int, int]:
+    """The box of the middle `crop` pixels (of 600), from the size in the PNG's header."""
+    expect(raw[:8] == b"\x89PNG\r\n\x1a\n" and len(raw) > 24, f"chairs: {name} is no PNG", do="It is damaged.")
+    width, height = int.from_bytes(raw[16:20], "big"), int.from_bytes(raw[20:24], "big")
+    side = round(min(width, height) * crop / 600)
+    left, top = (width - side) // 2, (height - side) // 2
+    return left, top, left + side, top + side

@@ -1,0 +1,186 @@
+"""From a recipe to the parts of a run: data, tree, model, objective and critics, checked before any work starts."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from unbraid import data, objectives, priors
+from unbraid.data.batches import gathered, permutation
+from unbraid.data.dataset import Dataset
+from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
+from unbraid.ground.schedule import Capacity, Price, Schedule
+from unbraid.latent import Latent
+from unbraid.model import LIKELIHOODS, NETS, POSTERIORS, Vae
+from unbraid.objectives.objective import Objective, split_key
+from unbraid.runs.recipe import Recipe
+from unbraid.terms.critics import Critic
+
+SAMPLE_STREAM = 1000  # the stream of images that priors begin from, apart from those of training
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a recipe means: the objects that train."""
+
+    recipe: Recipe
+    dataset: Dataset
+    tree: Latent
+    model: Vae
+    objective: Objective
+    critics: dict[str, Critic]
+    temperature: Price
+
+    @property
+    def modules(self) -> nn.ModuleDict:
+        """Model and critics under one roof, for their state."""
+        return nn.ModuleDict(
+            {"model": self.model, **{f"critic_{name}": critic for name, critic in self.critics.items()}}
+        )
+
+
+def assemble(recipe: Recipe, dataset: Dataset | None = None) -> Parts:
+    """Build and check everything; weights are a function of the recipe's seed."""
+    table = dict(recipe.data)
+    if dataset is None:
+        dataset = data.load(table.pop("name", ""), **table)
+    tree = recipe.tree
+    temperature = recipe.temperature
+    _check_temperature(temperature)
+    with torch.random.fork_rng(devices=[]), single():
+        torch.manual_seed(mix(recipe.seed, -1))
+        model = build_model(recipe, dataset.shape, tree)
+        model.prior.start(lambda n: sample_images(dataset, n, recipe.seed))
+        objective = objectives.build(recipe.objective)
+        objective.check(tree, model.prior)
+        _check_support(objective, model.prior)
+        critics = {name: spec.build(tree, model.prior) for name, spec in objective.critics.items()}
+    _check_batch(recipe, dataset)
+    _check_pixels(dataset, model, recipe)
+    return Parts(recipe, dataset, tree, model, objective, critics, temperature)
+
+
+@contextmanager
+def single() -> Iterator[None]:
+    """Models are built and trained in float32, whatever the program around them has set as torch's default."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@single()
+def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None = None) -> Vae:
+    """The model of a recipe for one image shape, with fresh weights; tried once on an empty batch."""
+    tree = recipe.tree if tree is None else tree
+    likelihood = _named(recipe.likelihood, LIKELIHOODS, "likelihood")
+    prior = priors.build(recipe.prior, tree)
+    family = choose(recipe.family, POSTERIORS, "posterior family")
+    channels = shape[0] * likelihood.maps
+    options = {"shape": tuple(shape), "tree": tree, "params": family.count(tree), "channels": channels}
+    encoder, decoder = _named(recipe.nets, NETS, "net", **options)
+    model = Vae(tree, encoder, decoder, prior, likelihood, family)
+    prior.attach(model, shape)
+    with torch.no_grad():
+        model.eval()
+        out = model.decoder(model.encoder(torch.zeros(1, *shape))[:, : tree.width])
+    expect(
+        out.shape[1:] == (channels, *shape[1:]),
+        "the decoder must give images of the size it was built for",
+        found=tuple(out.shape[1:]),
+        allowed=(channels, *shape[1:]),
+    )
+    return model.train()
+
+
+def sample_images(dataset: Dataset, n: int, seed: int = 0) -> torch.Tensor:
+    """At most n images of the data, drawn without replacement: what priors that begin from the data see of it."""
+    index = np.sort(permutation(seed, SAMPLE_STREAM, 0, len(dataset))[:n])
+    return gathered(dataset.images, index, torch.device("cpu"))
+
+
+def mix(seed: int, step: int) -> int:
+    """One 63-bit seed from a run's seed and a step (splitmix64), so that chance is a function of both."""
+    word = (seed * 0x9E3779B97F4A7C15 + (step + 1) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+    return (word ^ (word >> 31)) >> 1
+
+
+def _named(spec: dict[str, Any], table: dict[str, Any], what: str, **fixed: Any) -> Any:
+    options = dict(spec)
+    name = options.pop("name", "")
+    make = choose(name, table, what)
+    allowed = [p for p in inspect.signature(make).parameters if p not in fixed]
+    for key in options:
+        if key not in allowed:
+            raise UnbraidError(
+                f"{what} {name!r} takes no option {key!r}.{nearest(key, allowed)} Options: {listing(allowed) or 'none'}."
+            )
+    try:
+        return make(**fixed, **options)
+    except (TypeError, RuntimeError) as error:
+        if isinstance(error, UnbraidError):
+            raise
+        raise UnbraidError(f"{what} {name!r} cannot be built from {options}: {error}.") from error
+
+
+def _check_temperature(temperature: Price) -> None:
+    expect(not isinstance(temperature, Capacity), "a temperature is a number or a schedule from start to stop")
+    ends = (temperature.start, temperature.stop) if isinstance(temperature, Schedule) else (temperature,)  # type: ignore[union-attr]
+    expect(all(0 < t <= 100 for t in ends), "posterior.temperature must be positive, 100 at most", found=ends)
+
+
+def _check_support(objective: Objective, prior: priors.Prior) -> None:
+    """No KL to a prior that is 0 somewhere: a Gaussian posterior makes it infinite."""
+    for key in objective.prices if prior.bounded else ():
+        term, _, how = split_key(key)
+        infinite = term in ("kl", "agg", "tc", "dw", "dw_joint") and how in ("", "sample", "exclusive_kl")
+        expect(
+            not infinite,
+            f"{objective.name} prices {key!r}, which is infinite for a prior that is 0 outside its box",
+            do="Use an objective that only draws from the prior ('wae', 'info_gan'), "
+            "or prior 'generalised_gaussian' with a large p.",
+        )
+
+
+def _check_batch(recipe: Recipe, dataset: Dataset) -> None:
+    expect(
+        recipe.budget.batch <= len(dataset),
+        "a batch is drawn without replacement, so it must fit the data",
+        found=f"batch {recipe.budget.batch}, {len(dataset)} images",
+        do="Lower budget.batch.",
+    )
+
+
+def _check_pixels(dataset: Dataset, model: Vae, recipe: Recipe, piece: int = 4096) -> None:
+    """Float images are read once: no NaN, and inside the likelihood's range. Bytes and bits cannot be outside [0, 1]."""
+    images = dataset.images
+    if images.take(np.zeros(1, np.int64)).dtype.kind != "f":
+        return
+    low, high = np.inf, -np.inf
+    for start in range(0, len(images), piece):
+        part = images.take(np.arange(start, min(start + piece, len(images))))
+        low, high = min(low, float(part.min())), max(high, float(part.max()))
+        expect(
+            np.isfinite(low) and np.isfinite(high),
+            f"data {dataset.name!r} holds NaN or infinite pixels",
+            found=f"between images {start} and {start + len(part) - 1}",
+            do="Mend or drop those images.",
+        )
+    bounds = (model.likelihood.low, model.likelihood.high)
+    expect(
+        bounds[0] <= low and high <= bounds[1],
+        f"likelihood {recipe.likelihood.get('name')!r} needs values in [{bounds[0]:g}, {bounds[1]:g}]",
+        found=f"values from {low:g} to {high:g}",
+        do="Scale the images to that range, or use likelihood 'gaussian'.",
+    )

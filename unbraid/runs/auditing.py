@@ -1,0 +1,141 @@
+"""The audit: every term of the decomposition for a finished run, by the exact estimator, whatever row was trained.
+
+Only then do methods share units: training ledgers use each paper's own estimator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from unbraid.data.batches import gathered
+from unbraid.data.dataset import Dataset
+from unbraid.ground.errors import expect
+from unbraid.ground.files import write_json
+from unbraid.ground.machine import computing
+from unbraid.ground.progress import bar
+from unbraid.model.draw import Draw
+from unbraid.objectives.objective import split_key
+from unbraid.runs.encoding import leaf_kl, posteriors
+from unbraid.runs.iwae import iwae
+from unbraid.runs.run import AUDIT, Run
+from unbraid.terms import TERMS, exact
+
+
+def audit(
+    run: Run,
+    dataset: Dataset | None = None,
+    *,
+    rows: int = 2048,
+    components: int = 0,
+    piece: int = 32,
+    particles: int = 0,
+    images: int = 64,
+    seed: int = 0,
+    quiet: bool = False,
+    save: bool = True,
+) -> dict[str, Any]:
+    """Every term in nats per example with its standard error, and the MI and KL of each leaf.
+
+    q(z) is the mixture over all N posteriors, or over a stated random subset of `components`; the terms are averaged
+    over `rows` samples z, each from its own random image out of those N. With `particles` the importance-weighted bound
+    on log p(x) of some `images` is added (Kim & Mnih 2018 use 5000). Written to `audit.json` unless `save` is False.
+    """
+    dataset = run.dataset() if dataset is None else dataset
+    expect(
+        tuple(dataset.shape) == tuple(run.state["shape"]),
+        f"data {dataset.name!r} does not fit this run",
+        found=tuple(dataset.shape),
+    )
+    rng = np.random.default_rng(seed)
+    index = np.arange(len(dataset))
+    if 0 < components < len(dataset):
+        index = np.sort(rng.permutation(len(dataset))[:components])
+    model = run.model
+    with computing(run.recipe.budget.threads):
+        everything = posteriors(model, dataset, index, quiet=quiet)
+    chosen = rng.permutation(len(index))[: min(rows, len(index))]
+    keys = _keys(model)
+    leaves = [leaf.name for leaf in model.tree.leaves]
+    sums: dict[str, list[torch.Tensor]] = {key: [] for key in (*keys, *(f"mi:{name}" for name in leaves))}
+    estimator = exact(everything)
+    with (
+        torch.no_grad(),
+        computing(run.recipe.budget.threads),
+        torch.random.fork_rng(devices=[]),
+        bar("auditing", len(chosen), quiet) as advance,
+    ):
+        torch.manual_seed(seed)
+        for start in range(0, len(chosen), piece):
+            part = chosen[start : start + piece]
+            q = everything.rows(torch.from_numpy(part))
+            draw = Draw(model, gathered(dataset.images, index[part]), q, q.rsample(), len(index), estimator)
+            for key in sums:
+                term, node, how = split_key(key)
+                sums[key].append(TERMS[f"{term}@{how}" if how else term](draw, node).double())
+            advance(len(part))
+    values = {key: torch.cat(found) for key, found in sums.items()}
+    result = _summary(values, keys, leaves)
+    with computing(run.recipe.budget.threads):
+        if particles:
+            result["iwae"] = _iwae(model, dataset, index[chosen[:images]], particles, seed, quiet)
+        kl = leaf_kl(model, everything)
+    result |= {
+        "leaf_kl": dict(zip(leaves, _plain(kl))),
+        "estimator": "exact" if len(index) == len(dataset) else "exact over a subset",
+        "components": len(index),
+        "rows": len(chosen),
+        "n": len(dataset),
+        "seed": seed,
+    }
+    if save:
+        write_json(run.path / AUDIT, result)
+    return result
+
+
+def _iwae(model: Any, dataset: Dataset, index: np.ndarray, particles: int, seed: int, quiet: bool) -> dict[str, Any]:
+    """The importance-weighted bound on log p(x) over some images, with its standard error."""
+    bounds = []
+    with bar(f"IWAE, {particles:,} particles", len(index), quiet) as advance:
+        for i in index:
+            bounds.append(float(iwae(model, gathered(dataset.images, np.array([i])), particles, seed=seed + int(i))))
+            advance()
+    error = float(np.std(bounds, ddof=1) / len(bounds) ** 0.5) if len(bounds) > 1 else 0.0
+    return {"bound": float(np.mean(bounds)), "error": error, "particles": particles, "images": len(bounds)}
+
+
+def _keys(model: Any) -> list[str]:
+    """The terms that exist for this tree and prior."""
+    prior, tree = model.prior, model.tree
+    branches = [b.name for b in tree.branches]
+    above = [b for b in branches if prior.knows(b) and b not in prior.finest]
+    return [
+        "reconstruction",
+        "kl",
+        "kl@sample",
+        "mi",
+        *(f"tc:{b}" for b in above),
+        "dw",
+        *(f"tc_q:{b}" for b in branches),
+        "dw_joint",
+        "agg",
+    ]
+
+
+def _summary(values: dict[str, torch.Tensor], keys: list[str], leaves: list[str]) -> dict[str, Any]:
+    nats = {key: float(values[key].mean()) for key in keys}
+    errors = {key: float(values[key].std() / len(values[key]) ** 0.5) if len(values[key]) > 1 else 0.0 for key in keys}
+    balance = nats["mi"] + sum(v for k, v in nats.items() if k.startswith("tc:")) + nats["dw"] - nats["kl@sample"]
+    return {
+        "nats": nats,
+        "errors": errors,
+        "elbo": -(nats["reconstruction"] + nats["kl"]),
+        "balance": balance,
+        "leaf_mi": {name: float(values[f"mi:{name}"].mean()) for name in leaves},
+    }
+
+
+def _plain(numbers: np.ndarray) -> list[float | None]:
+    return [float(x) if np.isfinite(x) else None for x in numbers]

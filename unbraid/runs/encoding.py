@@ -1,0 +1,93 @@
+"""Encoding: a run and a data set to `Codes`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from unbraid.codes import Codes
+from unbraid.data.batches import gathered
+from unbraid.data.dataset import Dataset
+from unbraid.ground.errors import expect
+from unbraid.ground.machine import computing
+from unbraid.ground.progress import bar
+from unbraid.model.posterior import Posterior
+from unbraid.model.vae import Vae
+from unbraid.runs.run import CODES, Run
+
+
+def posteriors(
+    model: Vae, dataset: Dataset, index: np.ndarray | None = None, batch: int = 128, quiet: bool = False
+) -> Posterior:
+    """q(z|x) of every image (or of those at `index`), in bounded memory: two numbers per column and image."""
+    index = np.arange(len(dataset)) if index is None else np.asarray(index)
+    device = next(model.parameters()).device
+    expect(len(index) > 0, "there must be an image to encode", found="none")
+    blocks: dict[str, torch.Tensor] = {}
+    with torch.no_grad(), bar("encoding", len(index), quiet) as advance:
+        for start in range(0, len(index), batch):
+            q = model.posterior(gathered(dataset.images, index[start : start + batch], device))
+            for name, values in vars(q).items():
+                if isinstance(values, torch.Tensor):
+                    # one block each: small results kept between large activations would leave holes in the heap
+                    if name not in blocks:
+                        blocks[name] = values.new_empty(len(index), *values.shape[1:])
+                    blocks[name][start : start + batch] = values
+            advance(len(q))
+    return replace(q, **cast("dict[str, Any]", blocks))
+
+
+def leaf_kl(model: Vae, q: Posterior, samples: int = 16) -> np.ndarray:
+    """Mean KL(q(z_l|x) ‖ p(z_l)) of each leaf in nats: closed form, else by sampling; NaN where p has no leaf marginal."""
+    with torch.no_grad():
+        closed = model.prior.kl(q)
+        if closed is not None:
+            return closed.mean(0).double().numpy()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            total = torch.zeros(len(model.tree.leaves), dtype=torch.float64)
+            for _ in range(samples):
+                z = q.rsample()
+                ratio = q.leaf_log_prob(z) - model.prior.leaf_log_prob(z, q.temperature)
+                total += ratio.double().mean(0)
+            return (total / samples).numpy()
+
+
+def encode(
+    run: Run, dataset: Dataset | None = None, *, most: int = 0, seed: int = 0, quiet: bool = False, save: bool = True
+) -> Codes:
+    """Codes of a data set (the run's own by default); `most` > 0 takes a random subset of that many images.
+
+    Written to `codes.npz` in the run directory unless `save` is False.
+    """
+    dataset = run.dataset() if dataset is None else dataset
+    shape = tuple(run.state["shape"])
+    expect(
+        tuple(dataset.shape) == shape,
+        f"data {dataset.name!r} does not fit this run",
+        found=f"images of {tuple(dataset.shape)}",
+        allowed=shape,
+    )
+    index = np.arange(len(dataset))
+    if 0 < most < len(dataset):
+        index = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:most])
+    with computing(run.recipe.budget.threads):
+        q = posteriors(run.model, dataset, index, quiet=quiet)
+        kl = leaf_kl(run.model, q)
+    labels = _nan_where_missing(dataset.labels(index), dataset.factors)
+    codes = Codes(q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, kl, index)
+    if save:
+        codes.save(run.path / CODES)
+    return codes
+
+
+def _nan_where_missing(labels: np.ndarray | None, factors: Any) -> np.ndarray | None:
+    """Labels as metrics take them: data sets mark a missing class by −1, but −1 is a number like any other in an array."""
+    if labels is None:
+        return None
+    named = np.array([factor.kind != "continuous" for factor in factors.items])
+    missing = (labels < 0) & named
+    return np.where(missing, np.nan, labels) if missing.any() else labels

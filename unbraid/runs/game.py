@@ -1,0 +1,150 @@
+"""Training InfoGANs: run directory, checkpoints and resume as in `train`, with a game in place of a row of prices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from unbraid import data
+from unbraid.data.batches import Batches
+from unbraid.data.dataset import Dataset, Pixels
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.schedule import Price
+from unbraid.model.infogan import Gan, InfoGan, build_gan, gan_of
+from unbraid.objectives.ledger import Ledger
+from unbraid.runs.assemble import mix, single
+from unbraid.runs.recipe import Recipe
+
+Told = tuple[Tensor, dict[str, Tensor]]  # a loss, and what to write in the ledger
+
+
+@dataclass(frozen=True)
+class GanParts:
+    """What a GAN recipe means: the objects that train."""
+
+    recipe: Recipe
+    dataset: Dataset
+    model: InfoGan
+    gan: Gan
+
+    @property
+    def modules(self) -> nn.ModuleDict:
+        """The model, for its state."""
+        return nn.ModuleDict({"model": self.model})
+
+
+@dataclass
+class GanTrainer:
+    """Everything that changes during a run: the two players and their optimisers. Stands where `train.Trainer` does."""
+
+    parts: GanParts
+    device: torch.device
+    batches: Batches
+    generator: torch.optim.Optimizer
+    critic: torch.optim.Optimizer
+    rows: dict[str, Price] = field(default_factory=lambda: {"kl": 0.0})
+
+    @property
+    def optimisers(self) -> dict[str, torch.optim.Optimizer]:
+        """Every optimiser, by name."""
+        return {"model": self.generator, "critic": self.critic}
+
+    def step(self, number: int, also: tuple[str, ...] = ()) -> Ledger:
+        """See `step`."""
+        return step(self, number)
+
+
+def assemble(recipe: Recipe, dataset: Dataset | None = None) -> GanParts:
+    """Build and check everything; weights are a function of the recipe's seed."""
+    table = dict(recipe.data)
+    if dataset is None:
+        dataset = data.load(table.pop("name", ""), **table)
+    with torch.random.fork_rng(devices=[]), single():
+        torch.manual_seed(mix(recipe.seed, -1))
+        model = build_gan(recipe, dataset.shape)
+    expect(recipe.budget.batch <= len(dataset), "a batch is drawn without replacement, so it must fit the data",
+           found=f"batch {recipe.budget.batch}, {len(dataset)} images", do="Lower budget.batch.")
+    images = dataset.images
+    if isinstance(images, Pixels) and images.array.dtype.kind == "f":
+        low, high = float(images.array.min()), float(images.array.max())
+        expect(low >= 0 and high <= 1, "an InfoGAN draws pixels in [0, 1]", found=f"values from {low:g} to {high:g}",
+               do="Scale the images to that range.")
+    return GanParts(recipe, dataset, model, gan_of(recipe))
+
+
+def prepare(parts: GanParts) -> GanTrainer:
+    """Move the model to the device; the critic's Adam has its own rate and moves trunk, D and Q."""
+    from unbraid.runs.training import choose_device
+
+    budget, model = parts.recipe.budget, parts.model
+    device = choose_device(budget.device)
+    model.to(device)
+    batches = Batches(parts.dataset.images, budget.batch, parts.recipe.seed, device)
+    players = [*model.trunk.parameters(), *model.critic.parameters(), *model.encoder.parameters()]
+    generator = torch.optim.Adam(list(model.generator.parameters()), lr=budget.lr, betas=budget.betas, fused=True)
+    critic = torch.optim.Adam(players, lr=parts.gan.critic_lr, betas=budget.betas, fused=True)
+    return GanTrainer(parts, device, batches, generator, critic)
+
+
+def step(trainer: GanTrainer, number: int) -> Ledger:
+    """One step: the critic (with Q) plays `critic_steps` times on fresh batches, then the generator once."""
+    parts, gan, model = trainer.parts, trainer.parts.gan, trainer.parts.model
+    torch.manual_seed(mix(parts.recipe.seed, number))
+    b = trainer.batches.batch
+    nats: dict[str, Tensor] = {}
+    for play in range(gan.critic_steps):
+        real = trainer.batches(number * gan.critic_steps + play)
+        codes, noise = model.inputs(b)
+        with torch.no_grad():
+            fake = model.generate(codes, noise)
+        loss, nats = critic_loss(model, gan, real, fake, codes)
+        trainer.critic.zero_grad(set_to_none=True)
+        loss.backward()
+        trainer.critic.step()
+    model.requires_grad_(False)
+    model.generator.requires_grad_(True)
+    codes, noise = model.inputs(b)
+    loss, told = generator_loss(model, gan, codes, noise)
+    trainer.generator.zero_grad(set_to_none=True)
+    loss.backward()
+    trainer.generator.step()
+    model.requires_grad_(True)
+    nats |= told
+    if not all(bool(t.isfinite()) for t in nats.values()):
+        raise UnbraidError(f"the game is no longer finite at step {number}: {', '.join(nats)}. Lower budget.lr or "
+                           "objective.critic_lr.")
+    return Ledger({key: t.detach() for key, t in nats.items()}, {"information": -gan.lam}, loss.detach())
+
+
+def critic_loss(model: InfoGan, gan: Gan, real: Tensor, fake: Tensor, codes: Tensor) -> Told:
+    """What trunk, D and Q minimise: −V − λ information; V holds the penalty subtracted, so here it is added."""
+    hidden = model.trunk(fake)
+    on_real, on_fake = model.score(real), model.critic(hidden).squeeze(1)
+    information = model.information(model.read(hidden), codes).mean()
+    if gan.penalty:
+        distance = on_real.mean() - on_fake.mean()
+        slope = gradient_penalty(model, real, fake)
+        return gan.penalty * slope - distance - gan.lam * information, {"distance": distance, "penalty": slope}
+    loss = softplus(-on_real).mean() + softplus(on_fake).mean()
+    accuracy = torch.cat([on_real > 0, on_fake <= 0]).float().mean()
+    return loss - gan.lam * information, {"critic": loss, "accuracy": accuracy}
+
+
+def gradient_penalty(model: InfoGan, real: Tensor, fake: Tensor) -> Tensor:
+    """E(‖∇D(x̂)‖ − 1)² at x̂ = π x + (1−π) G(z), one π ~ U[0, 1] an image. Gulrajani et al. 2017, Eq. 3."""
+    share = torch.rand(len(real), 1, 1, 1, device=real.device, dtype=real.dtype)
+    between = torch.lerp(fake.detach(), real, share).requires_grad_(True)
+    (gradient,) = torch.autograd.grad(model.score(between).sum(), between, create_graph=True)
+    return (gradient.flatten(1).norm(dim=1) - 1).square().mean()
+
+
+def generator_loss(model: InfoGan, gan: Gan, codes: Tensor, noise: Tensor) -> Told:
+    """What G minimises: −D(G(z)), or −log D(G(z)) which does not saturate, − λ information."""
+    hidden = model.trunk(model.generate(codes, noise))
+    score = model.critic(hidden).squeeze(1)
+    information = model.information(model.read(hidden), codes).mean()
+    game = -score.mean() if gan.penalty else softplus(-score).mean()
+    return game - gan.lam * information, {"generator": game, "information": information}

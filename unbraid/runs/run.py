@@ -1,0 +1,181 @@
+"""A run directory: what it holds, and how a finished run is used.
+
+recipe.toml → ledger.jsonl → model.safetensors (+ checkpoint.safetensors) → codes.npz → scores.json → report.html
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unbraid.codes import Codes
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_bytes, read_json, read_toml
+from unbraid.runs.recipe import Recipe
+
+if TYPE_CHECKING:
+    from unbraid.model.vae import Vae
+
+RECIPE, STATE, LEDGER, CHECKPOINT = "recipe.toml", "run.json", "ledger.jsonl", "checkpoint.safetensors"
+MODEL, CODES, AUDIT, SCORES = "model.safetensors", "codes.npz", "audit.json", "scores.json"
+PICTURE, REPORT, LOCK = "scores.png", "report.html", ".lock"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on disk. `Run.load(path)` reads it; the model is built on first use.
+
+    run.encode(x) → posterior means "n d"; run.decode(z) → images; run.sample(n); run.traverse(…).
+    """
+
+    path: Path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Run:
+        """A run directory written by `fit` or `unbraid train`."""
+        path = Path(path)
+        expect(
+            (path / RECIPE).is_file(),
+            f"{path} is not a run directory",
+            found=f"no {RECIPE} in it",
+            do="Make one with 'unbraid train'.",
+        )
+        return cls(path)
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """What the run was asked to do."""
+        return Recipe.of(read_toml(self.path / RECIPE), str(self.path / RECIPE))
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """What it became: status, step, image shape, threads, versions."""
+        state = read_json(self.path / STATE, "run state")
+        expect(isinstance(state, dict) and {"status", "step", "shape"} <= set(state), f"{self.path / STATE} is damaged")
+        return state
+
+    def ledger(self) -> list[dict[str, Any]]:
+        """The lines of `ledger.jsonl`; a last line cut off by a crash is left out, any other damage is an error."""
+        raw = read_bytes(self.path / LEDGER, "ledger", limit=1 << 32)
+        lines = raw.split(b"\n")
+        rows = []
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise UnbraidError(f"line {number} of {self.path / LEDGER} is damaged ({error}).") from error
+            whole = isinstance(row, dict) and isinstance(row.get("nats"), dict) and {"step", "prices"} <= set(row)
+            expect(whole, f"line {number} of {self.path / LEDGER} is damaged: it is no ledger line")
+            rows.append(row)
+        return rows
+
+    @cached_property
+    def model(self) -> Vae:
+        """The trained model, for use."""
+        import torch
+
+        from unbraid.ground.schedule import value
+        from unbraid.ground.tensors import fill, read_tensors
+        from unbraid.model.infogan import build_gan, is_gan
+        from unbraid.runs.assemble import build_model
+
+        expect(
+            (self.path / MODEL).is_file(),
+            f"{self.path} has no trained model yet",
+            found=f"status {self.state['status']!r}",
+            do=f"Finish it with 'unbraid train --resume --out {self.path}'.",
+        )
+        tensors, _ = read_tensors(self.path / MODEL, "model")
+        shape = tuple(int(s) for s in self.state["shape"])
+        model: Any = build_gan(self.recipe, shape) if is_gan(self.recipe) else build_model(self.recipe, shape)  # type: ignore[arg-type]
+        fill(model, tensors, "", str(self.path / MODEL))
+        model.temperature = value(self.recipe.temperature, self.recipe.budget.steps)
+        # as in training: convolutions on the CPU run twice as fast
+        return model.eval().requires_grad_(False).to(memory_format=torch.channels_last)
+
+    def dataset(self) -> Any:
+        """The data set the run was trained on."""
+        from unbraid import data
+
+        table = dict(self.recipe.data)
+        return data.load(table.pop("name", ""), **table)
+
+    def encode(self, x: Any, batch: int = 128) -> np.ndarray:
+        """Posterior means "n d" of images "n c h w" (or "c h w"); probabilities for discrete leaves."""
+        import torch
+
+        images = torch.as_tensor(np.asarray(x, dtype=np.float32))
+        images = images.unsqueeze(0) if images.ndim == 3 else images
+        shape = tuple(self.state["shape"])
+        expect(
+            tuple(images.shape[1:]) == shape,
+            "images must have the shape the run was trained on",
+            found=tuple(images.shape),
+            allowed=f"n × {shape}",
+        )
+        pieces = [self.model.posterior(part).mean for part in images.split(batch)]
+        return torch.cat(pieces).numpy() if pieces else np.zeros((0, self.model.tree.width), np.float32)
+
+    def decode(self, z: Any) -> np.ndarray:
+        """Mean images "n c h w" of codes "n d" (or "d")."""
+        import torch
+
+        codes = torch.as_tensor(np.atleast_2d(np.asarray(z, dtype=np.float32)))
+        d = self.model.tree.width
+        expect(
+            codes.ndim == 2 and codes.shape[1] == d,
+            "codes must have one column per column of the tree",
+            found=tuple(codes.shape),
+            allowed=f"n × {d}",
+        )
+        return self.model.decode(codes).numpy()
+
+    def sample(self, n: int, seed: int = 0) -> np.ndarray:
+        """Mean images of n codes from the prior."""
+        import torch
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.model.sample(n).numpy()
+
+    def traverse(self, z: Any, column: int | str, values: Any = None) -> np.ndarray:
+        """Images "s c h w" of one code with one column (or a whole one-hot leaf, by name) set to `values`.
+
+        The default is −3 … 3 in 7 steps, as in the papers; for a one-hot leaf each class in turn.
+        """
+        tree = self.model.tree
+        code = np.asarray(z, dtype=np.float32).reshape(-1)
+        expect(
+            len(code) == tree.width,
+            "a traversal starts from one code",
+            found=f"{len(code)} numbers",
+            allowed=tree.width,
+        )
+        columns = tree.columns(column) if isinstance(column, str) else [column]
+        expect(
+            all(-tree.width <= c < tree.width for c in columns),
+            "there is no such column",
+            found=column,
+            allowed=f"0 … {tree.width - 1}",
+        )
+        if len(columns) > 1:
+            settings = np.eye(len(columns), dtype=np.float32)
+        else:
+            settings = np.asarray(np.linspace(-3, 3, 7) if values is None else values, dtype=np.float32).reshape(-1, 1)
+        codes = np.repeat(code[None], len(settings), 0)
+        codes[:, columns] = settings
+        return self.decode(codes)
+
+    def codes(self) -> Codes:
+        """The codes written by `unbraid encode`."""
+        expect(
+            (self.path / CODES).is_file(),
+            f"{self.path} has no codes yet",
+            do=f"Make them with 'unbraid encode {self.path}'.",
+        )
+        return Codes.load(self.path / CODES)
