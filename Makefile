@@ -25,6 +25,7 @@ demo: setup ## train, score and report a VAE and a FactorVAE: about 5 minutes on
 
 lint: setup ## style
 	$(BIN)/ruff check unbraid tests bench
+	$(BIN)/ruff format --check --quiet unbraid tests bench
 
 types: setup ## types
 	$(BIN)/mypy

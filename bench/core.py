@@ -238,8 +238,11 @@ def audited() -> Callable[[], object]:
 
 
 SIDES = {"factor_vae_table1": 64, "small32": 32}
+
+
 def steps() -> list[Row]:
     """Our step against plain eager torch, and against a bare loop with the very same net and optimiser."""
+
     def all_of(nets: str, *names: str) -> dict[str, Contender]:
         return {name: Contender(f"bench.core:{name}", (nets,)) for name in names}
 

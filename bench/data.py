@@ -41,13 +41,34 @@ def step(shape: tuple[int, int, int]) -> Callable[[torch.Tensor], None]:
     """A training step of the convolutional VAE of Kim & Mnih 2018 (Table 1) on images of this shape."""
     c, h, _ = shape
     side = h // 16
-    encoder = nn.Sequential(nn.Conv2d(c, 32, 4, 2, 1), nn.ReLU(), nn.Conv2d(32, 32, 4, 2, 1), nn.ReLU(),
-                            nn.Conv2d(32, 64, 4, 2, 1), nn.ReLU(), nn.Conv2d(64, 64, 4, 2, 1), nn.ReLU(), nn.Flatten(),
-                            nn.Linear(64 * side * side, 128), nn.ReLU(), nn.Linear(128, 20))
-    decoder = nn.Sequential(nn.Linear(10, 128), nn.ReLU(), nn.Linear(128, 64 * side * side), nn.ReLU(),
-                            nn.Unflatten(1, (64, side, side)), nn.ConvTranspose2d(64, 64, 4, 2, 1), nn.ReLU(),
-                            nn.ConvTranspose2d(64, 32, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(32, 32, 4, 2, 1),
-                            nn.ReLU(), nn.ConvTranspose2d(32, c, 4, 2, 1))
+    encoder = nn.Sequential(
+        nn.Conv2d(c, 32, 4, 2, 1),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 4, 2, 1),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 4, 2, 1),
+        nn.ReLU(),
+        nn.Conv2d(64, 64, 4, 2, 1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(64 * side * side, 128),
+        nn.ReLU(),
+        nn.Linear(128, 20),
+    )
+    decoder = nn.Sequential(
+        nn.Linear(10, 128),
+        nn.ReLU(),
+        nn.Linear(128, 64 * side * side),
+        nn.ReLU(),
+        nn.Unflatten(1, (64, side, side)),
+        nn.ConvTranspose2d(64, 64, 4, 2, 1),
+        nn.ReLU(),
+        nn.ConvTranspose2d(64, 32, 4, 2, 1),
+        nn.ReLU(),
+        nn.ConvTranspose2d(32, 32, 4, 2, 1),
+        nn.ReLU(),
+        nn.ConvTranspose2d(32, c, 4, 2, 1),
+    )
     adam = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 1e-4)
 
     def run(x: torch.Tensor) -> None:
@@ -139,10 +160,22 @@ def batch_rows(name: str, folder: str) -> list[dict[str, Any]]:
     fast = contest({n: Contender(f"bench.data:{n}", options) for n in ("ours", "theirs")}, 7, 60)
     slow = contest({"step": Contender("bench.data:stepping", options)}, 3, 2, starts=1)["step"]
     return [
-        {"name": f"{name}: batch of 64 / training step", "ours": fast["ours"], "baseline": slow,
-         "ratio": fast["ours"] / slow, "limit": "< 0.02", "note": "seconds; Kim & Mnih's conv net, one thread"},
-        {"name": f"{name}: DataLoader / ours", "ours": fast["ours"], "baseline": fast["theirs"],
-         "ratio": fast["theirs"] / fast["ours"], "limit": "> 5", "note": "seconds a batch"},
+        {
+            "name": f"{name}: batch of 64 / training step",
+            "ours": fast["ours"],
+            "baseline": slow,
+            "ratio": fast["ours"] / slow,
+            "limit": "< 0.02",
+            "note": "seconds; Kim & Mnih's conv net, one thread",
+        },
+        {
+            "name": f"{name}: DataLoader / ours",
+            "ours": fast["ours"],
+            "baseline": fast["theirs"],
+            "ratio": fast["theirs"] / fast["ours"],
+            "limit": "> 5",
+            "note": "seconds a batch",
+        },
     ]
 
 
@@ -154,12 +187,30 @@ def making_rows() -> list[dict[str, Any]]:
     geometry = median(lambda: raycast.geometry(raycast.Scene(), *next(scenes), 0.3), 5, 4) * 480
     draw = median(lambda: positions(0, 7, 737_280, BATCH), 5, 200)
     return [
-        {"name": "dsprites: drawing all 737,280", "ours": outline, "baseline": 120.0, "ratio": outline / 120,
-         "limit": "< 1", "note": "seconds on one core, from its slowest outline; the wish was two minutes"},
-        {"name": "shapes3d: 480 geometries", "ours": geometry, "baseline": 60.0, "ratio": geometry / 60, "limit": "< 1",
-         "note": "seconds on one core; the wish was a minute"},
-        {"name": "positions of a batch, n = 737,280", "ours": draw, "baseline": 1e-5, "ratio": draw / 1e-5,
-         "limit": "< 1", "note": "seconds, amortised; the wish was 10 µs"},
+        {
+            "name": "dsprites: drawing all 737,280",
+            "ours": outline,
+            "baseline": 120.0,
+            "ratio": outline / 120,
+            "limit": "< 1",
+            "note": "seconds on one core, from its slowest outline; the wish was two minutes",
+        },
+        {
+            "name": "shapes3d: 480 geometries",
+            "ours": geometry,
+            "baseline": 60.0,
+            "ratio": geometry / 60,
+            "limit": "< 1",
+            "note": "seconds on one core; the wish was a minute",
+        },
+        {
+            "name": "positions of a batch, n = 737,280",
+            "ours": draw,
+            "baseline": 1e-5,
+            "ratio": draw / 1e-5,
+            "limit": "< 1",
+            "note": "seconds, amortised; the wish was 10 µs",
+        },
     ]
 
 
@@ -179,8 +230,10 @@ def main() -> None:
     for row in rows():
         sign, _, limit = row["limit"].partition(" ")
         kept = row["ratio"] < float(limit) if sign == "<" else row["ratio"] > float(limit)
-        print(f"{'ok  ' if kept else 'MISS'} {row['name']:<48} {row['ours']:.3g} against {row['baseline']:.3g}  "
-              f"ratio {row['ratio']:.3g} ({row['limit']})  {row['note']}")
+        print(
+            f"{'ok  ' if kept else 'MISS'} {row['name']:<48} {row['ours']:.3g} against {row['baseline']:.3g}  "
+            f"ratio {row['ratio']:.3g} ({row['limit']})  {row['note']}"
+        )
 
 
 if __name__ == "__main__":

@@ -39,12 +39,14 @@ def measure(q: Posterior, z: torch.Tensor, n: int, estimator: Any) -> dict[str, 
         log_q = log_mixture(z, *estimator(draw, n)).double()
         own = q.log_prob(z).double()
     leaves = log_q[:, list(q.tree.leaf_nodes)].sum(1)
-    return {"log q(z)": float(log_q[:, 0].mean()), "mi": float((own[:, 0] - log_q[:, 0]).mean()),
-            "tc": float((log_q[:, 0] - leaves).mean())}
+    return {
+        "log q(z)": float(log_q[:, 0].mean()),
+        "mi": float((own[:, 0] - log_q[:, 0]).mean()),
+        "tc": float((log_q[:, 0] - leaves).mean()),
+    }
 
 
-def still(n: int = 4096, d: int = 6, sigma: float = 0.135,
-          banks: tuple[int, ...] = (512, 1024, 4032)) -> Means:
+def still(n: int = 4096, d: int = 6, sigma: float = 0.135, banks: tuple[int, ...] = (512, 1024, 4032)) -> Means:
     """Mean estimates over one epoch of a still encoder; banks are filled as the epoch goes on."""
     torch.manual_seed(0)
     tree = Latent.of(d)
@@ -75,8 +77,11 @@ def moving(steps: int = 800, every: int = 100, banks: tuple[int, ...] = (512, 10
             draw = model.draw(trainer.batches(number), len(data))
         if number and number % every == 0:
             everything = posteriors(model, data, quiet=True)
-            for name, estimator in {**{n: ESTIMATORS[n] for n in NAMES}, "exact": exact(everything),
-                                    **{n: b.mixture for n, b in kept.items()}}.items():
+            for name, estimator in {
+                **{n: ESTIMATORS[n] for n in NAMES},
+                "exact": exact(everything),
+                **{n: b.mixture for n, b in kept.items()},
+            }.items():
                 found.setdefault(name, []).append(measure(draw.q, draw.z, len(data), estimator))
         for bank in kept.values():
             bank.mixture(draw, len(data))
@@ -91,8 +96,14 @@ def trained(steps: int = 1000, seeds: tuple[int, ...] = (0, 1)) -> Means:
         many = []
         for seed in seeds:
             objective = {"name": "beta_tcvae", "estimator": estimator}
-            recipe = Recipe(data="sprites32", latent=6, nets="mlp", objective=objective, seed=seed,
-                            budget={"batch": BATCH, "steps": steps, "lr": 1e-3, "threads": 1})
+            recipe = Recipe(
+                data="sprites32",
+                latent=6,
+                nets="mlp",
+                objective=objective,
+                seed=seed,
+                budget={"batch": BATCH, "steps": steps, "lr": 1e-3, "threads": 1},
+            )
             with tempfile.TemporaryDirectory() as folder:
                 run = fit(recipe, Path(folder) / "run", quiet=True)
                 terms = audit(run, quiet=True)["nats"]
@@ -109,8 +120,16 @@ def rows() -> list[dict[str, Any]]:
         for key in ("mi", "tc"):
             bias = {e: found[e][key] - found["exact"][key] for e in found}
             ours, baseline = abs(bias["memory_bank(1024)"]), abs(bias["stratified"])
-            table.append({"name": f"bias of {key}, {name} encoder", "ours": ours, "baseline": baseline,
-                          "ratio": ours / baseline, "limit": 1.0, "note": "bank of 1024 and stratified, B = 64, nats"})
+            table.append(
+                {
+                    "name": f"bias of {key}, {name} encoder",
+                    "ours": ours,
+                    "baseline": baseline,
+                    "ratio": ours / baseline,
+                    "limit": 1.0,
+                    "note": "bank of 1024 and stratified, B = 64, nats",
+                }
+            )
     return table
 
 

@@ -56,18 +56,29 @@ def ratio(name: str, batch: int, nets: str, rounds: int = 9) -> dict[str, Any]:
         if i:  # the first round warms up
             times.append(pair)
     label = f"{name} ({nets}, B={batch})"
-    return {"name": label, "ours": statistics.median(a for a, _ in times),
-            "baseline": statistics.median(b for _, b in times), "ratio": statistics.median(a / b for a, b in times),
-            "limit": LIMIT if name in LIGHT else None,
-            "note": "seconds of one step; baseline vae"}
+    return {
+        "name": label,
+        "ours": statistics.median(a for a, _ in times),
+        "baseline": statistics.median(b for _, b in times),
+        "ratio": statistics.median(a / b for a, b in times),
+        "limit": LIMIT if name in LIGHT else None,
+        "note": "seconds of one step; baseline vae",
+    }
 
 
-def rows(batches: tuple[int, ...] = BATCHES, nets: tuple[str, ...] = ("mlp",),
-         names: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+def rows(
+    batches: tuple[int, ...] = BATCHES, nets: tuple[str, ...] = ("mlp",), names: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
     """One row per objective, net and batch; convolutions at 2048 are left out."""
     torch.set_num_threads(1)
-    return [ratio(name, batch, net) for net in nets for batch in batches if net == "mlp" or batch <= 512
-            for name in names or OBJECTIVES if name != "vae"]
+    return [
+        ratio(name, batch, net)
+        for net in nets
+        for batch in batches
+        if net == "mlp" or batch <= 512
+        for name in names or OBJECTIVES
+        if name != "vae"
+    ]
 
 
 def main() -> None:

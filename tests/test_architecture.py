@@ -138,9 +138,9 @@ def test_every_objective_and_metric_cites():
 def test_no_pickle_and_no_shell():
     for path in FILES:
         text = path.read_text()
-        assert not re.search(r"import pickle|torch\.load\(|allow_pickle=True|shell=True|(?<![\w.])(eval|exec)\(", text), (
-            path.name
-        )
+        assert not re.search(
+            r"import pickle|torch\.load\(|allow_pickle=True|shell=True|(?<![\w.])(eval|exec)\(", text
+        ), path.name
 
 
 def test_files_and_functions_stay_small():

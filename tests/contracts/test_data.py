@@ -131,6 +131,22 @@ def test_unknown_options_are_refused(name):
 
 
 def test_names_in_the_issue_are_there():
-    names = {"dsprites", "sprites32", "shapes3d", "faces3d", "cars3d", "smallnorb", "mpi3d", "chairs", "celeba",
-             "mnist", "fashion_mnist", "digits", "strokes", "olivetti", "coil20", "pinwheel"}
+    names = {
+        "dsprites",
+        "sprites32",
+        "shapes3d",
+        "faces3d",
+        "cars3d",
+        "smallnorb",
+        "mpi3d",
+        "chairs",
+        "celeba",
+        "mnist",
+        "fashion_mnist",
+        "digits",
+        "strokes",
+        "olivetti",
+        "coil20",
+        "pinwheel",
+    }
     assert names <= set(DATASETS)

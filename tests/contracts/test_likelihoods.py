@@ -76,8 +76,9 @@ def test_pixels_and_channels_are_summed(case: str) -> None:
     for c in range(2):
         for i in range(2):
             for j in range(2):
-                apart = apart + likelihood.log_prob(x[:, c : c + 1, i : i + 1, j : j + 1],
-                                                    by_channel[:, :, c, i : i + 1, j : j + 1])
+                apart = apart + likelihood.log_prob(
+                    x[:, c : c + 1, i : i + 1, j : j + 1], by_channel[:, :, c, i : i + 1, j : j + 1]
+                )
     assert torch.allclose(likelihood.log_prob(x, out), apart)
     assert likelihood.mean(out).shape == x.shape
 
@@ -118,8 +119,13 @@ def test_a_recipe_can_name_it(case: str) -> None:
     torch.set_default_dtype(torch.float32)
     images = np.random.default_rng(0).integers(0, 256, (64, 1, 8, 8), dtype=np.uint8)
     dataset = Dataset("toy", Pixels(images))
-    recipe = Recipe(data={"name": "toy"}, latent=2, likelihood={"name": case.split()[0], **CASES[case]},
-                    nets={"name": "mlp"}, budget={"steps": 1, "batch": 8})
+    recipe = Recipe(
+        data={"name": "toy"},
+        latent=2,
+        likelihood={"name": case.split()[0], **CASES[case]},
+        nets={"name": "mlp"},
+        budget={"steps": 1, "batch": 8},
+    )
     model = assemble(recipe, dataset).model
     draw = model.draw(torch.rand(8, 1, 8, 8))
     assert model.likelihood.log_prob(draw.x, draw.out).shape == (8,)
@@ -129,16 +135,26 @@ def test_a_recipe_can_name_it(case: str) -> None:
 def test_images_outside_its_range_are_named() -> None:
     torch.set_default_dtype(torch.float32)
     dataset = Dataset("toy", Pixels(np.full((64, 1, 8, 8), 2.0, np.float32)))
-    recipe = Recipe(data={"name": "toy"}, latent=2, likelihood="continuous_bernoulli", nets={"name": "mlp"},
-                    budget={"steps": 1, "batch": 8})
+    recipe = Recipe(
+        data={"name": "toy"},
+        latent=2,
+        likelihood="continuous_bernoulli",
+        nets={"name": "mlp"},
+        budget={"steps": 1, "batch": 8},
+    )
     with pytest.raises(UnbraidError, match=r"\[0, 1\]"):
         assemble(recipe, dataset)
 
 
-@pytest.mark.parametrize(("name", "options", "words"), [
-    ("gaussian", {"sigma": 0.0}, "positive"), ("gaussian", {"learned": "pixels"}, "'pixel'"),
-    ("laplace", {"width": -1.0}, "positive"), ("categorical", {"levels": 1}, "levels"),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("gaussian", {"sigma": 0.0}, "positive"),
+        ("gaussian", {"learned": "pixels"}, "'pixel'"),
+        ("laplace", {"width": -1.0}, "positive"),
+        ("categorical", {"levels": 1}, "levels"),
+    ],
+)
 def test_mistakes_are_named(name: str, options: dict, words: str) -> None:
     with pytest.raises(UnbraidError, match=words):
         LIKELIHOODS[name](**options)

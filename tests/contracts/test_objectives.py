@@ -65,8 +65,13 @@ def blobs(n: int = 96) -> Dataset:
 def recipe(case: str, steps: int = 12) -> Recipe:
     options = dict(CASES[case])
     tables = {key: options.pop(key) for key in ("latent", "prior") if key in options}
-    return Recipe(data="blobs", **({"latent": 4} | tables), nets="mlp", objective={"name": case.split()[0], **options},
-                  budget={"steps": steps, "batch": 32, "log_every": 1, "lr": 2e-3, "threads": 1, "device": "cpu"})
+    return Recipe(
+        data="blobs",
+        **({"latent": 4} | tables),
+        nets="mlp",
+        objective={"name": case.split()[0], **options},
+        budget={"steps": steps, "batch": 32, "log_every": 1, "lr": 2e-3, "threads": 1, "device": "cpu"},
+    )
 
 
 def trained(case: str, steps: int) -> tuple[list[float], object]:

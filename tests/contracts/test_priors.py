@@ -60,11 +60,19 @@ CASES = [
     Case("student_t", 1, {"nu": 5.0}, {"nu": 20.0, "learned": True}),
     Case("student_t", 2, {"nu": [3.5, 8.0], "scale": 0.5}, {"nu": [5.0, 5.0], "scale": 0.5, "learned": True}),
     Case("generalised_gaussian", 1, {"p": 0.5}, {"p": 1.0, "learned": True}),
-    Case("generalised_gaussian", 2, {"p": [1.0, 9.0], "scale": "paper"},
-         {"p": [2.0, 2.0], "scale": "paper", "learned": True}),
+    Case(
+        "generalised_gaussian",
+        2,
+        {"p": [1.0, 9.0], "scale": "paper"},
+        {"p": [2.0, 2.0], "scale": "paper", "learned": True},
+    ),
     Case("mixture", 2, {"means": "text"}),
-    Case("mixture", {"a": 1, "b": 1}, {"means": "figure", "weights": [0.4, 0.3, 0.2, 0.1]},
-         {"means": [[0.2, 0.8], [-0.2, -0.8], [0.8, -0.2], [-0.8, 0.2]], "variance": 0.2, "learned": True}),
+    Case(
+        "mixture",
+        {"a": 1, "b": 1},
+        {"means": "figure", "weights": [0.4, 0.3, 0.2, 0.1]},
+        {"means": [[0.2, 0.8], [-0.2, -0.8], [0.8, -0.2], [-0.8, 0.2]], "variance": 0.2, "learned": True},
+    ),
     Case("mixture", 3, {"means": [[0.0, 1.0, 2.0], [0.0, -1.0, 0.0]], "variance": 0.5}),
     Case("sparse", 1, {"gamma": 0.8}, {"gamma": 0.5, "sigma0": 0.3, "learned": True}),
     Case("sparse", 2, {"gamma": 0.6, "sigma0": "text"}, {"gamma": 0.3, "sigma0": 0.4, "learned": True}),
@@ -73,22 +81,41 @@ CASES = [
     Case("lp_nested", 1, {"p0": 1.3}),
     Case("lp_nested", NESTED, {"p0": 1.5, "exponents": 2.5}, {"p0": 1.5, "exponents": 2.0, "learned": True}),
     Case("lp_nested", {"b": 2, "w": 1}, {"p0": 2.1, "exponents": 2.1}),
-    Case("lp_nested", {"w": "real(2)", "a": 1}, {"p0": 1.2, "exponents": {"w": 3.0}},
-         {"p0": 1.2, "exponents": 2.0, "learned": True}),
-    Case("lp_nested", {"g": {"a": 1, "b": 2}}, {"p0": 2.0, "exponents": {"g": 1.5, "g.b": 3.0}},
-         {"p0": 2.0, "exponents": {"g": 2.0, "g.b": 2.0}, "learned": True}),
-    Case("isa", NESTED, {"p0": 2.1, "exponents": 1.0, "scale": "paper"},
-         {"p0": 2.1, "exponents": 2.0, "scale": "paper", "learned": True}),
+    Case(
+        "lp_nested",
+        {"w": "real(2)", "a": 1},
+        {"p0": 1.2, "exponents": {"w": 3.0}},
+        {"p0": 1.2, "exponents": 2.0, "learned": True},
+    ),
+    Case(
+        "lp_nested",
+        {"g": {"a": 1, "b": 2}},
+        {"p0": 2.0, "exponents": {"g": 1.5, "g.b": 3.0}},
+        {"p0": 2.0, "exponents": {"g": 2.0, "g.b": 2.0}, "learned": True},
+    ),
+    Case(
+        "isa",
+        NESTED,
+        {"p0": 2.1, "exponents": 1.0, "scale": "paper"},
+        {"p0": 2.1, "exponents": 2.0, "scale": "paper", "learned": True},
+    ),
     Case("isa", {"g": {"a": 1, "b": 2}}, {"p0": 1.5, "exponents": 2.5}),
     Case("vamp", 2, {"components": 4}),
     Case("vamp", {"k": "onehot(2)", "s": 1}, {"components": 4}),
     Case("discrete", {"k": "onehot(3)"}, {"probabilities": [0.6, 0.3, 0.1]}, {"learned": True}),
     Case("discrete", {"b": "binary(2)"}, {"probabilities": [0.8, 0.3]}, {"learned": True}),
-    Case("conditional", BEARD, {"parents": {"beard": ["sex"]}, "tables": {"sex": [0.3, 0.7], "beard": [[0.9], [0.2]]}},
-         {"parents": {"beard": ["sex"]}}),
-    Case("conditional", {"b": "binary", "k": "onehot(3)"},
-         {"parents": {"k": "b"}, "tables": {"b": [0.4], "k": [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]]}},
-         {"parents": {"k": "b"}}),
+    Case(
+        "conditional",
+        BEARD,
+        {"parents": {"beard": ["sex"]}, "tables": {"sex": [0.3, 0.7], "beard": [[0.9], [0.2]]}},
+        {"parents": {"beard": ["sex"]}},
+    ),
+    Case(
+        "conditional",
+        {"b": "binary", "k": "onehot(3)"},
+        {"parents": {"k": "b"}, "tables": {"b": [0.4], "k": [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]]}},
+        {"parents": {"k": "b"}},
+    ),
 ]
 LEARNED = [case for case in CASES if case.start is not None]
 each = pytest.mark.parametrize("case", CASES, ids=str)
@@ -176,8 +203,12 @@ def integrals(prior: Prior) -> dict[str, Tensor]:
     with torch.no_grad():
         for x, w in zip(points.split(100_000), weights.split(100_000)):
             mass = w * prior.log_prob(coordinates(prior.tree, x), TAU)[..., 0].exp()
-            part = {"mass": mass.sum(), "mean": mass @ x, "second": (mass.unsqueeze(-1) * x).T @ x,
-                    "features": mass @ features(x)}
+            part = {
+                "mass": mass.sum(),
+                "mean": mass @ x,
+                "second": (mass.unsqueeze(-1) * x).T @ x,
+                "features": mass @ features(x),
+            }
             total = {key: total.get(key, 0) + value for key, value in part.items()}
     return total
 
@@ -306,13 +337,24 @@ def summary(prior: Prior) -> Tensor:
     if hasattr(prior, "exponents"):
         return torch.tensor(list(prior.exponents.values()))
     if hasattr(prior, "loc"):
-        return torch.cat([prior.loc.detach().reshape(-1), prior.logits.detach().softmax(-1),
-                          prior.log_scale.detach().exp().reshape(-1)])
+        return torch.cat(
+            [
+                prior.loc.detach().reshape(-1),
+                prior.logits.detach().softmax(-1),
+                prior.log_scale.detach().exp().reshape(-1),
+            ]
+        )
     if hasattr(prior, "log_sigma"):
         return torch.stack([prior.logit.detach().sigmoid(), prior.log_sigma.detach().exp()])
     if hasattr(prior, "tables"):
-        return torch.cat([prior.table(name).detach().softmax(-1).reshape(-1) if prior.kind[name] == "onehot"
-                          else prior.table(name).detach().sigmoid().reshape(-1) for name in prior.order])
+        return torch.cat(
+            [
+                prior.table(name).detach().softmax(-1).reshape(-1)
+                if prior.kind[name] == "onehot"
+                else prior.table(name).detach().sigmoid().reshape(-1)
+                for name in prior.order
+            ]
+        )
     return prior.covariance().detach().reshape(-1)
 
 
@@ -335,8 +377,9 @@ def test_leading_axes_broadcast(case: Case) -> None:
 
 def test_joint_of_unlike_parts_has_mass_one_and_agrees_with_its_sampler() -> None:
     tree = Latent.of({"k": "onehot(2)", "s": 1, "m": 1})
-    prior = build({"name": "student_t", "nu": 4.0, "parts": {"m": {"name": "sparse", "gamma": 0.5, "sigma0": "text"}}},
-                  tree)
+    prior = build(
+        {"name": "student_t", "nu": 4.0, "parts": {"m": {"name": "sparse", "gamma": 0.5, "sigma0": "text"}}}, tree
+    )
     assert isinstance(prior, Joint)
     assert [type(part).__name__ for part in prior.parts.values()] == ["Discrete", "StudentT", "Sparse"]
     torch.manual_seed(4)
@@ -345,28 +388,31 @@ def test_joint_of_unlike_parts_has_mass_one_and_agrees_with_its_sampler() -> Non
     assert found["mass"].item() == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize(("spec", "words"), [
-    ({"name": "gausian"}, "Did you mean 'gaussian'"),
-    ({"name": "gaussian", "variance": [1, 1]}, "Did you mean 'variances'"),
-    ({"name": "gaussian", "variances": [1.0]}, "one variance per column"),
-    ({"name": "gaussian", "variances": "pcs"}, "'pca'"),
-    ({"name": "student_t", "nu": -1.0}, "positive"),
-    ({"name": "student_t", "nu": [1.0, 2.0, 3.0]}, "one per column"),
-    ({"name": "mixture", "means": "fig"}, "figure"),
-    ({"name": "mixture", "means": [[1.0]]}, "one row of columns per component"),
-    ({"name": "sparse", "gamma": 1.0}, "gamma"),
-    ({"name": "sparse", "sigma0": "main"}, "appendix"),
-    ({"name": "generalised_gaussian", "scale": "papers"}, "paper"),
-    ({"name": "lp_nested", "exponents": {"nope": 2.0}}, "each inner node"),
-    ({"name": "lp_nested", "learned": True}, "no exponent to learn"),
-    ({"name": "isa", "p0": 0}, "p0"),
-    ({"name": "uniform", "low": 1.0, "high": 0.0}, "low below high"),
-    ({"name": "full_gaussian", "covariance": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
-    ({"name": "vamp", "components": 0}, "components"),
-    ({"name": "conditional", "parents": {}}, "conditional"),
-    ({"name": "discrete"}, "discrete"),
-    ({"name": "gaussian", "lr": -1}, "lr"),
-])
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"name": "gausian"}, "Did you mean 'gaussian'"),
+        ({"name": "gaussian", "variance": [1, 1]}, "Did you mean 'variances'"),
+        ({"name": "gaussian", "variances": [1.0]}, "one variance per column"),
+        ({"name": "gaussian", "variances": "pcs"}, "'pca'"),
+        ({"name": "student_t", "nu": -1.0}, "positive"),
+        ({"name": "student_t", "nu": [1.0, 2.0, 3.0]}, "one per column"),
+        ({"name": "mixture", "means": "fig"}, "figure"),
+        ({"name": "mixture", "means": [[1.0]]}, "one row of columns per component"),
+        ({"name": "sparse", "gamma": 1.0}, "gamma"),
+        ({"name": "sparse", "sigma0": "main"}, "appendix"),
+        ({"name": "generalised_gaussian", "scale": "papers"}, "paper"),
+        ({"name": "lp_nested", "exponents": {"nope": 2.0}}, "each inner node"),
+        ({"name": "lp_nested", "learned": True}, "no exponent to learn"),
+        ({"name": "isa", "p0": 0}, "p0"),
+        ({"name": "uniform", "low": 1.0, "high": 0.0}, "low below high"),
+        ({"name": "full_gaussian", "covariance": [[1.0, 2.0], [2.0, 1.0]]}, "positive definite"),
+        ({"name": "vamp", "components": 0}, "components"),
+        ({"name": "conditional", "parents": {}}, "conditional"),
+        ({"name": "discrete"}, "discrete"),
+        ({"name": "gaussian", "lr": -1}, "lr"),
+    ],
+)
 def test_mistakes_are_named(spec: dict[str, Any], words: str) -> None:
     with pytest.raises(UnbraidError, match=words):
         build(spec, Latent.of(2))

@@ -21,7 +21,9 @@ from unbraid.runs.run import CHECKPOINT, LEDGER, MODEL, Run
 from unbraid.runs.training import Stopped, fit
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["unbraid.runs.training", "tests.toys"])  # children start in a blink, with torch already loaded
+FORKS.set_forkserver_preload(
+    ["unbraid.runs.training", "tests.toys"]
+)  # children start in a blink, with torch already loaded
 OBJECTIVES = {
     "vae": {"name": "beta_vae", "beta": {"schedule": "linear", "start": 0, "stop": 2, "steps": 40}},
     "factor_vae": {"name": "factor_vae", "gamma": 5, "critic": {"width": 16, "depth": 2, "steps": 2}},

@@ -108,7 +108,10 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
 
 
 WRONG = {
-    "no such device": (["train", "vae_sprites32", "--set", "budget.device=xpu", "--out", "never"], "allowed: auto, cpu"),
+    "no such device": (
+        ["train", "vae_sprites32", "--set", "budget.device=xpu", "--out", "never"],
+        "allowed: auto, cpu",
+    ),
     "nothing to resume": (["train", "--resume", "--out", "nowhere"], "nothing to resume"),
     "no recipe": (["train"], "needs a recipe"),
     "unknown recipe": (["train", "vae_sprite32"], "Did you mean 'vae_sprites32'"),
@@ -155,6 +158,10 @@ def test_a_sweep_names_the_run_that_failed(tmp_path):
 
     good = Recipe.load("vae_sprites32").set("budget.steps=2")
     with pytest.raises(UnbraidError, match="run bad-0 failed: .*needs images it can halve"):
-        sweep([good.set("name=bad", "nets.name=conv", "data.name=pinwheel", "likelihood.name=gaussian")], tmp_path, quiet=True)
+        sweep(
+            [good.set("name=bad", "nets.name=conv", "data.name=pinwheel", "likelihood.name=gaussian")],
+            tmp_path,
+            quiet=True,
+        )
     with pytest.raises(UnbraidError, match="share a run directory"):
         sweep([good, good], tmp_path, quiet=True)

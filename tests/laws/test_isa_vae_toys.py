@@ -46,8 +46,12 @@ def test_free_energy_is_the_likelihood_less_the_distance_to_the_true_posterior()
 @pytest.mark.parametrize("copies", [2, 3])
 def test_beta_of_one_over_m_is_m_replicated_observations(copies: int) -> None:
     model, _ = sample(printed().turned(0.4))
-    replicated = FactorAnalysis(np.tile(model.weights, (copies, 1)), np.tile(model.noise, copies),
-                                np.tile(model.moment, (copies, copies)), model.n)
+    replicated = FactorAnalysis(
+        np.tile(model.weights, (copies, 1)),
+        np.tile(model.noise, copies),
+        np.tile(model.moment, (copies, copies)),
+        model.n,
+    )
     assert model.free_energy(1 / copies) == pytest.approx(replicated.free_energy())
 
 

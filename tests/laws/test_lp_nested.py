@@ -99,8 +99,9 @@ def dependence(x: Tensor, y: Tensor) -> float:
 
 def test_subtrees_are_independent_and_members_of_one_are_not() -> None:
     """Sampled: 1e-3 for all the pairs between groups together; p_g = 9 in one group is the positive control."""
-    prior = LpNested(Latent.of(DEEP), p0=2.1,
-                     exponents={"a": 9.0, "a.b": 1.0, "a.b.c": 5.0, "a.e": 0.7, "f": 9.0, "f.g": 9.0})
+    prior = LpNested(
+        Latent.of(DEEP), p0=2.1, exponents={"a": 9.0, "a.b": 1.0, "a.b.c": 5.0, "a.e": 0.7, "f": 9.0, "f.g": 9.0}
+    )
     tree = prior.tree
     z = prior.sample(20_000)
     groups = [tree.columns(child.name) for child in tree.root.children]
@@ -136,8 +137,13 @@ def test_extremes_stay_finite_in_float32(p0: float, p: float) -> None:
     torch.set_default_dtype(torch.float32)
     tree = Latent.of({f"g{i}": 8 for i in range(8)})
     prior = LpNested(tree, p0=p0, exponents=p, learned=True)
-    codes = [prior.sample(100), torch.randn(100, 64), 30 * torch.randn(100, 64), torch.zeros(2, 64),
-             torch.full((2, 64), 1e-30)]
+    codes = [
+        prior.sample(100),
+        torch.randn(100, 64),
+        30 * torch.randn(100, 64),
+        torch.zeros(2, 64),
+        torch.full((2, 64), 1e-30),
+    ]
     for z in codes:
         assert z.dtype == torch.float32
         assert z.isfinite().all()

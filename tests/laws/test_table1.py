@@ -35,9 +35,18 @@ def test_row(paper: str) -> None:
 
 
 def test_every_row_of_the_design_has_its_columns() -> None:
-    columns = {"entropy_vae": (1, 1, 1, 1), "dip_vae_i": (1, 1, 1, 1), "dip_vae_ii": (1, 1, 1, 1), "wae": (0, 0, 0, 0),
-               "aae": (0, 1, 1, 1), "isa_vae": (1, 1, 1, 1), "isa_tcvae": (1, 2, 2, 1), "beta_svae": (4, 4, 4, 4),
-               "hfs_vae": (1, 1, 1, 1), "annealed_vae": (None,) * 4}
+    columns = {
+        "entropy_vae": (1, 1, 1, 1),
+        "dip_vae_i": (1, 1, 1, 1),
+        "dip_vae_ii": (1, 1, 1, 1),
+        "wae": (0, 0, 0, 0),
+        "aae": (0, 1, 1, 1),
+        "isa_vae": (1, 1, 1, 1),
+        "isa_tcvae": (1, 2, 2, 1),
+        "beta_svae": (4, 4, 4, 4),
+        "hfs_vae": (1, 1, 1, 1),
+        "annealed_vae": (None,) * 4,
+    }
     for name, prices in columns.items():
         assert tuple(OBJECTIVES[name]().effective().values()) == prices, name
     assert build({"name": "aae", "by": "adversary"}).effective()["dw"] == 0
@@ -52,4 +61,9 @@ def test_a_deep_tree_takes_a_price_at_every_branch() -> None:
     prices = {"mi": 1, "tc:root": 5, "tc:b": 4, "tc": 2, "dw": 1}
     rows = build({"name": "row", "prices": prices}).rows(tree, Gaussian(tree))
     assert {k: v for k, v in rows.items() if k.startswith("tc")} == {
-        "tc:root": 5, "tc:b": 4, "tc:a": 2, "tc:b.x": 2, "tc:b.y": 2}
+        "tc:root": 5,
+        "tc:b": 4,
+        "tc:a": 2,
+        "tc:b.x": 2,
+        "tc:b.y": 2,
+    }

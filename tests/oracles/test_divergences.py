@@ -64,6 +64,7 @@ def test_mmd_in_blocks_is_the_mean_over_blocks() -> None:
 
 def expected_kernel(shift: float, variance: float, d: int, kernel: str) -> float:
     """E k(u) for u ~ N(shift·e, variance·I): Gaussian integrals, and for IMQ C/(C+s) = C ∫ exp(−t(C+s)) dt."""
+
     def gaussian(t: float) -> float:
         return (1 + 2 * t * variance) ** (-d / 2) * math.exp(-t * shift**2 / (1 + 2 * t * variance))
 
@@ -77,11 +78,20 @@ def expected_kernel(shift: float, variance: float, d: int, kernel: str) -> float
 def test_mmd_of_two_gaussians_has_its_closed_form(kernel: str) -> None:
     torch.manual_seed(1)
     d, shift, scale = 2, 1.0, 0.5
-    truth = (expected_kernel(0, 2 * scale**2, d, kernel) + expected_kernel(0, 2, d, kernel)
-             - 2 * expected_kernel(shift, scale**2 + 1, d, kernel))
+    truth = (
+        expected_kernel(0, 2 * scale**2, d, kernel)
+        + expected_kernel(0, 2, d, kernel)
+        - 2 * expected_kernel(shift, scale**2 + 1, d, kernel)
+    )
     direction = torch.tensor([shift, 0.0], dtype=DOUBLE)
-    found = torch.stack([mmd_squared(scale * torch.randn(200, d, dtype=DOUBLE) + direction,
-                                     torch.randn(200, d, dtype=DOUBLE), kernel) for _ in range(60)])
+    found = torch.stack(
+        [
+            mmd_squared(
+                scale * torch.randn(200, d, dtype=DOUBLE) + direction, torch.randn(200, d, dtype=DOUBLE), kernel
+            )
+            for _ in range(60)
+        ]
+    )
     assert abs(float(found.mean()) - truth) < 4 * float(found.std()) / 60**0.5
     assert truth > 0.1
 
@@ -164,8 +174,14 @@ def test_kl_between_masses_is_torchs() -> None:
     tree = Latent.of({"kind": "onehot(4)", "bit": "binary(2)", "style": 2})
     masses, odds = [0.1, 0.2, 0.3, 0.4], [0.3, 0.6]
     bits = torch.tensor(odds, dtype=DOUBLE).expand(5, 2)
-    prior = Joint(tree, {"kind": Discrete(tree.subtree("kind"), masses), "bit": Discrete(tree.subtree("bit"), odds),
-                         "style": Gaussian(tree.subtree("style"))})
+    prior = Joint(
+        tree,
+        {
+            "kind": Discrete(tree.subtree("kind"), masses),
+            "bit": Discrete(tree.subtree("bit"), odds),
+            "style": Gaussian(tree.subtree("style")),
+        },
+    )
     draw = draw_of(prior, torch.randn(5, 8, dtype=DOUBLE), torch.ones(5, 8, dtype=DOUBLE), temperature=0.5)
     found = TERMS["kl@categorical"](draw)
     truth = kl_divergence(Categorical(logits=draw.q.loc[:, :4]), Categorical(torch.tensor(masses, dtype=DOUBLE)))

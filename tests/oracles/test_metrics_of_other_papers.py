@@ -103,7 +103,9 @@ def test_info_mec_of_the_paper(data):
     z, y = data
     wide = np.column_stack([z, 0.01 * z[:, 0]])  # a fifth column that hardly moves is inactive
     scaled = (wide - wide.mean(0)) / wide.std(0)
-    n = np.array([mutual_info_classif(scaled, f, n_neighbors=10, random_state=0) / entropy(np.bincount(f)) for f in y.T])
+    n = np.array(
+        [mutual_info_classif(scaled, f, n_neighbors=10, random_state=0) / entropy(np.bincount(f)) for f in y.T]
+    )
     n = n[:, :4]
     m = (mean(max(c) / sum(c) for c in n.T) - 1 / 3) / (1 - 1 / 3)
     c = (mean(max(r) / sum(r) for r in n) - 1 / 4) / (1 - 1 / 4)

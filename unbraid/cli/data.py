@@ -13,12 +13,21 @@ import typer
 
 from unbraid.ground.errors import UnbraidError, choose, expect
 
-data_app = typer.Typer(help="Data sets: what there is, making or fetching one, looking at one.", no_args_is_help=True,
-                       rich_markup_mode=None)
+data_app = typer.Typer(
+    help="Data sets: what there is, making or fetching one, looking at one.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 Name = Annotated[str, typer.Argument(help="A data set; 'unbraid data list' names them.", show_default=False)]
-Options = Annotated[list[str] | None, typer.Option(
-    "--set", metavar="OPTION=VALUE", show_default=False,
-    help="An option of the set, as under [data] in a recipe, such as orientation=true or path=mnist/. Repeatable.")]
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="OPTION=VALUE",
+        show_default=False,
+        help="An option of the set, as under [data] in a recipe, such as orientation=true or path=mnist/. Repeatable.",
+    ),
+]
 
 
 @data_app.command("list")
@@ -50,16 +59,28 @@ def list_sets(name: Annotated[str, typer.Argument(help="Only this one, with its 
 def _wrapped(head: str, text: str) -> str:
     """`head` and `text`, broken at the width of the terminal under the text's first word."""
     width = max(shutil.get_terminal_size().columns, 40)
-    return textwrap.fill(text, width, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False,
-                         break_on_hyphens=False)
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _describe(name: str) -> None:
     from unbraid.data import DATASETS, STRUCTURE
 
     source = choose(name, DATASETS, "data set")
-    for head, text in (("about", source.about), ("status", source.status()), ("size", source.size),
-                       ("factors", source.factors), ("get", source.get), ("cite", source.cite)):
+    for head, text in (
+        ("about", source.about),
+        ("status", source.status()),
+        ("size", source.size),
+        ("factors", source.factors),
+        ("get", source.get),
+        ("cite", source.cite),
+    ):
         if text:
             typer.echo(_wrapped(f"{head + ':':<9}", text))
     typer.echo("options:")
@@ -85,16 +106,21 @@ def make(name: Name, options: Options = None) -> None:
         takes = inspect.signature(source.fetch).parameters
         source.fetch(**{option: value for option, value in chosen.items() if option in takes})
     dataset = load(name, **chosen)
-    typer.echo(f"{name}: {len(dataset):,} of {'×'.join(map(str, dataset.shape))} ready in "
-               f"{time.monotonic() - start:.1f} s (cache: {store.folder()})")
+    typer.echo(
+        f"{name}: {len(dataset):,} of {'×'.join(map(str, dataset.shape))} ready in "
+        f"{time.monotonic() - start:.1f} s (cache: {store.folder()})"
+    )
 
 
 @data_app.command("show")
-def show(name: Name, options: Options = None,
-         out: Annotated[Path | None, typer.Option("--out", help="The file.", show_default="data_NAME.png")] = None,
-         rows: Annotated[int, typer.Option(help="Rows of the contact sheet.", min=1, max=100)] = 6,
-         columns: Annotated[int, typer.Option(help="Columns of the contact sheet.", min=1, max=100)] = 12,
-         seed: Annotated[int, typer.Option(help="Which images.")] = 0) -> None:
+def show(
+    name: Name,
+    options: Options = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The file.", show_default="data_NAME.png")] = None,
+    rows: Annotated[int, typer.Option(help="Rows of the contact sheet.", min=1, max=100)] = 6,
+    columns: Annotated[int, typer.Option(help="Columns of the contact sheet.", min=1, max=100)] = 12,
+    seed: Annotated[int, typer.Option(help="Which images.")] = 0,
+) -> None:
     """A picture of a data set: random images, and each factor traversed on its own."""
     from unbraid.data import load
     from unbraid.figures import sheets

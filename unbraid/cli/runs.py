@@ -49,7 +49,9 @@ def train(
             "train needs a recipe",
             do="Give a name ('unbraid recipes' lists them), a TOML file, or --resume --out RUN.",
         )
-        expect((Path(str(out)) / "recipe.toml").is_file(), f"{out} is not a run directory, so there is nothing to resume")
+        expect(
+            (Path(str(out)) / "recipe.toml").is_file(), f"{out} is not a run directory, so there is nothing to resume"
+        )
         recipe = str(Path(str(out)) / "recipe.toml")
     chosen = Recipe.load(recipe)
     chosen = chosen.set(*changes, *([f"seed={seed}"] if seed is not None else []))

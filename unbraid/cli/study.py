@@ -9,7 +9,9 @@ import typer
 
 from unbraid.ground.errors import choose, expect
 
-Name = Annotated[str, typer.Argument(metavar="[NAME]", help="A study; all are listed when left out.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(metavar="[NAME]", help="A study; all are listed when left out.", show_default=False)
+]
 Out = Annotated[Path | None, typer.Option(help="Folder for the pictures and NAME.json.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON, and nothing else there.")]
 

@@ -69,8 +69,9 @@ def load(name: str, **options: Any) -> Dataset:
     known = [*source.options, *STRUCTURE]
     for option in options:
         if option not in known:
-            raise UnbraidError(f"data set {name!r} has no option {option!r}.{nearest(option, known)} "
-                               f"Options: {listing(known)}.")
+            raise UnbraidError(
+                f"data set {name!r} has no option {option!r}.{nearest(option, known)} Options: {listing(known)}."
+            )
     for option, default in source.options.items():
         ranges.check(name, option, options.get(option, default), default, source.get)
     dataset = source.load(**{option: value for option, value in options.items() if option in source.options})

@@ -17,8 +17,19 @@ from pathlib import Path
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_bytes
 
-BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError,
-          RuntimeError, ValueError, OverflowError, struct.error)  # all that a hostile archive has been seen to raise
+BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+    struct.error,
+)  # all that a hostile archive has been seen to raise
 LIMIT = 1 << 30  # no member of the sets here is larger than a gigabyte
 
 

@@ -29,8 +29,12 @@ def read_array(path: Path, key: str = "") -> np.ndarray:
     shapes = shapes_npz(path)
     if not key:
         many = [name for name, shape in shapes.items() if len(shape) >= 3]
-        expect(len(many) == 1, f"{path} must hold one array of images", found=f"arrays {', '.join(shapes) or 'none'}",
-               do="Say which one: key = \"...\".")
+        expect(
+            len(many) == 1,
+            f"{path} must hold one array of images",
+            found=f"arrays {', '.join(shapes) or 'none'}",
+            do='Say which one: key = "...".',
+        )
         key = many[0]
     return member(path, key)
 
@@ -43,11 +47,18 @@ def _whole(path: Path) -> None:
     except (OSError, ValueError, SyntaxError):
         return
     found = path.stat().st_size
-    expect(dtype.hasobject or found >= need, f"{path} is cut off or damaged", found=f"{found:,} bytes",
-           allowed=f"{need:,} for shape {shape}")
+    expect(
+        dtype.hasobject or found >= need,
+        f"{path} is cut off or damaged",
+        found=f"{found:,} bytes",
+        allowed=f"{need:,} for shape {shape}",
+    )
     expect(min(shape, default=0) >= 0, f"{path} is damaged", found=f"shape {shape}")
-    expect(not dtype.hasobject, f"{path} holds Python objects, which are never unpickled here",
-           do="Save numbers: bool, uint8 or float.")
+    expect(
+        not dtype.hasobject,
+        f"{path} holds Python objects, which are never unpickled here",
+        do="Save numbers: bool, uint8 or float.",
+    )
 
 
 def _read_header(opened: Any) -> tuple[tuple[int, ...], np.dtype, int]:
@@ -68,7 +79,9 @@ def labels_beside(path: Path, names: list[str]) -> dict[str, np.ndarray]:
         expect(name in shapes, f"labels {name!r} are neither a file nor an array in {path}", allowed=shapes)
         array = member(path, name) if path.suffix == ".npz" else read_hdf5(path, name)
         array = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
-        expect(array.ndim in (1, 2), f"labels {name!r} in {path} must be a column or a table", found=f"shape {array.shape}")
+        expect(
+            array.ndim in (1, 2), f"labels {name!r} in {path} must be a column or a table", found=f"shape {array.shape}"
+        )
         short = "label" if name in LABELS else name.rpartition("/")[2]
         columns |= {short: array} if array.ndim == 1 else {f"{short}_{i}": c for i, c in enumerate(array.T)}
     return columns
@@ -78,8 +91,11 @@ def shapes_npz(path: Path) -> dict[str, tuple[int, ...]]:
     """The arrays of an .npz and their shapes, from their headers: nothing is unpacked."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return {info.filename.removesuffix(".npy"): _header(archive, info, path) for info in archive.infolist()
-                    if info.filename.endswith(".npy")}
+            return {
+                info.filename.removesuffix(".npy"): _header(archive, info, path)
+                for info in archive.infolist()
+                if info.filename.endswith(".npy")
+            }
     except UnbraidError:
         raise
     except Exception as error:  # zipfile and numpy raise many kinds on damaged files
@@ -89,10 +105,16 @@ def shapes_npz(path: Path) -> dict[str, tuple[int, ...]]:
 def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> tuple[int, ...]:
     with archive.open(info) as opened:
         shape, dtype, need = _read_header(opened)
-    expect(not dtype.hasobject, f"{info.filename} in {path} holds Python objects, which are never unpickled here",
-           do="Save numbers or words.")
-    expect(need == info.file_size and min(shape, default=0) >= 0, f"{path} is damaged: an array says another size than it has",
-           found=f"{info.filename} of shape {shape} in {info.file_size:,} bytes")
+    expect(
+        not dtype.hasobject,
+        f"{info.filename} in {path} holds Python objects, which are never unpickled here",
+        do="Save numbers or words.",
+    )
+    expect(
+        need == info.file_size and min(shape, default=0) >= 0,
+        f"{path} is damaged: an array says another size than it has",
+        found=f"{info.filename} of shape {shape} in {info.file_size:,} bytes",
+    )
     return shape
 
 
@@ -108,15 +130,21 @@ def member(path: Path, key: str) -> np.ndarray:
     except UnbraidError:
         raise
     except Exception as error:  # zipfile and numpy raise many kinds on damaged files
-        raise UnbraidError(f"cannot read {key!r} of {path}: {error}. It is damaged, cut off, or holds Python objects "
-                           "(which are never unpickled here).") from error
+        raise UnbraidError(
+            f"cannot read {key!r} of {path}: {error}. It is damaged, cut off, or holds Python objects "
+            "(which are never unpickled here)."
+        ) from error
 
 
 def fits(path: Path, need: int) -> None:
     """Refuse to unpack more than three quarters of the free memory."""
     free = available()
-    expect(need <= 0.75 * free, f"{path} does not fit into memory", found=f"{need / 1e9:,.1f} GB unpacked, "
-           f"{free / 1e9:,.1f} GB free", do="Save the array as .npy, which is mapped and never read whole.")
+    expect(
+        need <= 0.75 * free,
+        f"{path} does not fit into memory",
+        found=f"{need / 1e9:,.1f} GB unpacked, {free / 1e9:,.1f} GB free",
+        do="Save the array as .npy, which is mapped and never read whole.",
+    )
 
 
 def available() -> float:

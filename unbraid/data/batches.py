@@ -28,8 +28,12 @@ def positions(seed: int, step: int, n: int, batch: int, stream: int = 0) -> np.n
     True
     """
     if not 1 <= batch <= n:
-        expect(False, "a batch must hold at least one image and at most the whole set",
-               found=f"batch {batch:,}, {n:,} images", do="Change budget.batch.")
+        expect(
+            False,
+            "a batch must hold at least one image and at most the whole set",
+            found=f"batch {batch:,}, {n:,} images",
+            do="Change budget.batch.",
+        )
     if step < 0 or stream < 0:
         expect(False, "step and stream count from 0", found=f"step {step}, stream {stream}")
     epoch, place = divmod(step, n // batch)

@@ -18,8 +18,11 @@ from unbraid.ground.progress import Advance
 CITE = "Reed, Zhang, Zhang, Lee 2015, Deep visual analogy-making"
 PLACE = "nips2015-analogy-data.tar.gz"
 MD5 = "md5:4e866a7919c1beedf53964e6f7a23686"  # as in disent (nmichlo/disent); its size is published nowhere
-FILE = File(f"http://www.scottreed.info/files/{PLACE}", MD5,
-            mirrors=(File(f"http://www-personal.umich.edu/~reedscot/files/{PLACE}", MD5),))
+FILE = File(
+    f"http://www.scottreed.info/files/{PLACE}",
+    MD5,
+    mirrors=(File(f"http://www-personal.umich.edu/~reedscot/files/{PLACE}", MD5),),
+)
 
 
 def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
@@ -32,13 +35,19 @@ def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
     where = Path(path).expanduser() if path else checked(FILE, store.folder() / PLACE)
     expect(where.exists(), f"cars3d: {where} does not exist", do=f"{SOURCE.get}.")
     files = archives.names(where, r"(^|/)car_\d+_mesh\.mat$")
-    expect(len(files) == objects, f"cars3d: {where} must hold one mat file for each of {objects} cars",
-           found=len(files), do="Parts are missing; say objects if you mean fewer.")
+    expect(
+        len(files) == objects,
+        f"cars3d: {where} must hold one mat file for each of {objects} cars",
+        found=len(files),
+        do="Parts are missing; say objects if you mean fewer.",
+    )
 
     def fill(array: np.ndarray, advance: Advance) -> None:
         for name, raw in archives.contents(where, files):
             car = _read(raw, name)  # "128 128 3 24 4"
-            array[:, :, files.index(name)] = np.moveaxis(resized(np.moveaxis(car, (4, 3), (0, 1)), size, sharp=True), -1, 2)
+            array[:, :, files.index(name)] = np.moveaxis(
+                resized(np.moveaxis(car, (4, 3), (0, 1)), size, sharp=True), -1, 2
+            )
             advance()
 
     stamp = store.state([where] if where.is_file() else [where / name for name in files], str(where.resolve()), size)
@@ -54,14 +63,23 @@ def _read(raw: bytes, name: str) -> np.ndarray:
         image = loadmat(io.BytesIO(raw))["im"]
     except Exception as error:  # scipy raises many kinds on damaged files
         raise UnbraidError(f"cars3d: {name} is damaged or holds no array 'im'.") from error
-    expect(image.shape == (128, 128, 3, 24, 4) and image.dtype == np.uint8, f"cars3d: {name} has another layout",
-           found=f"{image.shape} {image.dtype}", allowed="(128, 128, 3, 24, 4) uint8")
+    expect(
+        image.shape == (128, 128, 3, 24, 4) and image.dtype == np.uint8,
+        f"cars3d: {name} has another layout",
+        found=f"{image.shape} {image.dtype}",
+        allowed="(128, 128, 3, 24, 4) uint8",
+    )
     return image
 
 
 SOURCE = Source(
-    name="cars3d", about="rendered cars under rotation", load=load, size="17,568 × 3×64×64 (216 MB)",
-    factors="elevation 4, azimuth 24, object 183", cite=CITE, fetch=lambda: fetch(FILE, store.folder() / PLACE),
+    name="cars3d",
+    about="rendered cars under rotation",
+    load=load,
+    size="17,568 × 3×64×64 (216 MB)",
+    factors="elevation 4, azimuth 24, object 183",
+    cite=CITE,
+    fetch=lambda: fetch(FILE, store.folder() / PLACE),
     status=lambda: "ready" if (store.folder() / PLACE).is_file() else f"needs a file: {PLACE}",
     get="run 'unbraid data make cars3d' (300 MB), or path = the archive or the folder of its mat files",
 )

@@ -26,8 +26,16 @@ FILES = {  # MD5 as in torchvision/datasets/celeba.py, bytes as in tensorflow_da
 }
 
 
-def load(*, path: str = "", split: str = "all", test: float = 0.1, seed: int = 0, size: int = 64,
-         crop: int = 128, official: bool = False) -> Dataset:
+def load(
+    *,
+    path: str = "",
+    split: str = "all",
+    test: float = 0.1,
+    seed: int = 0,
+    size: int = 64,
+    crop: int = 128,
+    official: bool = False,
+) -> Dataset:
     """202,599 faces (2.5 GB mapped), the middle `crop` pixels of 178×218 (shifted down 12 to the face) resized.
 
     path: a folder with img_align_celeba.zip or img_align_celeba/ and list_attr_celeba.txt. split: 'train' is
@@ -35,8 +43,13 @@ def load(*, path: str = "", split: str = "all", test: float = 0.1, seed: int = 0
     'test' (162,770, 19,867 and 19,962) of list_eval_partition.txt.
     """
     allowed = ("all", "train", "valid", "test") if official else ("all", "train", "test")
-    expect(split in allowed, "celeba has no such split", found=repr(split), allowed=allowed,
-           do="" if official else "'valid' needs official = true.")
+    expect(
+        split in allowed,
+        "celeba has no such split",
+        found=repr(split),
+        allowed=allowed,
+        do="" if official else "'valid' needs official = true.",
+    )
     expect(0 < crop <= 178, "celeba: the crop must fit 178×218", found=crop)
     folder = Path(path).expanduser() if path else store.folder() / "celeba"
     expect(folder.is_dir(), f"celeba: there is no folder {folder}", do=f"{SOURCE.get}.")
@@ -49,8 +62,11 @@ def load(*, path: str = "", split: str = "all", test: float = 0.1, seed: int = 0
     names, attributes, table = read_attributes(folder / TABLE)
     files = {Path(name).name: name for name in archives.names(pictures, r"\.(jpg|png)$")}
     lost = [name for name in names if name not in files and Path(name).with_suffix(".png").name not in files]
-    expect(not lost, f"celeba: {pictures} must hold every picture that {TABLE} names",
-           found=f"{len(lost):,} of {len(names):,} missing, such as {lost[0] if lost else ''}")
+    expect(
+        not lost,
+        f"celeba: {pictures} must hold every picture that {TABLE} names",
+        found=f"{len(lost):,} of {len(names):,} missing, such as {lost[0] if lost else ''}",
+    )
     rows = {files.get(name) or files[Path(name).with_suffix(".png").name]: i for i, name in enumerate(names)}
     left, top = (178 - crop) // 2, (218 - crop) // 2
     down = min(12, 218 - crop - top)
@@ -81,21 +97,33 @@ def read_attributes(path: Path) -> tuple[list[str], list[str], np.ndarray]:
     rows = [line.split() for line in lines[2:] if line.strip()]
     expect(len(rows) == count, f"{path} is cut off", found=f"{len(rows):,} rows", allowed=f"{count:,}")
     for number, row in enumerate(rows, 3):
-        expect(len(row) == len(attributes) + 1 and set(row[1:]) <= {"-1", "1"}, f"{path}, line {number} is damaged",
-               allowed=f"a file name and {len(attributes)} of -1 or 1")
+        expect(
+            len(row) == len(attributes) + 1 and set(row[1:]) <= {"-1", "1"},
+            f"{path}, line {number} is damaged",
+            allowed=f"a file name and {len(attributes)} of -1 or 1",
+        )
     table = np.array([[value == "1" for value in row[1:]] for row in rows], np.int64)
     return [row[0] for row in rows], attributes, table
 
 
 def read_partition(path: Path, names: list[str], split: str) -> np.ndarray:
     """Indices of the pictures that list_eval_partition.txt puts into 'train' (0), 'valid' (1) or 'test' (2)."""
-    rows = [line.split() for line in read_bytes(path, "partition", limit=1 << 28).decode("utf-8", "replace").splitlines()]
+    rows = [
+        line.split() for line in read_bytes(path, "partition", limit=1 << 28).decode("utf-8", "replace").splitlines()
+    ]
     for number, row in enumerate(rows, 1):
-        expect(len(row) == 2 and row[1] in ("0", "1", "2"), f"{path}, line {number} is damaged",
-               allowed="a file name and 0, 1 or 2")
+        expect(
+            len(row) == 2 and row[1] in ("0", "1", "2"),
+            f"{path}, line {number} is damaged",
+            allowed="a file name and 0, 1 or 2",
+        )
     part = dict(rows)
-    expect(len(part) == len(rows) and set(part) == set(names), f"{path} must name the pictures of {TABLE}, once each",
-           found=f"{len(rows):,} lines for {len(names):,} pictures", do="It is cut off, or of another set.")
+    expect(
+        len(part) == len(rows) and set(part) == set(names),
+        f"{path} must name the pictures of {TABLE}, once each",
+        found=f"{len(rows):,} lines for {len(names):,} pictures",
+        do="It is cut off, or of another set.",
+    )
     wanted = str(("train", "valid", "test").index(split))
     return np.array([i for i, name in enumerate(names) if part[name] == wanted], np.int64)
 
@@ -104,22 +132,32 @@ def _fetch() -> None:
     """Google Drive asks for a click, so nothing is fetched: what lies in the cache is checked, the rest is named."""
     folder = store.folder() / "celeba"
     unpacked = (folder / "img_align_celeba").is_dir()
-    lost = [name for name in FILES if not (folder / name).is_file() and name != PARTITION
-            and not (unpacked and name.endswith(".zip"))]
+    lost = [
+        name
+        for name in FILES
+        if not (folder / name).is_file() and name != PARTITION and not (unpacked and name.endswith(".zip"))
+    ]
     if lost:
         wanted = "\n".join(f"  {name}: {file.bytes:,} bytes, {file.checksum}" for name, file in FILES.items())
-        raise UnbraidError(f"celeba cannot be fetched by a program: its licence forbids passing it on and Google Drive "
-                           f"asks for a click. From {PAGE} fetch\n{wanted}\n(the last only for official = true), and "
-                           f"put them into {folder}, or give path = their folder. Missing there: {', '.join(lost)}.")
+        raise UnbraidError(
+            f"celeba cannot be fetched by a program: its licence forbids passing it on and Google Drive "
+            f"asks for a click. From {PAGE} fetch\n{wanted}\n(the last only for official = true), and "
+            f"put them into {folder}, or give path = their folder. Missing there: {', '.join(lost)}."
+        )
     for name, file in FILES.items():
         if (folder / name).is_file():
             check(file, folder / name, delete=False)
 
 
 SOURCE = Source(
-    name="celeba", about="faces with 40 attributes", load=load, size="202,599 × 3×64×64 (2.5 GB mapped)",
-    factors="40 attributes of 2", cite=CITE, fetch=_fetch,
+    name="celeba",
+    about="faces with 40 attributes",
+    load=load,
+    size="202,599 × 3×64×64 (2.5 GB mapped)",
+    factors="40 attributes of 2",
+    cite=CITE,
+    fetch=_fetch,
     status=lambda: "ready" if (store.folder() / "celeba" / TABLE).is_file() else "needs a file: img_align_celeba.zip",
     get=f"by hand (its licence forbids passing it on): img_align_celeba.zip and list_attr_celeba.txt from {PAGE}, then "
-        "path = their folder",
+    "path = their folder",
 )

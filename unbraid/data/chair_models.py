@@ -22,9 +22,11 @@ from unbraid.ground.files import read_bytes
 from unbraid.ground.progress import Advance
 
 Views = Mapping[str, Mapping[tuple[int, int], str]]
-HELP = ("The 809 of Dosovitskiy et al. 2015 do not come with unbraid; the nearest published list is that of Yang et al. 2015, "
-        "chair/reduced_set1.mat of github.com/jimeiyang/deepRotator. Give that file, a text file of one name a line, or "
-        "subset = 'distinct809' (our own choice, not that list).")
+HELP = (
+    "The 809 of Dosovitskiy et al. 2015 do not come with unbraid; the nearest published list is that of Yang et al. 2015, "
+    "chair/reduced_set1.mat of github.com/jimeiyang/deepRotator. Give that file, a text file of one name a line, or "
+    "subset = 'distinct809' (our own choice, not that list)."
+)
 NAMES = "all_chair_names.mat"
 SIDE = 32  # pixels of the masks that are compared
 
@@ -36,18 +38,28 @@ def chosen_models(where: Path, views: Views, subset: str) -> list[str]:
         return models
     count = re.fullmatch(r"distinct(\d+)", subset)
     if count:
-        expect(1 < int(count[1]) <= len(models), f"chairs: subset {subset!r} must be of 2 to {len(models)} models",
-               found=count[1])
+        expect(
+            1 < int(count[1]) <= len(models),
+            f"chairs: subset {subset!r} must be of 2 to {len(models)} models",
+            found=count[1],
+        )
         return [models[i] for i in distinct(_masks(where, models, views), int(count[1]))]
     path = Path(subset).expanduser()
     expect(path.is_file(), f"chairs: there is no list of models {subset!r}", do=HELP)
     wanted = _selected(where, path) if path.suffix == ".mat" else _listed(path)
     known = set(models)
     lost = [name for name in wanted if name not in known]
-    expect(wanted and not lost, f"chairs: every model of {subset} must be there",
-           found=f"{len(lost)} are not{f', such as {lost[0]!r}' if lost else ''}" if wanted else "an empty list", do=HELP)
-    expect(len(set(wanted)) == len(wanted), f"chairs: {subset} names a model twice",
-           found=f"{len(wanted) - len(set(wanted))} repeated")
+    expect(
+        wanted and not lost,
+        f"chairs: every model of {subset} must be there",
+        found=f"{len(lost)} are not{f', such as {lost[0]!r}' if lost else ''}" if wanted else "an empty list",
+        do=HELP,
+    )
+    expect(
+        len(set(wanted)) == len(wanted),
+        f"chairs: {subset} names a model twice",
+        found=f"{len(wanted) - len(set(wanted))} repeated",
+    )
     return wanted
 
 
@@ -61,15 +73,24 @@ def _listed(path: Path) -> list[str]:
 def _selected(where: Path, path: Path) -> list[str]:
     """Names behind `selected` of reduced_set1.mat: places counted from 1, or one truth value a model."""
     inside = archives.names(where, rf"(^|/){re.escape(NAMES)}$")
-    expect(len(inside) == 1, f"chairs: {path.name} counts in {NAMES}, which must be in {where}",
-           found=f"{len(inside)} of them", do="Take rendered_chairs.tar as it was published, or give a text file of names.")
-    names = [str(np.asarray(name).ravel()[0]) for name in
-             _array(next(archives.contents(where, inside))[1], "folder_names", NAMES).ravel()]
+    expect(
+        len(inside) == 1,
+        f"chairs: {path.name} counts in {NAMES}, which must be in {where}",
+        found=f"{len(inside)} of them",
+        do="Take rendered_chairs.tar as it was published, or give a text file of names.",
+    )
+    names = [
+        str(np.asarray(name).ravel()[0])
+        for name in _array(next(archives.contents(where, inside))[1], "folder_names", NAMES).ravel()
+    ]
     selected = _array(read_bytes(path, "list of models", limit=1 << 24), "selected", str(path)).ravel()
     truth = selected.dtype == bool or (len(selected) == len(names) and set(np.unique(selected).tolist()) <= {0, 1})
     places = np.flatnonzero(selected) if truth else selected.astype(np.int64) - 1
-    expect(len(places) and places.min() >= 0 and places.max() < len(names), f"chairs: {path} must select from {NAMES}",
-           found=f"places {places.min() + 1} to {places.max() + 1} of {len(names)}" if len(places) else "nothing")
+    expect(
+        len(places) and places.min() >= 0 and places.max() < len(names),
+        f"chairs: {path} must select from {NAMES}",
+        found=f"places {places.min() + 1} to {places.max() + 1} of {len(names)}" if len(places) else "nothing",
+    )
     return [names[i] for i in places]
 
 

@@ -19,13 +19,23 @@ from unbraid.ground.progress import Advance
 CITE = "Aubry, Maturana, Efros, Russell, Sivic 2014, Seeing 3D chairs"
 PLACE = "rendered_chairs.tar"
 # neither a checksum nor a size is published: what came is trusted only if all 1393 × 62 views are there and decode
-FILE = File(f"https://www.di.ens.fr/willow/research/seeing3Dchairs/data/{PLACE}",
-            mirrors=(File(f"http://www.di.ens.fr/willow/research/seeing3Dchairs/data/{PLACE}"),))
+FILE = File(
+    f"https://www.di.ens.fr/willow/research/seeing3Dchairs/data/{PLACE}",
+    mirrors=(File(f"http://www.di.ens.fr/willow/research/seeing3Dchairs/data/{PLACE}"),),
+)
 PATTERN = r"(?:^|/)([^/]+)/renders/image_\d+_p(\d+)_t(\d+)_r\d+\.png$"
 
 
-def load(*, path: str = "", masks: bool = False, models: int = 1393, subset: str = "", split: str = "all",
-         size: int = 64, crop: int = 400) -> Dataset:
+def load(
+    *,
+    path: str = "",
+    masks: bool = False,
+    models: int = 1393,
+    subset: str = "",
+    split: str = "all",
+    size: int = 64,
+    crop: int = 400,
+) -> Dataset:
     """Model × elevation 2 × azimuth 31: 86,366 images (1.1 GB in colour, 44 MB as masks).
 
     masks: True where the chair is, as DIP-VAE trains on. subset: which models, in which order (see
@@ -36,7 +46,9 @@ def load(*, path: str = "", masks: bool = False, models: int = 1393, subset: str
     """
     where = Path(path).expanduser() if path else store.folder() / PLACE
     expect(where.exists(), f"chairs: {where} does not exist", do=f"{SOURCE.get}.")
-    expect(not masks or size % 8 == 0, "chairs: masks are packed to bits", found=f"size {size}", allowed="multiples of 8")
+    expect(
+        not masks or size % 8 == 0, "chairs: masks are packed to bits", found=f"size {size}", allowed="multiples of 8"
+    )
     expect(split in ("all", "train", "test"), "chairs has no such split", found=repr(split), allowed="all, train, test")
     views = _views(where, models)
     chosen = _part(chosen_models(where, views, subset), split)
@@ -49,13 +61,19 @@ def load(*, path: str = "", masks: bool = False, models: int = 1393, subset: str
             array[rows[name]] = np.packbits((pixels.min(axis=0) < 250).ravel()) if masks else pixels
             advance()
 
-    stamp = store.state([where] if where.is_file() else [where / f for f in files], str(where.resolve()), size, crop,
-                        masks, files)
+    stamp = store.state(
+        [where] if where.is_file() else [where / f for f in files], str(where.resolve()), size, crop, masks, files
+    )
     shape = (len(files), size * size // 8) if masks else (len(files), 3, size, size)
     array = store.generated(f"chairs-{stamp}", shape, np.uint8, fill, len(files))
     images: Images = Bits(array, (1, size, size)) if masks else Pixels(array)
-    factors = Factors((Factor("model", len(chosen), "class", tuple(chosen)),
-                       Factor("elevation", 2, "ordinal", (20, 30)), Factor("azimuth", 31, "circular")))
+    factors = Factors(
+        (
+            Factor("model", len(chosen), "class", tuple(chosen)),
+            Factor("elevation", 2, "ordinal", (20, 30)),
+            Factor("azimuth", 31, "circular"),
+        )
+    )
     return Dataset("chairs", images, factors, cite=CITE, notes={"split": split, "masks": masks})
 
 
@@ -66,12 +84,19 @@ def _views(where: Path, models: int) -> dict[str, dict[tuple[int, int], str]]:
         match = re.search(PATTERN, name)
         if match:
             views.setdefault(match[1], {})[int(match[2]), int(match[3])] = name
-    expect(len(views) == models, f"chairs: {where} must hold {models} models", found=len(views),
-           do="Parts are missing; say models if you mean fewer.")
+    expect(
+        len(views) == models,
+        f"chairs: {where} must hold {models} models",
+        found=len(views),
+        do="Parts are missing; say models if you mean fewer.",
+    )
     grid = sorted(next(iter(views.values())))
     for model, found in views.items():
-        expect(len(found) == 62 and sorted(found) == grid, f"chairs: model {model} must have 2 × 31 views",
-               found=len(found))
+        expect(
+            len(found) == 62 and sorted(found) == grid,
+            f"chairs: model {model} must have 2 × 31 views",
+            found=len(found),
+        )
     return views
 
 
@@ -82,8 +107,12 @@ def _part(models: list[str], split: str) -> list[str]:
 
 
 SOURCE = Source(
-    name="chairs", about="rendered chairs; masks = true for DIP-VAE's binary ones", load=load, cite=CITE,
-    size="86,366 × 3×64×64 (1.1 GB) or masks (44 MB)", factors="model 1393, elevation 2, azimuth 31",
+    name="chairs",
+    about="rendered chairs; masks = true for DIP-VAE's binary ones",
+    load=load,
+    cite=CITE,
+    size="86,366 × 3×64×64 (1.1 GB) or masks (44 MB)",
+    factors="model 1393, elevation 2, azimuth 31",
     status=lambda: "ready" if (store.folder() / PLACE).is_file() else f"needs a file: {PLACE}",
     fetch=lambda: fetch(FILE, store.folder() / PLACE),
     get="run 'unbraid data make chairs' (3 GB), or path = rendered_chairs.tar or its folder",

@@ -57,11 +57,17 @@ def column(dataset: Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _met(values: np.ndarray, condition: Any, name: str) -> np.ndarray:
     if isinstance(condition, Mapping):
-        expect(condition and set(condition) <= {"min", "max"}, f"hold_out: a range of {name!r} has min and max",
-               found=list(condition))
+        expect(
+            condition and set(condition) <= {"min", "max"},
+            f"hold_out: a range of {name!r} has min and max",
+            found=list(condition),
+        )
         expect(values.dtype.kind in "if", f"hold_out: {name!r} is not a number", do="Give a list of values.")
-        expect(all(_number(end) for end in condition.values()), f"hold_out: min and max of {name!r} are numbers",
-               found=dict(condition))
+        expect(
+            all(_number(end) for end in condition.values()),
+            f"hold_out: min and max of {name!r} are numbers",
+            found=dict(condition),
+        )
         return (values >= condition.get("min", -np.inf)) & (values <= condition.get("max", np.inf))
     wanted = condition if isinstance(condition, Sequence) and not isinstance(condition, str) else [condition]
     if values.dtype.kind in "US":

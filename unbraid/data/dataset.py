@@ -54,7 +54,9 @@ class Pixels:
     def take(self, index: np.ndarray) -> np.ndarray:
         """See `Images.take`."""
         # `take` is twice as fast as indexing, but it would copy a strided array whole
-        rows = self.array.take(index, axis=0) if self.array.flags.c_contiguous else np.ascontiguousarray(self.array[index])
+        rows = (
+            self.array.take(index, axis=0) if self.array.flags.c_contiguous else np.ascontiguousarray(self.array[index])
+        )
         # torch knows neither another machine's byte order nor long doubles
         return rows if rows.dtype.isnative and rows.itemsize <= 8 else rows.astype(np.float32)
 
@@ -79,8 +81,11 @@ class Bits:
     shape: tuple[int, int, int]
 
     def __post_init__(self) -> None:
-        expect(self.array.shape[1] * 8 == int(np.prod(self.shape)), "packed rows must hold whole images",
-               found=f"{self.array.shape[1]} bytes a row for images of {self.shape}")
+        expect(
+            self.array.shape[1] * 8 == int(np.prod(self.shape)),
+            "packed rows must hold whole images",
+            found=f"{self.array.shape[1]} bytes a row for images of {self.shape}",
+        )
 
     def __len__(self) -> int:
         return len(self.array)
@@ -128,13 +133,17 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if self.factors is not None and self.table is None:
-            expect(self.factors.grid and self.factors.count == len(self.images),
-                   f"{self.name}: the factor grid must match the images",
-                   found=f"{self.factors.count:,} combinations, {len(self.images):,} images")
+            expect(
+                self.factors.grid and self.factors.count == len(self.images),
+                f"{self.name}: the factor grid must match the images",
+                found=f"{self.factors.count:,} combinations, {len(self.images):,} images",
+            )
         if self.table is not None:
-            expect(self.factors is not None and self.table.shape == (len(self.images), len(self.factors)),
-                   f"{self.name}: there must be one row of labels per image and one column per factor",
-                   found=f"labels of shape {self.table.shape} for {len(self.images):,} images")
+            expect(
+                self.factors is not None and self.table.shape == (len(self.images), len(self.factors)),
+                f"{self.name}: there must be one row of labels per image and one column per factor",
+                found=f"labels of shape {self.table.shape} for {len(self.images):,} images",
+            )
 
     def __len__(self) -> int:
         return len(self.images)

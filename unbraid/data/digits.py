@@ -34,6 +34,12 @@ def load(*, size: int = 32, split: str = "all", test: float = 0.2, seed: int = 0
 
 
 SOURCE = Source(
-    name="digits", about="real handwritten digits that need no download", load=load, size="1,797 × 1×32×32 (1.8 MB)",
-    factors="class 10", status=lambda: "ready", cite=CITE, get="comes with scikit-learn",
+    name="digits",
+    about="real handwritten digits that need no download",
+    load=load,
+    size="1,797 × 1×32×32 (1.8 MB)",
+    factors="class 10",
+    status=lambda: "ready",
+    cite=CITE,
+    get="comes with scikit-learn",
 )

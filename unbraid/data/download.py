@@ -71,9 +71,12 @@ def _from_any(file: File, path: Path, quiet: bool, timeout: float) -> None:
         return
     where = "".join(f"\n  {url}\n    {text}" for url, text in failed)
     kept = any(part.stat().st_size for part in path.parent.glob(f"{path.name}*.part"))
-    raise UnbraidError(f"cannot fetch {path.name}:{where}\n" + ("What has arrived is kept and the next try continues it. "
-                       if kept else "") + f"Try again where there is a network; or fetch it by hand and put it at "
-                       f"{path}, or give its path.")
+    raise UnbraidError(
+        f"cannot fetch {path.name}:{where}\n"
+        + ("What has arrived is kept and the next try continues it. " if kept else "")
+        + f"Try again where there is a network; or fetch it by hand and put it at "
+        f"{path}, or give its path."
+    )
 
 
 def _receive(file: File, part: Path, quiet: bool, timeout: float) -> None:
@@ -111,8 +114,12 @@ def _store(file: File, reply: Any, part: Path, have: int, quiet: bool) -> int:
     length = reply.headers.get("Content-Length", "")
     total, limit = have + int(length) if length.isdigit() else 0, file.bytes or LIMIT
     wrong = "sends another file than the published one" if file.bytes else "sends too much"
-    expect(total <= limit and (not file.bytes or total in (0, limit)), wrong, found=f"{total:,} bytes",
-           allowed=f"{limit:,}")
+    expect(
+        total <= limit and (not file.bytes or total in (0, limit)),
+        wrong,
+        found=f"{total:,} bytes",
+        allowed=f"{limit:,}",
+    )
     room(part.parent, max(total - have, 0))
     label = f"fetching {part.name.removesuffix('.part')}"
     with open(part, "ab" if resumed else "wb", buffering=0) as f, bar(label, total, quiet) as advance:
@@ -125,8 +132,10 @@ def _store(file: File, reply: Any, part: Path, have: int, quiet: bool) -> int:
             try:
                 f.write(piece)
             except OSError as error:
-                raise UnbraidError(f"cannot write {part}: {error.strerror}. Free some space, or point UNBRAID_CACHE "
-                                   "at another disk; the next try continues.") from error
+                raise UnbraidError(
+                    f"cannot write {part}: {error.strerror}. Free some space, or point UNBRAID_CACHE "
+                    "at another disk; the next try continues."
+                ) from error
             advance(len(piece))
         os.fsync(f.fileno())
     return total or file.bytes
@@ -161,8 +170,10 @@ def checked(file: File, path: Path) -> Path:
         with suppress(UnbraidError):  # a read-only cache can still be used
             write_json(beside, stamp)
         return path
-    raise UnbraidError(f"{wrong[-1]} Delete it and fetch it again with 'unbraid data make'; a file of your own is used "
-                       "as it is from another folder: path = \"...\".")
+    raise UnbraidError(
+        f"{wrong[-1]} Delete it and fetch it again with 'unbraid data make'; a file of your own is used "
+        'as it is from another folder: path = "...".'
+    )
 
 
 def check(file: File, path: Path, delete: bool = True) -> None:
@@ -179,5 +190,7 @@ def check(file: File, path: Path, delete: bool = True) -> None:
     if wrong:
         if delete:
             path.unlink()
-        raise UnbraidError(f"{'' if delete else f'{path} '}has the wrong {kind or 'size'}: {wrong}. {gone} file has changed "
-                           "or was damaged on the way.")
+        raise UnbraidError(
+            f"{'' if delete else f'{path} '}has the wrong {kind or 'size'}: {wrong}. {gone} file has changed "
+            "or was damaged on the way."
+        )

@@ -20,18 +20,23 @@ NAME = "dsprites-1"
 CITE = "Matthey, Higgins, Hassabis, Lerchner 2017, dSprites: Disentanglement testing Sprites dataset"
 PLACE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"  # the hdf5 beside it holds the same and needs h5py
 MD5 = "md5:7da33b31b13a06f4b04a70402ce90c2e"  # as in the package latte; its size is published nowhere
-FILE = File(f"https://raw.githubusercontent.com/google-deepmind/dsprites-dataset/master/{PLACE}", MD5,
-            mirrors=(File(f"https://github.com/google-deepmind/dsprites-dataset/raw/master/{PLACE}", MD5),))
+FILE = File(
+    f"https://raw.githubusercontent.com/google-deepmind/dsprites-dataset/master/{PLACE}",
+    MD5,
+    mirrors=(File(f"https://github.com/google-deepmind/dsprites-dataset/raw/master/{PLACE}", MD5),),
+)
 SCALES = np.linspace(0.5, 1, 6)
 ANGLES = np.linspace(0, 2 * np.pi, 40)
 POSITIONS = 16 + 32 * np.arange(32) / 31
-FACTORS = Factors((
-    Factor("shape", 3, "class", sprites.SHAPES),
-    Factor("scale", 6, "ordinal", tuple(SCALES.tolist())),
-    Factor("orientation", 40, "circular", tuple(ANGLES.tolist())),
-    Factor("x", 32, "ordinal", tuple(np.linspace(0, 1, 32).tolist())),
-    Factor("y", 32, "ordinal", tuple(np.linspace(0, 1, 32).tolist())),
-))
+FACTORS = Factors(
+    (
+        Factor("shape", 3, "class", sprites.SHAPES),
+        Factor("scale", 6, "ordinal", tuple(SCALES.tolist())),
+        Factor("orientation", 40, "circular", tuple(ANGLES.tolist())),
+        Factor("x", 32, "ordinal", tuple(np.linspace(0, 1, 32).tolist())),
+        Factor("y", 32, "ordinal", tuple(np.linspace(0, 1, 32).tolist())),
+    )
+)
 
 
 def load(*, variant: str = "plain", path: str = "", original: bool = False, seed: int = 0) -> Dataset:
@@ -73,15 +78,21 @@ def _regenerated() -> np.ndarray:
 
 def _original(path: Path) -> np.ndarray:
     """The bits of the published npz or hdf5 (array 'imgs' of zeros and ones), packed once into the cache."""
-    expect(path.is_file(), f"dsprites: {path} does not exist",
-           do="Leave path and original out, and the set is regenerated; or fetch it: unbraid data make dsprites --set "
-              "original=true.")
+    expect(
+        path.is_file(),
+        f"dsprites: {path} does not exist",
+        do="Leave path and original out, and the set is regenerated; or fetch it: unbraid data make dsprites --set "
+        "original=true.",
+    )
     name, shape = f"dsprites-original-{store.state([path])}", (FACTORS.count, 64, 64)
     if path.suffix == ".npz":
         return copied(path, "imgs", shape, name, packed=_packed)
     with opened(path) as file:
-        expect("imgs" in file and file["imgs"].shape == shape, f"dsprites: {path} must hold 'imgs' of {shape}",
-               found=list(file))
+        expect(
+            "imgs" in file and file["imgs"].shape == shape,
+            f"dsprites: {path} must hold 'imgs' of {shape}",
+            found=list(file),
+        )
         imgs = file["imgs"]
 
         def fill(array: np.ndarray, advance: Advance) -> None:
@@ -118,8 +129,13 @@ def status() -> str:
 
 
 SOURCE = Source(
-    name="dsprites", about="binary sprites, the original order, regenerated from the published geometry", load=load,
-    size="737,280 × 1×64×64 (377 MB)", factors="shape 3, scale 6, orientation 40, x 32, y 32", status=status,
-    cite=CITE, get="made on first use in seconds; the original: unbraid data make dsprites --set original=true, or path",
+    name="dsprites",
+    about="binary sprites, the original order, regenerated from the published geometry",
+    load=load,
+    size="737,280 × 1×64×64 (377 MB)",
+    factors="shape 3, scale 6, orientation 40, x 32, y 32",
+    status=status,
+    cite=CITE,
+    get="made on first use in seconds; the original: unbraid data make dsprites --set original=true, or path",
     fetch=_fetch,
 )

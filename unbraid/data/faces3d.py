@@ -67,8 +67,17 @@ def _directions() -> np.ndarray:
     return light / np.linalg.norm(light, axis=1, keepdims=True)
 
 
-def load(*, path: str = "", model: str = "", identities: int = 0, expressions: int = 1, size: int = 64,
-         zoom: float = 1.35, seed: int = 0, key: str = "") -> Dataset:
+def load(
+    *,
+    path: str = "",
+    model: str = "",
+    identities: int = 0,
+    expressions: int = 1,
+    size: int = 64,
+    zoom: float = 1.35,
+    seed: int = 0,
+    key: str = "",
+) -> Dataset:
     """Faces under azimuth 21, elevation 11 and light 11.
 
     path: your renderings, an array "identity·21·11·11 h w" (or with those as separate axes; RGB with
@@ -78,24 +87,39 @@ def load(*, path: str = "", model: str = "", identities: int = 0, expressions: i
     (8 by default: 20,328 images from 30 MB, in about two minutes); expression 0 is neutral, k shows the mode that moves
     the face k-th most.
     """
-    expect(bool(path) != bool(model), "faces3d needs your renderings or a face model",
-           found="both" if path else "neither", do=f"{SOURCE.get}.")
+    expect(
+        bool(path) != bool(model),
+        "faces3d needs your renderings or a face model",
+        found="both" if path else "neither",
+        do=f"{SOURCE.get}.",
+    )
     if path:
         return _rendered(Path(path).expanduser(), identities, key)
     return _modelled(Path(model).expanduser(), identities or 8, expressions, size, zoom, seed)
 
 
 def _rendered(path: Path, identities: int, key: str) -> Dataset:
-    expect(path.suffix not in (".pth", ".pt", ".pkl"), f"faces3d: {path.name} holds Python objects, which are not read "
-           "here", do="Save the tensor as .npy: numpy.save('faces.npy', tensor.numpy()).")
+    expect(
+        path.suffix not in (".pth", ".pt", ".pkl"),
+        f"faces3d: {path.name} holds Python objects, which are not read here",
+        do="Save the tensor as .npy: numpy.save('faces.npy', tensor.numpy()).",
+    )
     array = read_array(path, key)
     expect(array.ndim >= 3, f"faces3d: {path} must hold images", found=f"shape {array.shape}")
-    coloured = array.ndim > 3 and int(np.prod(array.shape[:-3])) % 2541 == 0  # else the third axis from the end counts views
-    layout = "nhw" if not coloured else "nhwc" if array.shape[-1] in (1, 3) else "nchw" if array.shape[-3] in (1, 3) else ""
+    coloured = (
+        array.ndim > 3 and int(np.prod(array.shape[:-3])) % 2541 == 0
+    )  # else the third axis from the end counts views
+    layout = (
+        "nhw" if not coloured else "nhwc" if array.shape[-1] in (1, 3) else "nchw" if array.shape[-3] in (1, 3) else ""
+    )
     flat = array.reshape(-1, *array.shape[-3:] if coloured else array.shape[-2:])
     people = len(flat) // 2541
-    expect(layout and people and len(flat) == people * 2541, f"faces3d: {path} must hold identities × 21 × 11 × 11 images",
-           found=f"shape {array.shape}", allowed="…×h×w (grey), …×h×w×3 or …×3×h×w")
+    expect(
+        layout and people and len(flat) == people * 2541,
+        f"faces3d: {path} must hold identities × 21 × 11 × 11 images",
+        found=f"shape {array.shape}",
+        allowed="…×h×w (grey), …×h×w×3 or …×3×h×w",
+    )
     expect(identities in (0, people), f"faces3d: {path} holds {people} identities", found=f"identities = {identities}")
     return Dataset("faces3d", own.of_pixels(flat, layout, str(path)), _factors(people, ()), cite=CITE)
 
@@ -104,16 +128,25 @@ def _factors(people: int, expressions: tuple[str, ...]) -> Factors:
     items = [Factor("identity", people, "class")]
     if len(expressions) > 1:
         items.append(Factor("expression", len(expressions), "class", expressions))
-    return Factors((*items, Factor("azimuth", 21, "ordinal", tuple(AZIMUTHS.tolist())),
-                    Factor("elevation", 11, "ordinal", tuple(ELEVATIONS.tolist())),
-                    Factor("light", 11, "ordinal", tuple(LIGHTS.tolist()))))
+    return Factors(
+        (
+            *items,
+            Factor("azimuth", 21, "ordinal", tuple(AZIMUTHS.tolist())),
+            Factor("elevation", 11, "ordinal", tuple(ELEVATIONS.tolist())),
+            Factor("light", 11, "ordinal", tuple(LIGHTS.tolist())),
+        )
+    )
 
 
 def _modelled(path: Path, people: int, expressions: int, size: int, zoom: float, seed: int) -> Dataset:
     face = _model(path)
     modes, gestures = face["identity"], face["expression"]
-    expect(1 <= expressions <= len(gestures) + 1, f"faces3d: {path} has {len(gestures)} expressions", found=expressions,
-           do="expressions counts the neutral one too.")
+    expect(
+        1 <= expressions <= len(gestures) + 1,
+        f"faces3d: {path} has {len(gestures)} expressions",
+        found=expressions,
+        do="expressions counts the neutral one too.",
+    )
     weights = np.random.Generator(np.random.Philox(key=seed)).standard_normal((people, len(modes)))
     half = zoom / np.ptp(face["neutral"], axis=0).max() * 2
     centre = face["neutral"].mean(axis=0)
@@ -153,26 +186,39 @@ def _model(path: Path) -> dict[str, Any]:
     neutral = raw.get("neutral", raw.get("mean"))
     triangles = raw.get("tri", raw.get("triangles"))
     if neutral is None or triangles is None or "identity" not in raw:
-        raise UnbraidError(f"face model {path} must hold neutral (or mean), tri (or triangles) and identity: found "
-                           f"{', '.join(raw) or 'nothing'}.")
+        raise UnbraidError(
+            f"face model {path} must hold neutral (or mean), tri (or triangles) and identity: found "
+            f"{', '.join(raw) or 'nothing'}."
+        )
     v = len(neutral)
     expression = raw.get("expression", np.zeros((0, v, 3)))
     whole = neutral.shape == (v, 3) and raw["identity"].shape[1:] == (v, 3) and expression.shape[1:] == (v, 3)
-    expect(whole and triangles.ndim == 2 and triangles.shape[1] == 3, f"face model {path} has another layout",
-           found={name: array.shape for name, array in raw.items()})
+    expect(
+        whole and triangles.ndim == 2 and triangles.shape[1] == 3,
+        f"face model {path} has another layout",
+        found={name: array.shape for name, array in raw.items()},
+    )
     expect(triangles.min() >= 0 and triangles.max() < v, f"face model {path}: a triangle names no vertex")
     expect(np.isfinite(neutral).all() and np.isfinite(raw["identity"]).all(), f"face model {path} holds NaN")
     names = raw.get("expression_names", np.arange(len(expression)).astype(str))
     strongest = np.argsort(-np.abs(expression.astype(np.float64)).sum(axis=(1, 2)), kind="stable")
     expression, names = expression[strongest], names[strongest]
-    return {"neutral": neutral.astype(np.float64), "tri": triangles.astype(np.int64),
-            "identity": raw["identity"].astype(np.float32), "expression": expression.astype(np.float64),
-            "names": tuple(str(name) for name in names)}
+    return {
+        "neutral": neutral.astype(np.float64),
+        "tri": triangles.astype(np.int64),
+        "identity": raw["identity"].astype(np.float32),
+        "expression": expression.astype(np.float64),
+        "names": tuple(str(name) for name in names),
+    }
 
 
 SOURCE = Source(
-    name="faces3d", about="faces under pose and light: your renderings, or a morphable model rendered here", load=load,
-    size="identities × 2,541 × 1×64×64 (3.8 MB an identity when rendered here)", cite=CITE,
-    factors="identity, (expression,) azimuth 21, elevation 11, light 11", status=lambda: "needs a file: a face model",
+    name="faces3d",
+    about="faces under pose and light: your renderings, or a morphable model rendered here",
+    load=load,
+    size="identities × 2,541 × 1×64×64 (3.8 MB an identity when rendered here)",
+    cite=CITE,
+    factors="identity, (expression,) azimuth 21, elevation 11, light 11",
+    status=lambda: "needs a file: a face model",
     get="model = a morphable face model (.npz), or path = your renderings (.npy, .npz, .h5)",
 )

@@ -25,8 +25,11 @@ class Factor:
 
     def __post_init__(self) -> None:
         expect(self.kind in KINDS, f"factor {self.name!r} has an unknown kind", found=repr(self.kind), allowed=KINDS)
-        expect(not self.values or len(self.values) == self.size, f"factor {self.name!r} must name each of its values",
-               found=f"{len(self.values)} names for {self.size} values")
+        expect(
+            not self.values or len(self.values) == self.size,
+            f"factor {self.name!r} must name each of its values",
+            found=f"{len(self.values)} names for {self.size} values",
+        )
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,9 @@ class Factors:
     grid: bool = True
 
     @classmethod
-    def of(cls, sizes: dict[str, int], grid: bool = True,
-           classes: Sequence[str] = ("shape", "class", "label")) -> Factors:
+    def of(
+        cls, sizes: dict[str, int], grid: bool = True, classes: Sequence[str] = ("shape", "class", "label")
+    ) -> Factors:
         """Factors from names and sizes; names in `classes` are unordered."""
         kinds = {name: "class" if name in classes else "ordinal" for name in sizes}
         return cls(tuple(Factor(name, size, kinds[name]) for name, size in sizes.items()), grid)
@@ -76,12 +80,20 @@ class Factors:
         """Grid index of label rows (the last factor varies fastest)."""
         expect(self.grid, "these factors do not form a grid", do="Look labels up in the label table.")
         labels = np.asarray(labels)
-        expect(labels.ndim >= 1 and labels.shape[-1] == len(self.items), "a label row has one number for each factor",
-               found=f"shape {labels.shape}", allowed=self.names)
+        expect(
+            labels.ndim >= 1 and labels.shape[-1] == len(self.items),
+            "a label row has one number for each factor",
+            found=f"shape {labels.shape}",
+            allowed=self.names,
+        )
         expect(labels.dtype.kind in "iu", "labels are whole numbers", found=labels.dtype)
         wrong = ((labels < 0) | (labels >= np.array(self.sizes))).reshape(-1, len(self.items)).any(axis=0)
-        expect(not wrong.any(), "a label is out of range", found=f"in {listing(np.array(self.names)[wrong])}",
-               allowed=[f"{f.name} 0 to {f.size - 1}" for f in self.items])
+        expect(
+            not wrong.any(),
+            "a label is out of range",
+            found=f"in {listing(np.array(self.names)[wrong])}",
+            allowed=[f"{f.name} 0 to {f.size - 1}" for f in self.items],
+        )
         flat = np.ravel_multi_index(tuple(np.moveaxis(labels, -1, 0)), self.sizes)
         return int(flat) if labels.ndim == 1 else flat
 
@@ -90,8 +102,12 @@ class Factors:
         expect(self.grid, "these factors do not form a grid", do="Look labels up in the label table.")
         index = np.asarray(index, dtype=np.int64)
         wrong = index[(index < 0) | (index >= self.count)]
-        expect(not wrong.size, "an index is out of range", found=wrong[0] if wrong.size else None,
-               allowed=f"0 to {self.count - 1:,}")
+        expect(
+            not wrong.size,
+            "an index is out of range",
+            found=wrong[0] if wrong.size else None,
+            allowed=f"0 to {self.count - 1:,}",
+        )
         return np.stack(np.unravel_index(index, self.sizes), axis=-1).astype(np.int64)
 
     def as_dict(self) -> dict[str, Any]:

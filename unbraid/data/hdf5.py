@@ -23,7 +23,9 @@ def opened(path: Path) -> Any:
     except OSError as error:
         whole = re.search(r"stored_eof = (\d+)", str(error))
         cut = f"found {path.stat().st_size:,} of {int(whole[1]):,} bytes" if whole else ""
-        raise UnbraidError(f"cannot read {path}{f': {cut}' if cut else ''}. It is damaged, cut off or no HDF5 file.") from error
+        raise UnbraidError(
+            f"cannot read {path}{f': {cut}' if cut else ''}. It is damaged, cut off or no HDF5 file."
+        ) from error
 
 
 def shapes_hdf5(path: Path) -> dict[str, tuple[int, ...]]:
@@ -34,7 +36,9 @@ def shapes_hdf5(path: Path) -> dict[str, tuple[int, ...]]:
 
 def _shapes(file: Any) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
-    file.visititems(lambda name, item: found.update({name: item.shape}) if getattr(item, "shape", None) is not None else None)
+    file.visititems(
+        lambda name, item: found.update({name: item.shape}) if getattr(item, "shape", None) is not None else None
+    )
     return found
 
 
@@ -46,8 +50,12 @@ def read_hdf5(path: Path, key: str = "", axes: tuple[int, ...] = (3, 4), what: s
         shapes = _shapes(file)
         if not key:
             many = [name for name, shape in shapes.items() if len(shape) in axes]
-            expect(len(many) == 1, f"{path} must hold one array of {what}", found=f"{', '.join(shapes) or 'nothing'}",
-                   do="Say which one: key = \"...\".")
+            expect(
+                len(many) == 1,
+                f"{path} must hold one array of {what}",
+                found=f"{', '.join(shapes) or 'nothing'}",
+                do='Say which one: key = "...".',
+            )
             key = many[0]
         expect(key in shapes, f"{path} holds no array {key!r}", allowed=shapes)
         fits(path, int(np.prod(shapes[key], dtype=object)) * file[key].dtype.itemsize)

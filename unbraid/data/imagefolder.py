@@ -25,8 +25,13 @@ def part(folder: Path, split: str) -> tuple[Path, str]:
     if split not in PARTS or not there:
         return folder, split
     mine = [name for name in PARTS[split] if name in there]
-    expect(mine, f"{folder} has no folder for split {split!r}", found=f"only {', '.join(there)}", allowed=PARTS[split],
-           do=f"Add one; or give path = {str(folder / there[0])!r}, and both parts are drawn from it.")
+    expect(
+        mine,
+        f"{folder} has no folder for split {split!r}",
+        found=f"only {', '.join(there)}",
+        allowed=PARTS[split],
+        do=f"Add one; or give path = {str(folder / there[0])!r}, and both parts are drawn from it.",
+    )
     return folder / mine[0], "all"
 
 
@@ -37,8 +42,15 @@ def found(folder: Path) -> list[Path]:
     return files
 
 
-def read(folder: Path, labels: str = "", *, size: int = 0, grey: bool = False, root: Path | None = None,
-         partial: bool = False) -> tuple[Pixels, Columns | None, Columns]:
+def read(
+    folder: Path,
+    labels: str = "",
+    *,
+    size: int = 0,
+    grey: bool = False,
+    root: Path | None = None,
+    partial: bool = False,
+) -> tuple[Pixels, Columns | None, Columns]:
     """The pictures of a folder as an array in the cache, the label columns that belong to them, and what values these
     columns have in the whole set.
 
@@ -50,8 +62,11 @@ def read(folder: Path, labels: str = "", *, size: int = 0, grey: bool = False, r
             labels = str(place / "metadata.csv")
     among = found(root) if root else files
     whole = label_files.read_columns(labels) if labels else _classes(among, root) if root else None
-    columns = (_matched(whole, files, (folder, root or folder), labels, partial) if labels and whole
-               else _classes(files, folder, least=1 if whole else 2))
+    columns = (
+        _matched(whole, files, (folder, root or folder), labels, partial)
+        if labels and whole
+        else _classes(files, folder, least=1 if whole else 2)
+    )
     return Pixels(decoded(files, folder, size=size, grey=grey, among=among)), columns, whole or {}
 
 
@@ -67,11 +82,19 @@ def _matched(columns: Columns, files: list[Path], bases: tuple[Path, ...], where
     known = set(names)
     ghosts = [name for name in rows if name not in known and not (base / name).is_file()]
     hint = f"Its column {key!r} holds paths relative to {base}."
-    expect(not ghosts, f"{where} names pictures that do not exist", found=f"{len(ghosts)} of {len(rows)}, such as "
-           f"{ghosts[0] if ghosts else ''}", do=hint)
+    expect(
+        not ghosts,
+        f"{where} names pictures that do not exist",
+        found=f"{len(ghosts)} of {len(rows)}, such as {ghosts[0] if ghosts else ''}",
+        do=hint,
+    )
     lost = [name for name in names if name not in rows]
-    expect(partial or not lost, f"{where} must have a row for every picture", found=f"none for {len(lost)} of {len(names)}, "
-           f"such as {lost[0] if lost else ''}", do=f"{hint} Say partial = true if those without a row have no labels.")
+    expect(
+        partial or not lost,
+        f"{where} must have a row for every picture",
+        found=f"none for {len(lost)} of {len(names)}, such as {lost[0] if lost else ''}",
+        do=f"{hint} Say partial = true if those without a row have no labels.",
+    )
     order = np.array([rows.get(name, -1) for name in names])
     return {name: _ordered(column, order) for name, column in columns.items() if name != key}
 

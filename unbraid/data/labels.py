@@ -19,8 +19,13 @@ MISSING = ("", "nan", "NaN", "NA", "None", "null")
 MANY = 64  # a column of fractions with more different values than this is continuous
 
 
-def factors_of(columns: Mapping[str, Sequence[Any] | np.ndarray], rows: int, where: str,
-               partial: bool = False, also: Mapping[str, np.ndarray] | None = None) -> tuple[Factors, np.ndarray]:
+def factors_of(
+    columns: Mapping[str, Sequence[Any] | np.ndarray],
+    rows: int,
+    where: str,
+    partial: bool = False,
+    also: Mapping[str, np.ndarray] | None = None,
+) -> tuple[Factors, np.ndarray]:
     """Factors and the table "n k" of named columns. Words become classes, whole numbers and few fractions ordinals,
     many fractions continuous values.
 
@@ -34,14 +39,20 @@ def factors_of(columns: Mapping[str, Sequence[Any] | np.ndarray], rows: int, whe
     expect(columns, f"{where} holds no label columns")
     items, values = [], []
     for name, column in columns.items():
-        expect(len(column) == rows, f"{where}: there must be one label per image in column {name!r}",
-               found=f"{len(column):,} labels, {rows:,} images")
+        expect(
+            len(column) == rows,
+            f"{where}: there must be one label per image in column {name!r}",
+            found=f"{len(column):,} labels, {rows:,} images",
+        )
         item, value, missing = _factor(str(name), column)
         if also and name in also:
             item, value, _ = _factor(str(name), np.concatenate([_plain(column), also[name]]))
-        expect(partial or not missing.any(), f"{where}: column {name!r} has missing labels",
-               found=f"{int(missing.sum()):,} of {rows:,}, the first in row {int(missing.argmax())}",
-               do="Fill them in, or say partial = true if that is meant.")
+        expect(
+            partial or not missing.any(),
+            f"{where}: column {name!r} has missing labels",
+            found=f"{int(missing.sum()):,} of {rows:,}, the first in row {int(missing.argmax())}",
+            do="Fill them in, or say partial = true if that is meant.",
+        )
         items.append(item)
         values.append(value[:rows])
     whole = all(item.kind != "continuous" for item in items)
@@ -51,8 +62,11 @@ def factors_of(columns: Mapping[str, Sequence[Any] | np.ndarray], rows: int, whe
 def _factor(name: str, column: Sequence[Any] | np.ndarray) -> tuple[Factor, np.ndarray, np.ndarray]:
     """A factor, its values, and which of them are missing."""
     raw = _plain(column)
-    expect(raw.ndim == 1 and raw.dtype != object, f"label column {name!r} must be a plain list of numbers or words",
-           found=f"{raw.dtype} of shape {raw.shape}")
+    expect(
+        raw.ndim == 1 and raw.dtype != object,
+        f"label column {name!r} must be a plain list of numbers or words",
+        found=f"{raw.dtype} of shape {raw.shape}",
+    )
     missing = np.isin(raw, MISSING) if raw.dtype.kind in "US" else np.zeros(len(raw), bool)
     if raw.dtype.kind in "US":
         try:
@@ -128,8 +142,13 @@ def read_csv(path: str | Path) -> dict[str, np.ndarray]:
     header, body = [name.strip() for name in rows[0]], [row for row in rows[1:] if row]
     expect(len(set(header)) == len(header), f"table {path} names a column twice", found=header)
     for number, row in enumerate(body, 2):
-        expect(len(row) == len(header), f"table {path}, line {number}: as many fields as the header has",
-               found=f"{len(row)} for {len(header)}")
+        expect(
+            len(row) == len(header),
+            f"table {path}, line {number}: as many fields as the header has",
+            found=f"{len(row)} for {len(header)}",
+        )
     columns = zip(*body, strict=True) if body else [()] * len(header)
-    return {name: np.array([field.strip() for field in column], dtype=np.str_)
-            for name, column in zip(header, columns, strict=True)}
+    return {
+        name: np.array([field.strip() for field in column], dtype=np.str_)
+        for name, column in zip(header, columns, strict=True)
+    }

@@ -16,8 +16,10 @@ from unbraid.ground.errors import UnbraidError, expect
 OLIVETTI = "Samaria, Harter 1994, Parameterisation of a stochastic model for human face identification"
 COIL = "Nene, Nayar, Murase 1996, Columbia Object Image Library (COIL-20)"
 # SHA-256 as in scikit-learn (sklearn/datasets/_olivetti_faces.py)
-OLIVETTI_FILE = File("https://ndownloader.figshare.com/files/5976027",
-                     "sha256:b612fb967f2dc77c9c62d3e1266e0c73d5fca46a4b8906c18e454d41af987794")
+OLIVETTI_FILE = File(
+    "https://ndownloader.figshare.com/files/5976027",
+    "sha256:b612fb967f2dc77c9c62d3e1266e0c73d5fca46a4b8906c18e454d41af987794",
+)
 COIL_SITE = "https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/"
 COIL_ZIP = "coil-20-proc.zip"  # no checksum is published; the zip's own CRC of every picture is checked
 
@@ -45,12 +47,16 @@ def load_olivetti(*, path: str = "") -> Dataset:
     path: olivettifaces.mat (array 'faces' 4096×400), or the folder that holds it.
     """
     where = _inside(path, "olivettifaces.mat") if path else checked(OLIVETTI_FILE, store.folder() / "olivettifaces.mat")
-    expect(where.is_file(), f"olivetti: {where} {'holds no olivettifaces.mat' if where.is_dir() else 'does not exist'}",
-           do=f"{OLIVETTI_SOURCE.get}.")
+    expect(
+        where.is_file(),
+        f"olivetti: {where} {'holds no olivettifaces.mat' if where.is_dir() else 'does not exist'}",
+        do=f"{OLIVETTI_SOURCE.get}.",
+    )
     faces = read_mat(where).get("faces")
     if faces is None or faces.shape != (4096, 400):
-        raise UnbraidError(f"olivetti: {where} must hold 'faces' of shape (4096, 400): found "
-                           f"{None if faces is None else faces.shape}.")
+        raise UnbraidError(
+            f"olivetti: {where} must hold 'faces' of shape (4096, 400): found {None if faces is None else faces.shape}."
+        )
     images = faces.T.reshape(400, 64, 64).swapaxes(1, 2)[:, None]  # MATLAB writes columns first
     factors = Factors((Factor("person", 40, "class"), Factor("picture", 10, "class")))
     return Dataset("olivetti", Pixels(np.ascontiguousarray(images)), factors, cite=OLIVETTI)
@@ -76,10 +82,14 @@ def _coil_matrix(path: Path, size: int) -> np.ndarray:
     pixels = next((arrays[name] for name in ("X", "fea") if name in arrays), None)
     label = next((arrays[name].ravel() for name in ("Y", "gnd") if name in arrays), None)
     if pixels is None or label is None or pixels.shape != (1440, 1024) or label.shape != (1440,):
-        raise UnbraidError(f"coil20: {path} must hold X or fea (1440×1024) and Y or gnd (1440): found "
-                           f"{', '.join(f'{name} {array.shape}' for name, array in arrays.items())}.")
-    expect(np.array_equal(np.sort(label), np.repeat(np.arange(1, 21), 72)),
-           f"coil20: {path} must have 72 views of each of the objects 1 to 20")
+        raise UnbraidError(
+            f"coil20: {path} must hold X or fea (1440×1024) and Y or gnd (1440): found "
+            f"{', '.join(f'{name} {array.shape}' for name, array in arrays.items())}."
+        )
+    expect(
+        np.array_equal(np.sort(label), np.repeat(np.arange(1, 21), 72)),
+        f"coil20: {path} must have 72 views of each of the objects 1 to 20",
+    )
     pixels = pixels[np.argsort(label, kind="stable")]
     scale = 255 if pixels.max() <= 1 else 1
     images = np.rint(pixels.reshape(1440, 32, 32).swapaxes(1, 2) * scale).astype(np.uint8)
@@ -91,16 +101,25 @@ def _coil_pictures(where: Path, size: int) -> np.ndarray:
     for name in archives.names(where, r"(^|/)obj\d+__\d+\.(png|pgm)$"):
         thing, view = map(int, re.findall(r"obj(\d+)__(\d+)\.", name)[-1])
         found[name] = 72 * (thing - 1) + view if view < 72 else -1
-    expect(sorted(found.values()) == list(range(1440)), f"coil20: {where} must hold obj1__0 to obj20__71, once each",
-           found=f"{len(found)} such pictures")
-    raw = ((name, pictures.picture(pictures.named(content, name), size, grey=True))
-           for name, content in archives.contents(where, found))
+    expect(
+        sorted(found.values()) == list(range(1440)),
+        f"coil20: {where} must hold obj1__0 to obj20__71, once each",
+        found=f"{len(found)} such pictures",
+    )
+    raw = (
+        (name, pictures.picture(pictures.named(content, name), size, grey=True))
+        for name, content in archives.contents(where, found)
+    )
     first, pixels = next(raw)
     images = np.empty((1440, *pixels.shape), np.uint8)
     images[found[first]] = pixels
     for name, pixels in raw:
-        expect(pixels.shape == images.shape[1:], "coil20: all pictures must have one size", found=f"{name} has another",
-               do="Say size = 32, and they are resized.")
+        expect(
+            pixels.shape == images.shape[1:],
+            "coil20: all pictures must have one size",
+            found=f"{name} has another",
+            do="Say size = 32, and they are resized.",
+        )
         images[found[name]] = pixels
     return images
 
@@ -122,14 +141,24 @@ def _olivetti_status() -> str:
 
 
 OLIVETTI_SOURCE = Source(
-    name="olivetti", about="grey portraits", load=load_olivetti, size="400 × 1×64×64 (1.6 MB)",
-    factors="person 40, picture 10", status=_olivetti_status, cite=OLIVETTI,
+    name="olivetti",
+    about="grey portraits",
+    load=load_olivetti,
+    size="400 × 1×64×64 (1.6 MB)",
+    factors="person 40, picture 10",
+    status=_olivetti_status,
+    cite=OLIVETTI,
     fetch=lambda: fetch(OLIVETTI_FILE, store.folder() / "olivettifaces.mat"),
     get="run 'unbraid data make olivetti' (3 MB), or path = olivettifaces.mat (cs.nyu.edu/~roweis/data/)",
 )
 COIL_SOURCE = Source(
-    name="coil20", about="grey photographs of turned objects", load=load_coil20,
-    size="1,440 × 1×128×128 (24 MB), or 32×32", factors="object 20, angle 72", cite=COIL, fetch=_coil_fetch,
+    name="coil20",
+    about="grey photographs of turned objects",
+    load=load_coil20,
+    size="1,440 × 1×128×128 (24 MB), or 32×32",
+    factors="object 20, angle 72",
+    cite=COIL,
+    fetch=_coil_fetch,
     status=lambda: "ready" if _coil_place().is_file() else f"needs a file: {COIL_ZIP}",
     get="run 'unbraid data make coil20' (12 MB), or path = COIL20.mat, coil-20-proc.zip or its folder",
 )

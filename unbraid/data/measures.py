@@ -62,7 +62,11 @@ def _coordinates(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 MEASURES: dict[str, Callable[[np.ndarray], float]] = {
-    "thickness": thickness, "slant": slant, "width": width, "height": height, "ink": ink,
+    "thickness": thickness,
+    "slant": slant,
+    "width": width,
+    "height": height,
+    "ink": ink,
 }
 
 

@@ -25,8 +25,10 @@ CITES = {
 }
 SITES = {  # in the order in which they are tried
     "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
-    "fashion_mnist": ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-                      "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"),
+    "fashion_mnist": (
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+    ),
 }
 SUMS = {  # MD5 as in torchvision/datasets/mnist.py, bytes as in tensorflow_datasets/url_checksums/(fashion_)mnist.txt
     "mnist": {
@@ -68,17 +70,29 @@ def load(name: str, *, path: str = "", split: str = "train", size: int = 28) -> 
     expect(split in splits, f"{name} has no such split", found=repr(split), allowed=splits)
     expect(size in (28, 32), f"{name} comes in two sizes", found=size, allowed=(28, 32))
     folder = Path(path).expanduser() if path else store.folder() / name
-    images, labels = (np.concatenate([_published(folder, name, f"{part}-{kind}", axes, not path) for part in splits[split]])
-                      for kind, axes in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1)))
-    expect(len(images) == len(labels), f"{name} in {folder}: there must be one label per image",
-           found=f"{len(images):,} images, {len(labels):,} labels", do="The files are of different splits or sets.")
+    images, labels = (
+        np.concatenate([_published(folder, name, f"{part}-{kind}", axes, not path) for part in splits[split]])
+        for kind, axes in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1))
+    )
+    expect(
+        len(images) == len(labels),
+        f"{name} in {folder}: there must be one label per image",
+        found=f"{len(images):,} images, {len(labels):,} labels",
+        do="The files are of different splits or sets.",
+    )
     expect(images.shape[1:] == (28, 28), f"{name} images are 28×28", found=images.shape[1:])
     expect(labels.size == 0 or labels.max() < 10, f"{name} has ten classes", found=f"label {labels.max(initial=0)}")
     pad = (size - 28) // 2
     pixels = np.pad(images, ((0, 0), (pad, pad), (pad, pad)))[:, None]
     classes = Factor("class", 10, "class", DIGITS if name == "mnist" else CLOTHES)
-    return Dataset(name, Pixels(pixels), Factors((classes,), grid=False), labels[:, None].astype(np.int64),
-                   cite=CITES[name], notes={"split": split})
+    return Dataset(
+        name,
+        Pixels(pixels),
+        Factors((classes,), grid=False),
+        labels[:, None].astype(np.int64),
+        cite=CITES[name],
+        notes={"split": split},
+    )
 
 
 def _published(folder: Path, name: str, stem: str, axes: int, strict: bool) -> np.ndarray:
@@ -89,12 +103,21 @@ def _published(folder: Path, name: str, stem: str, axes: int, strict: bool) -> n
     for other, sums in UNPACKED.items():
         for file, md5 in sums.items():
             if {md5, SUMS[other][f"{file}.gz"][0]} & found:
-                expect((other, file) == (name, stem), f"{name}: {path} must be {stem} of {name}", found=f"{file} of {other}",
-                       do="The files were swapped.")
+                expect(
+                    (other, file) == (name, stem),
+                    f"{name}: {path} must be {stem} of {name}",
+                    found=f"{file} of {other}",
+                    do="The files were swapped.",
+                )
                 return _array(path, content, axes)
     array = _array(path, content, axes)
-    expect(not strict, f"{name}: {path} is not the published file", found="another MD5", do=f"Delete it and run 'unbraid "
-           f"data make {name}'; files of your own are used as they are from another folder: path = \"...\".")
+    expect(
+        not strict,
+        f"{name}: {path} is not the published file",
+        found="another MD5",
+        do=f"Delete it and run 'unbraid "
+        f'data make {name}\'; files of your own are used as they are from another folder: path = "...".',
+    )
     return array
 
 
@@ -110,12 +133,21 @@ def read_idx(path: Path, axes: int) -> np.ndarray:
 
 
 def _array(path: Path, raw: bytes, axes: int) -> np.ndarray:
-    expect(raw[:4] == bytes([0, 0, 8, axes]), f"{path} must be an idx file of unsigned bytes with {axes} axes",
-           found=f"first bytes {raw[:4].hex(' ')}", do="Images and labels may be swapped.")
+    expect(
+        raw[:4] == bytes([0, 0, 8, axes]),
+        f"{path} must be an idx file of unsigned bytes with {axes} axes",
+        found=f"first bytes {raw[:4].hex(' ')}",
+        do="Images and labels may be swapped.",
+    )
     shape = np.frombuffer(raw[4 : 4 + 4 * axes].ljust(4 * axes, b"\0"), ">u4").astype(np.int64)
     need = 4 + 4 * axes + math.prod(shape.tolist())
-    expect(len(raw) == need, f"idx file {path} is cut off or too long", found=f"{len(raw):,} bytes",
-           allowed=f"{need:,}", do="Fetch it again.")
+    expect(
+        len(raw) == need,
+        f"idx file {path} is cut off or too long",
+        found=f"{len(raw):,} bytes",
+        allowed=f"{need:,}",
+        do="Fetch it again.",
+    )
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape.tolist())
 
 
@@ -125,8 +157,10 @@ def _file(folder: Path, name: str, stem: str) -> Path:
     for candidate in (stem, f"{stem}.gz", dotted, f"{dotted}.gz"):
         if (folder / candidate).is_file():
             return folder / candidate
-    raise UnbraidError(f"no {stem}[.gz] in {folder}. Run 'unbraid data make {name}' where there is a network, "
-                       "or say where the files are: path = \"...\".")
+    raise UnbraidError(
+        f"no {stem}[.gz] in {folder}. Run 'unbraid data make {name}' where there is a network, "
+        'or say where the files are: path = "...".'
+    )
 
 
 def _status(name: str) -> str:
@@ -150,8 +184,14 @@ def _source(name: str, about: str) -> Source:
 
     loader.__doc__ = load.__doc__
     return Source(
-        name=name, about=about, load=loader, size="60,000 + 10,000 × 1×28×28 (55 MB), or 32×32", factors="class 10",
-        status=partial(_status, name), cite=CITES[name], fetch=partial(_fetch, name),
+        name=name,
+        about=about,
+        load=loader,
+        size="60,000 + 10,000 × 1×28×28 (55 MB), or 32×32",
+        factors="class 10",
+        status=partial(_status, name),
+        cite=CITES[name],
+        fetch=partial(_fetch, name),
         get=f"run 'unbraid data make {name}' ({11 if name == 'mnist' else 30} MB), or path = the folder of the idx files",
     )
 

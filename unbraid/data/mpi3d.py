@@ -12,10 +12,19 @@ from unbraid.data.npz import channels_first, copied
 from unbraid.ground.errors import UnbraidError, choose, expect
 
 CITE = "Gondal et al. 2019, On the transfer of inductive bias from simulation to the real world: MPI3D"
-NAMES = ("object_colour", "object_shape", "object_size", "camera_height", "background_colour",
-         "horizontal_axis", "vertical_axis")
-SIMPLE = (("white", "green", "red", "blue", "brown", "olive"),
-          ("cone", "cube", "cylinder", "hexagonal", "pyramid", "sphere"))
+NAMES = (
+    "object_colour",
+    "object_shape",
+    "object_size",
+    "camera_height",
+    "background_colour",
+    "horizontal_axis",
+    "vertical_axis",
+)
+SIMPLE = (
+    ("white", "green", "red", "blue", "brown", "olive"),
+    ("cone", "cube", "cylinder", "hexagonal", "pyramid", "sphere"),
+)
 COMPLEX = (("yellow", "green", "olive", "red"), ("coffee-cup", "tennis-ball", "croissant", "beer-cup"))
 COMMON = (("small", "large"), ("top", "center", "bottom"), ("purple", "sea green", "salmon"))
 SIZES = {  # factor sizes of each variant
@@ -27,16 +36,19 @@ SIZES = {  # factor sizes of each variant
 NOW = "https://huggingface.co/datasets/waleedgondal/mpi3d/resolve/main/"  # where the authors' README points
 ONCE = "https://storage.googleapis.com/disentanglement_dataset/Final_Dataset/"  # where it pointed before
 FILES = {  # MD5 of the former place as in disent (nmichlo/disent); none is published for the present one but realistic's
-    "toy": File(NOW + "mpi3d_toy.npz", mirrors=(
-        File(ONCE + "mpi3d_toy.npz", "md5:55889cb7c7dfc655d6e0277beee88868"),)),
-    "realistic": File(NOW + "mpi3d_realistic.npz",
-                      "sha256:f6124f358e02846695cb3795acf8714f990c84cf02d495796898c133cf1ae866", mirrors=(
-        File(ONCE + "mpi3d_realistic.npz", "md5:59a6225b88b635365f70c91b3e52f70f"),)),
-    "real": File(NOW + "mpi3d_real.npz", mirrors=(
-        File(ONCE + "mpi3d_real.npz", "md5:0f33f609918fb5c97996692f91129802"),)),
+    "toy": File(NOW + "mpi3d_toy.npz", mirrors=(File(ONCE + "mpi3d_toy.npz", "md5:55889cb7c7dfc655d6e0277beee88868"),)),
+    "realistic": File(
+        NOW + "mpi3d_realistic.npz",
+        "sha256:f6124f358e02846695cb3795acf8714f990c84cf02d495796898c133cf1ae866",
+        mirrors=(File(ONCE + "mpi3d_realistic.npz", "md5:59a6225b88b635365f70c91b3e52f70f"),),
+    ),
+    "real": File(
+        NOW + "mpi3d_real.npz", mirrors=(File(ONCE + "mpi3d_real.npz", "md5:0f33f609918fb5c97996692f91129802"),)
+    ),
 }
 PLACES = {variant: f"mpi3d_{variant}.npz" for variant in SIZES} | {
-    "real_complex": "real3d_complicated_shapes_ordered.npz"}  # as published
+    "real_complex": "real3d_complicated_shapes_ordered.npz"
+}  # as published
 DRIVE = "drive.google.com/file/d/1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm"
 
 
@@ -66,17 +78,23 @@ def _factor(variant: str, i: int, size: int) -> Factor:
 
 def _fetch(*, variant: str = "toy") -> None:
     if variant == "real_complex" and not (store.folder() / PLACES[variant]).is_file():
-        raise UnbraidError(f"mpi3d real_complex is given out by Google Drive only, which asks for a click. Fetch "
-                           f"{PLACES[variant]} from {DRIVE} and put it into {store.folder()}, or give its path.")
+        raise UnbraidError(
+            f"mpi3d real_complex is given out by Google Drive only, which asks for a click. Fetch "
+            f"{PLACES[variant]} from {DRIVE} and put it into {store.folder()}, or give its path."
+        )
     if variant != "real_complex":
         fetch(choose(variant, FILES, "variant of mpi3d"), store.folder() / PLACES[variant])
 
 
 SOURCE = Source(
-    name="mpi3d", about="a robot arm: variant = toy, realistic, real or real_complex", load=load,
-    size="1,036,800 × 3×64×64 (12.7 GB mapped)", cite=CITE, fetch=_fetch,
+    name="mpi3d",
+    about="a robot arm: variant = toy, realistic, real or real_complex",
+    load=load,
+    size="1,036,800 × 3×64×64 (12.7 GB mapped)",
+    cite=CITE,
+    fetch=_fetch,
     factors="object_colour 6, object_shape 6, object_size 2, camera_height 3, background_colour 3, horizontal_axis 40, "
-            "vertical_axis 40",
+    "vertical_axis 40",
     status=lambda: "ready" if (store.folder() / "mpi3d_toy.npz").is_file() else "needs a file: mpi3d_toy.npz",
     get="run 'unbraid data make mpi3d' (12.7 GB; --set variant=real for that one), or path = the published npz",
 )

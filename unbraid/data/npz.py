@@ -21,8 +21,14 @@ def channels_first(rows: np.ndarray) -> np.ndarray:
     return rows.transpose(0, 3, 1, 2)
 
 
-def copied(path: Path, member: str, shape: tuple[int, ...], name: str, *,
-           packed: Callable[[np.ndarray], np.ndarray] | None = None) -> np.ndarray:
+def copied(
+    path: Path,
+    member: str,
+    shape: tuple[int, ...],
+    name: str,
+    *,
+    packed: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> np.ndarray:
     """The uint8 array `member` of shape `shape` (leading axes may be split) as the cached array `name`.
 
     packed: turns rows "r …" into the rows that are stored, such as bits.
@@ -36,8 +42,12 @@ def copied(path: Path, member: str, shape: tuple[int, ...], name: str, *,
             found, fortran, dtype = read(opened)
             inner = len(shape) - 1
             flat = (int(np.prod(found[:-inner], dtype=np.int64)), *found[-inner:])
-            expect(flat == shape and dtype == np.uint8 and not fortran, f"{member!r} in {path} has another layout",
-                   found=f"{found} {dtype}", allowed=f"{shape} uint8")
+            expect(
+                flat == shape and dtype == np.uint8 and not fortran,
+                f"{member!r} in {path} has another layout",
+                found=f"{found} {dtype}",
+                allowed=f"{shape} uint8",
+            )
 
             def fill(array: np.ndarray, advance: Advance) -> None:
                 size = int(np.prod(shape[1:]))

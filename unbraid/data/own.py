@@ -19,8 +19,19 @@ from unbraid.ground.errors import UnbraidError, expect
 LAYOUTS = ("auto", "nhw", "nhwc", "nchw")
 
 
-def load(*, path: str, labels: list[str] | str = "", size: int = 0, grey: bool = False, key: str = "", layout: str = "auto",
-         partial: bool = False, split: str = "all", test: float = 0.1, seed: int = 0) -> Dataset:
+def load(
+    *,
+    path: str,
+    labels: list[str] | str = "",
+    size: int = 0,
+    grey: bool = False,
+    key: str = "",
+    layout: str = "auto",
+    partial: bool = False,
+    split: str = "all",
+    test: float = 0.1,
+    seed: int = 0,
+) -> Dataset:
     """Images from `path`: .npy, .npz or .h5 (array `key`), a folder of pictures, or a .parquet with a column of them
     (as Hugging Face writes it; or a folder of its pieces). Folders and tables are read once into the cache.
 
@@ -39,11 +50,16 @@ def load(*, path: str, labels: list[str] | str = "", size: int = 0, grey: bool =
         expect(len(names) < 2, "the labels of a folder are one file", found=names)
         folder, split = imagefolder.part(where, split)
         images: Images
-        images, columns, also = imagefolder.read(folder, "".join(names), size=size, grey=grey, partial=partial,
-                                                  root=where if folder != where else None)
+        images, columns, also = imagefolder.read(
+            folder, "".join(names), size=size, grey=grey, partial=partial, root=where if folder != where else None
+        )
     else:
-        expect(size == 0 and not grey, "size and grey are for folders of pictures; arrays are used as they are",
-               found=f"size {size}, grey {grey}", do="Resize the array, or leave these options out.")
+        expect(
+            size == 0 and not grey,
+            "size and grey are for folders of pictures; arrays are used as they are",
+            found=f"size {size}, grey {grey}",
+            do="Resize the array, or leave these options out.",
+        )
         images = of_pixels(read_array(where, key), layout, str(where))
         file = len(names) == 1 and (where.suffix == ".npy" or Path(names[0]).expanduser().is_file())
         columns, also = label_files.read_columns(names[0]) if file else labels_beside(where, names), {}
@@ -51,8 +67,17 @@ def load(*, path: str, labels: list[str] | str = "", size: int = 0, grey: bool =
     return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
 
 
-def _of_table(where: Path, labels: list[str] | str, key: str, size: int, grey: bool, partial: bool, split: str,
-              test: float, seed: int) -> Dataset:
+def _of_table(
+    where: Path,
+    labels: list[str] | str,
+    key: str,
+    size: int,
+    grey: bool,
+    partial: bool,
+    split: str,
+    test: float,
+    seed: int,
+) -> Dataset:
     table = parquet.table(where, split)
     array, key = parquet_rows.images(table, key, size, grey)
     names = [labels] if isinstance(labels, str) and labels else list(labels)
@@ -68,8 +93,14 @@ def _of_table(where: Path, labels: list[str] | str, key: str, size: int, grey: b
     return dataset if table.split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
 
 
-def of_arrays(images: np.ndarray | Iterable[Any], labels: Mapping[str, Any] | Sequence[Any] | np.ndarray | None = None,
-              *, layout: str = "auto", partial: bool = False, name: str = "images") -> Dataset:
+def of_arrays(
+    images: np.ndarray | Iterable[Any],
+    labels: Mapping[str, Any] | Sequence[Any] | np.ndarray | None = None,
+    *,
+    layout: str = "auto",
+    partial: bool = False,
+    name: str = "images",
+) -> Dataset:
     """A data set of an array, or any iterable of equal images or of pairs (image, label).
 
     labels: one list or array (the factor 'label'), a mapping of columns, or a table "n k". With `partial` a label may
@@ -91,8 +122,12 @@ def of_arrays(images: np.ndarray | Iterable[Any], labels: Mapping[str, Any] | Se
 def of_pixels(array: np.ndarray, layout: str = "auto", where: str = "images") -> Images:
     """An array as `Images`: bool is packed to bits, uint8 kept, float checked to be finite and in [0, 1]."""
     expect(layout in LAYOUTS, "unknown layout of images", found=repr(layout), allowed=LAYOUTS)
-    expect(array.ndim in (3, 4) and array.size > 0, f"{where}: images must be an array of 3 or 4 axes, not empty",
-           found=f"shape {array.shape}", do="For rows of numbers that are no images use the data set 'vectors'.")
+    expect(
+        array.ndim in (3, 4) and array.size > 0,
+        f"{where}: images must be an array of 3 or 4 axes, not empty",
+        found=f"shape {array.shape}",
+        do="For rows of numbers that are no images use the data set 'vectors'.",
+    )
     array, last = _channels(array, layout, where)
     if array.dtype == bool:
         array = np.moveaxis(array, 3, 1) if last else array
@@ -102,8 +137,12 @@ def of_pixels(array: np.ndarray, layout: str = "auto", where: str = "images") ->
         return Pixels(array * np.uint8(255))
     if array.dtype == np.uint8:
         return Pixels(array, last)
-    expect(array.dtype.kind == "f", f"{where}: pixels must be bool, uint8 or float", found=array.dtype,
-           do="Convert whole numbers of 0 to 255 to uint8.")
+    expect(
+        array.dtype.kind == "f",
+        f"{where}: pixels must be bool, uint8 or float",
+        found=array.dtype,
+        do="Convert whole numbers of 0 to 255 to uint8.",
+    )
     _check_floats(array, where)
     return Pixels(array, last)
 
@@ -113,22 +152,38 @@ def _check_floats(array: np.ndarray, where: str) -> None:
     step = max(1, (1 << 24) // max(array[0].size, 1))
     for start in range(0, len(array), step):
         piece = array[start : start + step]
-        expect(np.isfinite(piece).all(), f"{where}: pixels must be numbers",
-               found=f"NaN or infinity in image {start + int((~np.isfinite(piece)).any(axis=(1, 2, 3)).argmax())}")
+        expect(
+            np.isfinite(piece).all(),
+            f"{where}: pixels must be numbers",
+            found=f"NaN or infinity in image {start + int((~np.isfinite(piece)).any(axis=(1, 2, 3)).argmax())}",
+        )
         low, high = piece.min(), piece.max()
-        expect(low >= 0 and high <= 1, f"{where}: float pixels must lie in [0, 1]", found=f"{low:g} to {high:g}",
-               do="Divide by 255, or shift and scale, before saving.")
+        expect(
+            low >= 0 and high <= 1,
+            f"{where}: float pixels must lie in [0, 1]",
+            found=f"{low:g} to {high:g}",
+            do="Divide by 255, or shift and scale, before saving.",
+        )
 
 
 def _channels(array: np.ndarray, layout: str, where: str) -> tuple[np.ndarray, bool]:
     """The array with four axes, and whether its channels come last."""
     if layout == "auto" and array.ndim == 4:
         last, first = array.shape[3] in (1, 3), array.shape[1] in (1, 3)
-        expect(last or first, f"{where}: images have one or three channels", found=f"shape {array.shape}",
-               allowed="n h w, n h w c or n c h w", do="Drop an alpha channel; say layout if it is another one.")
+        expect(
+            last or first,
+            f"{where}: images have one or three channels",
+            found=f"shape {array.shape}",
+            allowed="n h w, n h w c or n c h w",
+            do="Drop an alpha channel; say layout if it is another one.",
+        )
         layout = "nchw" if first and not last else "nhwc"
-        expect(not (first and last), f"{where}: it is not clear which axis holds the channels",
-               found=f"shape {array.shape}", do="Say layout = \"nhwc\" or \"nchw\".")
+        expect(
+            not (first and last),
+            f"{where}: it is not clear which axis holds the channels",
+            found=f"shape {array.shape}",
+            do='Say layout = "nhwc" or "nchw".',
+        )
     axes = {"auto": 3, "nhw": 3}.get(layout, 4)
     expect(array.ndim == axes, f"{where}: layout {layout} has {axes} axes", found=f"shape {array.shape}")
     if axes == 3 or (layout == "nhwc" and array.shape[3] == 1):
@@ -144,7 +199,9 @@ def _columns(labels: Any) -> Mapping[str, Any] | None:
         table = np.asarray(labels)
     except ValueError as error:
         raise UnbraidError("labels must be a column, a table of equal rows, or a mapping of columns.") from error
-    expect(table.ndim in (1, 2), "labels must be a column, a table, or a mapping of columns", found=f"shape {table.shape}")
+    expect(
+        table.ndim in (1, 2), "labels must be a column, a table, or a mapping of columns", found=f"shape {table.shape}"
+    )
     return {"label": table} if table.ndim == 1 else {f"factor_{i}": column for i, column in enumerate(table.T)}
 
 
@@ -163,14 +220,25 @@ def _stacked(images: Iterable[Any]) -> tuple[np.ndarray, Any]:
         try:
             rows.append(np.asarray(item))
         except ValueError as error:
-            raise UnbraidError(f"image {i} of the iterable is no array. Give images, or pairs (image, label).") from error
-        expect(rows[i].shape == rows[0].shape, "all images must have one size",
-               found=f"{rows[i].shape} at {i}, {rows[0].shape} at 0")
+            raise UnbraidError(
+                f"image {i} of the iterable is no array. Give images, or pairs (image, label)."
+            ) from error
+        expect(
+            rows[i].shape == rows[0].shape,
+            "all images must have one size",
+            found=f"{rows[i].shape} at {i}, {rows[0].shape} at 0",
+        )
     return np.stack(rows), labels
 
 
-def _dataset(name: str, images: Images, columns: Mapping[str, Any] | None, where: str, partial: bool,
-             also: Mapping[str, np.ndarray] | None = None) -> Dataset:
+def _dataset(
+    name: str,
+    images: Images,
+    columns: Mapping[str, Any] | None,
+    where: str,
+    partial: bool,
+    also: Mapping[str, np.ndarray] | None = None,
+) -> Dataset:
     if columns is None:
         return Dataset(name, images)
     factors, table = label_files.factors_of(columns, len(images), where, partial, also)
@@ -179,7 +247,11 @@ def _dataset(name: str, images: Images, columns: Mapping[str, Any] | None, where
 
 
 SOURCE = Source(
-    name="images", about="your own: an array (.npy, .npz, .h5), a folder of pictures or a .parquet, labels if any", load=load,
-    size="any", factors="from labels (.csv, .npz), metadata.csv or class folders", status=lambda: "needs a file: yours",
+    name="images",
+    about="your own: an array (.npy, .npz, .h5), a folder of pictures or a .parquet, labels if any",
+    load=load,
+    size="any",
+    factors="from labels (.csv, .npz), metadata.csv or class folders",
+    status=lambda: "needs a file: yours",
     get="path = an array (.npy, .npz, .h5), a folder of pictures or a .parquet",
 )

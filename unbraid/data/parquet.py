@@ -68,7 +68,9 @@ class Table:
             return "word"
         if types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of):
             inner = of.value_type
-            return "vector" if types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner) else str(of)
+            return (
+                "vector" if types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner) else str(of)
+            )
         if types.is_binary(of) or types.is_large_binary(of):
             return "picture"
         raw = of.field("bytes").type if types.is_struct(of) and of.get_field_index("bytes") >= 0 else None
@@ -78,8 +80,12 @@ class Table:
         """Label columns: words (missing: empty) or numbers (missing: NaN, and −1 where classes have names)."""
         classes, found = self.classes(), {name: [] for name in names}  # type: dict[str, Any], dict[str, list]
         for name in names:
-            expect(self.kind(name) in ("word", "number"), f"column {name!r} of {self.where} cannot be labels",
-                   found=self.kind(name), allowed="words or numbers")
+            expect(
+                self.kind(name) in ("word", "number"),
+                f"column {name!r} of {self.where} cannot be labels",
+                found=self.kind(name),
+                allowed="words or numbers",
+            )
         for _, batch in self.batches(names, NUMBERS // 4) if names else ():
             for name in names:
                 found[name].append(_labels(batch.column(name), self.kind(name) == "word", name in classes))
@@ -89,9 +95,14 @@ class Table:
         """The names of classes that Hugging Face writes beside the columns (ClassLabel)."""
         try:
             features = json.loads((self.schema.metadata or {})[b"huggingface"])["info"]["features"]
-            return {name: [str(n) for n in feature["names"]] for name, feature in features.items()
-                    if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" and name in self.names
-                    and self.kind(name) == "number"}
+            return {
+                name: [str(n) for n in feature["names"]]
+                for name, feature in features.items()
+                if isinstance(feature, dict)
+                and feature.get("_type") == "ClassLabel"
+                and name in self.names
+                and self.kind(name) == "number"
+            }
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return {}
 
@@ -101,8 +112,13 @@ class Table:
         for item in factors.items:
             names = classes.get(item.name)
             if names and item.kind != "continuous":
-                expect(all(v % 1 == 0 and 0 <= v < len(names) for v in item.values), f"column {item.name!r} of "  # type: ignore[operator]
-                       f"{self.where} must count its classes", found=item.values, allowed=f"0 to {len(names) - 1}")
+                expect(
+                    all(v % 1 == 0 and 0 <= v < len(names) for v in item.values),
+                    f"column {item.name!r} of "  # type: ignore[operator]
+                    f"{self.where} must count its classes",
+                    found=item.values,
+                    allowed=f"0 to {len(names) - 1}",
+                )
                 item = Factor(item.name, item.size, "class", tuple(names[int(v)] for v in item.values))
             items.append(item)
         return replace(factors, items=tuple(items))
@@ -116,8 +132,12 @@ def table(where: Path, split: str = "all") -> Table:
     for file in files:
         with _open(file) as piece:
             schema = schema or piece.schema_arrow
-            expect(piece.schema_arrow.equals(schema), f"{file} must have the columns of {files[0].name}",
-                   found=", ".join(piece.schema_arrow.names), allowed=schema.names)
+            expect(
+                piece.schema_arrow.equals(schema),
+                f"{file} must have the columns of {files[0].name}",
+                found=", ".join(piece.schema_arrow.names),
+                allowed=schema.names,
+            )
             expect(piece.metadata.num_rows >= 0, f"{file} is damaged", found=f"{piece.metadata.num_rows} rows")
             rows += piece.metadata.num_rows
     expect(schema is not None and len(set(schema.names)) == len(schema.names), f"{where} names a column twice")
@@ -131,8 +151,10 @@ def _open(path: Path) -> Iterator[Any]:
     try:
         from pyarrow import parquet
     except ImportError as error:
-        raise UnbraidError(f"reading {path} needs pyarrow. Install it: pip install 'unbraid[parquet]', or save the "
-                           "table as .csv or .npz.") from error
+        raise UnbraidError(
+            f"reading {path} needs pyarrow. Install it: pip install 'unbraid[parquet]', or save the "
+            "table as .csv or .npz."
+        ) from error
     expect(path.is_file(), f"{path} does not exist")
     try:
         with parquet.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False) as file:
@@ -140,7 +162,9 @@ def _open(path: Path) -> Iterator[Any]:
     except UnbraidError:
         raise
     except Exception as error:  # pyarrow raises many kinds on damaged files
-        raise UnbraidError(f"cannot read {path}: {str(error).rstrip('.')}. It is damaged, cut off or no parquet file.") from error
+        raise UnbraidError(
+            f"cannot read {path}: {str(error).rstrip('.')}. It is damaged, cut off or no parquet file."
+        ) from error
 
 
 def _labels(column: Any, words: bool, counted: bool) -> np.ndarray:

@@ -20,15 +20,24 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", "
 GREY = ("1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")  # Pillow's modes without colours
 
 
-def decoded(files: list[Path], folder: Path, *, size: int = 0, grey: bool = False,
-            box: tuple[int, int, int, int] | None = None, among: list[Path] | None = None) -> np.ndarray:
+def decoded(
+    files: list[Path],
+    folder: Path,
+    *,
+    size: int = 0,
+    grey: bool = False,
+    box: tuple[int, int, int, int] | None = None,
+    among: list[Path] | None = None,
+) -> np.ndarray:
     """Pictures as uint8 "n c h w", made once per state of the files and kept in the cache.
 
     One coloured picture, of these or of the whole set `among` which they are, makes all of them RGB (unless `grey`).
     Channels first: turning a batch on the fly would cost more than all else together.
     """
     among = among or files
-    name = f"pictures-2-{store.state(files, str(folder.resolve()), size, grey, box, '' if grey else store.state(among))}"
+    name = (
+        f"pictures-2-{store.state(files, str(folder.resolve()), size, grey, box, '' if grey else store.state(among))}"
+    )
     if store.ready(name):  # its shape is known then, and no picture need be opened
         shape = read_npy(store.place(name), "cached pictures", mmap=True).shape[1:]
     else:
@@ -38,9 +47,12 @@ def decoded(files: list[Path], folder: Path, *, size: int = 0, grey: bool = Fals
     def fill(array: np.ndarray, advance: Advance) -> None:
         for i, file in enumerate(files):
             pixels = planes(picture(file, size, grey, box), shape[0])
-            expect(pixels.shape == shape, "all pictures must have one size",
-                   found=f"{pixels.shape[1:]} in {file.name}, {shape[1:]} in {files[0].name}",
-                   do="Say size = 64, and they are cropped and resized.")
+            expect(
+                pixels.shape == shape,
+                "all pictures must have one size",
+                found=f"{pixels.shape[1:]} in {file.name}, {shape[1:]} in {files[0].name}",
+                do="Say size = 64, and they are cropped and resized.",
+            )
             array[i] = pixels
             advance()
 
@@ -53,8 +65,9 @@ def coloured(file: Path | io.BytesIO) -> bool:
         return image.mode not in GREY
 
 
-def picture(file: Path | io.BytesIO, size: int = 0, grey: bool = False,
-            box: tuple[int, int, int, int] | None = None) -> np.ndarray:
+def picture(
+    file: Path | io.BytesIO, size: int = 0, grey: bool = False, box: tuple[int, int, int, int] | None = None
+) -> np.ndarray:
     """One picture, uint8 "h w" or "h w 3": cropped to `box`, then to the middle square, resized to `size`.
 
     Transparent pictures are laid on white; 16 bits a pixel are scaled to 8.
@@ -78,8 +91,12 @@ def _flat(image: Any) -> Any:
 
     if image.mode[0] in "IF":  # Pillow would cut off what is above 255
         values, most = np.asarray(image).astype(np.float64), 1.0 if image.mode == "F" else 65535.0
-        expect(values.min() >= 0 and values.max() <= most, "deep pixels must lie in a known range",
-               found=f"{values.min():g} to {values.max():g}", allowed=f"0 to {most:g}")
+        expect(
+            values.min() >= 0 and values.max() <= most,
+            "deep pixels must lie in a known range",
+            found=f"{values.min():g} to {values.max():g}",
+            allowed=f"0 to {most:g}",
+        )
         return Image.fromarray(np.rint(values * (255 / most)).astype(np.uint8))
     if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
         white = Image.new("RGBA", image.size, "white")
@@ -132,7 +149,7 @@ def resized(array: np.ndarray, size: int, sharp: bool = False) -> np.ndarray:
     if side == size:
         return np.ascontiguousarray(array)
     lead = array.shape[:-3] if colour else array.shape[:-2]
-    flat = np.ascontiguousarray(array).reshape(-1, *array.shape[len(lead):])
+    flat = np.ascontiguousarray(array).reshape(-1, *array.shape[len(lead) :])
     way = Image.Resampling.BOX if side > size else Image.Resampling.BICUBIC
     way = Image.Resampling.LANCZOS if sharp else way
     small = np.stack([np.asarray(Image.fromarray(picture).resize((size, size), way)) for picture in flat])

@@ -11,10 +11,23 @@ from unbraid.ground.errors import UnbraidError, expect
 
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 RANGES: dict[str, tuple[float, float]] = {  # smallest and largest; a default of 0 ('as it is') is always allowed
-    "size": (4, 1024), "seed": (0, 2**63 - 1), "n": (1, 10**8), "arms": (1, 10**6), "count": (1, 10**6),
-    "side": (1, 10**4), "columns": (1, 10**5), "sources": (1, 10**5), "identities": (1, 10**5), "expressions": (1, 10**4),
-    "hands": (1, 10**4), "objects": (1, 10**4), "models": (1, 10**5), "crop": (4, 10**4), "zoom": (0.01, 100),
-    "noise": (0, 1e6), "spread": (0, 1e6),
+    "size": (4, 1024),
+    "seed": (0, 2**63 - 1),
+    "n": (1, 10**8),
+    "arms": (1, 10**6),
+    "count": (1, 10**6),
+    "side": (1, 10**4),
+    "columns": (1, 10**5),
+    "sources": (1, 10**5),
+    "identities": (1, 10**5),
+    "expressions": (1, 10**4),
+    "hands": (1, 10**4),
+    "objects": (1, 10**4),
+    "models": (1, 10**5),
+    "crop": (4, 10**4),
+    "zoom": (0.01, 100),
+    "noise": (0, 1e6),
+    "spread": (0, 1e6),
 }
 
 
@@ -31,12 +44,18 @@ def check(name: str, option: str, value: Any, default: Any, get: str) -> None:
     expect(fits, f"option {option!r} of data set {name!r} must be {KINDS[kind]}", found=repr(value))
     if kind in (int, float):
         low, high = RANGES.get(option, (-math.inf, math.inf))
-        expect(low <= value <= high or value == default == 0, f"option {option!r} of data set {name!r} is out of range",
-               found=value, allowed=f"{low:,} to {high:,}" + (", or 0" if default == 0 and low > 0 else ""))
+        expect(
+            low <= value <= high or value == default == 0,
+            f"option {option!r} of data set {name!r} is out of range",
+            found=value,
+            allowed=f"{low:,} to {high:,}" + (", or 0" if default == 0 and low > 0 else ""),
+        )
         expect(math.isfinite(value), f"option {option!r} of data set {name!r} must be finite", found=value)
     if kind is str and value.startswith("~"):
         try:
             Path(value).expanduser()
         except RuntimeError as error:
-            raise UnbraidError(f"option {option!r} of data set {name!r}: {value!r} starts in the home of a user that this "
-                               "machine does not know. Give the whole path.") from error
+            raise UnbraidError(
+                f"option {option!r} of data set {name!r}: {value!r} starts in the home of a user that this "
+                "machine does not know. Give the whole path."
+            ) from error

@@ -9,8 +9,9 @@ def vertex_normals(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
     """Unit normals "v 3" at the vertices: the mean of the adjoining faces' normals, weighted by area."""
     a, b, c = (points[triangles[:, k]] for k in range(3))
     face = np.cross(b - a, c - a)
-    total = np.stack([sum(np.bincount(triangles[:, k], face[:, axis], len(points)) for k in range(3))
-                      for axis in range(3)], axis=1)
+    total = np.stack(
+        [sum(np.bincount(triangles[:, k], face[:, axis], len(points)) for k in range(3)) for axis in range(3)], axis=1
+    )
     return total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12)
 
 
@@ -37,13 +38,33 @@ def rasterised(points: np.ndarray, normals: np.ndarray, triangles: np.ndarray, s
         chosen = np.flatnonzero((longest > previous) & (longest <= edge) & (spans.min(axis=1) > 0))
         previous = edge
         if len(chosen):
-            _draw(image, depth, side, edge, points, normals, triangles[facing[chosen]], low[chosen],
-                  corners[facing[chosen]], area[facing[chosen]])
+            _draw(
+                image,
+                depth,
+                side,
+                edge,
+                points,
+                normals,
+                triangles[facing[chosen]],
+                low[chosen],
+                corners[facing[chosen]],
+                area[facing[chosen]],
+            )
     return image.reshape(size, sub, size, sub, 4).mean(axis=(1, 3)).transpose(2, 0, 1)
 
 
-def _draw(image: np.ndarray, depth: np.ndarray, side: int, edge: int, points: np.ndarray, normals: np.ndarray,
-          triangles: np.ndarray, low: np.ndarray, corners: np.ndarray, area: np.ndarray) -> None:
+def _draw(
+    image: np.ndarray,
+    depth: np.ndarray,
+    side: int,
+    edge: int,
+    points: np.ndarray,
+    normals: np.ndarray,
+    triangles: np.ndarray,
+    low: np.ndarray,
+    corners: np.ndarray,
+    area: np.ndarray,
+) -> None:
     """Draw triangles that all fit a box of edge×edge samples; the nearest surface wins."""
     steps = np.arange(edge)
     px = (low[:, 0, None, None] + steps[None, None, :]).astype(np.float64)

@@ -91,8 +91,9 @@ def box(half: float, origin: np.ndarray, ray: np.ndarray) -> tuple[np.ndarray, n
     return np.where((enter < leave) & (enter > 1e-6), enter, FAR), normal
 
 
-def ball(radius: float, centre: tuple[float, float, float], origin: np.ndarray,
-         ray: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def ball(
+    radius: float, centre: tuple[float, float, float], origin: np.ndarray, ray: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Distance to and normal of a sphere."""
     to = origin - np.array(centre)
     b = dot(to, ray)
@@ -102,8 +103,9 @@ def ball(radius: float, centre: tuple[float, float, float], origin: np.ndarray,
     return distance, (to + np.where(distance < FAR, distance, 0)[..., None] * ray) / radius
 
 
-def tube(radius: float, low: float, high: float, origin: np.ndarray, ray: np.ndarray,
-         capped: bool) -> tuple[np.ndarray, np.ndarray]:
+def tube(
+    radius: float, low: float, high: float, origin: np.ndarray, ray: np.ndarray, capped: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Distance to and normal of an upright cylinder between two heights."""
     flat = ray[..., [0, 2]]
     start = origin[..., [0, 2]]
@@ -140,8 +142,9 @@ def thing(scene: Scene, shape: str, scale: float, origin: np.ndarray, ray: np.nd
     return distance, normal
 
 
-def _closely(scene: Scene, shape: str, scale: float, origin: np.ndarray,
-             ray: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _closely(
+    scene: Scene, shape: str, scale: float, origin: np.ndarray, ray: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     if shape == "cube":
         return box(scale * scene.cube, origin, ray)
     if shape == "cylinder":
@@ -151,8 +154,11 @@ def _closely(scene: Scene, shape: str, scale: float, origin: np.ndarray,
         r = scale * scene.sphere
         return ball(r, (0, r, 0), origin, ray)
     r, tall = scale * np.array(scene.capsule)
-    parts = [tube(r, r, tall - r, origin, ray, capped=False), ball(r, (0, r, 0), origin, ray),
-             ball(r, (0, tall - r, 0), origin, ray)]
+    parts = [
+        tube(r, r, tall - r, origin, ray, capped=False),
+        ball(r, (0, r, 0), origin, ray),
+        ball(r, (0, tall - r, 0), origin, ray),
+    ]
     nearest = np.stack([p[0] for p in parts]).argmin(axis=0)
     normal = np.choose(nearest[..., None], [p[1] for p in parts])
     return np.min([p[0] for p in parts], axis=0), normal
@@ -186,8 +192,9 @@ def geometry(scene: Scene, shape: str, scale: float, angle: float, size: int = 6
     return np.stack(layers).reshape(5, size, size, sub * sub).mean(axis=-1)
 
 
-def lit(scene: Scene, shape: str, scale: float, point: np.ndarray, normal: np.ndarray,
-        ray: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def lit(
+    scene: Scene, shape: str, scale: float, point: np.ndarray, normal: np.ndarray, ray: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Brightness and highlight at points: ambient + headlight + a lamp above that casts the shadow."""
     lamp = np.array(scene.lamp)
     aim = np.array([scene.aim[0], 0, scene.aim[1]]) - lamp
@@ -197,8 +204,9 @@ def lit(scene: Scene, shape: str, scale: float, point: np.ndarray, normal: np.nd
     seen = np.ones(len(point))
     near = dot(point, point) < 1.5  # no shadow falls farther than this
     start = point[near] + 1e-4 * normal[near]
-    seen[near] = np.mean([thing(scene, shape, scale, start, _towards(lamp + offset, start))[0] >= FAR
-                          for offset in _SPREAD], axis=0)
+    seen[near] = np.mean(
+        [thing(scene, shape, scale, start, _towards(lamp + offset, start))[0] >= FAR for offset in _SPREAD], axis=0
+    )
     lamp_part = scene.glow * cone * np.clip(dot(normal, to), 0, None) * seen
     front_part = scene.front * np.clip(-normal[..., 2], 0, None)
     middle = to - ray

@@ -31,11 +31,16 @@ SHAPES = ("cube", "cylinder", "sphere", "capsule")
 ANGLES = np.linspace(-30, 30, 15)
 SKY = (0.600, 0.886, 0.976)
 UNIT = 180  # stored bytes per unit of light: room for light up to 1.4
-FACTORS = Factors((
-    Factor("floor_hue", 10, "circular", HUES), Factor("wall_hue", 10, "circular", HUES),
-    Factor("object_hue", 10, "circular", HUES), Factor("scale", 8, "ordinal", tuple(SCALES.tolist())),
-    Factor("shape", 4, "class", SHAPES), Factor("orientation", 15, "ordinal", tuple(ANGLES.tolist())),
-))
+FACTORS = Factors(
+    (
+        Factor("floor_hue", 10, "circular", HUES),
+        Factor("wall_hue", 10, "circular", HUES),
+        Factor("object_hue", 10, "circular", HUES),
+        Factor("scale", 8, "ordinal", tuple(SCALES.tolist())),
+        Factor("shape", 4, "class", SHAPES),
+        Factor("orientation", 15, "ordinal", tuple(ANGLES.tolist())),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,11 @@ class Painted:
             import torch
 
             palette = [*(colorsys.hsv_to_rgb(hue, 1, 1) for hue in HUES), SKY, (1, 1, 1)]
-            _TABLES[key] = (torch.from_numpy(np.array(self.light)).to(device),
-                            torch.tensor(np.array(palette, np.float32) / np.float32(UNIT), device=device), self.light)
+            _TABLES[key] = (
+                torch.from_numpy(np.array(self.light)).to(device),
+                torch.tensor(np.array(palette, np.float32) / np.float32(UNIT), device=device),
+                self.light,
+            )
         return _TABLES[key][:2]
 
 
@@ -111,11 +119,18 @@ def _original(path: Path) -> np.ndarray:
     with opened(path) as file:
         expect("images" in file and "labels" in file, f"{path} must hold 'images' and 'labels'", found=list(file))
         images, n = file["images"], FACTORS.count
-        expect(images.shape == (n, 64, 64, 3) and images.dtype == np.uint8, f"{path} has another layout",
-               found=f"{images.shape} {images.dtype}", allowed=f"({n}, 64, 64, 3) uint8")
+        expect(
+            images.shape == (n, 64, 64, 3) and images.dtype == np.uint8,
+            f"{path} has another layout",
+            found=f"{images.shape} {images.dtype}",
+            allowed=f"({n}, 64, 64, 3) uint8",
+        )
         ends = np.array(file["labels"][[0, 1, n - 1]])
-        expect((ends[1] != ends[0]).tolist() == [False] * 5 + [True], f"{path} is not in the original order",
-               do="orientation must vary fastest.")
+        expect(
+            (ends[1] != ends[0]).tolist() == [False] * 5 + [True],
+            f"{path} is not in the original order",
+            do="orientation must vary fastest.",
+        )
 
         def fill(array: np.ndarray, advance: Advance) -> None:
             for start in range(0, n, 2000):
@@ -139,10 +154,14 @@ def status() -> str:
 
 
 SOURCE = Source(
-    name="shapes3d", about="one object in a coloured room, ray-cast; or the original h5 by path", load=load,
-    size="480,000 × 3×64×64 (10 MB; 5.9 GB for the original)", status=status, cite=CITE,
+    name="shapes3d",
+    about="one object in a coloured room, ray-cast; or the original h5 by path",
+    load=load,
+    size="480,000 × 3×64×64 (10 MB; 5.9 GB for the original)",
+    status=status,
+    cite=CITE,
     factors="floor_hue 10, wall_hue 10, object_hue 10, scale 8, shape 4, orientation 15",
     get="made on first use in half a minute; the original: unbraid data make shapes3d --set original=true (268 MB), "
-        "or path = 3dshapes.h5",
+    "or path = 3dshapes.h5",
     fetch=_fetch,
 )

@@ -28,11 +28,16 @@ SUMS = {  # of the .gz: MD5 as in disent (nmichlo/disent), bytes as in tensorflo
 }
 CLASSES = ("animal", "human", "plane", "truck", "car")
 TYPES: dict[int, np.dtype] = {0x1E3D4C55: np.dtype("u1"), 0x1E3D4C54: np.dtype("<i4")}
-FACTORS = Factors((
-    Factor("category", 5, "class", CLASSES), Factor("instance", 10, "class"),
-    Factor("elevation", 9, "ordinal", tuple(range(30, 75, 5))),
-    Factor("azimuth", 18, "circular", tuple(range(0, 360, 20))), Factor("lighting", 6, "class"),
-), grid=False)
+FACTORS = Factors(
+    (
+        Factor("category", 5, "class", CLASSES),
+        Factor("instance", 10, "class"),
+        Factor("elevation", 9, "ordinal", tuple(range(30, 75, 5))),
+        Factor("azimuth", 18, "circular", tuple(range(0, 360, 20))),
+        Factor("lighting", 6, "class"),
+    ),
+    grid=False,
+)
 
 
 def load(*, path: str = "", split: str = "all", size: int = 64, camera: str = "left") -> Dataset:
@@ -55,13 +60,24 @@ def load(*, path: str = "", split: str = "all", size: int = 64, camera: str = "l
 def _part(folder: Path, split: str, size: int, camera: str) -> tuple[np.ndarray, np.ndarray]:
     pictures, category, info = (read_matrix(_file(folder, split, kind)) for kind in ("dat", "cat", "info"))
     n = len(pictures)
-    expect(pictures.ndim == 4 and pictures.shape[1:] == (2, 96, 96), f"smallnorb {split}: pairs of 96×96 pictures",
-           found=f"shape {pictures.shape}", do="dat, cat and info files may be swapped.")
-    expect(category.shape == (n,) and info.shape == (n, 4), f"smallnorb {split}: one label row per pair of pictures",
-           found=f"{pictures.shape}, {category.shape}, {info.shape}", do="The files do not belong together.")
+    expect(
+        pictures.ndim == 4 and pictures.shape[1:] == (2, 96, 96),
+        f"smallnorb {split}: pairs of 96×96 pictures",
+        found=f"shape {pictures.shape}",
+        do="dat, cat and info files may be swapped.",
+    )
+    expect(
+        category.shape == (n,) and info.shape == (n, 4),
+        f"smallnorb {split}: one label row per pair of pictures",
+        found=f"{pictures.shape}, {category.shape}, {info.shape}",
+        do="The files do not belong together.",
+    )
     labels = np.column_stack([category, info[:, 0], info[:, 1], info[:, 2] // 2, info[:, 3]]).astype(np.int64)
-    expect((labels >= 0).all() and (labels < np.array(FACTORS.sizes)).all(), f"smallnorb {split}: labels out of range",
-           do="The info file is damaged.")
+    expect(
+        (labels >= 0).all() and (labels < np.array(FACTORS.sizes)).all(),
+        f"smallnorb {split}: labels out of range",
+        do="The info file is damaged.",
+    )
     return resized(pictures[:, int(camera == "right")], size, sharp=True), labels
 
 
@@ -70,8 +86,11 @@ def read_matrix(path: Path) -> np.ndarray:
     raw = read_bytes(path, "matrix", limit=1 << 31)
     raw = archives.gunzipped(path, raw) if raw[:2] == b"\x1f\x8b" else raw
     head = np.frombuffer(raw[:8].ljust(8, b"\0"), "<u4")
-    expect(int(head[0]) in TYPES and 1 <= head[1] <= 4, f"{path} is no NORB matrix of bytes or integers",
-           found=f"first bytes {raw[:8].hex(' ')}")
+    expect(
+        int(head[0]) in TYPES and 1 <= head[1] <= 4,
+        f"{path} is no NORB matrix of bytes or integers",
+        found=f"first bytes {raw[:8].hex(' ')}",
+    )
     kind, axes = TYPES[int(head[0])], int(head[1])
     start = 8 + 4 * max(3, axes)  # three sizes are always written
     shape = np.frombuffer(raw[8:start].ljust(start - 8, b"\0"), "<u4").astype(np.int64)[:axes]
@@ -108,7 +127,13 @@ def _published(split: str, kind: str) -> File:
 
 
 SOURCE = Source(
-    name="smallnorb", about="photographs of toys under rotation and light", load=load, size="48,600 × 1×64×64 (199 MB)",
-    factors="category 5, instance 10, elevation 9, azimuth 18, lighting 6", status=_status, cite=CITE, fetch=_fetch,
+    name="smallnorb",
+    about="photographs of toys under rotation and light",
+    load=load,
+    size="48,600 × 1×64×64 (199 MB)",
+    factors="category 5, instance 10, elevation 9, azimuth 18, lighting 6",
+    status=_status,
+    cite=CITE,
+    fetch=_fetch,
     get="run 'unbraid data make smallnorb' (263 MB), or path = the folder of the six mat files",
 )

@@ -51,7 +51,12 @@ def status() -> str:
 
 
 SOURCE = Source(
-    name="sprites32", about="small binary sprites for work on a CPU; orientation = true adds 20 angles", load=load,
-    size="4,608 or 92,160 × 1×32×32 (0.6 or 12 MB)", factors="shape 3, scale 6, (orientation 20,) x 16, y 16",
-    status=status, cite=CITE, get="made on first use in a second: unbraid data make sprites32",
+    name="sprites32",
+    about="small binary sprites for work on a CPU; orientation = true adds 20 angles",
+    load=load,
+    size="4,608 or 92,160 × 1×32×32 (0.6 or 12 MB)",
+    factors="shape 3, scale 6, (orientation 20,) x 16, y 16",
+    status=status,
+    cite=CITE,
+    get="made on first use in a second: unbraid data make sprites32",
 )

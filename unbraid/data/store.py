@@ -53,8 +53,13 @@ def generated(name: str, shape: tuple[int, ...], dtype: Any, fill: Fill, total: 
             if not _trusted(path):  # another process may have made it while this one waited
                 _make(path, shape, np.dtype(dtype), fill, total, quiet)
     array = np.asarray(read_npy(path, f"cached {name}", mmap=True))  # a plain view indexes faster than np.memmap
-    expect(array.shape == shape and array.dtype == dtype, f"the cached {name} has another layout",
-           found=f"{array.shape} {array.dtype}", allowed=f"{shape} {np.dtype(dtype)}", do=f"Delete {path}.")
+    expect(
+        array.shape == shape and array.dtype == dtype,
+        f"the cached {name} has another layout",
+        found=f"{array.shape} {array.dtype}",
+        allowed=f"{shape} {np.dtype(dtype)}",
+        do=f"Delete {path}.",
+    )
     return array
 
 
@@ -64,8 +69,12 @@ def verified(name: str) -> str:
     described = _description(path)
     expect(described is not None, f"{name} is not in the cache", found=str(path), do="Make it first.")
     found = sha256(path)
-    expect(described is not None and found == described["sha256"], f"the cached {name} is damaged",
-           found="another checksum", do=f"Delete {path} and make it again.")
+    expect(
+        described is not None and found == described["sha256"],
+        f"the cached {name} is damaged",
+        found="another checksum",
+        do=f"Delete {path} and make it again.",
+    )
     return found
 
 
@@ -103,8 +112,12 @@ def room(place: Path, need: int) -> None:
     import shutil
 
     free = shutil.disk_usage(writable(place)).free
-    expect(free > need, f"not enough room in {place}", found=f"{free / 1e6:,.0f} MB free, {need / 1e6:,.0f} MB needed",
-           do="Free some space, or point UNBRAID_CACHE at another disk.")
+    expect(
+        free > need,
+        f"not enough room in {place}",
+        found=f"{free / 1e6:,.0f} MB free, {need / 1e6:,.0f} MB needed",
+        do="Free some space, or point UNBRAID_CACHE at another disk.",
+    )
 
 
 def _sweep(path: Path) -> None:
@@ -158,7 +171,10 @@ def locked(path: Path, patience: float = 3600.0) -> Iterator[None]:
                 fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except OSError:
-                expect(time.monotonic() - start < patience, f"another process has held {path} for too long",
-                       do="End it, or delete the lock file.")
+                expect(
+                    time.monotonic() - start < patience,
+                    f"another process has held {path} for too long",
+                    do="End it, or delete the lock file.",
+                )
                 time.sleep(0.1)
         yield

@@ -43,10 +43,12 @@ def load(*, size: int = 32, hands: int = 1, seed: int = 0) -> Dataset:
                         blocks[h, digit, :, j, k] = np.rint(255 * np.clip(ink, 0, 1))
                 advance()
 
-    items = [Factor("class", 10, "class", tuple("0123456789")),
-             Factor("thickness", 10, "ordinal", tuple(THICKNESS.tolist())),
-             Factor("slant", 10, "ordinal", tuple(SLANTS.tolist())),
-             Factor("width", 10, "ordinal", tuple(WIDTHS.tolist()))]
+    items = [
+        Factor("class", 10, "class", tuple("0123456789")),
+        Factor("thickness", 10, "ordinal", tuple(THICKNESS.tolist())),
+        Factor("slant", 10, "ordinal", tuple(SLANTS.tolist())),
+        Factor("width", 10, "ordinal", tuple(WIDTHS.tolist())),
+    ]
     factors = Factors(tuple([Factor("hand", hands, "class"), *items] if hands > 1 else items))
     name = f"strokes-1-{size}-{hands}-{seed}"
     array = store.generated(name, (factors.count, 1, size, size), np.uint8, fill, hands * 10)
@@ -113,8 +115,12 @@ def _dense(line: np.ndarray, step: float = 0.005) -> np.ndarray:
 
 
 SOURCE = Source(
-    name="strokes", about="digits written by a formula, the truth behind each known", load=load, cite=CITE,
-    size="10,000 × 1×32×32 a hand (10 MB)", factors="(hand,) class 10, thickness 10, slant 10, width 10",
+    name="strokes",
+    about="digits written by a formula, the truth behind each known",
+    load=load,
+    cite=CITE,
+    size="10,000 × 1×32×32 a hand (10 MB)",
+    factors="(hand,) class 10, thickness 10, slant 10, width 10",
     status=lambda: "ready" if store.ready("strokes-1-32-1-0") else "can be generated",
     get="made on first use in seconds: unbraid data make strokes",
 )

@@ -22,8 +22,12 @@ from unbraid.ground.errors import UnbraidError, expect
 def subsample(dataset: Dataset, n: int | float, seed: int = 0) -> Dataset:
     """`n` images (a fraction in (0, 1] is a share of them) drawn without replacement, kept in their order."""
     share, whole = isinstance(n, (float, np.floating)), isinstance(n, (int, np.integer)) and not isinstance(n, bool)
-    expect((share and 0 < n <= 1) or (whole and 1 <= n <= len(dataset)), f"{dataset.name}: cannot take so many images",
-           found=repr(n), allowed=f"a whole number from 1 to {len(dataset):,}, or a share such as 0.1 (1.0 is all of them)")
+    expect(
+        (share and 0 < n <= 1) or (whole and 1 <= n <= len(dataset)),
+        f"{dataset.name}: cannot take so many images",
+        found=repr(n),
+        allowed=f"a whole number from 1 to {len(dataset):,}, or a share such as 0.1 (1.0 is all of them)",
+    )
     count = max(1, round(n * len(dataset))) if share else int(n)
     index = np.sort(permutation(seed, 2**20 + 1, 0, len(dataset))[:count])
     return taken(dataset, index, f"{count:,} images by seed {seed}")
@@ -41,7 +45,9 @@ def correlate(dataset: Dataset, first: str, second: str, sigma: float, seed: int
     >>> round(tied.notes["correlation"], 1), 500 < len(tied) < 1500
     (0.9, True)
     """
-    expect(isinstance(sigma, (int, float)) and sigma > 0, "correlate: sigma must be a positive number", found=repr(sigma))
+    expect(
+        isinstance(sigma, (int, float)) and sigma > 0, "correlate: sigma must be a positive number", found=repr(sigma)
+    )
     expect(first != second, "correlate needs two different factors", found=first)
     (u, has_u), (v, has_v) = (_unit(dataset, name) for name in (first, second))
     keep = has_u & has_v & (_uniform(len(dataset), seed, 2**20 + 2) < np.exp(-((u - v) ** 2) / (2 * sigma**2)))
@@ -64,14 +70,21 @@ def hold_out(dataset: Dataset, rule: Mapping[str, Any], keep: str = "rest") -> D
     3840
     """
     expect(keep in ("rest", "held"), "hold_out keeps the rest or what is held", found=repr(keep), allowed="rest, held")
-    expect(isinstance(rule, Mapping), "hold_out takes a table of conditions", found=repr(rule),
-           do='Such as { shape = "heart" }.')
+    expect(
+        isinstance(rule, Mapping),
+        "hold_out takes a table of conditions",
+        found=repr(rule),
+        do='Such as { shape = "heart" }.',
+    )
     expect(rule, "hold_out needs at least one condition")
     meets = meeting(dataset, rule)
     index = np.flatnonzero(meets if keep == "held" else ~meets)
     described = ", ".join(f"{name} {condition}" for name, condition in rule.items())
-    expect(0 < meets.sum() < len(dataset), f"hold_out ({described}) must split the set",
-           found=f"{int(meets.sum()):,} of {len(dataset):,} meet it")
+    expect(
+        0 < meets.sum() < len(dataset),
+        f"hold_out ({described}) must split the set",
+        found=f"{int(meets.sum()):,} of {len(dataset):,} meet it",
+    )
     return taken(dataset, index, f"{keep} of hold_out: {described}")
 
 
@@ -83,8 +96,9 @@ def pairs(dataset: Dataset, k: int, n: int, seed: int = 0) -> tuple[np.ndarray, 
     """
     factors = dataset.factors
     if factors is None or not factors.grid:
-        raise UnbraidError(f"{dataset.name}: pairs need a set whose factors form the full grid. Draw them before "
-                           "thinning it.")
+        raise UnbraidError(
+            f"{dataset.name}: pairs need a set whose factors form the full grid. Draw them before thinning it."
+        )
     varied = np.flatnonzero(np.array(factors.sizes) > 1)
     expect(1 <= k <= len(varied), f"{dataset.name}: pairs differ in 1 to {len(varied)} factors", found=k)
     expect(n >= 0, f"{dataset.name}: the number of pairs cannot be negative", found=n)
@@ -126,8 +140,11 @@ def _unit(dataset: Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
     """A factor's labels mapped to [0, 1], and which of them are not missing."""
     label, known = column(dataset, name)
     low, high = (label[known].min(), label[known].max()) if known.any() else (0, 0)
-    expect(high > low, f"{dataset.name}: correlate needs a factor of more than one value",
-           found=f"{name!r} has {'one' if known.any() else 'no label at all'}")
+    expect(
+        high > low,
+        f"{dataset.name}: correlate needs a factor of more than one value",
+        found=f"{name!r} has {'one' if known.any() else 'no label at all'}",
+    )
     return np.where(known, (label - low) / (high - low), 0.0), known
 
 
@@ -148,17 +165,29 @@ def _deduped(dataset: Dataset, value: Any) -> Dataset:
 
 
 def _tied(dataset: Dataset, value: Any) -> Dataset:
-    right = isinstance(value, Mapping) and {"first", "second", "sigma"} <= set(value) <= {"first", "second", "sigma", "seed"}
-    expect(right, f"data option 'correlate' cannot be {value!r}", allowed="a table of first, second, sigma and (if "
-           "you like) seed", do='Such as { first = "x", second = "y", sigma = 0.2 }.')
+    right = isinstance(value, Mapping) and {"first", "second", "sigma"} <= set(value) <= {
+        "first",
+        "second",
+        "sigma",
+        "seed",
+    }
+    expect(
+        right,
+        f"data option 'correlate' cannot be {value!r}",
+        allowed="a table of first, second, sigma and (if you like) seed",
+        do='Such as { first = "x", second = "y", sigma = 0.2 }.',
+    )
     return correlate(dataset, **value)
 
 
 def _fewer(dataset: Dataset, value: Any) -> Dataset:
     if not isinstance(value, Mapping):
         return subsample(dataset, value)
-    expect({"n"} <= set(value) <= {"n", "seed"}, f"data option 'subsample' cannot be {dict(value)!r}",
-           allowed="a number, or a table of n and seed")
+    expect(
+        {"n"} <= set(value) <= {"n", "seed"},
+        f"data option 'subsample' cannot be {dict(value)!r}",
+        allowed="a number, or a table of n and seed",
+    )
     return subsample(dataset, **value)
 
 

@@ -29,8 +29,16 @@ def _classes(name: str, size: int) -> Factors:
     return Factors((Factor(name, size, "class"),), grid=False)
 
 
-def pinwheel(*, n: int = 400, arms: int = 4, rate: float = 0.25, radial: float = 0.3, tangential: float = 0.1,
-             scale: float = 1.0, seed: int = 0) -> Dataset:
+def pinwheel(
+    *,
+    n: int = 400,
+    arms: int = 4,
+    rate: float = 0.25,
+    radial: float = 0.3,
+    tangential: float = 0.1,
+    scale: float = 1.0,
+    seed: int = 0,
+) -> Dataset:
     """Points on bent arms: (1 + radial·ε, tangential·ε′) turned by 2πk/arms + rate·exp(1 + radial·ε).
 
     Fig. 3, Mathieu et al. 2019 (after Johnson et al. 2016). The paper prints radial 0.1 and tangential 0.3, its
@@ -71,15 +79,20 @@ def clusters(*, n: int = 1000, side: int = 5, spread: float = 0.05, seed: int = 
     return vectors("clusters", rows, factors, table)
 
 
-def linear_factors(*, n: int = 2000, columns: int = 10, sources: int = 4, noise: float = 0.1, orthogonal: bool = True,
-                   seed: int = 0) -> Dataset:
+def linear_factors(
+    *, n: int = 2000, columns: int = 10, sources: int = 4, noise: float = 0.1, orthogonal: bool = True, seed: int = 0
+) -> Dataset:
     """Factor analysis: x = W z + noise·ε with z ~ N(0, I); the columns of W have lengths sources, …, 2, 1.
 
     App. B, Stühmer et al. 2019. The true W is in `notes["mixing"]`, the true z are the (continuous) factors.
     """
     rng = _draws(seed)
-    expect(not orthogonal or sources <= columns, "orthogonal weights need as many columns as sources",
-           found=f"{columns} columns, {sources} sources", do="Say orthogonal = false.")
+    expect(
+        not orthogonal or sources <= columns,
+        "orthogonal weights need as many columns as sources",
+        found=f"{columns} columns, {sources} sources",
+        do="Say orthogonal = false.",
+    )
     mixing = rng.standard_normal((columns, sources))
     mixing = np.linalg.qr(mixing)[0] if orthogonal else mixing / np.linalg.norm(mixing, axis=0)
     mixing = mixing * np.arange(sources, 0, -1)
@@ -95,8 +108,9 @@ LAWS: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = 
 }
 
 
-def ica(*, n: int = 2000, columns: int = 2, sources: int = 3, law: str = "student_t", noise: float = 0.05,
-        seed: int = 0) -> Dataset:
+def ica(
+    *, n: int = 2000, columns: int = 2, sources: int = 3, law: str = "student_t", noise: float = 0.05, seed: int = 0
+) -> Dataset:
     """Independent sources, linearly mixed: x = A s + noise·ε. With more sources than columns it is over-complete.
 
     App. B, Stühmer et al. 2019: three Student-t(3.5) sources in the plane. law: student_t, laplace, uniform.
@@ -121,8 +135,11 @@ def xy_blocks(*, size: int = 32, levels: int = 2) -> Dataset:
 
     Every combination once: 4·16 = 64 images for two levels, 4,096 for three. Factors y_k, x_k for each level.
     """
-    expect(1 <= levels <= 3 and size % 8 == 0 and size >= 16, "xy_blocks: one to three levels, size a multiple of 8",
-           found=f"levels {levels}, size {size}")
+    expect(
+        1 <= levels <= 3 and size % 8 == 0 and size >= 16,
+        "xy_blocks: one to three levels, size a multiple of 8",
+        found=f"levels {levels}, size {size}",
+    )
     cells = [2 ** (k + 1) for k in range(levels)]
     factors = Factors.of({f"{axis}_{k}": cell for k, cell in enumerate(cells) for axis in "yx"})
     labels, at = factors.labels(np.arange(factors.count)), np.arange(size)

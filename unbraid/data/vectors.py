@@ -15,8 +15,17 @@ from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_npy
 
 
-def load(*, path: str, labels: list[str] | str = "", key: str = "", standardise: bool = False, partial: bool = False,
-         split: str = "all", test: float = 0.1, seed: int = 0) -> Dataset:
+def load(
+    *,
+    path: str,
+    labels: list[str] | str = "",
+    key: str = "",
+    standardise: bool = False,
+    partial: bool = False,
+    split: str = "all",
+    test: float = 0.1,
+    seed: int = 0,
+) -> Dataset:
     """Rows "n d" as a data set of shape (d, 1, 1), every value finite.
 
     labels: names of columns that are labels, not data (of a .csv, .npz or .parquet), or a path to a label file.
@@ -28,39 +37,59 @@ def load(*, path: str, labels: list[str] | str = "", key: str = "", standardise:
     names = [labels] if isinstance(labels, str) else list(labels)
     if parquet.is_table(where):
         return _of_table(where, [name for name in names if name], key, standardise, partial, split, test, seed)
-    expect(where.is_file(), f"vectors: {where} {'is a folder' if where.is_dir() else 'does not exist'}",
-           do="Give a .npy, .npz, .csv, .h5 or .parquet file.")
+    expect(
+        where.is_file(),
+        f"vectors: {where} {'is a folder' if where.is_dir() else 'does not exist'}",
+        do="Give a .npy, .npz, .csv, .h5 or .parquet file.",
+    )
     columns = _columns(where, key)
     inside = {name: columns.pop(name) for name in names if name in columns}
     beside = [name for name in names if name and name not in inside]
     for name in beside:
-        expect(Path(name).expanduser().is_file(), f"vectors: labels {name!r} are neither a column nor a file",
-               allowed=columns)
+        expect(
+            Path(name).expanduser().is_file(),
+            f"vectors: labels {name!r} are neither a column nor a file",
+            allowed=columns,
+        )
         inside |= label_files.read_columns(name)
     rows = _numbers(columns, where)
-    expect(np.abs(rows).max() < np.finfo(np.float32).max, f"vectors: {where} holds numbers too large for float32",
-           found=f"{np.abs(rows).max():g}", do="Scale them down.")
+    expect(
+        np.abs(rows).max() < np.finfo(np.float32).max,
+        f"vectors: {where} holds numbers too large for float32",
+        found=f"{np.abs(rows).max():g}",
+        do="Scale them down.",
+    )
     if standardise:
         spread = rows.std(axis=0)
-        expect((spread > 0).all(), f"vectors: {where} has a constant column", found=list(columns)[int(spread.argmin())],
-               do="Leave it out, or say standardise = false.")
+        expect(
+            (spread > 0).all(),
+            f"vectors: {where} has a constant column",
+            found=list(columns)[int(spread.argmin())],
+            do="Leave it out, or say standardise = false.",
+        )
         rows = (rows - rows.mean(axis=0)) / spread
     factors, table = label_files.factors_of(inside, len(rows), str(where), partial) if inside else (None, None)
     dataset = vectors(where.stem, rows, factors, table, columns=list(columns))
     return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
 
 
-def _of_table(where: Path, names: list[str], key: str, standardise: bool, partial: bool, split: str, test: float,
-              seed: int) -> Dataset:
+def _of_table(
+    where: Path, names: list[str], key: str, standardise: bool, partial: bool, split: str, test: float, seed: int
+) -> Dataset:
     table = parquet.table(where, split)
     inside = [name for name in names if name in table.names]
     expect(not key or key in table.names, f"vectors: {where} holds no column {key!r}", allowed=table.names)
-    rows, titles = parquet_rows.vectors(table, [key] if key else [n for n in table.names if n not in inside], standardise)
+    rows, titles = parquet_rows.vectors(
+        table, [key] if key else [n for n in table.names if n not in inside], standardise
+    )
     labels = table.columns(inside)
     for name in names:
         if name not in inside:
-            expect(Path(name).expanduser().is_file(), f"vectors: labels {name!r} are neither a column nor a file",
-                   allowed=table.names)
+            expect(
+                Path(name).expanduser().is_file(),
+                f"vectors: labels {name!r} are neither a column nor a file",
+                allowed=table.names,
+            )
             labels |= label_files.read_columns(name)
     factors, values = label_files.factors_of(labels, len(rows), str(where), partial) if labels else (None, None)
     dataset = vectors(where.stem, rows, table.called(factors) if factors else None, values, columns=titles)
@@ -75,11 +104,17 @@ def _columns(path: Path, key: str) -> dict[str, np.ndarray]:
         table = table[:, None] if table.ndim == 1 else table
         expect(table.ndim == 2, f"vectors: {key!r} in {path} must be a table", found=f"shape {table.shape}")
         return {f"column_{i}": column for i, column in enumerate(table.T)}
-    expect(path.suffix in (".csv", ".npz", ".npy"), "vectors come as .csv, .npy, .npz, .h5 or .parquet", found=path.name)
+    expect(
+        path.suffix in (".csv", ".npz", ".npy"), "vectors come as .csv, .npy, .npz, .h5 or .parquet", found=path.name
+    )
     if path.suffix == ".npy":
         rows = read_npy(path, "vectors", mmap=True)
-        expect(rows.ndim <= 2, f"vectors: {path} must hold rows of numbers", found=f"shape {rows.shape}",
-               do="For images use the data set 'images'.")
+        expect(
+            rows.ndim <= 2,
+            f"vectors: {path} must hold rows of numbers",
+            found=f"shape {rows.shape}",
+            do="For images use the data set 'images'.",
+        )
     columns = label_files.read_columns(path)
     if key:
         columns = {name: column for name, column in columns.items() if name == key or name.startswith(f"{key}_")}
@@ -90,8 +125,11 @@ def _columns(path: Path, key: str) -> dict[str, np.ndarray]:
 def _numbers(columns: dict[str, np.ndarray], path: Path) -> np.ndarray:
     expect(columns, f"vectors: {path} has no data columns left")
     lengths = {len(column) for column in columns.values()}
-    expect(len(lengths) == 1 and lengths != {0}, f"vectors: the columns of {path} must have one length, not zero",
-           found=sorted(lengths))
+    expect(
+        len(lengths) == 1 and lengths != {0},
+        f"vectors: the columns of {path} must have one length, not zero",
+        found=sorted(lengths),
+    )
     numbers = {}
     for name, column in columns.items():
         try:
@@ -99,13 +137,21 @@ def _numbers(columns: dict[str, np.ndarray], path: Path) -> np.ndarray:
         except ValueError:
             raise UnbraidError(f"vectors: column {name!r} of {path} holds words. Name it in labels.") from None
         bad = ~np.isfinite(numbers[name])
-        expect(not bad.any(), f"vectors: column {name!r} of {path} must hold numbers", found=f"NaN or infinity in row "
-               f"{int(bad.argmax())}", do="Fill in or drop such rows.")
+        expect(
+            not bad.any(),
+            f"vectors: column {name!r} of {path} must hold numbers",
+            found=f"NaN or infinity in row {int(bad.argmax())}",
+            do="Fill in or drop such rows.",
+        )
     return np.stack(list(numbers.values()), axis=1)
 
 
 SOURCE = Source(
-    name="vectors", about="your own: rows of numbers (.npy, .npz, .csv, .h5, .parquet)", load=load, size="any",
-    factors="from label columns or a label file", status=lambda: "needs a file: yours",
+    name="vectors",
+    about="your own: rows of numbers (.npy, .npz, .csv, .h5, .parquet)",
+    load=load,
+    size="any",
+    factors="from label columns or a label file",
+    status=lambda: "needs a file: yours",
     get="path = a .csv, .npy, .npz, .h5 or .parquet",
 )

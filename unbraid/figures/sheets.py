@@ -38,8 +38,9 @@ def traversal_index(dataset: Dataset, steps: int = 10) -> list[tuple[str, np.nda
     if factors is None:
         return []
     rows = []
-    middle = np.array([(f.size - 1) // 2 if f.kind != "circular" else 4 * k % f.size
-                       for k, f in enumerate(factors.items)])  # hues apart from each other
+    middle = np.array(
+        [(f.size - 1) // 2 if f.kind != "circular" else 4 * k % f.size for k, f in enumerate(factors.items)]
+    )  # hues apart from each other
     labels = None if factors.grid else dataset.labels()
     for column, factor in enumerate(factors.items):
         if factor.size < 2:
@@ -93,8 +94,9 @@ def figure(dataset: Dataset, rows: int = 6, columns: int = 12, seed: int = 0) ->
     axes = drawn.subplots(1 + len(walks), 1, height_ratios=heights, squeeze=False)[:, 0]
     axes[0].imshow(sheet, interpolation="nearest")
     axes[0].set_anchor("W")
-    axes[0].set_title(f"{dataset.name}: {len(dataset):,} images of {'×'.join(map(str, dataset.shape))}", loc="left",
-                      fontsize=9)
+    axes[0].set_title(
+        f"{dataset.name}: {len(dataset):,} images of {'×'.join(map(str, dataset.shape))}", loc="left", fontsize=9
+    )
     for axis, (name, index) in zip(axes[1:], walks, strict=True):
         images = dataset.pixels(index)
         axis.imshow(mosaic(images, len(images)), interpolation="nearest")

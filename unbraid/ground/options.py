@@ -27,8 +27,9 @@ def call(make: Callable[..., T], options: dict[str, Any], what: str) -> T:
     parameters = inspect.signature(make).parameters
     for key in given:
         if key not in parameters:
-            raise UnbraidError(f"{what} takes no option {key!r}.{nearest(key, parameters)} "
-                               f"Options: {listing(parameters) or 'none'}.")
+            raise UnbraidError(
+                f"{what} takes no option {key!r}.{nearest(key, parameters)} Options: {listing(parameters) or 'none'}."
+            )
         given[key] = _option(given[key], hints[key], f"{key!r} of {what}")
     missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in given]
     expect(not missing, f"{what} needs {listing(missing)}")
@@ -41,8 +42,11 @@ def _option(plain: Any, hint: Any, what: str) -> Any:
         return plain if isinstance(plain, hint) else _record(hint, plain, what)
     if hint is float or hint is int:
         number = isinstance(plain, int | float) and not isinstance(plain, bool) and math.isfinite(plain)
-        expect(number and (hint is float or plain == int(plain)),
-               f"{what} must be {'a whole number' if hint is int else 'a number'}", found=repr(plain))
+        expect(
+            number and (hint is float or plain == int(plain)),
+            f"{what} must be {'a whole number' if hint is int else 'a number'}",
+            found=repr(plain),
+        )
         return hint(plain)
     if hint is str or hint is dict or hint is bool:
         expect(isinstance(plain, hint), f"{what} must be a {hint.__name__}", found=repr(plain))

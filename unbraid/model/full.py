@@ -45,8 +45,9 @@ class FullPosterior(Posterior):
         return cls.from_factor(tree, loc, log_s.exp().unsqueeze(-1) * unit, temperature)
 
     @classmethod
-    def from_factor(cls, tree: Latent, loc: Float[Tensor, "b d"], factor: Float[Tensor, "b r r"],
-                    temperature: float = 1.0) -> FullPosterior:
+    def from_factor(
+        cls, tree: Latent, loc: Float[Tensor, "b d"], factor: Float[Tensor, "b r r"], temperature: float = 1.0
+    ) -> FullPosterior:
         """From means (and logits) and the Cholesky factor over the real columns."""
         marginal = 0.5 * factor.square().sum(-1).log()
         if not tree.all_real:
@@ -148,8 +149,13 @@ class FullPosterior(Posterior):
     def restrict(self, name: str) -> FullPosterior:
         """See `Posterior.restrict`."""
         columns = torch.as_tensor(self.tree.columns(name), device=self.loc.device)
-        return FullPosterior(self.tree.subtree(name), self.loc.index_select(-1, columns),
-                             self.log_scale.index_select(-1, columns), self.temperature, self.block(name))
+        return FullPosterior(
+            self.tree.subtree(name),
+            self.loc.index_select(-1, columns),
+            self.log_scale.index_select(-1, columns),
+            self.temperature,
+            self.block(name),
+        )
 
     def rows(self, index: slice | Tensor) -> FullPosterior:
         """See `Posterior.rows`."""
@@ -157,5 +163,6 @@ class FullPosterior(Posterior):
 
     def detach(self) -> FullPosterior:
         """See `Posterior.detach`."""
-        return FullPosterior(self.tree, self.loc.detach(), self.log_scale.detach(), self.temperature,
-                             self.factor.detach())
+        return FullPosterior(
+            self.tree, self.loc.detach(), self.log_scale.detach(), self.temperature, self.factor.detach()
+        )

@@ -43,10 +43,16 @@ class Gan:
     cite: str
 
     def __post_init__(self) -> None:
-        expect(self.lam >= 0 and self.penalty >= 0, f"lambda and penalty of {self.name!r} must be 0 or more",
-               found=(self.lam, self.penalty))
-        expect(1 <= self.noise <= 100_000 and self.critic_steps >= 1,
-               f"noise and critic_steps of {self.name!r} must be 1 or more", found=(self.noise, self.critic_steps))
+        expect(
+            self.lam >= 0 and self.penalty >= 0,
+            f"lambda and penalty of {self.name!r} must be 0 or more",
+            found=(self.lam, self.penalty),
+        )
+        expect(
+            1 <= self.noise <= 100_000 and self.critic_steps >= 1,
+            f"noise and critic_steps of {self.name!r} must be 1 or more",
+            found=(self.noise, self.critic_steps),
+        )
         expect(0 < self.critic_lr < 10, f"critic_lr of {self.name!r} must be positive", found=self.critic_lr)
 
 
@@ -55,8 +61,9 @@ def info_gan(lam: float = 1.0, noise: int = 62, critic_lr: float = 1e-4, critic_
     return Gan("info_gan", lam, noise, critic_lr, critic_steps, 0.0, "Chen et al. 2016; Kim & Mnih 2018, Eq. 15")
 
 
-def info_wgan_gp(lam: float = 1.0, noise: int = 62, critic_lr: float = 1e-4, critic_steps: int = 5,
-                 penalty: float = 10.0) -> Gan:
+def info_wgan_gp(
+    lam: float = 1.0, noise: int = 62, critic_lr: float = 1e-4, critic_steps: int = 5, penalty: float = 10.0
+) -> Gan:
     """min_{G,Q} max_D E D(x) − E D(G(z)) − η E(‖∇D(x̂)‖ − 1)² − λ E log Q(c|G(z)). Kim & Mnih 2018, Eq. 16.
 
     Printed with + η; for the critic's maximisation it must be subtracted. Steps per step: 5, Gulrajani et al. 2017.
@@ -124,8 +131,9 @@ class InfoGan(nn.Module):
 
     still: Tensor
 
-    def __init__(self, tree: Latent, noise: int, generator: nn.Module, trunk: nn.Module, critic: nn.Module,
-                 encoder: nn.Module):
+    def __init__(
+        self, tree: Latent, noise: int, generator: nn.Module, trunk: nn.Module, critic: nn.Module, encoder: nn.Module
+    ):
         super().__init__()
         self.tree, self.noise, self.prior, self.temperature = tree, noise, Codes(tree), 1.0
         self.family = Posterior
@@ -201,8 +209,12 @@ class GanNet:
         """All nets for one image shape: batch norm as printed; a Wasserstein trunk has only one LayerNorm."""
         c, h, w = shape
         factor = math.prod(s for _, s in self.up)
-        expect(h % factor == 0 and w % factor == 0, "this net divides the image", found=f"images of {h}×{w}",
-               allowed=f"height and width divisible by {factor}")
+        expect(
+            h % factor == 0 and w % factor == 0,
+            "this net divides the image",
+            found=f"images of {h}×{w}",
+            allowed=f"height and width divisible by {factor}",
+        )
         inner = (h // factor, w // factor)
         flat = inner[0] * inner[1]
         trunk: list[nn.Module] = []
@@ -210,12 +222,18 @@ class GanNet:
             trunk += [*_conv(a, b, stride), *([nn.BatchNorm2d(b)] if i and not wasserstein else []), nn.LeakyReLU(0.2)]
         norm = nn.LayerNorm(self.hidden) if wasserstein else nn.BatchNorm1d(self.hidden)
         trunk += [nn.Flatten(), nn.Linear(self.up[-1][0] * flat, self.hidden), norm, nn.LeakyReLU(0.2)]
-        encoder = nn.Sequential(nn.Linear(self.hidden, 128), nn.BatchNorm1d(128), nn.LeakyReLU(0.2),
-                                nn.Linear(128, Posterior.count(tree)))
+        encoder = nn.Sequential(
+            nn.Linear(self.hidden, 128), nn.BatchNorm1d(128), nn.LeakyReLU(0.2), nn.Linear(128, Posterior.count(tree))
+        )
         generator: list[nn.Module] = [
-            nn.Linear(tree.width + noise, self.hidden), nn.BatchNorm1d(self.hidden), nn.ReLU(),
-            nn.Linear(self.hidden, self.first * flat), nn.BatchNorm1d(self.first * flat), nn.ReLU(),
-            nn.Unflatten(1, (self.first, *inner))]
+            nn.Linear(tree.width + noise, self.hidden),
+            nn.BatchNorm1d(self.hidden),
+            nn.ReLU(),
+            nn.Linear(self.hidden, self.first * flat),
+            nn.BatchNorm1d(self.first * flat),
+            nn.ReLU(),
+            nn.Unflatten(1, (self.first, *inner)),
+        ]
         for (a, _), (b, stride) in zip(((self.first, 1), *self.down[:-1]), self.down):
             generator += [*_upconv(a, b, stride), nn.BatchNorm2d(b), nn.LeakyReLU(self.slope)]
         generator += [nn.ConvTranspose2d(self.down[-1][0], c, 4, 2, 1), nn.Sigmoid()]

@@ -69,8 +69,11 @@ class Gaussian(Likelihood):
         expect(learned in (True, False, "pixel"), "learned is true, false or 'pixel'", found=repr(learned))
         self.pixel = learned == "pixel"
         sigma = (1e-3 if self.pixel else 1.0) if sigma is None else sigma
-        expect(isinstance(sigma, int | float) and 0 < sigma < math.inf,
-               "sigma of the gaussian likelihood must be positive", found=sigma)
+        expect(
+            isinstance(sigma, int | float) and 0 < sigma < math.inf,
+            "sigma of the gaussian likelihood must be positive",
+            found=sigma,
+        )
         self.maps = 2 if self.pixel else 1
         if learned is True:
             self.log_sigma = nn.Parameter(torch.tensor(math.log(sigma)))
@@ -102,8 +105,11 @@ class Laplace(Likelihood):
 
     def __init__(self, width: float = 1.0, learned: bool = False):
         super().__init__()
-        expect(isinstance(width, int | float) and 0 < width < math.inf,
-               "width of the laplace likelihood must be positive", found=width)
+        expect(
+            isinstance(width, int | float) and 0 < width < math.inf,
+            "width of the laplace likelihood must be positive",
+            found=width,
+        )
         if learned:
             self.log_width = nn.Parameter(torch.tensor(math.log(width)))
         else:
@@ -159,9 +165,11 @@ class Categorical(Likelihood):
 
     def __init__(self, levels: int = 256):
         super().__init__()
-        expect(isinstance(levels, int) and 2 <= levels <= 65536,
-               "levels of the categorical likelihood must lie between 2 and 65,536",
-               found=repr(levels))
+        expect(
+            isinstance(levels, int) and 2 <= levels <= 65536,
+            "levels of the categorical likelihood must lie between 2 and 65,536",
+            found=repr(levels),
+        )
         self.maps = levels
 
     def log_prob(self, x: Float[Tensor, "b c h w"], out: Tensor) -> Float[Tensor, "b"]:

@@ -134,8 +134,12 @@ class Posterior:
     def restrict(self, name: str) -> Posterior:
         """The posterior of the columns below one node."""
         columns = torch.as_tensor(self.tree.columns(name), device=self.loc.device)
-        return Posterior(self.tree.subtree(name), self.loc.index_select(-1, columns),
-                         self.log_scale.index_select(-1, columns), self.temperature)
+        return Posterior(
+            self.tree.subtree(name),
+            self.loc.index_select(-1, columns),
+            self.log_scale.index_select(-1, columns),
+            self.temperature,
+        )
 
     def rows(self, index: slice | Tensor) -> Posterior:
         """Some examples of the batch."""

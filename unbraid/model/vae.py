@@ -18,8 +18,15 @@ from unbraid.priors.base import Prior
 class Vae(nn.Module):
     """p(x|z) p(z) and q(z|x) over one latent tree. `temperature` relaxes discrete leaves, `family` is q's class."""
 
-    def __init__(self, tree: Latent, encoder: nn.Module, decoder: nn.Module, prior: Prior, likelihood: Likelihood,
-                 family: type[Posterior] = Posterior):
+    def __init__(
+        self,
+        tree: Latent,
+        encoder: nn.Module,
+        decoder: nn.Module,
+        prior: Prior,
+        likelihood: Likelihood,
+        family: type[Posterior] = Posterior,
+    ):
         super().__init__()
         self.tree, self.encoder, self.decoder, self.prior, self.likelihood = tree, encoder, decoder, prior, likelihood
         self.family = family

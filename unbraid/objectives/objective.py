@@ -80,11 +80,19 @@ class Objective:
             if plain not in provided:
                 choose(plain, {**TERMS, **dict.fromkeys(provided)}, f"term in objective {self.name!r}")
             if node:
-                expect(node in tree.names, f"objective {self.name!r} prices {key!r}, but the latent tree has no node {node!r}",
-                       allowed=tree.names, do=f"Rename the node in latent, or name another one in the objective's "
-                                              f"options.{nearest(node, tree.names)}")
-                expect(term in ("mi", "tc", "tc_q"), f"objective {self.name!r} prices {key!r}",
-                       found=f"{term!r}, which has no price per node", allowed="mi, tc, tc_q")
+                expect(
+                    node in tree.names,
+                    f"objective {self.name!r} prices {key!r}, but the latent tree has no node {node!r}",
+                    allowed=tree.names,
+                    do=f"Rename the node in latent, or name another one in the objective's "
+                    f"options.{nearest(node, tree.names)}",
+                )
+                expect(
+                    term in ("mi", "tc", "tc_q"),
+                    f"objective {self.name!r} prices {key!r}",
+                    found=f"{term!r}, which has no price per node",
+                    allowed="mi, tc, tc_q",
+                )
         if self._pairwise and BankSpec.name not in self.critics:
             choose(self.estimator, {**ESTIMATORS, BankSpec.name: None}, f"estimator of objective {self.name!r}")
         self._check_latents(tree, prior)
@@ -105,15 +113,24 @@ class Objective:
         if self.prior and not kinds & {name.replace("_", "") for name in self.prior}:
             asked, found = " or ".join(map(repr, self.prior)), type(prior).__name__.lower()
             row = self.name.replace("isa_", "beta_")
-            raise UnbraidError(f"objective {self.name!r} is defined with prior {asked}: found {found!r}. "
-                               f"Set prior.name to {self.prior[0]!r}, or use the same row under its own name, {row!r}.")
-        expect(not self.mixed or not tree.all_real, f"objective {self.name!r} needs a tree with discrete leaves",
-               found=str(tree), do='Add one, such as latent = {digit = "onehot(10)", style = 10}, or use beta_vae.')
+            raise UnbraidError(
+                f"objective {self.name!r} is defined with prior {asked}: found {found!r}. "
+                f"Set prior.name to {self.prior[0]!r}, or use the same row under its own name, {row!r}."
+            )
+        expect(
+            not self.mixed or not tree.all_real,
+            f"objective {self.name!r} needs a tree with discrete leaves",
+            found=str(tree),
+            do='Add one, such as latent = {digit = "onehot(10)", style = 10}, or use beta_vae.',
+        )
         if any(p.requires_grad for p in prior.parameters()):
             moved = any((f"{t}@{how}" if how else t) in MOVES_PRIOR for t, _, how in map(split_key, self.prices))
-            expect(moved, f"objective {self.name!r} cannot train a learned prior",
-                   found=f"prices on {listing(self.prices)}",
-                   do="Fix the prior (learned = false), or price one of: " + listing(MOVES_PRIOR) + ".")
+            expect(
+                moved,
+                f"objective {self.name!r} cannot train a learned prior",
+                found=f"prices on {listing(self.prices)}",
+                do="Fix the prior (learned = false), or price one of: " + listing(MOVES_PRIOR) + ".",
+            )
 
     def _check_marginals(self, tree: Latent, prior: Prior) -> None:
         below = [b.name for b in tree.branches if b.name in prior.finest or not prior.knows(b.name)]
@@ -128,7 +145,8 @@ class Objective:
                 raise UnbraidError(
                     f"{self.name} prices 'tc:{name}' at {inside} and 'dw' at {whole.get('dw', 0.0)}, but prior "
                     f"{type(prior).__name__.lower()} has marginals only at: {listing(known)}. Give both the same price "
-                    f"(then KL(q‖p) of {group!r} is charged as a whole), use tc_q and dw_joint, or prior 'gaussian'.")
+                    f"(then KL(q‖p) of {group!r} is charged as a whole), use tc_q and dw_joint, or prior 'gaussian'."
+                )
 
     def effective(self) -> dict[str, Any]:
         """Effective prices of mi, tc between, tc within, dw. See `prices.effective`."""
@@ -146,8 +164,14 @@ class Objective:
         banks = [critic for critic in critics.values() if isinstance(critic, Bank)]
         return banks[0].mixture if banks else ESTIMATORS.get(self.estimator)
 
-    def __call__(self, draw: Draw, step: int = 0, critics: Mapping[str, Critic] | None = None,
-                 rows: Mapping[str, Price] | None = None, also: Iterable[str] = ()) -> Ledger:
+    def __call__(
+        self,
+        draw: Draw,
+        step: int = 0,
+        critics: Mapping[str, Critic] | None = None,
+        rows: Mapping[str, Price] | None = None,
+        also: Iterable[str] = (),
+    ) -> Ledger:
         """Charge every priced term (and nothing else) for one draw; `also` names terms to enter without a price."""
         from unbraid.terms import TERMS
 

@@ -38,8 +38,12 @@ def affine(price: Any, factor: float, plus: float = 0.0) -> Any:
     """
     if not isinstance(price, Schedule):
         return factor * price + plus
-    expect(isinstance(price, Linear | Cosine | Cyclic), "another price is worked out from this schedule",
-           found=type(price).__name__.lower(), allowed="a number, or schedule linear, cosine or cyclic")
+    expect(
+        isinstance(price, Linear | Cosine | Cyclic),
+        "another price is worked out from this schedule",
+        found=type(price).__name__.lower(),
+        allowed="a number, or schedule linear, cosine or cyclic",
+    )
     assert isinstance(price, Linear | Cosine | Cyclic)
     return replace(price, start=factor * price.start + plus, stop=factor * price.stop + plus)
 
@@ -52,6 +56,7 @@ def effective(prices: Mapping[str, Price]) -> dict[str, Any]:
     >>> effective({"kl": 1.0, "tc_q@ratio": 35.0})
     {'mi': 1.0, 'tc between': 36.0, 'tc within': 36.0, 'dw': 1.0}
     """
+
     def total(term: str, node: str = "") -> Any:
         found: Any = 0
         for key, price in prices.items():
@@ -62,8 +67,12 @@ def effective(prices: Mapping[str, Price]) -> dict[str, Any]:
         return found
 
     kl, agg, tc, tc_q = total("kl"), total("agg"), "tc", "tc_q"
-    columns = {"mi": kl + total("mi"), "tc between": kl + agg + total(tc, "root") + total(tc_q, "root"),
-               "tc within": kl + agg + total(tc) + total(tc_q), "dw": kl + agg + total("dw") + total("dw_joint")}
+    columns = {
+        "mi": kl + total("mi"),
+        "tc between": kl + agg + total(tc, "root") + total(tc_q, "root"),
+        "tc within": kl + agg + total(tc) + total(tc_q),
+        "dw": kl + agg + total("dw") + total("dw_joint"),
+    }
     return {name: None if p != p else p for name, p in columns.items()}
 
 

@@ -17,8 +17,14 @@ from unbraid.objectives.prices import affine
 from unbraid.terms.critics import RatioSpec
 
 PAPER = RatioSpec()  # Kim & Mnih's discriminator
-DIVERGENCES = {"mmd": "agg@mmd", "mmd_rbf": "agg@mmd_rbf", "inclusive_kl": "agg@inclusive_kl", "exclusive_kl": "agg",
-               "ratio": "agg@ratio", "adversary": "agg@adversary"}
+DIVERGENCES = {
+    "mmd": "agg@mmd",
+    "mmd_rbf": "agg@mmd_rbf",
+    "inclusive_kl": "agg@inclusive_kl",
+    "exclusive_kl": "agg",
+    "ratio": "agg@ratio",
+    "adversary": "agg@adversary",
+}
 
 
 def vae() -> Objective:
@@ -108,8 +114,13 @@ def dip_vae_ii(lambda_od: Price = 10.0, lambda_d: Price | None = None, rho: floa
     return _row("dip_vae_ii", prices, "Kumar et al. 2017, Eq. 7", rho=rho)
 
 
-def info_vae(alpha: float = 0.5, lam: float = 10.0, divergence: str = "mmd", estimator: str = "stratified",
-             critic: RatioSpec = PAPER) -> Objective:
+def info_vae(
+    alpha: float = 0.5,
+    lam: float = 10.0,
+    divergence: str = "mmd",
+    estimator: str = "stratified",
+    critic: RatioSpec = PAPER,
+) -> Objective:
     """reconstruction + (1−α) KL + (α+λ−1) D(q(z), p(z)). Zhao et al. 2017, Eq. 6; α = 1 leaves mi free."""
     prices = {"kl": 1 - alpha, _divergence(divergence): alpha + lam - 1}
     return _row("info_vae", prices, "Zhao et al. 2017, Eq. 6", estimator, critic)
@@ -120,8 +131,13 @@ def wae(lam: Price = 10.0, divergence: str = "mmd", critic: RatioSpec = PAPER) -
     return _row("wae", {_divergence(divergence): lam}, "Tolstikhin et al. 2017, Alg. 2", "stratified", critic)
 
 
-def decomposition(alpha: Price = 1.0, beta: Price = 1.0, divergence: str = "mmd", estimator: str = "stratified",
-                  critic: RatioSpec = PAPER) -> Objective:
+def decomposition(
+    alpha: Price = 1.0,
+    beta: Price = 1.0,
+    divergence: str = "mmd",
+    estimator: str = "stratified",
+    critic: RatioSpec = PAPER,
+) -> Objective:
     """reconstruction + β KL + α D(q(z), p(z)). Mathieu et al. 2019, Eq. 7."""
     prices = {"kl": beta, _divergence(divergence): alpha}
     return _row("decomposition", prices, "Mathieu et al. 2019, Eq. 7", estimator, critic)
@@ -143,8 +159,9 @@ def row(prices: dict, estimator: str = "stratified", critic: RatioSpec = PAPER, 
     return _row("row", known, "this library", estimator, critic, rho)
 
 
-def _row(name: str, prices: dict[str, Any], cite: str, estimator: str = "", critic: RatioSpec = PAPER,
-         rho: float = 1.0) -> Objective:
+def _row(
+    name: str, prices: dict[str, Any], cite: str, estimator: str = "", critic: RatioSpec = PAPER, rho: float = 1.0
+) -> Objective:
     return Objective(name, prices, cite, estimator, terms.critics(prices, critic, rho))
 
 

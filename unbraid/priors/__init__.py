@@ -37,8 +37,24 @@ PRIORS: dict[str, Callable[..., Prior]] = {
     "conditional": Conditional,
 }
 
-__all__ = ["PRIORS", "Conditional", "Discrete", "FullGaussian", "Gaussian", "GeneralisedGaussian", "Joint", "LpNested",
-           "Mixture", "Prior", "Sparse", "StudentT", "Uniform", "Vamp", "build", "isa"]
+__all__ = [
+    "PRIORS",
+    "Conditional",
+    "Discrete",
+    "FullGaussian",
+    "Gaussian",
+    "GeneralisedGaussian",
+    "Joint",
+    "LpNested",
+    "Mixture",
+    "Prior",
+    "Sparse",
+    "StudentT",
+    "Uniform",
+    "Vamp",
+    "build",
+    "isa",
+]
 
 
 def build(spec: dict[str, Any], tree: Latent) -> Prior:
@@ -52,9 +68,13 @@ def build(spec: dict[str, Any], tree: Latent) -> Prior:
     """
     spec = dict(spec)
     parts: dict[str, dict[str, Any]] = dict(spec.pop("parts", {}))
-    expect(spec.get("name") != "joint", "a joint prior has no name of its own", found="'joint'",
-           do='Give each branch its own table, such as [prior.parts.style] with name = "gaussian"; discrete leaves get '
-              "theirs by themselves.")
+    expect(
+        spec.get("name") != "joint",
+        "a joint prior has no name of its own",
+        found="'joint'",
+        do='Give each branch its own table, such as [prior.parts.style] with name = "gaussian"; discrete leaves get '
+        "theirs by themselves.",
+    )
     for node in parts:
         tree.index(node)
     kinds = set(getattr(choose(spec.get("name", "gaussian"), PRIORS, "prior"), "kinds", ("real",)))
@@ -82,14 +102,19 @@ def _make(spec: dict[str, Any], tree: Latent) -> Prior:
     options = dict(spec)
     name = options.pop("name", "gaussian")
     lr = options.pop("lr", None)
-    expect(lr is None or (isinstance(lr, int | float) and 0 < lr < 10),
-           f"lr of prior {name!r} must be a positive number", found=repr(lr))
+    expect(
+        lr is None or (isinstance(lr, int | float) and 0 < lr < 10),
+        f"lr of prior {name!r} must be a positive number",
+        found=repr(lr),
+    )
     make = choose(name, PRIORS, "prior")
     allowed = [p for p in inspect.signature(make).parameters if p != "tree"]
     for option in options:
         if option not in allowed:
-            raise UnbraidError(f"prior {name!r} takes no option {option!r}.{nearest(option, allowed)} "
-                               f"Options: {listing([*allowed, 'lr'])}.")
+            raise UnbraidError(
+                f"prior {name!r} takes no option {option!r}.{nearest(option, allowed)} "
+                f"Options: {listing([*allowed, 'lr'])}."
+            )
     try:
         prior = make(tree, **options)
     except (TypeError, RuntimeError) as error:

@@ -89,6 +89,8 @@ class Prior(nn.Module):
         if not self.knows(node):
             known = [name for name in self.tree.names if self.knows(name)]
             name = type(self).__name__.lower()
-            raise UnbraidError(f"{asked} needs the prior's marginal at {node!r}, but prior {name} has marginals "
-                               f"only at: {listing(known)}. Drop that price, use tc_q and dw_joint "
-                               "(which need no marginals), or use prior 'gaussian'.")
+            raise UnbraidError(
+                f"{asked} needs the prior's marginal at {node!r}, but prior {name} has marginals "
+                f"only at: {listing(known)}. Drop that price, use tc_q and dw_joint "
+                "(which need no marginals), or use prior 'gaussian'."
+            )

@@ -36,15 +36,26 @@ class Conditional(Prior):
 
     kinds = ("onehot", "binary")
 
-    def __init__(self, tree: Latent, parents: Mapping[str, Sequence[str]], tables: Mapping[str, Any] | None = None,
-                 learned: bool = True):
+    def __init__(
+        self,
+        tree: Latent,
+        parents: Mapping[str, Sequence[str]],
+        tables: Mapping[str, Any] | None = None,
+        learned: bool = True,
+    ):
         leaves = {leaf.name: leaf for leaf in tree.leaves}
-        expect(all(leaf.kind != "real" for leaf in tree.leaves), "prior 'conditional' is for discrete leaves",
-               found=str(tree))
+        expect(
+            all(leaf.kind != "real" for leaf in tree.leaves),
+            "prior 'conditional' is for discrete leaves",
+            found=str(tree),
+        )
         graph = {name: (given,) if isinstance(given, str) else tuple(given) for name, given in parents.items()}
         for name in [*graph, *(p for given in graph.values() for p in given), *(tables or {})]:
-            expect(name in leaves, f"prior 'conditional' speaks of a leaf {name!r} that is not there",
-                   allowed=listing(leaves))
+            expect(
+                name in leaves,
+                f"prior 'conditional' speaks of a leaf {name!r} that is not there",
+                allowed=listing(leaves),
+            )
         order = _order(list(leaves), graph)
         super().__init__(tree, tuple(_closed(tree.root, tree, graph)))
         self.order, self.graph = order, {name: graph.get(name, ()) for name in leaves}
@@ -53,8 +64,11 @@ class Conditional(Prior):
         self.tables = nn.ParameterDict()
         for name, leaf in leaves.items():
             rows = math.prod(_states(leaves[p]) for p in self.graph[name])
-            expect(rows * leaf.width <= MOST_STATES, f"the table of leaf {name!r} is too large",
-                   found=f"{rows} joint states of its parents")
+            expect(
+                rows * leaf.width <= MOST_STATES,
+                f"the table of leaf {name!r} is too large",
+                found=f"{rows} joint states of its parents",
+            )
             logits = _logits((tables or {}).get(name), leaf, rows)
             self.tables[name.replace(".", "/")] = nn.Parameter(logits, requires_grad=learned)
 
@@ -92,8 +106,9 @@ class Conditional(Prior):
             y = z[..., self.at[name]]
             logits = self._row(name, weights, z)
             onehot = self.kind[name] == "onehot"
-            leaf[name] = (concrete_log_prob(y, logits, temperature) if onehot
-                          else binary_log_prob(y, logits, temperature).sum(-1))
+            leaf[name] = (
+                concrete_log_prob(y, logits, temperature) if onehot else binary_log_prob(y, logits, temperature).sum(-1)
+            )
             weights[name] = self._weights(name, y)
         nodes = self.spread(torch.stack([leaf[x.name] for x in self.tree.leaves], -1))
         hidden = [not self.knows(name) for name in self.tree.names]
@@ -116,12 +131,18 @@ class Conditional(Prior):
     def covariance(self) -> Float[Tensor, "d d"]:
         """See `Prior.covariance`: of the hard values, by going through every joint state."""
         counts = [_states(leaf) for leaf in self.tree.leaves]
-        expect(math.prod(counts) <= MOST_STATES, "the covariance of prior 'conditional' goes through every joint state",
-               found=f"{math.prod(counts)} states", allowed=f"{MOST_STATES} at most")
+        expect(
+            math.prod(counts) <= MOST_STATES,
+            "the covariance of prior 'conditional' goes through every joint state",
+            found=f"{math.prod(counts)} states",
+            allowed=f"{MOST_STATES} at most",
+        )
         like = self.table(self.order[0])
         every = torch.cartesian_prod(*(torch.arange(k, device=like.device) for k in counts)).reshape(-1, len(counts))
-        weights = {leaf.name: nn.functional.one_hot(at, k).to(like)
-                   for leaf, at, k in zip(self.tree.leaves, every.unbind(1), counts)}
+        weights = {
+            leaf.name: nn.functional.one_hot(at, k).to(like)
+            for leaf, at, k in zip(self.tree.leaves, every.unbind(1), counts)
+        }
         values, log_mass = [], like.new_zeros(len(every))
         for leaf in self.tree.leaves:
             onehot, value = leaf.kind == "onehot", weights[leaf.name]
@@ -143,12 +164,17 @@ def _logits(given: Any, leaf: Leaf, rows: int) -> Tensor:
     uniform = 1 / leaf.width if leaf.kind == "onehot" else 0.5
     p = torch.as_tensor([[uniform] * leaf.width] * rows if given is None else given, dtype=torch.get_default_dtype())
     p = p.reshape(1, -1) if p.ndim == 1 and rows == 1 else p
-    expect(p.shape == (rows, leaf.width),
-           f"the table of leaf {leaf.name!r} needs one row per joint state of its parents",
-           found=tuple(p.shape), allowed=(rows, leaf.width))
+    expect(
+        p.shape == (rows, leaf.width),
+        f"the table of leaf {leaf.name!r} needs one row per joint state of its parents",
+        found=tuple(p.shape),
+        allowed=(rows, leaf.width),
+    )
     expect(bool(((p > 0) & (p < 1)).all()), f"probabilities of leaf {leaf.name!r} must lie strictly between 0 and 1")
-    expect(leaf.kind == "binary" or bool(((p.sum(-1) - 1).abs() < 1e-4).all()),
-           f"each row of the table of leaf {leaf.name!r} must sum to 1")
+    expect(
+        leaf.kind == "binary" or bool(((p.sum(-1) - 1).abs() < 1e-4).all()),
+        f"each row of the table of leaf {leaf.name!r} must sum to 1",
+    )
     return p.log() if leaf.kind == "onehot" else p.logit()
 
 

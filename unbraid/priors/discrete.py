@@ -67,17 +67,26 @@ class Discrete(Prior):
     def __init__(self, tree: Latent, probabilities: Sequence[float] | None = None, learned: bool = False):
         super().__init__(tree)
         leaf = tree.leaves[0]
-        expect(len(tree.leaves) == 1 and leaf.kind != "real", "prior 'discrete' is for one discrete leaf",
-               found=str(tree))
+        expect(
+            len(tree.leaves) == 1 and leaf.kind != "real", "prior 'discrete' is for one discrete leaf", found=str(tree)
+        )
         self.kind = leaf.kind
         uniform = 1 / leaf.width if leaf.kind == "onehot" else 0.5
-        p = torch.as_tensor([uniform] * leaf.width if probabilities is None else list(probabilities),
-                            dtype=torch.get_default_dtype())
-        expect(p.shape == (leaf.width,), "prior 'discrete' needs one probability per column", found=len(p),
-               allowed=leaf.width)
+        p = torch.as_tensor(
+            [uniform] * leaf.width if probabilities is None else list(probabilities), dtype=torch.get_default_dtype()
+        )
+        expect(
+            p.shape == (leaf.width,),
+            "prior 'discrete' needs one probability per column",
+            found=len(p),
+            allowed=leaf.width,
+        )
         expect(bool(((p > 0) & (p < 1)).all()), "probabilities must lie strictly between 0 and 1", found=p.tolist())
-        expect(leaf.kind == "binary" or abs(float(p.sum()) - 1) < 1e-4,
-               "probabilities of a one-hot leaf must sum to 1", found=float(p.sum()))
+        expect(
+            leaf.kind == "binary" or abs(float(p.sum()) - 1) < 1e-4,
+            "probabilities of a one-hot leaf must sum to 1",
+            found=float(p.sum()),
+        )
         logits = p.log() if leaf.kind == "onehot" else p.logit()
         if learned:
             self.logits = nn.Parameter(logits)

@@ -32,8 +32,12 @@ class FullGaussian(Prior):
         expect(tree.all_real, "prior 'full_gaussian' is for real leaves", found=str(tree))
         d = tree.width
         given = torch.eye(d) if covariance is None else torch.as_tensor(covariance, dtype=torch.get_default_dtype())
-        expect(given.shape == (d, d), "covariance must be a square table over the columns", found=tuple(given.shape),
-               allowed=(d, d))
+        expect(
+            given.shape == (d, d),
+            "covariance must be a square table over the columns",
+            found=tuple(given.shape),
+            allowed=(d, d),
+        )
         expect(bool(torch.allclose(given, given.T)), "covariance must be symmetric")
         factor, info = torch.linalg.cholesky_ex(given)
         expect(int(info) == 0, "covariance must be positive definite")

@@ -39,13 +39,17 @@ class Gaussian(Prior):
         expect(tree.all_real, "prior 'gaussian' is for real leaves", found=str(tree))
         d = tree.width
         if isinstance(variances, str):
-            expect(variances == "pca", "variances of prior 'gaussian' are one number per column or 'pca'",
-                   found=repr(variances))
+            expect(
+                variances == "pca",
+                "variances of prior 'gaussian' are one number per column or 'pca'",
+                found=repr(variances),
+            )
         self.from_data = variances == "pca"
         given = None if isinstance(variances, str) else variances
         v = torch.ones(d) if given is None else torch.as_tensor(list(given), dtype=torch.get_default_dtype())
-        expect(v.shape == (d,), "prior 'gaussian' needs one variance per column",
-               found=f"{len(v)} variances, {d} columns")
+        expect(
+            v.shape == (d,), "prior 'gaussian' needs one variance per column", found=f"{len(v)} variances, {d} columns"
+        )
         expect(bool((v > 0).all() and v.isfinite().all()), "variances must be positive numbers", found=v.tolist())
         self.learned = learned
         self.plain = variances is None and not learned

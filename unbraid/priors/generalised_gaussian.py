@@ -31,8 +31,9 @@ class GeneralisedGaussian(Prior):
 
     log_p: Tensor
 
-    def __init__(self, tree: Latent, p: float | Sequence[float] = 1.0, learned: bool = False,
-                 scale: float | str = "standard"):
+    def __init__(
+        self, tree: Latent, p: float | Sequence[float] = 1.0, learned: bool = False, scale: float | str = "standard"
+    ):
         super().__init__(tree)
         expect(tree.all_real, "prior 'generalised_gaussian' is for real leaves", found=str(tree))
         exponents = columns_of(p, tree.width, "exponents of prior 'generalised_gaussian'")
@@ -69,10 +70,17 @@ class GeneralisedGaussian(Prior):
 def columns_of(value: float | Sequence[float], d: int, what: str) -> Tensor:
     """One positive number, or one per column, as a tensor."""
     numbers = torch.as_tensor(value, dtype=torch.get_default_dtype())
-    expect(numbers.shape in ((), (d,)), f"{what} are one number, or one per column", found=tuple(numbers.shape),
-           allowed=f"a number or {d}")
-    expect(bool((numbers > 0).all() and numbers.isfinite().all()), f"{what} must be positive numbers",
-           found=numbers.tolist())
+    expect(
+        numbers.shape in ((), (d,)),
+        f"{what} are one number, or one per column",
+        found=tuple(numbers.shape),
+        allowed=f"a number or {d}",
+    )
+    expect(
+        bool((numbers > 0).all() and numbers.isfinite().all()),
+        f"{what} must be positive numbers",
+        found=numbers.tolist(),
+    )
     return numbers
 
 

@@ -25,8 +25,12 @@ class Joint(Prior):
     """
 
     def __init__(self, tree: Latent, parts: dict[str, Prior]):
-        expect(tree.is_cut(parts), "the parts of a joint prior must hold every leaf once", found=listing(parts),
-               allowed=f"a cut of {tree}")
+        expect(
+            tree.is_cut(parts),
+            "the parts of a joint prior must hold every leaf once",
+            found=listing(parts),
+            allowed=f"a cut of {tree}",
+        )
         finest = tuple(name for part in parts for name in _lift(tree, part, parts[part].finest))
         super().__init__(tree, finest)
         self.bounded = any(part.bounded for part in parts.values())

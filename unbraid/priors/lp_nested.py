@@ -37,16 +37,27 @@ class LpNested(Prior):
 
     log_exponents: Tensor
 
-    def __init__(self, tree: Latent, p0: float = 2.1, exponents: float | Mapping[str, float] = 2.2,
-                 learned: bool = False, scale: float | str = "standard", groups: bool = False):
+    def __init__(
+        self,
+        tree: Latent,
+        p0: float = 2.1,
+        exponents: float | Mapping[str, float] = 2.2,
+        learned: bool = False,
+        scale: float | str = "standard",
+        groups: bool = False,
+    ):
         slots = _slots(tree, groups)
         names = list(dict.fromkeys(slots.values()))
         given = _given(exponents, names)
         expect(isinstance(p0, int | float) and 0 < p0 < math.inf, "p0 must be a positive number", found=repr(p0))
         super().__init__(tree, tuple(_finest(tree.root, slots, {} if learned else given, p0)))
         expect(tree.all_real, "Lp-nested priors are for real leaves", found=str(tree))
-        expect(names or not learned, "there is no exponent to learn in a flat tree", found=str(tree),
-               do="Group the columns, or drop 'learned'.")
+        expect(
+            names or not learned,
+            "there is no exponent to learn in a flat tree",
+            found=str(tree),
+            do="Group the columns, or drop 'learned'.",
+        )
         self.slots, self.p0, self.scale = slots, float(p0), named_scale(scale)
         self.position = {name: i for i, name in enumerate(names)}
         values = torch.tensor([given[name] for name in names], dtype=torch.get_default_dtype()).log()
@@ -178,8 +189,13 @@ class LpNested(Prior):
         return squares.exp().diag()
 
 
-def isa(tree: Latent, p0: float = 2.1, exponents: float | Mapping[str, float] = 2.2, learned: bool = False,
-        scale: float | str = "standard") -> LpNested:
+def isa(
+    tree: Latent,
+    p0: float = 2.1,
+    exponents: float | Mapping[str, float] = 2.2,
+    learned: bool = False,
+    scale: float | str = "standard",
+) -> LpNested:
     """Independent subspace analysis: Lp-nested over two levels, the children of the root being the subspaces.
 
     f(z) = (Σ_g (Σ_{j∈g} |z_j|^{p_g})^{p0/p_g})^{1/p0}. Stühmer et al. 2019, Eq. 9; p0 = 2.1 and p_g = 2.2 on dSprites.
@@ -218,8 +234,12 @@ def _alike(tree: Latent, finest: tuple[str, ...], slots: Mapping[str, str]) -> l
 
 def _given(exponents: float | Mapping[str, float], names: list[str]) -> dict[str, float]:
     table = dict(exponents) if isinstance(exponents, Mapping) else dict.fromkeys(names, exponents)
-    expect(table.keys() == set(names), "exponents are one number, or one for each inner node below the root",
-           found=listing(table) or "none", allowed=listing(names) or "none")
+    expect(
+        table.keys() == set(names),
+        "exponents are one number, or one for each inner node below the root",
+        found=listing(table) or "none",
+        allowed=listing(names) or "none",
+    )
     ok = all(isinstance(p, int | float) and not isinstance(p, bool) and 0 < p < math.inf for p in table.values())
     expect(ok, "exponents must be positive numbers", found=table)
     return {name: float(table[name]) for name in names}

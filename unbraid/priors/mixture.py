@@ -31,22 +31,34 @@ class Mixture(Prior):
             [0.0000, 0.5300]])
     """
 
-    def __init__(self, tree: Latent, means: str | int | Sequence[Sequence[float]] = "text",
-                 variance: float | Sequence[Sequence[float]] = 0.03, weights: Sequence[float] | None = None,
-                 learned: bool = False):
+    def __init__(
+        self,
+        tree: Latent,
+        means: str | int | Sequence[Sequence[float]] = "text",
+        variance: float | Sequence[Sequence[float]] = 0.03,
+        weights: Sequence[float] | None = None,
+        learned: bool = False,
+    ):
         super().__init__(tree)
         expect(tree.all_real, "prior 'mixture' is for real leaves", found=str(tree))
         d, dtype = tree.width, torch.get_default_dtype()
         loc = _means(means, d)
         v = torch.as_tensor(variance, dtype=dtype)
-        expect(v.shape in ((), loc.shape), "variance of prior 'mixture' is one number or a table like the means",
-               found=tuple(v.shape))
+        expect(
+            v.shape in ((), loc.shape),
+            "variance of prior 'mixture' is one number or a table like the means",
+            found=tuple(v.shape),
+        )
         expect(bool((v > 0).all()), "variances must be positive", found=v.tolist())
         pi = torch.full((len(loc),), 1 / len(loc)) if weights is None else torch.as_tensor(list(weights), dtype=dtype)
-        expect(pi.shape == (len(loc),), "prior 'mixture' needs one weight per component", found=len(pi),
-               allowed=len(loc))
-        expect(bool((pi > 0).all()) and abs(float(pi.sum()) - 1) < 1e-4, "weights must be positive and sum to 1",
-               found=pi.tolist())
+        expect(
+            pi.shape == (len(loc),), "prior 'mixture' needs one weight per component", found=len(pi), allowed=len(loc)
+        )
+        expect(
+            bool((pi > 0).all()) and abs(float(pi.sum()) - 1) < 1e-4,
+            "weights must be positive and sum to 1",
+            found=pi.tolist(),
+        )
         for name, value in (("loc", loc), ("log_scale", 0.5 * v.log().expand(loc.shape).clone()), ("logits", pi.log())):
             if learned:
                 setattr(self, name, nn.Parameter(value))
@@ -83,12 +95,24 @@ def _means(means: str | int | Sequence[Sequence[float]], d: int) -> Tensor:
         expect(1 <= means <= 10_000, "prior 'mixture' needs between 1 and 10,000 components", found=means)
         return torch.randn(means, d)
     if isinstance(means, str):
-        expect(means in MEANS, "means of prior 'mixture' are a table, a number of components or a name",
-               found=repr(means), allowed=MEANS)
-        expect(d == 2, f"means {means!r} are four clusters in two columns", found=f"{d} columns",
-               do="Give a table, or a number of components.")
+        expect(
+            means in MEANS,
+            "means of prior 'mixture' are a table, a number of components or a name",
+            found=repr(means),
+            allowed=MEANS,
+        )
+        expect(
+            d == 2,
+            f"means {means!r} are four clusters in two columns",
+            found=f"{d} columns",
+            do="Give a table, or a number of components.",
+        )
         return torch.tensor(MEANS[means])
     table = torch.as_tensor(means, dtype=torch.get_default_dtype())
-    expect(table.ndim == 2 and table.shape[1] == d, "means of prior 'mixture' are one row of columns per component",
-           found=tuple(table.shape), allowed=f"components × {d}")
+    expect(
+        table.ndim == 2 and table.shape[1] == d,
+        "means of prior 'mixture' are one row of columns per component",
+        found=tuple(table.shape),
+        allowed=f"components × {d}",
+    )
     return table

@@ -32,15 +32,21 @@ class Sparse(Prior):
     def __init__(self, tree: Latent, gamma: float = 0.9, sigma0: float | str = "appendix", learned: bool = False):
         super().__init__(tree)
         expect(tree.all_real, "prior 'sparse' is for real leaves", found=str(tree))
-        expect(isinstance(gamma, int | float) and 0 <= gamma < 1, "gamma of prior 'sparse' must lie in [0, 1)",
-               found=gamma)
+        expect(
+            isinstance(gamma, int | float) and 0 <= gamma < 1, "gamma of prior 'sparse' must lie in [0, 1)", found=gamma
+        )
         expect(gamma > 0 or not learned, "a learned sparse prior must start with gamma above 0", found=gamma)
         number = READINGS.get(sigma0, sigma0) if isinstance(sigma0, str) else sigma0
-        expect(isinstance(number, int | float) and 0 < number < math.inf,
-               "sigma0 of prior 'sparse' is a positive number or a name",
-               found=repr(sigma0), allowed=READINGS)
-        for name, value in (("logit", torch.tensor(float(gamma)).logit()),
-                            ("log_sigma", torch.tensor(float(number)).log())):
+        expect(
+            isinstance(number, int | float) and 0 < number < math.inf,
+            "sigma0 of prior 'sparse' is a positive number or a name",
+            found=repr(sigma0),
+            allowed=READINGS,
+        )
+        for name, value in (
+            ("logit", torch.tensor(float(gamma)).logit()),
+            ("log_sigma", torch.tensor(float(number)).log()),
+        ):
             if learned:
                 setattr(self, name, nn.Parameter(value))
             else:

@@ -33,8 +33,11 @@ class StudentT(Prior):
         super().__init__(tree)
         expect(tree.all_real, "prior 'student_t' is for real leaves", found=str(tree))
         degrees = columns_of(nu, tree.width, "degrees of freedom of prior 'student_t'")
-        expect(isinstance(scale, int | float) and 0 < scale < math.inf, "scale of prior 'student_t' must be positive",
-               found=scale)
+        expect(
+            isinstance(scale, int | float) and 0 < scale < math.inf,
+            "scale of prior 'student_t' must be positive",
+            found=scale,
+        )
         self.scale = float(scale)
         if learned:
             self.log_nu = nn.Parameter(degrees.log())
@@ -63,6 +66,10 @@ class StudentT(Prior):
     def covariance(self) -> Float[Tensor, "d d"]:
         """See `Prior.covariance`: σ² ν/(ν−2), which needs ν > 2."""
         nu = self.nu
-        expect(bool((nu > 2).all()), "a Student-t prior has a covariance only for nu above 2",
-               found=nu.detach().tolist(), do="Raise prior.nu, or leave out the moment terms.")
+        expect(
+            bool((nu > 2).all()),
+            "a Student-t prior has a covariance only for nu above 2",
+            found=nu.detach().tolist(),
+            do="Raise prior.nu, or leave out the moment terms.",
+        )
         return (self.scale**2 * nu / (nu - 2)).expand(self.tree.width).diag()

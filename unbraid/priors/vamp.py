@@ -33,8 +33,11 @@ class Vamp(Prior):
 
     def __init__(self, tree: Latent, components: int = 50):
         super().__init__(tree)
-        expect(isinstance(components, int) and 1 <= components <= 100_000,
-               "prior 'vamp' needs between 1 and 100,000 components", found=repr(components))
+        expect(
+            isinstance(components, int) and 1 <= components <= 100_000,
+            "prior 'vamp' needs between 1 and 100,000 components",
+            found=repr(components),
+        )
         self.components = components
         self.encode: Any = None
         self.range = (-math.inf, math.inf)
@@ -53,8 +56,11 @@ class Vamp(Prior):
 
     def posteriors(self, temperature: float = 1.0) -> Any:
         """q(z | u_k) of all pseudo-inputs."""
-        expect(self.encode is not None, "prior 'vamp' has no encoder yet",
-               do="Build it from a recipe, or call attach(model, shape).")
+        expect(
+            self.encode is not None,
+            "prior 'vamp' has no encoder yet",
+            do="Build it from a recipe, or call attach(model, shape).",
+        )
         return replace(self.encode(self.inputs.clamp(*self.range)), temperature=temperature)
 
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:

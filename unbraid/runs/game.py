@@ -65,13 +65,21 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> GanParts:
     with torch.random.fork_rng(devices=[]), single():
         torch.manual_seed(mix(recipe.seed, -1))
         model = build_gan(recipe, dataset.shape)
-    expect(recipe.budget.batch <= len(dataset), "a batch is drawn without replacement, so it must fit the data",
-           found=f"batch {recipe.budget.batch}, {len(dataset)} images", do="Lower budget.batch.")
+    expect(
+        recipe.budget.batch <= len(dataset),
+        "a batch is drawn without replacement, so it must fit the data",
+        found=f"batch {recipe.budget.batch}, {len(dataset)} images",
+        do="Lower budget.batch.",
+    )
     images = dataset.images
     if isinstance(images, Pixels) and images.array.dtype.kind == "f":
         low, high = float(images.array.min()), float(images.array.max())
-        expect(low >= 0 and high <= 1, "an InfoGAN draws pixels in [0, 1]", found=f"values from {low:g} to {high:g}",
-               do="Scale the images to that range.")
+        expect(
+            low >= 0 and high <= 1,
+            "an InfoGAN draws pixels in [0, 1]",
+            found=f"values from {low:g} to {high:g}",
+            do="Scale the images to that range.",
+        )
     return GanParts(recipe, dataset, model, gan_of(recipe))
 
 
@@ -114,8 +122,9 @@ def step(trainer: GanTrainer, number: int) -> Ledger:
     model.requires_grad_(True)
     nats |= told
     if not all(bool(t.isfinite()) for t in nats.values()):
-        raise UnbraidError(f"the game is no longer finite at step {number}: {', '.join(nats)}. Lower budget.lr or "
-                           "objective.critic_lr.")
+        raise UnbraidError(
+            f"the game is no longer finite at step {number}: {', '.join(nats)}. Lower budget.lr or objective.critic_lr."
+        )
     return Ledger({key: t.detach() for key, t in nats.items()}, {"information": -gan.lam}, loss.detach())
 
 

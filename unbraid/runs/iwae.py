@@ -14,16 +14,20 @@ from unbraid.model.vae import Vae
 
 
 @torch.no_grad()
-def iwae(model: Vae, x: Float[Tensor, "b c h w"], particles: int = 5000, piece: int = 1024,
-         seed: int | None = 0) -> Float[Tensor, "b"]:
+def iwae(
+    model: Vae, x: Float[Tensor, "b c h w"], particles: int = 5000, piece: int = 1024, seed: int | None = 0
+) -> Float[Tensor, "b"]:
     """log (1/K) Σ_k p(x|z_k) p(z_k)/q(z_k|x), z_k ~ q(z|x): a bound on log p(x) of each image, in nats.
 
     Burda et al. 2015, Eq. 8; Kim & Mnih 2018 use K = 5000. In expectation it rises with K, from the ELBO at K = 1
     to log p(x). At most `piece` codes are decoded at once, whatever the batch and K. The same seed gives the same
     numbers and leaves the caller's random state alone; None draws from it. Batch norms use their stored statistics.
     """
-    expect(isinstance(particles, int) and particles >= 1, "particles must be a whole number, 1 or more",
-           found=repr(particles))
+    expect(
+        isinstance(particles, int) and particles >= 1,
+        "particles must be a whole number, 1 or more",
+        found=repr(particles),
+    )
     expect(isinstance(piece, int) and piece >= 1, "piece must be a whole number, 1 or more", found=repr(piece))
     was_training = model.training
     model.eval()

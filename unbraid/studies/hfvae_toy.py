@@ -59,10 +59,12 @@ class Toy(nn.Module):
         log_px = (log_px_z + log_p).logsumexp(1) + step.log()
         mixture = log_q.logsumexp(0) - math.log(len(self.x))
         q = log_q.exp()
-        return {"①": ((q * log_px_z).sum(1) * step - log_px).mean(),
-                "②": -((q * (log_q - mixture)).sum(1) * step).mean(),
-                "③": log_px.mean() + math.log(len(self.x)),
-                "④": -(mixture.exp() * (mixture - log_p)).sum() * step}
+        return {
+            "①": ((q * log_px_z).sum(1) * step - log_px).mean(),
+            "②": -((q * (log_q - mixture)).sum(1) * step).mean(),
+            "③": log_px.mean() + math.log(len(self.x)),
+            "④": -(mixture.exp() * (mixture - log_p)).sum() * step,
+        }
 
     def values(self) -> dict[str, float]:
         """The terms as plain numbers."""

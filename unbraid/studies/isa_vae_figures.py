@@ -26,8 +26,11 @@ def posteriors(model: FactorAnalysis, angles: Sequence[float] = (0.0, np.pi / 8,
         _ellipse(above, turned.moment, GREY, "data covariance")
         reach = 2.3 * np.sqrt(turned.moment.diagonal().max())
         above.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
-        above.set_title(f"θ = {np.rad2deg(angle):.1f}°\nlog-likelihood {turned.log_likelihood():.2f}, "
-                        f"free energy {turned.free_energy():.2f}", fontsize=8)
+        above.set_title(
+            f"θ = {np.rad2deg(angle):.1f}°\nlog-likelihood {turned.log_likelihood():.2f}, "
+            f"free energy {turned.free_energy():.2f}",
+            fontsize=8,
+        )
         _ellipse(below, np.linalg.inv(precision), BLUE, "true posterior")
         _ellipse(below, np.diag(variances), RED, "mean field")
         reach = 2.6 * np.sqrt(np.linalg.inv(model.posterior()[1]).max())
@@ -42,10 +45,12 @@ def rotation(model: FactorAnalysis, betas: Sequence[float] = (1.0, 2.0, 5.0, 20.
     angles = np.linspace(-np.pi / 2, np.pi, 271)
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    left.plot(np.rad2deg(angles), [model.turned(a).log_likelihood() for a in angles], color=GREY, lw=2,
-              label="log-likelihood")
-    left.plot(np.rad2deg(angles), [model.turned(a).free_energy() for a in angles], color=RED,
-              label="free energy, β = 1")
+    left.plot(
+        np.rad2deg(angles), [model.turned(a).log_likelihood() for a in angles], color=GREY, lw=2, label="log-likelihood"
+    )
+    left.plot(
+        np.rad2deg(angles), [model.turned(a).free_energy() for a in angles], color=RED, label="free energy, β = 1"
+    )
     for beta, color in zip(betas, LINES):
         values = np.array([model.turned(a).free_energy(beta) for a in angles])
         right.plot(np.rad2deg(angles), values - values.max(), color=color, label=f"β = {beta:g}")

@@ -135,8 +135,9 @@ class IcaFit:
     energies: list[float]
 
 
-def ica_data(n: int = 400, degrees: Sequence[float] = (0, 60, 120), sigma: float = 0.1, nu: float = 3.5,
-             seed: int = 0) -> Ica:
+def ica_data(
+    n: int = 400, degrees: Sequence[float] = (0, 60, 120), sigma: float = 0.1, nu: float = 3.5, seed: int = 0
+) -> Ica:
     """Three very sparse sources in two dimensions, weights of norm 1 at the given angles (the paper's are unstated)."""
     rng = np.random.default_rng(seed)
     angles = np.deg2rad(np.asarray(degrees, float))
@@ -235,12 +236,26 @@ def main(out: Path, advance: Advance = still, rounds: int = 200, at: int = 90) -
         w = fit.weights[number]
         ica.append({"beta": fit.beta, "rounds": number, "lengths": norms(w).tolist(), "widest": widest_angle(w)})
         lengths = " ".join(f"{length:.2f}" for length in norms(w))
-        rows.append((f"ICA β={fit.beta:g}", f"after {number} rounds: lengths {lengths}", f"{widest_angle(w):.0f}°", "60°"))
-    drawn = {"factor_analysis": figures.posteriors(model), "rotation": figures.rotation(model),
-             "pruning": figures.pruning(), "ica": figures.ica(data, fits, at), "ica_path": figures.ica_path(fits)}
+        rows.append(
+            (f"ICA β={fit.beta:g}", f"after {number} rounds: lengths {lengths}", f"{widest_angle(w):.0f}°", "60°")
+        )
+    drawn = {
+        "factor_analysis": figures.posteriors(model),
+        "rotation": figures.rotation(model),
+        "pruning": figures.pruning(),
+        "ica": figures.ica(data, fits, at),
+        "ica_path": figures.ica_path(fits),
+    }
     for name, figure in drawn.items():
         figure.savefig(out / f"toys_{name}.png", dpi=120)
         advance(note=name)
-    numbers = {"log_likelihood": model.log_likelihood(), "free_energy": model.free_energy(), "turned": turned,
-               "printed": list(PRINTED), "ica": ica}
-    return Findings(("toy", "what", "found", "paper, truth"), rows, numbers, tuple(f"toys_{name}.png" for name in drawn))
+    numbers = {
+        "log_likelihood": model.log_likelihood(),
+        "free_energy": model.free_energy(),
+        "turned": turned,
+        "printed": list(PRINTED),
+        "ica": ica,
+    }
+    return Findings(
+        ("toy", "what", "found", "paper, truth"), rows, numbers, tuple(f"toys_{name}.png" for name in drawn)
+    )

@@ -74,6 +74,7 @@ class Toy:
 
     def likelihood(self) -> np.ndarray:
         """E_q[log p(x|z)] of every datum."""
+
         def log_p(z: np.ndarray) -> np.ndarray:
             return (-0.5 * (self.x[:, None] - self.decode(z)) ** 2 - 0.5 * math.log(2 * math.pi)).sum(-1)
 
@@ -135,8 +136,12 @@ def corollary1(toy: Toy, beta: float, variances: tuple[float, float] = (1.0, 1.0
 
 def theorem2(toy: Toy, beta: float, angles: np.ndarray) -> dict[str, np.ndarray]:
     """Mean L_β of the rotated networks, minus its value at angle 0: flat for an isotropic prior and full S only."""
-    cases = {"isotropic": (gaussian(), False), "isotropic, diagonal q": (gaussian(), True),
-             "anisotropic": (gaussian((1.6, 0.4)), False), "Student-t": (student_t(), False)}
+    cases = {
+        "isotropic": (gaussian(), False),
+        "isotropic, diagonal q": (gaussian(), True),
+        "anisotropic": (gaussian((1.6, 0.4)), False),
+        "Student-t": (student_t(), False),
+    }
     curves = {}
     for name, (prior, flat) in cases.items():
         turned = [toy.rotated(a).diagonal() if flat else toy.rotated(a) for a in angles]
@@ -169,8 +174,12 @@ def entropy_bias(everything: Posterior, batches: tuple[int, ...], draws: int = 5
     q = everything.rows(torch.randperm(n)[:draws])
     z = q.rsample()
     truth = -log_mixture(z, *exact(everything)(_draw(q, z, n), n))[:, 0]
-    return {"batch": [float(b) for b in batches], "estimate": found, "exact": float(truth.mean()),
-            "beta": math.log(n) + float(everything.entropy().mean())}
+    return {
+        "batch": [float(b) for b in batches],
+        "estimate": found,
+        "exact": float(truth.mean()),
+        "beta": math.log(n) + float(everything.entropy().mean()),
+    }
 
 
 def _draw(q: Posterior, z: torch.Tensor, n: int) -> Draw:
@@ -206,8 +215,10 @@ def main(out: Path, advance: Advance = still) -> Findings:
     for case, change in numbers["theorems"]["theorem 2, range over angles"].items():
         rows.append(("Theorem 2", f"range over rotations, {case}", f"{change:.3f}"))
     for case, found in numbers["entropy"].items():
-        rows += [("App. C", f"Ĥ[q(z)] at batch {found['batch'][0]:.0f}, {case}", f"{found['estimate'][0]:.2f}"),
-                 ("App. C", f"H[q(z)] exactly, {case}", f"{found['exact']:.2f}")]
+        rows += [
+            ("App. C", f"Ĥ[q(z)] at batch {found['batch'][0]:.0f}, {case}", f"{found['estimate'][0]:.2f}"),
+            ("App. C", f"H[q(z)] exactly, {case}", f"{found['exact']:.2f}"),
+        ]
     rows += [("App. D", f"naive TC, z {place} the batch", f"{tc:+.1f}") for place, tc in numbers["tc"].items()]
     pictures = ("theory_theorems.png", "theory_entropy.png", "theory_tc.png")
     return Findings(("of", "what", "nats"), rows, numbers, pictures)

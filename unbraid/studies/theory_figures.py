@@ -35,28 +35,42 @@ def theorems(out: Path) -> dict[str, Any]:
     curves = theory.theorem2(toy, 4.0, angles)
     for colour, (name, curve) in zip(LINES, curves.items()):
         third.plot(np.degrees(angles), curve, color=colour, label=name)
-    third.set(xlabel="rotation of the latents, degrees", ylabel="change of $L_β$, nats", title="Theorem 2: β = 4",
-              ylim=(-2.6, 0.9))
+    third.set(
+        xlabel="rotation of the latents, degrees",
+        ylabel="change of $L_β$, nats",
+        title="Theorem 2: β = 4",
+        ylim=(-2.6, 0.9),
+    )
     third.legend(fontsize=7, frameon=False, loc="lower center", ncols=2)
     _save(figure, out / "theory_theorems.png")
-    return {"theorem 1, largest difference": worst, "corollary 2, best scales": best,
-            "theorem 2, range over angles": {name: float(np.ptp(c)) for name, c in curves.items()}}
+    return {
+        "theorem 1, largest difference": worst,
+        "corollary 2, best scales": best,
+        "theorem 2, range over angles": {name: float(np.ptp(c)) for name, c in curves.items()},
+    }
 
 
 def _scales(axes: Any, toy: theory.Toy, beta: float = 4.0) -> dict[str, float]:
     """L_β and L_{H,β} as the latents are stretched: the same curve, shifted by √β."""
     scales = np.geomspace(0.125, 8, 97)  # 16 points to a doubling, so √4 falls on the grid
     prior = theory.gaussian()
-    curves = {"L_β": [toy.rescaled(s).target(beta, prior).mean() for s in scales],
-              "L_{H,β}": [toy.rescaled(s).entropic(beta, prior).mean() for s in scales]}
+    curves = {
+        "L_β": [toy.rescaled(s).target(beta, prior).mean() for s in scales],
+        "L_{H,β}": [toy.rescaled(s).entropic(beta, prior).mean() for s in scales],
+    }
     best = {}
     for colour, (name, curve) in zip(LINES, curves.items()):
         shifted = np.array(curve) - np.max(curve)
         best[name] = float(scales[int(np.argmax(shifted))])
         axes.plot(scales, shifted, color=colour, label=f"${name}$")
         axes.axvline(best[name], color=colour, lw=0.7, ls=":")
-    axes.set(xscale="log", ylim=(-8, 0.5), xlabel="stretch of the latents", ylabel="below its maximum, nats",
-             title=f"Corollary 2: β = 4, maxima {best['L_{H,β}'] / best['L_β']:.2f}× apart")
+    axes.set(
+        xscale="log",
+        ylim=(-8, 0.5),
+        xlabel="stretch of the latents",
+        ylabel="below its maximum, nats",
+        title=f"Corollary 2: β = 4, maxima {best['L_{H,β}'] / best['L_β']:.2f}× apart",
+    )
     _ticks(axes, (0.25, 0.5, 1, 2, 4, 8))
     axes.legend(fontsize=7, frameon=False)
     return best

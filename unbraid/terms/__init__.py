@@ -54,5 +54,22 @@ def critics(keys: Iterable[str], critic: RatioSpec = RatioSpec(), rho: float = 1
     return {CRITICS[key][0]: CRITICS[key][1](critic, rho) for key in keys if key in CRITICS}
 
 
-__all__ = ["CRITICS", "ESTIMATORS", "MOVES_PRIOR", "PAIRWISE", "TERMS", "Bank", "BankSpec", "Critic", "Moments",
-           "MomentsSpec", "PriorRatio", "PriorSpec", "Ratio", "RatioSpec", "critics", "exact", "log_mixture"]
+__all__ = [
+    "CRITICS",
+    "ESTIMATORS",
+    "MOVES_PRIOR",
+    "PAIRWISE",
+    "TERMS",
+    "Bank",
+    "BankSpec",
+    "Critic",
+    "Moments",
+    "MomentsSpec",
+    "PriorRatio",
+    "PriorSpec",
+    "Ratio",
+    "RatioSpec",
+    "critics",
+    "exact",
+    "log_mixture",
+]

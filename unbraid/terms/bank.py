@@ -74,8 +74,12 @@ class Bank(Critic):
     def mixture(self, draw: Draw, n: int) -> Mixture:
         """The batch and the bank as one mixture; then, in training, the batch is filed (`Draw` asks only once)."""
         q = draw.q
-        expect(type(q) is Posterior, "estimator 'memory_bank' keeps means and scales of columns",
-               found=type(q).__name__, do="Use estimator 'stratified' with this posterior.")
+        expect(
+            type(q) is Posterior,
+            "estimator 'memory_bank' keeps means and scales of columns",
+            found=type(q).__name__,
+            do="Use estimator 'stratified' with this posterior.",
+        )
         filed, batches = (int(c) for c in self.count)
         if batches % max(n // len(q), 1) == 0:
             filed = 0  # a new epoch: past data may come again

@@ -46,10 +46,16 @@ class RatioSpec:
     def __post_init__(self) -> None:
         for name, low in (("width", 1), ("depth", 1), ("steps", 1)):
             number = getattr(self, name)
-            expect(isinstance(number, int) and number >= low, f"critic {name} must be a whole number, {low} or more",
-                   found=repr(number))
-        expect(isinstance(self.lr, int | float) and 0 < self.lr < 10, "critic lr must be a positive number",
-               found=repr(self.lr))
+            expect(
+                isinstance(number, int) and number >= low,
+                f"critic {name} must be a whole number, {low} or more",
+                found=repr(number),
+            )
+        expect(
+            isinstance(self.lr, int | float) and 0 < self.lr < 10,
+            "critic lr must be a positive number",
+            found=repr(self.lr),
+        )
         ok = len(self.betas) == 2 and all(isinstance(b, int | float) and 0 <= b < 1 for b in self.betas)
         expect(ok, "critic betas must be two numbers in [0, 1)", found=self.betas)
 

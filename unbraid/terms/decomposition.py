@@ -52,8 +52,12 @@ def kl_categorical(draw: Draw, node: str = "") -> Nats:
             total = total + closed.sum(-1)
         else:
             discrete = [leaf.name for leaf in part.tree.leaves if leaf.kind != "real"]
-            expect(not discrete, "term 'kl@categorical' needs an independent prior on each discrete leaf",
-                   found=discrete, do="Use prior 'discrete' there, or price 'kl'.")
+            expect(
+                not discrete,
+                "term 'kl@categorical' needs an independent prior on each discrete leaf",
+                found=discrete,
+                do="Use prior 'discrete' there, or price 'kl'.",
+            )
             z = draw.z[:, draw.tree.columns(name)]
             total = total + inside.log_prob(z)[:, 0] - part.log_prob(z, q.temperature)[:, 0]
     return total
@@ -73,8 +77,11 @@ def agg(draw: Draw, node: str = "") -> Nats:
 def tc(draw: Draw, node: str = "root") -> Nats:
     """log q(z_v)/Π_c q(z_c) − log p(z_v)/Π_c p(z_c) at branch v, c its children. Esmaeili et al. 2018, Fig. 4."""
     prior = draw.model.prior
-    return sum((draw.log_q[:, i] - draw.log_p[:, i]) * sign for i, sign in _signed(draw, node)
-               if prior.knows(draw.tree.names[i]))  # type: ignore[return-value]
+    return sum(
+        (draw.log_q[:, i] - draw.log_p[:, i]) * sign
+        for i, sign in _signed(draw, node)
+        if prior.knows(draw.tree.names[i])
+    )  # type: ignore[return-value]
 
 
 def tc_q(draw: Draw, node: str = "root") -> Nats:

@@ -32,8 +32,13 @@ def mmd_rbf(draw: Draw, node: str = "") -> Float[Tensor, ""]:
     return mmd_squared(draw.values, _prior_values(draw), "rbf")
 
 
-def mmd_squared(x: Float[Tensor, "b d"], y: Float[Tensor, "m d"], kernel: str = "imq",
-                scales: tuple[float, ...] = SCALES, block: int = BLOCK) -> Float[Tensor, ""]:
+def mmd_squared(
+    x: Float[Tensor, "b d"],
+    y: Float[Tensor, "m d"],
+    kernel: str = "imq",
+    scales: tuple[float, ...] = SCALES,
+    block: int = BLOCK,
+) -> Float[Tensor, ""]:
     """The unbiased U-statistic, which may be negative; constant in y for the gradient.
 
     Σ_{i≠j} k(x_i, x_j)/b(b−1) + Σ_{i≠j} k(y_i, y_j)/m(m−1) − 2 Σ_ij k(x_i, y_j)/bm, and for large batches its mean over

@@ -23,8 +23,11 @@ Estimator = Callable[[Draw, int], Mixture]
 
 @lru_cache(maxsize=16)
 def _weights(name: str, b: int, n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    expect(2 <= b <= n, f"estimator {name!r} needs a batch of at least 2 and at most the data set",
-           found=f"batch {b}, {n} data")
+    expect(
+        2 <= b <= n,
+        f"estimator {name!r} needs a batch of at least 2 and at most the data set",
+        found=f"batch {b}, {n} data",
+    )
     return WEIGHTS[name](b, n).log().to(dtype=dtype, device=device)
 
 
@@ -79,8 +82,11 @@ def exact(everything: Posterior) -> Estimator:
     """q(z) over the whole data set: every posterior with weight 1/N."""
 
     def estimator(draw: Draw, n: int) -> Mixture:
-        expect(len(everything) == n, "the exact estimator needs the posterior of every datum",
-               found=f"{len(everything)} of {n}")
+        expect(
+            len(everything) == n,
+            "the exact estimator needs the posterior of every datum",
+            found=f"{len(everything)} of {n}",
+        )
         return everything, draw.z.new_full((1, 1), -math.log(n))
 
     return estimator

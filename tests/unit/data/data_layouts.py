@@ -89,8 +89,9 @@ def chairs(folder: Path) -> dict[str, Any]:
         for m, model in enumerate(("aa1", "bb2", "cc3", "dd4", "ee5")):
             for i in range(62):
                 raw = png((60, 60), (m * 40, i * 4, 10))
-                member = tarfile.TarInfo(f"rendered_chairs/{model}/renders/image_{i:03}_p{20 + 10 * (i // 31):03}"
-                                         f"_t{i % 31:03}_r096.png")
+                member = tarfile.TarInfo(
+                    f"rendered_chairs/{model}/renders/image_{i:03}_p{20 + 10 * (i // 31):03}_t{i % 31:03}_r096.png"
+                )
                 member.size = len(raw)
                 tar.addfile(member, io.BytesIO(raw))
     return {"path": str(folder / "rendered_chairs.tar"), "models": 5}
@@ -144,8 +145,14 @@ def ball(n: int = 24) -> tuple[np.ndarray, np.ndarray]:
 def faces3d(folder: Path) -> dict[str, Any]:
     points, triangles = ball(10)
     modes = rng().normal(0, 0.02, (3, *points.shape))
-    np.savez(folder / "model.npz", neutral=points, tri=triangles, identity=modes, expression=modes[:1],
-             expression_names=np.array(["smile"]))
+    np.savez(
+        folder / "model.npz",
+        neutral=points,
+        tri=triangles,
+        identity=modes,
+        expression=modes[:1],
+        expression_names=np.array(["smile"]),
+    )
     return {"model": str(folder / "model.npz"), "identities": 2, "size": 16}
 
 
@@ -164,7 +171,16 @@ def vectors(folder: Path) -> dict[str, Any]:
 
 
 LAYOUTS = {
-    "mnist": mnist, "fashion_mnist": mnist, "smallnorb": smallnorb, "cars3d": cars3d, "chairs": chairs,
+    "mnist": mnist,
+    "fashion_mnist": mnist,
+    "smallnorb": smallnorb,
+    "cars3d": cars3d,
+    "chairs": chairs,
     "celeba": celeba,
-    "mpi3d": mpi3d, "olivetti": olivetti, "coil20": coil20, "faces3d": faces3d, "images": images, "vectors": vectors,
+    "mpi3d": mpi3d,
+    "olivetti": olivetti,
+    "coil20": coil20,
+    "faces3d": faces3d,
+    "images": images,
+    "vectors": vectors,
 }

@@ -59,7 +59,9 @@ def test_labels_in_the_file_of_the_images(tmp_path):
         assert data.labels()[:, 0].tolist() == kinds.tolist()
         both = load("images", path=str(tmp_path / name), labels=["labels", "pose"])
         assert both.factors.names == ("label", "pose_0", "pose_1")
-        with pytest.raises(UnbraidError, match="'lable' are neither a file nor an array .* allowed: images, labels, pose"):
+        with pytest.raises(
+            UnbraidError, match="'lable' are neither a file nor an array .* allowed: images, labels, pose"
+        ):
             load("images", path=str(tmp_path / name), labels="lable")
 
 
@@ -93,14 +95,18 @@ def test_what_the_memory_cannot_hold_is_not_unpacked(tmp_path, monkeypatch):
     assert arrays.available() > 1e7
 
 
-@pytest.mark.parametrize(("name", "options", "message"), [
-    ("images", {"path": "x.npy", "key": "a"}, "holds one array and no names"),
-    ("vectors", {"path": "x.npy"}, r"must hold rows of numbers: found shape \(6, 8, 8\)"),
-    ("vectors", {"path": "."}, "is a folder"),
-    ("faces3d", {"model": "x.npy"}, r"a face model is an \.npz"), ("olivetti", {"path": "."}, "holds no olivettifaces"),
-    ("images", {"path": "folder"}, r"0\.png: its format is unknown"),
-    ("images", {"path": "cut.h5"}, r"found 1,000 of [\d,]+ bytes"),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("images", {"path": "x.npy", "key": "a"}, "holds one array and no names"),
+        ("vectors", {"path": "x.npy"}, r"must hold rows of numbers: found shape \(6, 8, 8\)"),
+        ("vectors", {"path": "."}, "is a folder"),
+        ("faces3d", {"model": "x.npy"}, r"a face model is an \.npz"),
+        ("olivetti", {"path": "."}, "holds no olivettifaces"),
+        ("images", {"path": "folder"}, r"0\.png: its format is unknown"),
+        ("images", {"path": "cut.h5"}, r"found 1,000 of [\d,]+ bytes"),
+    ],
+)
 def test_messages_speak_of_the_file_and_not_of_the_code(tmp_path, monkeypatch, name, options, message):
     h5py = pytest.importorskip("h5py")
     monkeypatch.chdir(tmp_path)

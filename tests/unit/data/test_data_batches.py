@@ -38,8 +38,13 @@ def test_the_draw_never_changes():
 
 
 def test_seeds_streams_and_epochs_differ():
-    draws = [positions(0, 0, 5000, 64), positions(1, 0, 5000, 64), positions(0, 0, 5000, 64, stream=1),
-             positions(0, 5000 // 64, 5000, 64), positions(0, 1, 5000, 64)]
+    draws = [
+        positions(0, 0, 5000, 64),
+        positions(1, 0, 5000, 64),
+        positions(0, 0, 5000, 64, stream=1),
+        positions(0, 5000 // 64, 5000, 64),
+        positions(0, 1, 5000, 64),
+    ]
     for i, a in enumerate(draws):
         for b in draws[:i]:
             assert not np.array_equal(a, b)

@@ -65,7 +65,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         end = len(BODY) - 1000 if self.path == "/short" and not start else len(BODY)
         if self.path == "/slow" and not start:
-            self.wfile.write(BODY[:end // 2])
+            self.wfile.write(BODY[: end // 2])
             self.wfile.flush()
             self.resume.wait(30)
             return
@@ -125,7 +125,9 @@ def test_a_wrong_checksum_is_never_trusted(site, tmp_path, part):
 def test_a_missing_page_and_no_network(site, tmp_path):
     with pytest.raises(UnbraidError, match="answers 404"):
         fetch(File(f"{site}/gone"), tmp_path / "a.bin", quiet=True)
-    with pytest.raises(UnbraidError, match=r"(?s)127\.0\.0\.1:9/x\n    no answer \(Connection refused\).*put it at .*a\.bin"):
+    with pytest.raises(
+        UnbraidError, match=r"(?s)127\.0\.0\.1:9/x\n    no answer \(Connection refused\).*put it at .*a\.bin"
+    ):
         fetch(File("http://127.0.0.1:9/x"), tmp_path / "a.bin", quiet=True, timeout=2)
     assert not (tmp_path / "a.bin").exists()
 
@@ -165,8 +167,10 @@ def test_too_little_room_is_said_before_anything_is_stored(site, tmp_path, monke
 
 
 def test_a_killed_download_continues(site, tmp_path):
-    script = ("import sys; from unbraid.data.download import File, fetch; "
-              "fetch(File(sys.argv[1], sys.argv[2]), sys.argv[3], quiet=True)")
+    script = (
+        "import sys; from unbraid.data.download import File, fetch; "
+        "fetch(File(sys.argv[1], sys.argv[2]), sys.argv[3], quiet=True)"
+    )
     path, part = tmp_path / "a.bin", tmp_path / "a.bin.part"
     with subprocess.Popen([sys.executable, "-c", script, f"{site}/slow", MD5, str(path)]) as process:
         for _ in range(600):
@@ -189,7 +193,9 @@ def test_mirrors_are_tried_in_turn(site, tmp_path):
     path = fetch(File(f"{site}/gone", MD5, mirrors=(gone, good)), tmp_path / "a.bin", quiet=True)
     assert path.read_bytes() == BODY
     assert Handler.asked == ["bytes=10-"] * 3, "the same checksum: the part is continued"
-    with pytest.raises(UnbraidError, match=r"(?s)fetch b\.bin:\n.*/gone\n    answers 404 Not Found\n.*/a\n    has the wrong"):
+    with pytest.raises(
+        UnbraidError, match=r"(?s)fetch b\.bin:\n.*/gone\n    answers 404 Not Found\n.*/a\n    has the wrong"
+    ):
         fetch(File(gone.url, mirrors=(File(f"{site}/a", "md5:0"),)), tmp_path / "b.bin", quiet=True)
     other = File(f"{site}/short", "md5:0", mirrors=(good,))
     assert fetch(other, tmp_path / "c.bin", quiet=True, timeout=5).read_bytes() == BODY

@@ -17,12 +17,25 @@ def fetched(monkeypatch):
     return asked
 
 
-@pytest.mark.parametrize(("name", "options", "count"), [
-    ("mnist", {}, 4), ("fashion_mnist", {}, 4), ("smallnorb", {}, 6), ("cars3d", {}, 1), ("chairs", {}, 1),
-    ("mpi3d", {"variant": "real"}, 1), ("shapes3d", {}, 0), ("shapes3d", {"original": True}, 1), ("dsprites", {}, 0),
-    ("dsprites", {"original": True}, 1), ("mpi3d", {"variant": "toy"}, 1), ("mpi3d", {"variant": "realistic"}, 1),
-    ("olivetti", {}, 1), ("coil20", {}, 1),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "count"),
+    [
+        ("mnist", {}, 4),
+        ("fashion_mnist", {}, 4),
+        ("smallnorb", {}, 6),
+        ("cars3d", {}, 1),
+        ("chairs", {}, 1),
+        ("mpi3d", {"variant": "real"}, 1),
+        ("shapes3d", {}, 0),
+        ("shapes3d", {"original": True}, 1),
+        ("dsprites", {}, 0),
+        ("dsprites", {"original": True}, 1),
+        ("mpi3d", {"variant": "toy"}, 1),
+        ("mpi3d", {"variant": "realistic"}, 1),
+        ("olivetti", {}, 1),
+        ("coil20", {}, 1),
+    ],
+)
 def test_files_go_into_the_cache_and_are_checked(fetched, name, options, count):
     source = DATASETS[name]
     assert source.fetch is not None
@@ -68,12 +81,17 @@ def test_an_original_that_was_not_fetched_is_named():
 
 
 def test_celeba_names_what_to_fetch_by_hand_and_checks_it(cache, monkeypatch):
-    with pytest.raises(UnbraidError, match=r"(?s)img_align_celeba\.zip: 1,443,490,838 bytes, md5:00d2.*Missing there: "
-                                           r"img_align_celeba\.zip, list_attr_celeba\.txt"):
+    with pytest.raises(
+        UnbraidError,
+        match=r"(?s)img_align_celeba\.zip: 1,443,490,838 bytes, md5:00d2.*Missing there: "
+        r"img_align_celeba\.zip, list_attr_celeba\.txt",
+    ):
         DATASETS["celeba"].fetch()
     (cache / "celeba" / "img_align_celeba").mkdir(parents=True)
     (cache / "celeba" / celeba.TABLE).write_bytes(b"another table")
-    with pytest.raises(UnbraidError, match=r"list_attr_celeba\.txt has the wrong md5: found 13 bytes, published 26,721,026"):
+    with pytest.raises(
+        UnbraidError, match=r"list_attr_celeba\.txt has the wrong md5: found 13 bytes, published 26,721,026"
+    ):
         DATASETS["celeba"].fetch()
     assert (cache / "celeba" / celeba.TABLE).is_file(), "what the user put there is not deleted"
 

@@ -31,7 +31,9 @@ def test_a_split_is_not_drawn_from_the_other_ones_folder(tmp_path):
 def test_metadata_of_the_whole_set_serves_its_splits(tmp_path):
     pictures(tmp_path / "train", 4)
     pictures(tmp_path / "test", 2)
-    rows = [f"{split}/{i}.png,{i + 10 * (split == 'test')}" for split, n in (("train", 4), ("test", 2)) for i in range(n)]
+    rows = [
+        f"{split}/{i}.png,{i + 10 * (split == 'test')}" for split, n in (("train", 4), ("test", 2)) for i in range(n)
+    ]
     (tmp_path / "metadata.csv").write_text("\n".join(["file_name,size", *rows]))
     for split, expected in (("train", [0, 1, 2, 3]), ("test", [4, 5]), ("all", [4, 5, 0, 1, 2, 3])):
         data = load("images", path=str(tmp_path), split=split)

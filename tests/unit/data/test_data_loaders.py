@@ -28,10 +28,17 @@ def test_mnist_pixels_and_padding(tmp_path):
     assert load("fashion_mnist", **options, split="test").factors.items[0].values[9] == "ankle boot"
 
 
-@pytest.mark.parametrize(("damage", "message"), [
-    ("cut", "cut off"), ("cut gzip", "damaged or cut off"), ("swapped", "may be swapped"),
-    ("partial", "30 images, 12 labels"), ("long", "too long"), ("gone", "no train-labels-idx1-ubyte"),
-])
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("cut", "cut off"),
+        ("cut gzip", "damaged or cut off"),
+        ("swapped", "may be swapped"),
+        ("partial", "30 images, 12 labels"),
+        ("long", "too long"),
+        ("gone", "no train-labels-idx1-ubyte"),
+    ],
+)
 def test_damaged_mnist_is_named(tmp_path, damage, message):
     options = data_layouts.mnist(tmp_path)
     images, labels = tmp_path / "train-images-idx3-ubyte.gz", tmp_path / "train-labels-idx1-ubyte"
@@ -141,7 +148,9 @@ def test_chairs_distinct_leaves_out_doubles_and_is_ours(tmp_path):
     with tarfile.open(options["path"], "a") as tar:
         for i in range(62):
             raw = data_layouts.png((60, 60), start=8)
-            member = tarfile.TarInfo(f"rendered_chairs/bb1/renders/image_{i:03}_p{20 + 10 * (i // 31):03}_t{i % 31:03}_r096.png")
+            member = tarfile.TarInfo(
+                f"rendered_chairs/bb1/renders/image_{i:03}_p{20 + 10 * (i // 31):03}_t{i % 31:03}_r096.png"
+            )
             member.size = len(raw)
             tar.addfile(member, io.BytesIO(raw))
     options["models"] = 6
@@ -152,16 +161,27 @@ def test_chairs_distinct_leaves_out_doubles_and_is_ours(tmp_path):
         load("chairs", **options, subset="distinct809")
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (None, r"no list of models .*reduced_set1\.mat.*distinct809"), (b"\xff\xfe\x00", "no text file"),
-    (b"aa1 aa1", "names a model twice"), (b"", "an empty list"), (b"zz9", "1 are not, such as 'zz9'"),
-    ({"selected": np.array([[9]])}, "places 9 to 9 of 5"), ({"chosen": np.array([[1]])}, "holds no 'selected'"),
-    ({"selected": np.array(["ab"])}, "no list"), ("cut", "damaged"),
-])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"no list of models .*reduced_set1\.mat.*distinct809"),
+        (b"\xff\xfe\x00", "no text file"),
+        (b"aa1 aa1", "names a model twice"),
+        (b"", "an empty list"),
+        (b"zz9", "1 are not, such as 'zz9'"),
+        ({"selected": np.array([[9]])}, "places 9 to 9 of 5"),
+        ({"chosen": np.array([[1]])}, "holds no 'selected'"),
+        ({"selected": np.array(["ab"])}, "no list"),
+        ("cut", "damaged"),
+    ],
+)
 def test_wrong_lists_of_chairs_are_named(tmp_path, content, message):
     from scipy.io import savemat
 
-    options, path = data_layouts.chairs(tmp_path), tmp_path / ("list.mat" if isinstance(content, (dict, str)) else "list.txt")
+    options, path = (
+        data_layouts.chairs(tmp_path),
+        tmp_path / ("list.mat" if isinstance(content, (dict, str)) else "list.txt"),
+    )
     if isinstance(content, dict):
         savemat(path, content)
     elif content == "cut":
@@ -202,7 +222,10 @@ def test_celeba_official_parts(tmp_path):
         load("celeba", **options, split="valid")
     partition = tmp_path / "list_eval_partition.txt"
     text = partition.read_text()
-    for damaged, message in ((text.replace(" 2", " 3"), "line 11 is damaged"), ("\n".join(text.splitlines()[:-1]), "cut off")):
+    for damaged, message in (
+        (text.replace(" 2", " 3"), "line 11 is damaged"),
+        ("\n".join(text.splitlines()[:-1]), "cut off"),
+    ):
         partition.write_text(damaged)
         with pytest.raises(UnbraidError, match=message):
             load("celeba", **options, official=True, split="train")
@@ -236,7 +259,11 @@ def test_mpi3d_streams_and_names_damage(tmp_path, monkeypatch):
         load("mpi3d", **options, variant="real")
     monkeypatch.setitem(mpi3d.SIZES, "real_complex", (1, 4, 1, 1, 3, 1, 1))
     named = load("mpi3d", **options, variant="real_complex").factors.items
-    assert (named[1].values[2], named[4].values, named[5].values) == ("croissant", ("purple", "sea green", "salmon"), ())
+    assert (named[1].values[2], named[4].values, named[5].values) == (
+        "croissant",
+        ("purple", "sea green", "salmon"),
+        (),
+    )
     path = tmp_path / "mpi3d_toy.npz"
     whole = path.read_bytes()
     path.write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
@@ -344,8 +371,14 @@ def test_pickled_arrays_are_refused_wherever_they_are_given(tmp_path):
     np.save(tmp_path / "x.npy", array, allow_pickle=True)
     np.savez(tmp_path / "mpi3d_toy.npz", images=array)
     np.savez(tmp_path / "x.npz", images=array)
-    for name, file in (("images", "x.npy"), ("images", "x.npz"), ("vectors", "x.npy"), ("faces3d", "x.npy"),
-                       ("mpi3d", "mpi3d_toy.npz"), ("dsprites", "x.npz")):
+    for name, file in (
+        ("images", "x.npy"),
+        ("images", "x.npz"),
+        ("vectors", "x.npy"),
+        ("faces3d", "x.npy"),
+        ("mpi3d", "mpi3d_toy.npz"),
+        ("dsprites", "x.npz"),
+    ):
         with pytest.raises(UnbraidError, match=r"Python objects|another layout|damaged or another"):
             load(name, path=str(tmp_path / file))
 

@@ -9,18 +9,29 @@ from unbraid.data import DATASETS, load, ranges
 from unbraid.ground.errors import UnbraidError
 
 
-@pytest.mark.parametrize(("name", "options", "message"), [
-    ("faces3d", {"model": "m.npz", "identities": -1}, "'identities' .* out of range: found -1"),
-    ("faces3d", {"model": "m.npz", "size": 0}, "'size' .* found 0; allowed: 4 to 1,024"),
-    ("images", {"path": ".", "size": 3}, "'size' .* found 3; allowed: 4 to 1,024, or 0"),
-    ("images", {"path": ".", "size": 10**6}, "'size' of data set 'images' is out of range"),
-    ("images", {"path": ""}, "needs the option 'path'"), ("images", {"path": ["a"]}, "'path' .* must be text"),
-    ("pinwheel", {"seed": -1}, "'seed' .* found -1"), ("moons", {"n": 0}, "'n' .* found 0"),
-    ("ica", {"columns": 0}, "'columns'"), ("ica", {"sources": 0}, "'sources'"), ("linear_factors", {"columns": 0}, "'columns'"),
-    ("linear_factors", {"sources": 0}, "'sources'"), ("clusters", {"side": 0}, "'side'"), ("rings", {"count": 0}, "'count'"),
-    ("mnist", {"path": "~nobody_here/x"}, "home of a user"), ("moons", {"noise": float("nan")}, "'noise'"),
-    ("pinwheel", {"rate": float("inf")}, "must be finite"), ("moons", {"n": 1.5}, "must be a whole number"),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("faces3d", {"model": "m.npz", "identities": -1}, "'identities' .* out of range: found -1"),
+        ("faces3d", {"model": "m.npz", "size": 0}, "'size' .* found 0; allowed: 4 to 1,024"),
+        ("images", {"path": ".", "size": 3}, "'size' .* found 3; allowed: 4 to 1,024, or 0"),
+        ("images", {"path": ".", "size": 10**6}, "'size' of data set 'images' is out of range"),
+        ("images", {"path": ""}, "needs the option 'path'"),
+        ("images", {"path": ["a"]}, "'path' .* must be text"),
+        ("pinwheel", {"seed": -1}, "'seed' .* found -1"),
+        ("moons", {"n": 0}, "'n' .* found 0"),
+        ("ica", {"columns": 0}, "'columns'"),
+        ("ica", {"sources": 0}, "'sources'"),
+        ("linear_factors", {"columns": 0}, "'columns'"),
+        ("linear_factors", {"sources": 0}, "'sources'"),
+        ("clusters", {"side": 0}, "'side'"),
+        ("rings", {"count": 0}, "'count'"),
+        ("mnist", {"path": "~nobody_here/x"}, "home of a user"),
+        ("moons", {"noise": float("nan")}, "'noise'"),
+        ("pinwheel", {"rate": float("inf")}, "must be finite"),
+        ("moons", {"n": 1.5}, "must be a whole number"),
+    ],
+)
 def test_wrong_values_are_named(name, options, message):
     with pytest.raises(UnbraidError, match=message):
         load(name, **options)
@@ -43,9 +54,16 @@ def test_defaults_are_allowed_and_values_of_another_kind_are_not(name):
         assert f"option {option!r} of data set {name!r} must be" in refused(name, option, object(), default)
 
 
-@pytest.mark.parametrize(("shape", "channels"), [
-    ((2541, 6, 5), 1), ((2541, 6, 5, 3), 3), ((2541, 3, 6, 5), 3), ((1, 21, 11, 11, 6, 5), 1), ((1, 21, 11, 11, 6, 5, 3), 3),
-])
+@pytest.mark.parametrize(
+    ("shape", "channels"),
+    [
+        ((2541, 6, 5), 1),
+        ((2541, 6, 5, 3), 3),
+        ((2541, 3, 6, 5), 3),
+        ((1, 21, 11, 11, 6, 5), 1),
+        ((1, 21, 11, 11, 6, 5, 3), 3),
+    ],
+)
 def test_faces_may_be_grey_or_coloured(tmp_path, shape, channels):
     array = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
     np.save(tmp_path / "x.npy", array)

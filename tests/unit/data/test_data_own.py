@@ -16,11 +16,18 @@ def noise(*shape: int) -> np.ndarray:
     return np.random.default_rng(1).integers(0, 256, shape).astype(np.uint8)
 
 
-@pytest.mark.parametrize(("shape", "layout", "expected"), [
-    ((7, 12, 10), "auto", (1, 12, 10)), ((7, 12, 10, 3), "auto", (3, 12, 10)), ((7, 3, 12, 10), "auto", (3, 12, 10)),
-    ((7, 12, 10, 1), "auto", (1, 12, 10)), ((7, 3, 8, 3), "nhwc", (3, 3, 8)), ((7, 3, 8, 3), "nchw", (3, 8, 3)),
-    ((7, 2, 8, 8), "nchw", (2, 8, 8)),
-])
+@pytest.mark.parametrize(
+    ("shape", "layout", "expected"),
+    [
+        ((7, 12, 10), "auto", (1, 12, 10)),
+        ((7, 12, 10, 3), "auto", (3, 12, 10)),
+        ((7, 3, 12, 10), "auto", (3, 12, 10)),
+        ((7, 12, 10, 1), "auto", (1, 12, 10)),
+        ((7, 3, 8, 3), "nhwc", (3, 3, 8)),
+        ((7, 3, 8, 3), "nchw", (3, 8, 3)),
+        ((7, 2, 8, 8), "nchw", (2, 8, 8)),
+    ],
+)
 def test_npy_in_every_layout(tmp_path, shape, layout, expected):
     array = noise(*shape)
     np.save(tmp_path / "x.npy", array)
@@ -178,14 +185,24 @@ def broken(tmp_path, what):
     return {"path": str(x)}
 
 
-@pytest.mark.parametrize(("what", "message"), [
-    ("missing", "there are no images at"), ("empty folder", "holds no pictures"), ("kind", "images come as"),
-    ("cut", "cut off or damaged: found 699 bytes; allowed: 704"),
-    ("pickle", "never unpickled"), ("nan", "NaN or infinity in image 4"),
-    ("range", r"must lie in \[0, 1\]: found 77 to 77"), ("integers", "must be bool, uint8 or float"),
-    ("axes", "3 or 4 axes"), ("channels", "one or three channels"), ("unclear", "not clear which axis"),
-    ("no rows", "not empty"), ("labels", "2 labels, 9 images"),
-])
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("missing", "there are no images at"),
+        ("empty folder", "holds no pictures"),
+        ("kind", "images come as"),
+        ("cut", "cut off or damaged: found 699 bytes; allowed: 704"),
+        ("pickle", "never unpickled"),
+        ("nan", "NaN or infinity in image 4"),
+        ("range", r"must lie in \[0, 1\]: found 77 to 77"),
+        ("integers", "must be bool, uint8 or float"),
+        ("axes", "3 or 4 axes"),
+        ("channels", "one or three channels"),
+        ("unclear", "not clear which axis"),
+        ("no rows", "not empty"),
+        ("labels", "2 labels, 9 images"),
+    ],
+)
 def test_mistakes_are_named(tmp_path, what, message):
     with pytest.raises(UnbraidError, match=message):
         load("images", **broken(tmp_path, what))
@@ -228,10 +245,17 @@ def test_vectors_from_csv(tmp_path):
     assert np.allclose(rows.std(axis=0), 1, atol=1e-6)
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("a,b\n1,x\n2,y\n", "column 'b' .* holds words"), ("a,b\n1,nan\n2,3\n", "NaN or infinity in row 0"),
-    ("a,b\n1\n", "line 2"), ("", "is empty"), ("a,a\n1,2\n", "names a column twice"), ("a\n", "not zero"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,x\n2,y\n", "column 'b' .* holds words"),
+        ("a,b\n1,nan\n2,3\n", "NaN or infinity in row 0"),
+        ("a,b\n1\n", "line 2"),
+        ("", "is empty"),
+        ("a,a\n1,2\n", "names a column twice"),
+        ("a\n", "not zero"),
+    ],
+)
 def test_mistakes_in_tables_are_named(tmp_path, text, message):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(UnbraidError, match=message):

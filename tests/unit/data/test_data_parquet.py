@@ -36,19 +36,27 @@ def png(value, size=8, mode="RGB"):
 
 def faces(n=10, **change):
     """A table as the package datasets writes it: image as struct of bytes and path, label with class names."""
-    image = pa.array([{"bytes": png(20 * i), "path": f"{i}.png"} for i in range(n)],
-                     pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
-    columns = {"image": image, "label": pa.array([i % 3 for i in range(n)], pa.int64()),
-               "age": [float(i) for i in range(n)], **change}
+    image = pa.array(
+        [{"bytes": png(20 * i), "path": f"{i}.png"} for i in range(n)],
+        pa.struct([("bytes", pa.binary()), ("path", pa.string())]),
+    )
+    columns = {
+        "image": image,
+        "label": pa.array([i % 3 for i in range(n)], pa.int64()),
+        "age": [float(i) for i in range(n)],
+        **change,
+    }
     features = {"image": {"_type": "Image"}, "label": {"names": ["cat", "ape", "dog"], "_type": "ClassLabel"}}
     return pa.table(columns).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
 
 
 def test_without_the_package_the_extra_is_named(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
-    script = ("import sys; sys.modules['pyarrow'] = None\n"
-              "from unbraid.data import load\n"
-              f"load('vectors', path={str(tmp_path / 't.parquet')!r})")
+    script = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from unbraid.data import load\n"
+        f"load('vectors', path={str(tmp_path / 't.parquet')!r})"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "pip install 'unbraid[parquet]'" in done.stderr.splitlines()[-1]
 
@@ -58,11 +66,20 @@ def test_columns_of_every_number_and_labels(tmp_path):
     n = 50
     rng = np.random.default_rng(0)
     x = rng.normal(size=n)
-    path = write(tmp_path / "t.parquet", {
-        "x": x, "half": x.astype(np.float16), "count": np.arange(n), "flag": np.arange(n) % 2 == 0,
-        "tiny": pa.array(np.arange(n) % 100, pa.uint8()), "money": pa.array(range(n)).cast(pa.decimal128(25, 2)),
-        "kind": pa.array(list("ab") * (n // 2)).dictionary_encode(), "grade": pa.array(np.arange(n) % 4, pa.int32())},
-        row_group_size=7)
+    path = write(
+        tmp_path / "t.parquet",
+        {
+            "x": x,
+            "half": x.astype(np.float16),
+            "count": np.arange(n),
+            "flag": np.arange(n) % 2 == 0,
+            "tiny": pa.array(np.arange(n) % 100, pa.uint8()),
+            "money": pa.array(range(n)).cast(pa.decimal128(25, 2)),
+            "kind": pa.array(list("ab") * (n // 2)).dictionary_encode(),
+            "grade": pa.array(np.arange(n) % 4, pa.int32()),
+        },
+        row_group_size=7,
+    )
     data = load("vectors", path=path, labels=["kind", "grade"])
     assert data.shape == (6, 1, 1)
     assert data.notes["columns"] == ["x", "half", "count", "flag", "tiny", "money"]
@@ -83,8 +100,11 @@ def test_columns_of_every_number_and_labels(tmp_path):
 def test_lists_become_columns(tmp_path, kind):
     array = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
     of = {"list": pa.list_(pa.float32()), "large": pa.large_list(pa.float32())}.get(kind, pa.list_(pa.float32(), 3))
-    path = write(tmp_path / "t.parquet", {"z": pa.array(array.tolist(), of), "extra": np.arange(20)},
-                 row_group_size=6 if kind == "sliced" else 100)
+    path = write(
+        tmp_path / "t.parquet",
+        {"z": pa.array(array.tolist(), of), "extra": np.arange(20)},
+        row_group_size=6 if kind == "sliced" else 100,
+    )
     data = load("vectors", path=path)
     assert data.notes["columns"] == ["z_0", "z_1", "z_2", "extra"]
     assert np.array_equal(data.pixels(np.arange(20))[:, :3, 0, 0], array)
@@ -92,20 +112,28 @@ def test_lists_become_columns(tmp_path, kind):
 
 
 @needed
-@pytest.mark.parametrize(("columns", "options", "message"), [
-    ({"x": [1.0, None, 2.0]}, {}, "column 'x' .*a null.* in row 1"),
-    ({"x": [1.0, float("nan")]}, {}, "NaN.* in row 1"), ({"x": [1.0, 1e300]}, {}, "more than float32 holds in row 1"),
-    ({"x": ["a", "b"]}, {}, "column 'x' .*found word.* Name it in labels"),
-    ({"x": [[1.0], [1.0, 2.0]]}, {}, "one length: found 2 in row 1, 1 in row 0"),
-    ({"x": [[1.0], None]}, {}, "found null in row 1"), ({"x": [[1.0], [None]]}, {}, "a null.* in row 1"),
-    ({"x": [np.zeros(0)] * 2}, {}, "empty lists"), ({"x": [[[1.0]]]}, {}, "found list<"),
-    ({"x": [b"a"]}, {}, "data set 'images'"),
-    ({"x": []}, {}, "has no rows"), ({"x": [1.0], "y": ["a"]}, {"labels": ["y", "w"]}, "neither a column nor a file"),
-    ({"x": [1.0, 2.0], "y": ["a", None]}, {"labels": ["y"]}, "column 'y' has missing labels"),
-    ({"x": [1.0], "y": [[1.0]]}, {"labels": ["y"]}, "cannot be labels: found vector"),
-    ({"x": [1.0]}, {"labels": ["x"]}, "no data columns left"), ({"x": [1.0]}, {"key": "w"}, "no column 'w'"),
-    ({"x": [1.0, 1.0]}, {"standardise": True}, "constant column: found x"),
-])
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"x": [1.0, None, 2.0]}, {}, "column 'x' .*a null.* in row 1"),
+        ({"x": [1.0, float("nan")]}, {}, "NaN.* in row 1"),
+        ({"x": [1.0, 1e300]}, {}, "more than float32 holds in row 1"),
+        ({"x": ["a", "b"]}, {}, "column 'x' .*found word.* Name it in labels"),
+        ({"x": [[1.0], [1.0, 2.0]]}, {}, "one length: found 2 in row 1, 1 in row 0"),
+        ({"x": [[1.0], None]}, {}, "found null in row 1"),
+        ({"x": [[1.0], [None]]}, {}, "a null.* in row 1"),
+        ({"x": [np.zeros(0)] * 2}, {}, "empty lists"),
+        ({"x": [[[1.0]]]}, {}, "found list<"),
+        ({"x": [b"a"]}, {}, "data set 'images'"),
+        ({"x": []}, {}, "has no rows"),
+        ({"x": [1.0], "y": ["a"]}, {"labels": ["y", "w"]}, "neither a column nor a file"),
+        ({"x": [1.0, 2.0], "y": ["a", None]}, {"labels": ["y"]}, "column 'y' has missing labels"),
+        ({"x": [1.0], "y": [[1.0]]}, {"labels": ["y"]}, "cannot be labels: found vector"),
+        ({"x": [1.0]}, {"labels": ["x"]}, "no data columns left"),
+        ({"x": [1.0]}, {"key": "w"}, "no column 'w'"),
+        ({"x": [1.0, 1.0]}, {"standardise": True}, "constant column: found x"),
+    ],
+)
 def test_wrong_tables_are_named(tmp_path, columns, options, message):
     with pytest.raises(UnbraidError, match=message):
         load("vectors", path=write(tmp_path / "t.parquet", columns), **options)
@@ -150,14 +178,19 @@ def test_pieces_in_a_folder(tmp_path):
 
 
 @needed
-@pytest.mark.parametrize(("change", "message"), [
-    ({"image": [{"bytes": None, "path": "/etc/passwd"}] * 3}, "only a path, and paths in tables are never opened"),
-    ({"image": [{"bytes": b"no picture", "path": None}] * 3}, "column 'image', row 0: .*damaged or no picture"),
-    ({"image": [{"bytes": png(1), "path": None}, None, None]}, "row 1 holds no picture: found null"),
-    ({"image": [{"bytes": png(1, s), "path": None} for s in (8, 8, 9)]}, r"one size: found \(9, 9\) in row 2"),
-    ({"image": [1, 2, 3]}, "one column of pictures: found none"), ({"second": [png(1)] * 3}, "found image, second"),
-    ({"label": [0, 1, 7]}, "'label' .* must count its classes"), ({"label": [0, -1, 1]}, "missing labels: found 1"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"image": [{"bytes": None, "path": "/etc/passwd"}] * 3}, "only a path, and paths in tables are never opened"),
+        ({"image": [{"bytes": b"no picture", "path": None}] * 3}, "column 'image', row 0: .*damaged or no picture"),
+        ({"image": [{"bytes": png(1), "path": None}, None, None]}, "row 1 holds no picture: found null"),
+        ({"image": [{"bytes": png(1, s), "path": None} for s in (8, 8, 9)]}, r"one size: found \(9, 9\) in row 2"),
+        ({"image": [1, 2, 3]}, "one column of pictures: found none"),
+        ({"second": [png(1)] * 3}, "found image, second"),
+        ({"label": [0, 1, 7]}, "'label' .* must count its classes"),
+        ({"label": [0, -1, 1]}, "missing labels: found 1"),
+    ],
+)
 def test_wrong_pictures_are_named(tmp_path, change, message):
     if isinstance(change.get("image", [0])[0], dict):
         change = {"image": pa.array(change["image"], pa.struct([("bytes", pa.binary()), ("path", pa.string())]))}
@@ -177,8 +210,11 @@ def test_metadata_of_any_shape_is_survived(tmp_path):
 def test_damage_anywhere_is_named(tmp_path):
     whole = tmp_path / "t.parquet"
     rng = np.random.default_rng(0)
-    write(whole, {"x": rng.normal(size=400), "z": rng.normal(size=(400, 3)).tolist(), "y": ["a", "b"] * 200},
-          row_group_size=100)
+    write(
+        whole,
+        {"x": rng.normal(size=400), "z": rng.normal(size=(400, 3)).tolist(), "y": ["a", "b"] * 200},
+        row_group_size=100,
+    )
     raw = whole.read_bytes()
     for cut in (0, 3, 4, 12, len(raw) // 2, len(raw) - 9, len(raw) - 1):
         whole.write_bytes(raw[:cut])
@@ -201,8 +237,10 @@ def test_memory_stays_bounded_in_one_large_row_group(tmp_path):
     n, d = 80_000, 64  # 20 MB of float32 in one row group
     values = pa.array(np.random.default_rng(0).normal(size=n * d).astype(np.float32))
     path = write(tmp_path / "t.parquet", {"z": pa.FixedSizeListArray.from_arrays(values, d)}, row_group_size=n)
-    script = ("import sys, pyarrow as pa; from unbraid.data import load\n"
-              "data = load('vectors', path=sys.argv[1]); print(len(data), pa.default_memory_pool().max_memory())")
+    script = (
+        "import sys, pyarrow as pa; from unbraid.data import load\n"
+        "data = load('vectors', path=sys.argv[1]); print(len(data), pa.default_memory_pool().max_memory())"
+    )
     done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True)
     rows, peak = map(int, done.stdout.split())
     assert rows == n

@@ -10,8 +10,10 @@ from unbraid.data import dsprites, load, sprites
 
 def slowly(points: np.ndarray, x: float, y: float, size: int) -> np.ndarray:
     """Even-odd rule, pixel by pixel, in integers of 1/256 pixel."""
-    corner = [(int(np.floor(256 * float(np.float32(x + a)) + 0.5)), int(np.floor(256 * float(np.float32(y + b)) + 0.5)))
-              for a, b in points]
+    corner = [
+        (int(np.floor(256 * float(np.float32(x + a)) + 0.5)), int(np.floor(256 * float(np.float32(y + b)) + 0.5)))
+        for a, b in points
+    ]
     image = np.zeros((size, size), bool)
     for row in range(size):
         for column in range(size):
@@ -44,12 +46,17 @@ def test_positions_are_the_axes():
 
 
 def test_areas_at_rest_are_those_of_the_original():
-    areas = {"square": [100, 144, 196, 256, 324, 400], "ellipse": [76, 104, 144, 184, 228, 288],
-             "heart": [58, 84, 108, 140, 182, 222]}
+    areas = {
+        "square": [100, 144, 196, 256, 324, 400],
+        "ellipse": [76, 104, 144, 184, 228, 288],
+        "heart": [58, 84, 108, 140, 182, 222],
+    }
     at = np.array([16.0])
     for shape, expected in areas.items():
-        found = [int(np.unpackbits(sprites.drawn(sprites.outline(shape) * scale, at, at, 64)).sum())
-                 for scale in dsprites.SCALES]
+        found = [
+            int(np.unpackbits(sprites.drawn(sprites.outline(shape) * scale, at, at, 64)).sum())
+            for scale in dsprites.SCALES
+        ]
         assert found == expected
 
 

@@ -57,11 +57,17 @@ def test_held_out_and_rest_are_the_whole(sprites):
     assert labels[:, 1].min() == 4
 
 
-@pytest.mark.parametrize(("rule", "message"), [
-    ({"shap": "heart"}, "Did you mean 'shape'"), ({"shape": "cat"}, "no image has shape cat"),
-    ({}, "at least one condition"), ({"scale": {"low": 1}}, "has min and max"),
-    ({"scale": {"min": 0}}, "must split the set"), ({"shape": {"min": 1}}, "not a number"),
-])
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"shap": "heart"}, "Did you mean 'shape'"),
+        ({"shape": "cat"}, "no image has shape cat"),
+        ({}, "at least one condition"),
+        ({"scale": {"low": 1}}, "has min and max"),
+        ({"scale": {"min": 0}}, "must split the set"),
+        ({"shape": {"min": 1}}, "not a number"),
+    ],
+)
 def test_rules_that_mean_nothing_are_refused(sprites, rule, message):
     with pytest.raises(UnbraidError, match=message):
         structure.hold_out(sprites, rule)
@@ -189,12 +195,19 @@ def test_correlation_leaves_missing_labels_out(continuous):
     assert abs(tied.notes["correlation"] - expected) < 1e-9
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"subsample": "many"}, "so many images: found 'many'"), ({"subsample": float("nan")}, "found nan"),
-    ({"subsample": True}, "found True"), ({"subsample": 2.7}, "found 2.7"), ({"subsample": {"m": 3}}, "table of n and seed"),
-    ({"dedupe": "no"}, "true or false: found 'no'"), ({"hold_out": {"scale": {"min": "a"}}}, "are numbers"),
-    ({"correlate": {"first": "x", "second": "y", "sigma": "a"}}, "positive number"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"subsample": "many"}, "so many images: found 'many'"),
+        ({"subsample": float("nan")}, "found nan"),
+        ({"subsample": True}, "found True"),
+        ({"subsample": 2.7}, "found 2.7"),
+        ({"subsample": {"m": 3}}, "table of n and seed"),
+        ({"dedupe": "no"}, "true or false: found 'no'"),
+        ({"hold_out": {"scale": {"min": "a"}}}, "are numbers"),
+        ({"correlate": {"first": "x", "second": "y", "sigma": "a"}}, "positive number"),
+    ],
+)
 def test_structure_of_the_wrong_kind_is_named(options, message):
     with pytest.raises(UnbraidError, match=message):
         load("sprites32", **options)

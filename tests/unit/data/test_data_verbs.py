@@ -58,11 +58,16 @@ def test_show_writes_a_picture(call, tmp_path):
     assert out.read_bytes()[:4] == b"\x89PNG"
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (("make", "sprite32"), "Did you mean 'sprites32'"), (("show", "sprites32", "--set", "orientation"), "OPTION=VALUE"),
-    (("show", "sprites32", "--out", "a.jpg"), "PNG"), (("make", "celeba"), "licence"),
-    (("make", "sprites32", "--set", "orientation=maybe"), "must be true or false"),
-])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("make", "sprite32"), "Did you mean 'sprites32'"),
+        (("show", "sprites32", "--set", "orientation"), "OPTION=VALUE"),
+        (("show", "sprites32", "--out", "a.jpg"), "PNG"),
+        (("make", "celeba"), "licence"),
+        (("make", "sprites32", "--set", "orientation=maybe"), "must be true or false"),
+    ],
+)
 def test_mistakes_are_named(call, words, message):
     with pytest.raises(UnbraidError, match=message):
         call(*words)
@@ -81,7 +86,7 @@ def test_a_sheet_repeats_nothing_and_leaves_missing_labels_out(tmp_path):
     tiles = np.rint(255 * sheet[6::10, 6::10, 0]).astype(int).ravel()
     assert sorted(tiles[tiles < 100]) == [1, 2, 3, 4, 5, 6, 7]
     assert sheets.contact_sheet(data, 2, 12).shape == (2 + 10, 2 + 7 * 10, 3)
-    (name, index), = sheets.traversal_index(data)
+    ((name, index),) = sheets.traversal_index(data)
     assert name == "kind"
     assert data.labels(index)[:, 0].tolist() == [0, 1, 2]
     sheets.save(sheets.figure(data), tmp_path / "a.png")

@@ -11,8 +11,12 @@ from unbraid.latent import Latent
 from unbraid.model import FullPosterior, Posterior
 from unbraid.priors import build
 
-TREES = [3, {"a": 2, "b": {"c": 1, "d": 1}}, {"w": "real(2)", "x": 2},
-         {"k": "onehot(3)", "s": 2, "b": "binary(2)", "w": "real(2)"}]
+TREES = [
+    3,
+    {"a": 2, "b": {"c": 1, "d": 1}},
+    {"w": "real(2)", "x": 2},
+    {"k": "onehot(3)", "s": 2, "b": "binary(2)", "w": "real(2)"},
+]
 each = pytest.mark.parametrize("latent", TREES, ids=str)
 
 
@@ -79,8 +83,9 @@ def test_moments_and_entropy(latent: object) -> None:
     covariance = q.factor @ q.factor.mT
     for i in range(2):
         scale = covariance[i].diagonal().sqrt()
-        assert torch.allclose(torch.cov(draws[:, i].T) / scale.outer(scale), covariance[i] / scale.outer(scale),
-                              atol=0.05)
+        assert torch.allclose(
+            torch.cov(draws[:, i].T) / scale.outer(scale), covariance[i] / scale.outer(scale), atol=0.05
+        )
     assert torch.allclose(q.scale[:, real], covariance.diagonal(dim1=-2, dim2=-1).sqrt())
     assert torch.allclose(q.entropy(), oracle(q, "root").entropy())
     assert torch.allclose(q.mean_covariance()[real][:, real], covariance.mean(0))
@@ -89,8 +94,9 @@ def test_moments_and_entropy(latent: object) -> None:
 
 @pytest.mark.parametrize("latent", TREES[:3], ids=str)
 @pytest.mark.parametrize("family", [Posterior, FullPosterior])
-@pytest.mark.parametrize("prior", [{"name": "gaussian"}, {"name": "gaussian", "variances": "pca"},
-                                   {"name": "full_gaussian"}, "joint"])
+@pytest.mark.parametrize(
+    "prior", [{"name": "gaussian"}, {"name": "gaussian", "variances": "pca"}, {"name": "full_gaussian"}, "joint"]
+)
 def test_closed_form_kl(latent: object, family: type[Posterior], prior: object) -> None:
     tree = Latent.of(latent)
     q = family.of(tree, torch.randn(4, family.count(tree)))
@@ -107,8 +113,10 @@ def test_closed_form_kl(latent: object, family: type[Posterior], prior: object) 
     assert torch.allclose(p.joint_kl(q), expected)
     for i, leaf in enumerate(tree.leaves):
         c = tree.columns(leaf.name)
-        one = kl_divergence(MultivariateNormal(q.loc[:, c], full[:, c][:, :, c]),
-                            MultivariateNormal(torch.zeros(len(c)), covariance[c][:, c]))
+        one = kl_divergence(
+            MultivariateNormal(q.loc[:, c], full[:, c][:, :, c]),
+            MultivariateNormal(torch.zeros(len(c)), covariance[c][:, c]),
+        )
         assert torch.allclose(p.kl(q)[:, i], one)
 
 
@@ -118,8 +126,9 @@ def test_rotation_leaves_the_kl_to_an_isotropic_prior_alone() -> None:
     rotation = torch.linalg.qr(torch.randn(3, 3)).Q
     covariance = rotation @ (q.factor @ q.factor.mT) @ rotation.T
     turned = FullPosterior.from_factor(q.tree, q.loc @ rotation.T, torch.linalg.cholesky(covariance))
-    assert torch.allclose(build({"name": "gaussian"}, q.tree).joint_kl(turned),
-                          build({"name": "gaussian"}, q.tree).joint_kl(q))
+    assert torch.allclose(
+        build({"name": "gaussian"}, q.tree).joint_kl(turned), build({"name": "gaussian"}, q.tree).joint_kl(q)
+    )
     odd = build({"name": "gaussian", "variances": [2.0, 0.7, 0.3]}, q.tree)
     assert (odd.joint_kl(turned) - odd.joint_kl(q)).abs().max() > 0.1
 

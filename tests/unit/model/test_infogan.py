@@ -35,8 +35,13 @@ def bars(n: int = 64) -> Dataset:
 
 
 def recipe(name: str, steps: int = 4, **more) -> Recipe:
-    return Recipe(data="bars", latent=CODES, nets="info_gan_small", objective={"name": name, "noise": 5, **more},
-                  budget={"steps": steps, "batch": 16, "log_every": 1, "threads": 1, "device": "cpu"})
+    return Recipe(
+        data="bars",
+        latent=CODES,
+        nets="info_gan_small",
+        objective={"name": name, "noise": 5, **more},
+        budget={"steps": steps, "batch": 16, "log_every": 1, "threads": 1, "device": "cpu"},
+    )
 
 
 @pytest.mark.parametrize(("table", "size", "count"), [("4", 28, 62), ("5", 64, 5), ("6", 64, 128)])

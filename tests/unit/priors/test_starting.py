@@ -17,8 +17,12 @@ from unbraid.priors.gaussian import principal_variances
 from unbraid.runs.assemble import assemble, build_model
 from unbraid.runs.recipe import Recipe
 
-LATENTS = {"discrete": {"k": "onehot(3)"}, "conditional": {"k": "onehot(3)", "b": "binary"}, "mixture": 2,
-           "vamp": {"k": "onehot(3)", "s": 2}}
+LATENTS = {
+    "discrete": {"k": "onehot(3)"},
+    "conditional": {"k": "onehot(3)", "b": "binary"},
+    "mixture": 2,
+    "vamp": {"k": "onehot(3)", "s": 2},
+}
 OPTIONS = {"conditional": {"parents": {"b": ["k"]}}, "vamp": {"components": 5}}
 
 
@@ -30,8 +34,13 @@ def toy(n: int = 100) -> Dataset:
 
 
 def recipe(**change: object) -> Recipe:
-    plain = {"data": {"name": "toy"}, "latent": 3, "likelihood": "gaussian", "nets": "mlp",
-             "budget": {"steps": 1, "batch": 16}}
+    plain = {
+        "data": {"name": "toy"},
+        "latent": 3,
+        "likelihood": "gaussian",
+        "nets": "mlp",
+        "budget": {"steps": 1, "batch": 16},
+    }
     return Recipe(**(plain | change))
 
 
@@ -69,8 +78,9 @@ def test_a_recipe_begins_from_the_data_and_a_loaded_model_keeps_it(learned: bool
 
 
 def test_a_part_takes_as_many_directions_as_it_has_columns() -> None:
-    plan = recipe(latent={"a": 2, "b": 3},
-                  prior={"name": "student_t", "parts": {"b": {"name": "gaussian", "variances": "pca"}}})
+    plan = recipe(
+        latent={"a": 2, "b": 3}, prior={"name": "student_t", "parts": {"b": {"name": "gaussian", "variances": "pca"}}}
+    )
     covariance = assemble(plan, toy()).model.prior.covariance().diagonal()
     assert covariance[2:].sum().item() == pytest.approx(3, rel=1e-5)
     assert covariance[2] > covariance[3] > covariance[4]
@@ -103,8 +113,9 @@ def test_vamp_gradients_reach_encoder_and_inputs_and_a_copy_stands_alone() -> No
 
 
 def test_vamp_on_a_part_uses_that_part_of_the_encoder() -> None:
-    plan = recipe(latent={"a": 2, "b": 3},
-                  prior={"name": "gaussian", "parts": {"b": {"name": "vamp", "components": 4}}})
+    plan = recipe(
+        latent={"a": 2, "b": 3}, prior={"name": "gaussian", "parts": {"b": {"name": "vamp", "components": 4}}}
+    )
     model = assemble(plan, toy()).model
     z = torch.randn(6, 5)
     inputs = model.prior.parts["b"].inputs
@@ -127,8 +138,11 @@ def test_vamp_inputs_stay_in_the_likelihoods_range() -> None:
 @pytest.mark.parametrize("family", ["diagonal", "full"])
 @pytest.mark.parametrize("name", [name for name in PRIORS if name != "uniform"])
 def test_every_prior_trains_in_a_recipe_with_either_posterior(name: str, family: str) -> None:
-    plan = recipe(prior={"name": name, **OPTIONS.get(name, {})}, latent=LATENTS.get(name, {"a": 2, "b": 2}),
-                  posterior={"family": family})
+    plan = recipe(
+        prior={"name": name, **OPTIONS.get(name, {})},
+        latent=LATENTS.get(name, {"a": 2, "b": 2}),
+        posterior={"family": family},
+    )
     model = assemble(plan, toy()).model
     optimiser = torch.optim.Adam(model.parameters(), 1e-2)
     torch.manual_seed(0)
@@ -148,8 +162,9 @@ def test_every_prior_trains_in_a_recipe_with_either_posterior(name: str, family:
 
 
 def test_a_rate_of_its_own() -> None:
-    model = assemble(recipe(latent={"a": 2, "b": 2},
-                            prior={"name": "isa", "learned": True, "exponents": 2.0, "lr": 5e-4}), toy()).model
+    model = assemble(
+        recipe(latent={"a": 2, "b": 2}, prior={"name": "isa", "learned": True, "exponents": 2.0, "lr": 5e-4}), toy()
+    ).model
     assert model.prior.lr == 5e-4
     assert assemble(recipe(), toy()).model.prior.lr is None
 

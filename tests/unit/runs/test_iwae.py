@@ -56,8 +56,14 @@ def linear_gaussian(exact: bool, blur: float = 0.0) -> tuple[Vae, MultivariateNo
     else:
         rest = -precision.diagonal().log() + 2 * blur
     family = FullPosterior if exact else Posterior
-    model = Vae(tree, Encoder(recognition, rest), Linear(w), build({"name": "gaussian"}, tree),
-                GaussianLikelihood(SIGMA), family)
+    model = Vae(
+        tree,
+        Encoder(recognition, rest),
+        Linear(w),
+        build({"name": "gaussian"}, tree),
+        GaussianLikelihood(SIGMA),
+        family,
+    )
     return model, MultivariateNormal(torch.zeros(6), w @ w.T + SIGMA**2 * torch.eye(6))
 
 

@@ -40,7 +40,9 @@ def test_the_list_does_not_wait_for_torch():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(("arguments", "says"), [(("thery", "--out", "x"), "Did you mean 'theory'"), (("theory",), "Say where")])
+@pytest.mark.parametrize(
+    ("arguments", "says"), [(("thery", "--out", "x"), "Did you mean 'theory'"), (("theory",), "Say where")]
+)
 def test_mistakes_are_named(app, arguments, says):
     done = call(app, *arguments)
     assert isinstance(done.exception, UnbraidError)
