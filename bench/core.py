@@ -28,7 +28,8 @@ from unbraid.model import Posterior
 from unbraid.model.pairwise import broadcast, log_mixture
 from unbraid.runs.assemble import assemble
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.training import fit, prepare, step
+from unbraid.runs.trainer import prepare, step
+from unbraid.runs.training import fit
 from unbraid.terms.estimators import WEIGHTS
 
 Row = dict[str, Any]

@@ -19,7 +19,8 @@ from unbraid.runs.assemble import assemble
 from unbraid.runs.auditing import audit
 from unbraid.runs.encoding import posteriors
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.training import fit, prepare, step
+from unbraid.runs.trainer import prepare, step
+from unbraid.runs.training import fit
 from unbraid.terms import ESTIMATORS, Bank, BankSpec, exact, log_mixture
 
 BATCH = 64

@@ -17,7 +17,7 @@ from unbraid.data import load
 from unbraid.objectives.rows import OBJECTIVES
 from unbraid.runs.assemble import assemble
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.training import Trainer, prepare, step
+from unbraid.runs.trainer import Trainer, prepare, step
 
 BATCHES = (64, 512, 2048)
 LIMIT = 1.3

@@ -13,7 +13,8 @@ from unbraid.model.draw import Draw
 from unbraid.objectives.rows import OBJECTIVES, build
 from unbraid.runs.assemble import assemble
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.training import fit, prepare, step
+from unbraid.runs.trainer import prepare, step
+from unbraid.runs.training import fit
 
 SMALL = {"width": 32, "depth": 2, "lr": 1e-3}
 PAIR = {"a": 2, "b": {"x": 1, "y": 1}}

@@ -112,7 +112,7 @@ def test_twenty_kills_end_in_the_same_bits(name, threads, tmp_path):
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_writes_a_checkpoint_and_resume_goes_on(signum, tmp_path, monkeypatch):
-    import unbraid.runs.training as module
+    import unbraid.runs.trainer as module
 
     whole = fit(recipe("vae"), tmp_path / "whole", quiet=True, dataset=toy_data())
     inner = module.step

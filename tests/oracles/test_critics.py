@@ -10,7 +10,7 @@ from unbraid.latent import Latent
 from unbraid.model.posterior import Posterior
 from unbraid.runs.assemble import assemble
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.training import prepare, step
+from unbraid.runs.trainer import prepare, step
 from unbraid.terms.critics import Ratio, RatioSpec, permute_leaves
 from unbraid.terms.moments import Moments, MomentsSpec, code_covariance
 

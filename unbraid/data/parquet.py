@@ -113,9 +113,8 @@ class Table:
             names = classes.get(item.name)
             if names and item.kind != "continuous":
                 expect(
-                    all(v % 1 == 0 and 0 <= v < len(names) for v in item.values),
-                    f"column {item.name!r} of "  # type: ignore[operator]
-                    f"{self.where} must count its classes",
+                    all(not isinstance(v, str) and v % 1 == 0 and 0 <= v < len(names) for v in item.values),
+                    f"column {item.name!r} of {self.where} must count its classes",
                     found=item.values,
                     allowed=f"0 to {len(names) - 1}",
                 )

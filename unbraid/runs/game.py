@@ -85,7 +85,7 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> GanParts:
 
 def prepare(parts: GanParts) -> GanTrainer:
     """Move the model to the device; the critic's Adam has its own rate and moves trunk, D and Q."""
-    from unbraid.runs.training import choose_device
+    from unbraid.runs.trainer import choose_device
 
     budget, model = parts.recipe.budget, parts.model
     device = choose_device(budget.device)

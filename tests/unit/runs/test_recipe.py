@@ -10,7 +10,7 @@ from unbraid.ground.errors import UnbraidError
 from unbraid.runs.assemble import assemble
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.recipes import RECIPES
-from unbraid.runs.training import prepare, step
+from unbraid.runs.trainer import prepare, step
 
 SMALL = {"data": {"name": "sprites32"}, "latent": 4, "nets": {"name": "small32"}, "budget": {"steps": 2, "batch": 8}}
 
