@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from unbraid.ground.errors import UnbraidError, choose, expect, nearest
 from unbraid.ground.files import read_toml
@@ -16,6 +18,14 @@ from unbraid.ground.schedule import Price, read
 from unbraid.latent import Latent
 
 Table = dict[str, Any]
+WORDS = {"name", "about", "cite"}  # what a recipe says of itself
+HOW = {
+    "log_every",
+    "checkpoint_every",
+    "checkpoint_minutes",
+    "threads",
+    "device",
+}  # of the budget: by what means, not what
 
 
 class Budget(BaseModel):
@@ -33,6 +43,11 @@ class Budget(BaseModel):
     checkpoint_minutes: float = Field(5.0, gt=0)
     threads: int = Field(0, ge=0, le=1024)
     device: str = "auto"
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _numbers(cls, value: Any, about: ValidationInfo) -> Any:
+        return value if about.field_name == "amsgrad" else _no_bool(value)
 
     @field_validator("betas")
     @classmethod
@@ -65,6 +80,17 @@ class Recipe(BaseModel):
     objective: Table = {"name": "vae"}
     budget: Budget = Field(default_factory=lambda: Budget.model_validate({}))
 
+    def __init__(self, **fields: Any):
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise UnbraidError(f"recipe: {'; '.join(_explain(e) for e in error.errors())}.") from None
+
+    @field_validator("seed", "latent", mode="before")
+    @classmethod
+    def _numbers(cls, value: Any) -> Any:
+        return _no_bool(value)
+
     @field_validator("data", "prior", "likelihood", "nets", "objective", mode="before")
     @classmethod
     def _named(cls, table: Any) -> Any:
@@ -93,10 +119,12 @@ class Recipe(BaseModel):
     @classmethod
     def of(cls, plain: Any, where: str = "recipe") -> Recipe:
         """A recipe from plain tables; every mistake is named with its place."""
+        table = isinstance(plain, dict) and all(isinstance(key, str) for key in plain)
+        expect(table, f"{where}: a recipe is a table of fields", found=type(plain).__name__)
         try:
-            return cls.model_validate(plain)
-        except ValidationError as error:
-            raise UnbraidError(f"{where}: {'; '.join(_explain(e) for e in error.errors())}.") from None
+            return cls(**plain)
+        except UnbraidError as error:
+            raise UnbraidError(f"{where}: {str(error).removeprefix('recipe: ')}") from None
 
     @classmethod
     def load(cls, name: str | Path | Recipe) -> Recipe:
@@ -140,6 +168,31 @@ class Recipe(BaseModel):
         full = self.model_dump(mode="json")
         return {key: value for key, value in full.items() if value not in ("", {}, None)}
 
+    @property
+    def hash(self) -> str:
+        """Sixteen hex digits over what decides the result, the seed among it; the same for ever.
+
+        Left out are fields at their defaults (so a field that later versions add changes nothing), name, about and cite,
+        log and checkpoint intervals, threads and device (they change the rounding, not the mathematics; `run.json` has
+        them). 1 and 1.0 are one number. Data that a path leads to are not looked at: their fingerprint is in `run.json`.
+
+        >>> one = Recipe(data="sprites32", objective={"name": "beta_vae", "beta": 4})
+        >>> one.hash == one.set("objective.beta=4.0", "name=other", "budget.log_every=7", "budget.batch=64").hash
+        True
+        >>> one.hash == one.set("seed=1").hash
+        False
+        """
+        text = json.dumps(self.counted(), sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+        return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+    def counted(self) -> dict[str, Any]:
+        """What `hash` covers, as plain tables; the order of the latent's branches is the order of its columns, so it counts."""
+        kept = _beside_defaults(self, WORDS | {"latent", "budget"})
+        if self.latent != type(self).model_fields["latent"].default:
+            kept["latent"] = _ordered(_plain(self.latent))
+        budget = _beside_defaults(self.budget, HOW)
+        return kept | ({"budget": budget} if budget else {})
+
     def toml(self) -> str:
         """The recipe as TOML text, tables last."""
         plain = self.plain()
@@ -155,6 +208,36 @@ class Recipe(BaseModel):
             for key in sorted(mine.keys() | theirs.keys())
             if mine.get(key) != theirs.get(key)
         ]
+
+
+def _beside_defaults(model: BaseModel, out: set[str]) -> dict[str, Any]:
+    """The fields of a model that are not at their defaults, as plain values."""
+    fields = {key: field for key, field in type(model).model_fields.items() if key not in out}
+    found = {key: _plain(getattr(model, key)) for key in fields}
+    return {
+        key: value for key, value in found.items() if fields[key].is_required() or value != _plain(fields[key].default)
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value with one way of writing each number (1 for 1.0) and lists for tuples."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _ordered(value: Any) -> Any:
+    """Tables as lists of pairs, which keep their order."""
+    return [[key, _ordered(inner)] for key, inner in value.items()] if isinstance(value, dict) else value
+
+
+def _no_bool(value: Any) -> Any:
+    """Python counts True as 1; a recipe that says true where a number belongs is mistaken."""
+    if isinstance(value, bool):
+        raise ValueError("must be a number, not true or false")
+    return value
 
 
 def _value(raw: str) -> Any:

@@ -1,6 +1,7 @@
 """Recipes: plain TOML, checked before work starts, never a traceback from inside torch."""
 
 import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from unbraid.ground.errors import UnbraidError
 from unbraid.runs.assemble import assemble
-from unbraid.runs.recipe import Recipe
+from unbraid.runs.recipe import Budget, Recipe
 from unbraid.runs.recipes import RECIPES
 from unbraid.runs.trainer import prepare, step
 
@@ -38,6 +39,82 @@ def test_set_changes_one_field_and_a_new_name_drops_old_options():
 def test_differences_name_the_fields():
     one = Recipe.load("vae_sprites32")
     assert one.differences(one.set("budget.lr=0.5")) == ["budget.lr: 0.001 → 0.5"]
+
+
+OLD = Path(__file__).parents[2] / "data" / "runs_of_0_1"
+HASHES = {
+    "aae": "39635b7a6e488970", "conv": "42e1caebc8ee4de2", "factor_vae": "0027bcdf26eaca0e", "stopped": "0027bcdf26eaca0e",
+    "full_posterior": "922459114067a135", "hfvae_discrete": "8422ed1feddf9f5f", "info_gan": "7a598674475e28c9",
+    "isa_learned": "d3f15ffb3f24561a", "joint_prior": "1ace77fc41df19b7", "tcvae_bank": "dea6d6b853a80b65",
+    "vae": "ba2ef9c5d291ab1f", "vamp": "41ec0bf7832e0da8",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HASHES)
+def test_the_hash_of_a_recipe_is_the_same_for_ever(name):
+    assert Recipe.load(OLD / name / "recipe.toml").hash == HASHES[name]
+
+
+def test_a_new_field_with_a_default_leaves_every_hash_as_it_was():
+    class LaterBudget(Budget):
+        warm_up: int = 0
+        decay: tuple[float, float] = (1.0, 0.5)
+
+    class Later(Recipe):
+        precision: str = "single"
+        tricks: dict = {"name": "none"}
+        budget: LaterBudget = LaterBudget()
+
+    for name, known in HASHES.items():
+        assert Later.load(OLD / name / "recipe.toml").hash == known
+    plain = tomllib.loads((OLD / "vae" / "recipe.toml").read_text())
+    assert Later.of(plain | {"precision": "half"}).hash != HASHES["vae"]
+    assert Later.of(plain | {"budget": plain["budget"] | {"warm_up": 5}}).hash != HASHES["vae"]
+
+
+def test_the_hash_counts_what_decides_the_result_and_nothing_else():
+    one = Recipe.of(SMALL)
+    same = (
+        "name=x",
+        "about=y",
+        "cite=z",
+        "budget.log_every=7",
+        "budget.checkpoint_every=3",
+        "budget.checkpoint_minutes=1",
+    )
+    for change in (
+        *same,
+        "budget.threads=2",
+        "budget.device=cpu",
+        "latent=4.0",
+        "budget.lr=1e-3",
+        "prior.name=gaussian",
+    ):
+        assert one.set(change).hash == one.hash, change
+    others = ("seed=1", "latent=5", "budget.steps=3", "budget.batch=9", "budget.lr=0.1", "objective.name=wae",
+              "data.orientation=true", "data.orientation=1", "nets.name=mlp", "posterior.temperature=0.5")  # fmt: skip
+    assert len({one.hash, *(one.set(change).hash for change in others)}) == len(others) + 1
+    tree, turned = {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}
+    assert Recipe.of(SMALL | {"latent": tree}).hash != Recipe.of(SMALL | {"latent": turned}).hash
+    prices = {"kl": 1.0, "mi": 2}
+    rows = [{"name": "row", "prices": dict(items)} for items in (prices.items(), [("mi", 2.0), ("kl", 1)])]
+    assert Recipe.of(SMALL | {"objective": rows[0]}).hash == Recipe.of(SMALL | {"objective": rows[1]}).hash
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"latnt": 3}, "no field 'latnt'. Did you mean 'latent'"),
+        ({"budget": {"stpes": 3}}, "Did you mean 'steps'"),
+        ({"latent": True}, "'latent': .*must be a number"),
+        ({"seed": False}, "'seed': .*must be a number"),
+        ({"budget": {"lr": True}}, "'budget.lr': .*must be a number"),
+        ({"objective": 3}, "'objective'"),
+    ],
+)
+def test_a_recipe_made_in_python_names_its_mistakes(fields, said):
+    with pytest.raises(UnbraidError, match=said):
+        Recipe(**SMALL | fields)
 
 
 BAD = {
