@@ -45,14 +45,19 @@ def _metric_sensitivity(out: Path, advance: Advance) -> Findings:
 # Each is imported when it is called: the list must not wait for torch.
 STUDIES: dict[str, Study] = {
     "theory": Study(
-        _theory, "what β does, and two warnings about minibatch estimates", "Mathieu et al. 2019; Kim & Mnih 2018", 3
+        "what β does, and two warnings about minibatch estimates",
+        "Mathieu et al. 2019; Kim & Mnih 2018",
+        call=_theory,
+        steps=3,
     ),
-    "hfvae_toy": Study(_hfvae_toy, "the four terms of the ELBO, each left out", "Esmaeili et al. 2018, Figs. 2, 3", 5),
+    "hfvae_toy": Study(
+        "the four terms of the ELBO, each left out", "Esmaeili et al. 2018, Figs. 2, 3", call=_hfvae_toy, steps=5
+    ),
     "isa_vae_toys": Study(
-        _isa_vae_toys, "what variational inference does to FA and ICA", "Stühmer et al. 2019, App. B", 405
+        "what variational inference does to FA and ICA", "Stühmer et al. 2019, App. B", call=_isa_vae_toys, steps=405
     ),
     "metric_sensitivity": Study(
-        _metric_sensitivity, "two metrics against their settings", "Kim & Mnih 2018, Figs. 3, 16, 17", 37
+        "two metrics against their settings", "Kim & Mnih 2018, Figs. 3, 16, 17", call=_metric_sensitivity, steps=37
     ),
 }
 
@@ -60,6 +65,7 @@ STUDIES: dict[str, Study] = {
 def run(name: str, out: str | Path, advance: Advance = still) -> Findings:
     """Run a study: its pictures and NAME.json go to the folder, its findings come back."""
     study, folder = choose(name, STUDIES, "study"), writable(Path(out))
+    assert study.call is not None
     found = study.call(folder, advance)
     write_json(folder / f"{name}.json", {"study": name, "cite": study.cite, "numbers": found.numbers})
     return found

@@ -1,18 +1,61 @@
-"""What a study is, and what it hands back."""
+"""What a study is: claims, arms and seeds, written down before anything runs; and what one without training hands back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unbraid.ground.progress import Advance
+from unbraid.studies.contrasts import Effect
+
+if TYPE_CHECKING:
+    from unbraid.runs.recipe import Recipe
+    from unbraid.runs.run import Run
+    from unbraid.studies.results import Results
+
+SCALES = ("tiny", "cpu", "paper")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of a paper, and the contrast that judges it.
+
+    `effect` gives a number per seed, positive on the claimed side. `printed` is the paper's number in words, `gap` its size
+    in the effect's unit; where the paper prints none, `least` is the smallest effect of interest. `headline` claims want
+    ten seeds or more, else the verdict is a pilot's.
+    """
+
+    name: str
+    text: str
+    place: str
+    effect: Effect
+    printed: str = ""
+    gap: float | None = None
+    least: float | None = None
+    unit: str = ""
+    headline: bool = False
+
+    @property
+    def margin(self) -> float:
+        """Effects within ± this count as none: a fifth of the paper's gap, or the smallest effect of interest."""
+        return abs(self.gap) / 5 if self.gap is not None else (self.least or 0.0)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One setting of one method: a recipe, told apart from the others by its label. `method` groups arms in pictures."""
+
+    label: str
+    recipe: Mapping[str, Any]
+    method: str = ""
+    setting: float | None = None
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The numbers of a study, a short table of them to print, and the pictures it wrote."""
+    """The numbers of a study that trains nothing, a short table of them to print, and the pictures it wrote."""
 
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
@@ -22,12 +65,36 @@ class Findings:
 
 @dataclass(frozen=True)
 class Study:
-    """An entry of `STUDIES`: call(out, advance) writes pictures to the folder and advances `steps` times."""
+    """An entry of `STUDIES`.
 
-    call: Callable[[Path, Advance], Findings]
+    A study that trains has `arms(scale)`, seeds per scale, the metrics to score, `measure(run)` for numbers of its own, and
+    `figures(results, runs folder, out)`. One that only draws has `call(out, advance)`, which advances `steps` times.
+    """
+
     about: str
     cite: str
-    steps: int
+    cost: Mapping[str, str] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    arms: Callable[[str], Sequence[Arm]] | None = None
+    seeds: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    score: Mapping[str, Any] = field(default_factory=dict)
+    measure: Callable[[Run], dict[str, float]] | None = None
+    figures: Callable[[Results, Path, Path], Sequence[str]] | None = None
+    unlike: str = ""
+    call: Callable[[Path, Advance], Findings] | None = None
+    steps: int = 0
+
+
+def recipes(study: Study, name: str, scale: str, seeds: Sequence[int]) -> list[tuple[Arm, int, Recipe]]:
+    """Every run of a study at one scale: its arm, its seed and its recipe."""
+    from unbraid.runs.recipe import Recipe
+
+    assert study.arms is not None
+    return [
+        (arm, seed, Recipe.of({**arm.recipe, "name": f"{name}-{arm.label}", "seed": seed}, f"study {name!r}"))
+        for arm in study.arms(scale)
+        for seed in seeds
+    ]
 
 
 def still(n: int = 1, note: str = "") -> None:

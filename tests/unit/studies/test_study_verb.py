@@ -56,7 +56,7 @@ def small(monkeypatch) -> None:
         advance(note="one")
         return Findings(("what", "nats"), [("H[q(z)]", "+1.50"), ("widest", "60°")], {"entropy": 1.5}, ("a.png",))
 
-    monkeypatch.setitem(STUDIES, "quick", Study(quick, "a study", "Nobody 2020", 1))
+    monkeypatch.setitem(STUDIES, "quick", Study("a study", "Nobody 2020", call=quick, steps=1))
 
 
 def test_a_study_writes_pictures_and_numbers_and_prints_a_table(app, small, tmp_path):
