@@ -17,7 +17,7 @@ def made() -> Results:
         Row(
             f"{method}{s}",
             seed,
-            numbers={"score": (s + (method == "b")) * 0.1 + seed, "recon": 10.0 * s, "tc": 8.0 - s},
+            numbers={"score": round((s + (method == "b")) * 0.1 + seed, 6), "recon": 10.0 * s, "tc": 8.0 - s},
         )
         for method in "ab"
         for s in (1, 2, 3)
