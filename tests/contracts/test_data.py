@@ -94,6 +94,32 @@ def test_labels_match_factors(loaded):
 
 
 @every
+def test_every_set_is_split(loaded):
+    """'train' and 'test' are the whole without overlap, the same for the same seed, images and labels together."""
+    name, options, data = loaded
+    official, last = DATASETS[name].official, len(data) - 1
+    if official:
+        with pytest.raises(UnbraidError, match="published parts, so nothing is drawn by 'test'"):
+            load(name, **options, test=0.5)
+        parts = [load(name, **{**options, "split": split}) for split in ("all", "train", "test")]
+        assert len(parts[0]) == len(parts[1]) + len(parts[2])
+        return
+    train, test = (load(name, **options, split=split, test=0.3) for split in ("train", "test"))
+    assert len(test) == round(0.3 * len(data))
+    assert sorted([*train.images.index, *test.images.index]) == list(range(len(data)))
+    assert np.array_equal(load(name, **options, split="test", test=0.3).images.index, test.images.index)
+    first = int(test.images.index[0])
+    assert np.array_equal(test.pixels(0), data.pixels(first))
+    if data.factors is not None:
+        assert np.array_equal(test.labels(np.array([0])), data.labels(np.array([first])), equal_nan=True)
+    if last > 20:
+        other = load(name, **options, split="test", test=0.3, seed=7)
+        assert not np.array_equal(other.images.index, test.images.index)
+    with pytest.raises(UnbraidError, match="split"):
+        load(name, **options, split="half")
+
+
+@every
 def test_a_picture_can_be_made(loaded, tmp_path):
     from unbraid.figures import sheets
 

@@ -25,8 +25,9 @@ from unbraid.data import (
 )
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.factors import Factor, Factors
+from unbraid.data.splits import split_of
 from unbraid.data.structure import STRUCTURE
-from unbraid.ground.errors import UnbraidError, choose, listing, nearest
+from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
 
 DATASETS: dict[str, Source] = {
     "dsprites": dsprites.SOURCE,
@@ -53,8 +54,9 @@ DATASETS: dict[str, Source] = {
 def load(name: str, **options: Any) -> Dataset:
     """Load a data set by name, making or reading it.
 
-    Options are what its file's `load` takes, and structure on top of any set: dedupe, hold_out, held_out,
-    correlate, subsample (see `unbraid.data.structure`).
+    Options are what its file's `load` takes; split ('train' or 'test'), test (the share held out) and seed, where the
+    set has no published parts; and structure on top of any set: dedupe, only, hold_out, held_out, correlate, subsample
+    (see `unbraid.data.structure`). The set is split first.
 
     >>> load("sprites32").factors.names
     ('shape', 'scale', 'x', 'y')
@@ -68,13 +70,19 @@ def load(name: str, **options: Any) -> Dataset:
     source = choose(name, DATASETS, "data set")
     known = [*source.options, *STRUCTURE]
     for option in options:
+        expect(
+            not (source.official and option in ("test", "seed")),
+            f"data set {name!r} comes in published parts, so nothing is drawn by {option!r}",
+            do="Leave it out; split says which part.",
+        )
         if option not in known:
             raise UnbraidError(
                 f"data set {name!r} has no option {option!r}.{nearest(option, known)} Options: {listing(known)}."
             )
     for option, default in source.options.items():
         ranges.check(name, option, options.get(option, default), default, source.get)
-    dataset = source.load(**{option: value for option, value in options.items() if option in source.options})
+    dataset = source.load(**{option: value for option, value in options.items() if option in source.own})
+    dataset = split_of(dataset, {**source.options, **options})
     for option, change in STRUCTURE.items():
         if option in options:
             dataset = _changed(dataset, option, change, options[option])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.download import File, check, checked
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import named, picture, planes
-from unbraid.data.splits import split_index, taken
+from unbraid.data.splits import taken
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_bytes
 from unbraid.ground.progress import Advance
@@ -30,17 +31,15 @@ def load(
     *,
     path: str = "",
     split: str = "all",
-    test: float = 0.1,
-    seed: int = 0,
     size: int = 64,
     crop: int = 128,
     official: bool = False,
 ) -> Dataset:
     """202,599 faces (2.5 GB mapped), the middle `crop` pixels of 178×218 (shifted down 12 to the face) resized.
 
-    path: a folder with img_align_celeba.zip or img_align_celeba/ and list_attr_celeba.txt. split: 'train' is
-    90% drawn by `seed`, 'test' the rest, as the papers do; with official = true the parts 'train', 'valid' and
-    'test' (162,770, 19,867 and 19,962) of list_eval_partition.txt.
+    path: a folder with img_align_celeba.zip or img_align_celeba/ and list_attr_celeba.txt. split: drawn by chance, as
+    the papers do; with official = true the parts 'train', 'valid' and 'test' (162,770, 19,867 and 19,962) of
+    list_eval_partition.txt.
     """
     allowed = ("all", "train", "valid", "test") if official else ("all", "train", "test")
     expect(
@@ -82,11 +81,10 @@ def load(
     array = store.generated(f"celeba-{stamp}", (len(names), 3, size, size), np.uint8, fill, len(names))
     factors = Factors(tuple(Factor(name, 2, "class", ("no", "yes")) for name in attributes), grid=False)
     dataset = Dataset("celeba", Pixels(array), factors, table, cite=CITE)
-    if split == "all":
+    if split == "all" or not official:
         return dataset
-    if official:
-        return taken(dataset, read_partition(folder / PARTITION, names, split), f"official {split}")
-    return taken(dataset, split_index(len(dataset), split, test, seed), split)
+    part = replace(dataset, notes={**dataset.notes, "split": split})
+    return taken(part, read_partition(folder / PARTITION, names, split), f"official {split}")
 
 
 def read_attributes(path: Path) -> tuple[list[str], list[str], np.ndarray]:

@@ -115,5 +115,6 @@ SOURCE = Source(
     factors="model 1393, elevation 2, azimuth 31",
     status=lambda: "ready" if (store.folder() / PLACE).is_file() else f"needs a file: {PLACE}",
     fetch=lambda: fetch(FILE, store.folder() / PLACE),
+    official=True,
     get="run 'unbraid data make chairs' (3 GB), or path = rendered_chairs.tar or its folder",
 )

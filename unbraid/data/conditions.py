@@ -59,13 +59,13 @@ def _met(values: np.ndarray, condition: Any, name: str) -> np.ndarray:
     if isinstance(condition, Mapping):
         expect(
             condition and set(condition) <= {"min", "max"},
-            f"hold_out: a range of {name!r} has min and max",
+            f"a range of {name!r} has min and max",
             found=list(condition),
         )
-        expect(values.dtype.kind in "if", f"hold_out: {name!r} is not a number", do="Give a list of values.")
+        expect(values.dtype.kind in "if", f"{name!r} is not a number", do="Give a list of values.")
         expect(
             all(_number(end) for end in condition.values()),
-            f"hold_out: min and max of {name!r} are numbers",
+            f"min and max of {name!r} are numbers",
             found=dict(condition),
         )
         return (values >= condition.get("min", -np.inf)) & (values <= condition.get("max", np.inf))
@@ -73,9 +73,9 @@ def _met(values: np.ndarray, condition: Any, name: str) -> np.ndarray:
     if values.dtype.kind in "US":
         found = np.isin(values, [str(w) for w in wanted])
     else:
-        expect(all(_number(w) for w in wanted), f"hold_out: {name!r} takes numbers", found=condition)
+        expect(all(_number(w) for w in wanted), f"{name!r} takes numbers", found=condition)
         found = np.isclose(values[:, None], np.array(wanted, float), rtol=1e-6).any(axis=1)  # 0.6 is not quite 0.6
-    expect(found.any(), f"hold_out: no image has {name} {condition}", allowed=[str(v) for v in np.unique(values)[:20]])
+    expect(found.any(), f"no image has {name} {condition}", allowed=[str(v) for v in np.unique(values)[:20]])
     return found
 
 

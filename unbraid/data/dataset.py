@@ -176,6 +176,9 @@ class Source:
     `load(**options)` returns the `Dataset`, generating or reading it; its keyword arguments are what a recipe
     may say under `[data]`. `status()` is 'ready', 'can be generated' or 'needs a file: …'. `fetch()`, if there
     is one, downloads the original files into the cache, those that its own options name.
+
+    Every set can be split by chance (`split`, `test`, `seed`; see `splits.split_of`), `test` being the share held out
+    unless a recipe says otherwise. A set that comes in published parts is `official`: its `load` takes `split`.
     """
 
     name: str
@@ -187,10 +190,18 @@ class Source:
     cite: str = ""
     get: str = ""
     fetch: Callable[..., object] | None = None
+    test: float = 0.1
+    official: bool = False
 
     @cached_property
-    def options(self) -> dict[str, Any]:
+    def own(self) -> dict[str, Any]:
         """The options `load` takes, with their defaults."""
         import inspect
 
         return {p.name: p.default for p in inspect.signature(self.load).parameters.values()}
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The options of the set: those of `load`, and how it is split."""
+        chance = {} if self.official else {"split": "all", "test": self.test, "seed": 0}
+        return {**self.own, **{option: default for option, default in chance.items() if option not in self.own}}

@@ -6,13 +6,12 @@ import numpy as np
 
 from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.factors import Factor, Factors
-from unbraid.data.splits import split_index, taken
 from unbraid.ground.errors import expect
 
 CITE = "Alpaydin, Kaynak 1998, Optical recognition of handwritten digits (UCI)"
 
 
-def load(*, size: int = 32, split: str = "all", test: float = 0.2, seed: int = 0) -> Dataset:
+def load(*, size: int = 32) -> Dataset:
     """1,797 digits, 8×8 at 17 grey levels; other sizes are interpolated so that the nets take them (1.8 MB at 32).
 
     >>> data = load(size=8)
@@ -29,8 +28,7 @@ def load(*, size: int = 32, split: str = "all", test: float = 0.2, seed: int = 0
         way = Image.Resampling.BICUBIC
         images = np.stack([np.asarray(Image.fromarray(image).resize((size, size), way)) for image in images])
     factors = Factors((Factor("class", 10, "class", tuple("0123456789")),), grid=False)
-    dataset = Dataset("digits", Pixels(images[:, None]), factors, label[:, None].astype(np.int64), cite=CITE)
-    return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
+    return Dataset("digits", Pixels(images[:, None]), factors, label[:, None].astype(np.int64), cite=CITE)
 
 
 SOURCE = Source(
@@ -42,4 +40,5 @@ SOURCE = Source(
     status=lambda: "ready",
     cite=CITE,
     get="comes with scikit-learn",
+    test=0.2,
 )

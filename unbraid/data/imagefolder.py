@@ -17,13 +17,13 @@ ALL = tuple(name for names in PARTS.values() for name in names)
 
 
 def part(folder: Path, split: str) -> tuple[Path, str]:
-    """The folder of a split and what is left to split: folder/train is 'train' if it exists (and 'test', or 'val').
+    """The folder of a split, and which part it is: folder/train is 'train' if it exists (and 'test', or 'val'); else ''.
 
     If only the other part has a folder, nothing is drawn from it: that would test on what was trained on.
     """
     there = [name for name in ALL if (folder / name).is_dir()]
     if split not in PARTS or not there:
-        return folder, split
+        return folder, ""
     mine = [name for name in PARTS[split] if name in there]
     expect(
         mine,
@@ -32,7 +32,7 @@ def part(folder: Path, split: str) -> tuple[Path, str]:
         allowed=PARTS[split],
         do=f"Add one; or give path = {str(folder / there[0])!r}, and both parts are drawn from it.",
     )
-    return folder / mine[0], "all"
+    return folder / mine[0], split
 
 
 def found(folder: Path) -> list[Path]:

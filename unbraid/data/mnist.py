@@ -192,6 +192,7 @@ def _source(name: str, about: str) -> Source:
         status=partial(_status, name),
         cite=CITES[name],
         fetch=partial(_fetch, name),
+        official=True,
         get=f"run 'unbraid data make {name}' ({11 if name == 'mnist' else 30} MB), or path = the folder of the idx files",
     )
 

@@ -13,7 +13,6 @@ from unbraid.data import imagefolder, parquet, parquet_rows
 from unbraid.data import labels as label_files
 from unbraid.data.arrays import labels_beside, read_array
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
-from unbraid.data.splits import split_index, taken
 from unbraid.ground.errors import UnbraidError, expect
 
 LAYOUTS = ("auto", "nhw", "nhwc", "nchw")
@@ -29,8 +28,6 @@ def load(
     layout: str = "auto",
     partial: bool = False,
     split: str = "all",
-    test: float = 0.1,
-    seed: int = 0,
 ) -> Dataset:
     """Images from `path`: .npy, .npz or .h5 (array `key`), a folder of pictures, or a .parquet with a column of them
     (as Hugging Face writes it; or a folder of its pieces). Folders and tables are read once into the cache.
@@ -39,16 +36,18 @@ def load(
     folder's metadata.csv and its class folders are found without being named); of an .npz or .h5 the names of arrays in
     the same file (one called 'labels' or 'label' is found by itself); of a .parquet the names of its label columns, or
     nothing for all of words and numbers. size: pictures are cropped to a
-    square in the middle and resized to it; 0 keeps them. split: 'train' or 'test' draws a fixed part by `seed`.
+    square in the middle and resized to it; 0 keeps them. split: the folder or the pieces called 'train' or 'test', if there
+    are any; else the part is drawn by chance.
     """
     where = Path(path).expanduser()
     expect(where.exists(), f"there are no images at {where}", do="Give the path of an array file or of a folder.")
     if parquet.is_table(where):
-        return _of_table(where, labels, key, size, grey, partial, split, test, seed)
+        return _of_table(where, labels, key, size, grey, partial, split)
     names = [labels] if isinstance(labels, str) and labels else list(labels)
+    given = ""
     if where.is_dir():
         expect(len(names) < 2, "the labels of a folder are one file", found=names)
-        folder, split = imagefolder.part(where, split)
+        folder, given = imagefolder.part(where, split)
         images: Images
         images, columns, also = imagefolder.read(
             folder, "".join(names), size=size, grey=grey, partial=partial, root=where if folder != where else None
@@ -64,7 +63,7 @@ def load(
         file = len(names) == 1 and (where.suffix == ".npy" or Path(names[0]).expanduser().is_file())
         columns, also = label_files.read_columns(names[0]) if file else labels_beside(where, names), {}
     dataset = _dataset(where.stem or "images", images, columns or None, ", ".join(names) or str(where), partial, also)
-    return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
+    return replace(dataset, notes={**dataset.notes, "split": given}) if given else dataset
 
 
 def _of_table(
@@ -75,8 +74,6 @@ def _of_table(
     grey: bool,
     partial: bool,
     split: str,
-    test: float,
-    seed: int,
 ) -> Dataset:
     table = parquet.table(where, split)
     array, key = parquet_rows.images(table, key, size, grey)
@@ -90,7 +87,7 @@ def _of_table(
     dataset = _dataset(where.stem, Pixels(array), columns or None, str(where), partial)
     if dataset.factors is not None:
         dataset = replace(dataset, factors=table.called(dataset.factors))
-    return dataset if table.split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
+    return replace(dataset, notes={**dataset.notes, "split": table.given}) if table.given else dataset
 
 
 def of_arrays(

@@ -31,11 +31,11 @@ def is_table(where: Path) -> bool:
 
 @dataclass(frozen=True)
 class Table:
-    """The pieces of a table that belong together; `split` is what is left to split by chance."""
+    """The pieces of a table that belong together; `given` is the part that their names say they are, or nothing."""
 
     where: Path
     files: tuple[Path, ...]
-    split: str
+    given: str
     schema: Any
     rows: int
 
@@ -127,6 +127,13 @@ def table(where: Path, split: str = "all") -> Table:
     """Open a table; what is damaged or does not fit is named. A folder's pieces called train… or test… are splits."""
     files = [where] if where.is_file() else sorted([*where.glob("*.parquet"), *where.glob("data/*.parquet")])
     mine = [file for file in files if file.name.startswith(PARTS.get(split, ()))] if len(files) > 1 else []
+    expect(
+        split not in PARTS or mine or not any(file.name.startswith(sum(PARTS.values(), ())) for file in files[1:]),
+        f"{where} has no piece for split {split!r}",
+        found=", ".join(file.name for file in files[:4]),
+        allowed=[f"{name}….parquet" for name in PARTS.get(split, ())],
+        do="Nothing is drawn from the other part: that would test on what was trained on.",
+    )
     files, rows, schema = mine or files, 0, None
     for file in files:
         with _open(file) as piece:
@@ -141,7 +148,7 @@ def table(where: Path, split: str = "all") -> Table:
             rows += piece.metadata.num_rows
     expect(schema is not None and len(set(schema.names)) == len(schema.names), f"{where} names a column twice")
     expect(rows > 0, f"{where} has no rows")
-    return Table(where, tuple(files), "all" if mine else split, schema, rows)
+    return Table(where, tuple(files), split if mine else "", schema, rows)
 
 
 @contextmanager

@@ -135,5 +135,6 @@ SOURCE = Source(
     status=_status,
     cite=CITE,
     fetch=_fetch,
+    official=True,
     get="run 'unbraid data make smallnorb' (263 MB), or path = the folder of the six mat files",
 )

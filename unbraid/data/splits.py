@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -73,3 +74,18 @@ def split_index(n: int, split: str, test: float = 0.1, seed: int = 0) -> np.ndar
     expect(0 < held < n, "both parts must hold images", found=f"{held} of {n} held out", do="Change test.")
     order = permutation(seed, 2**20, 0, n)  # a stream of its own, so that no batch order repeats the split
     return np.sort(order[:held] if split == "test" else order[held:]).astype(np.int64)
+
+
+def split_of(dataset: Dataset, options: Mapping[str, Any]) -> Dataset:
+    """The part that `options` ask for: 'train' or 'test' by chance, unless the set came as its published part.
+
+    A loader that gives a published part says which in `notes["split"]`; nothing is drawn from it then.
+
+    >>> from unbraid.data import load
+    >>> [len(load("sprites32", split=part, test=0.25)) for part in ("all", "train", "test")]
+    [4608, 3456, 1152]
+    """
+    part = options["split"]
+    if part == "all" or dataset.notes.get("split") == part:
+        return dataset
+    return taken(dataset, split_index(len(dataset), part, options["test"], options["seed"]), part)

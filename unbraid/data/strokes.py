@@ -50,7 +50,7 @@ def load(*, size: int = 32, hands: int = 1, seed: int = 0) -> Dataset:
         Factor("width", 10, "ordinal", tuple(WIDTHS.tolist())),
     ]
     factors = Factors(tuple([Factor("hand", hands, "class"), *items] if hands > 1 else items))
-    name = f"strokes-1-{size}-{hands}-{seed}"
+    name = f"strokes-1-{size}-{hands}-{seed if hands > 1 else 0}"  # one hand writes alike for every seed
     array = store.generated(name, (factors.count, 1, size, size), np.uint8, fill, hands * 10)
     return Dataset("strokes", Pixels(array), factors, cite=CITE)
 

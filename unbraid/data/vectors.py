@@ -9,7 +9,6 @@ import numpy as np
 from unbraid.data import labels as label_files
 from unbraid.data import parquet, parquet_rows
 from unbraid.data.dataset import Dataset, Source
-from unbraid.data.splits import split_index, taken
 from unbraid.data.toys import vectors
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_npy
@@ -23,8 +22,6 @@ def load(
     standardise: bool = False,
     partial: bool = False,
     split: str = "all",
-    test: float = 0.1,
-    seed: int = 0,
 ) -> Dataset:
     """Rows "n d" as a data set of shape (d, 1, 1), every value finite.
 
@@ -36,7 +33,7 @@ def load(
     where = Path(path).expanduser()
     names = [labels] if isinstance(labels, str) else list(labels)
     if parquet.is_table(where):
-        return _of_table(where, [name for name in names if name], key, standardise, partial, split, test, seed)
+        return _of_table(where, [name for name in names if name], key, standardise, partial, split)
     expect(
         where.is_file(),
         f"vectors: {where} {'is a folder' if where.is_dir() else 'does not exist'}",
@@ -69,13 +66,10 @@ def load(
         )
         rows = (rows - rows.mean(axis=0)) / spread
     factors, table = label_files.factors_of(inside, len(rows), str(where), partial) if inside else (None, None)
-    dataset = vectors(where.stem, rows, factors, table, columns=list(columns))
-    return dataset if split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
+    return vectors(where.stem, rows, factors, table, columns=list(columns))
 
 
-def _of_table(
-    where: Path, names: list[str], key: str, standardise: bool, partial: bool, split: str, test: float, seed: int
-) -> Dataset:
+def _of_table(where: Path, names: list[str], key: str, standardise: bool, partial: bool, split: str) -> Dataset:
     table = parquet.table(where, split)
     inside = [name for name in names if name in table.names]
     expect(not key or key in table.names, f"vectors: {where} holds no column {key!r}", allowed=table.names)
@@ -92,8 +86,8 @@ def _of_table(
             )
             labels |= label_files.read_columns(name)
     factors, values = label_files.factors_of(labels, len(rows), str(where), partial) if labels else (None, None)
-    dataset = vectors(where.stem, rows, table.called(factors) if factors else None, values, columns=titles)
-    return dataset if table.split == "all" else taken(dataset, split_index(len(dataset), split, test, seed), split)
+    part = {"split": table.given} if table.given else {}
+    return vectors(where.stem, rows, table.called(factors) if factors else None, values, columns=titles, **part)
 
 
 def _columns(path: Path, key: str) -> dict[str, np.ndarray]:

@@ -172,6 +172,9 @@ def test_pieces_in_a_folder(tmp_path):
     assert counts == {"all": 9, "train": 7, "test": 2}
     train = load("images", path=str(tmp_path), split="train")
     assert np.rint(train.pixels([5])[0, 0, 0, 0] * 255) == 20, "the second piece follows the first"
+    (tmp_path / "data" / "test-00000-of-00001.parquet").unlink()
+    with pytest.raises(UnbraidError, match="has no piece for split 'test'"):
+        load("images", path=str(tmp_path), split="test")
     write(tmp_path / "data" / "train-00002.parquet", {"other": [1]})
     with pytest.raises(UnbraidError, match="must have the columns of"):
         load("images", path=str(tmp_path))

@@ -66,11 +66,59 @@ def test_held_out_and_rest_are_the_whole(sprites):
         ({"scale": {"low": 1}}, "has min and max"),
         ({"scale": {"min": 0}}, "must split the set"),
         ({"shape": {"min": 1}}, "not a number"),
+        ([], "or a list of such tables"),
+        ([{"shape": "heart"}, {}], "at least one condition"),
+        ([{"shape": "heart"}, "square"], "or a list of such tables"),
+        ([{"shape": "heart"}, {"shape": ["square", "ellipse"]}], "must split the set"),
     ],
 )
 def test_rules_that_mean_nothing_are_refused(sprites, rule, message):
     with pytest.raises(UnbraidError, match=message):
         structure.hold_out(sprites, rule)
+
+
+def test_a_list_of_rules_holds_out_what_meets_any_of_them():
+    """Thick sevens and narrow zeros (HFVAE, Fig. 9): thickness 4.0, 4.4, 4.8 and width 0.5, 0.57, each × 100."""
+    rules = [{"class": "7", "thickness": {"min": 4.0}}, {"class": "0", "width": {"max": 0.6}}]
+    rest, held = load("strokes", hold_out=rules), load("strokes", held_out=rules)
+    assert (len(rest), len(held)) == (9500, 500)
+    kinds = {tuple(row) for row in held.labels()[:, [0, 1, 3]].tolist()}
+    thick = {(7, t, w) for t in (7, 8, 9) for w in range(10)}
+    assert kinds == thick | {(0, t, w) for t in range(10) for w in (0, 1)}
+    both = structure.hold_out(load("sprites32"), [{"shape": "heart"}, {"shape": "heart", "x": 0}], keep="held")
+    assert len(both) == 1536, "what meets two rules is there once"
+
+
+def test_only_keeps_what_varies(sprites):
+    part = load("sprites32", only={"shape": "square", "scale": 1.0})
+    assert part.factors.names == ("x", "y")
+    assert part.labels().tolist() == [[x, y] for x in range(16) for y in range(16)]
+    assert np.array_equal(part.pixels([17]), sprites.pixels(sprites.factors.index([0, 5, 1, 1])))
+    two = structure.only(sprites, [{"shape": "square", "scale": 1.0}, {"shape": "heart", "scale": 1.0}])
+    assert (len(two), two.factors.names) == (512, ("shape", "x", "y"))
+    with pytest.raises(UnbraidError, match="must leave a factor that varies"):
+        structure.only(sprites, {"shape": "square", "scale": 1.0, "x": 0, "y": 0})
+    with pytest.raises(UnbraidError, match="only takes a table of conditions"):
+        load("sprites32", only="square")
+
+
+@pytest.mark.slow
+def test_dsprites_of_one_shape_size_and_angle_are_its_positions():
+    """Fig. 3 of ISA-VAE: 32 × 32 places of one square, each image another one."""
+    part = load("dsprites", only={"shape": "square", "scale": 1.0, "orientation": 0})
+    assert (len(part), part.factors.names) == (1024, ("x", "y"))
+    assert len(load("dsprites", held_out={"shape": "square", "scale": 1.0, "orientation": 0})) == 1024
+    pixels = part.pixels(np.arange(1024))
+    assert len(np.unique(pixels.reshape(1024, -1), axis=0)) == 1024
+    assert (pixels.sum(axis=(1, 2, 3)) > 340).all()
+    assert np.array_equal(part.labels()[:, 0] * 32 + part.labels()[:, 1], np.arange(1024))
+
+
+def test_the_set_is_split_before_anything_else(sprites):
+    part = load("sprites32", split="train", hold_out={"shape": "heart"}, subsample=50)
+    assert part.notes["part"][0] == "train"
+    train = load("sprites32", split="train")
+    assert set(part.images.index) <= set(train.images.index)
 
 
 def test_numbers_are_met_as_they_are_written(sprites):
