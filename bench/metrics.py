@@ -24,7 +24,7 @@ from unbraid import metrics
 from unbraid.data.factors import Factors
 from unbraid.metrics.fixed import fixed_rows
 from unbraid.metrics.importances import importances
-from unbraid.metrics.votes import tally
+from unbraid.metrics.scores.factor_vae import tally
 
 FACTORS = Factors.of({"shape": 3, "scale": 6, "orientation": 40, "x": 32, "y": 32})
 ROUNDS = 5  # of boosting, in the comparison at equal rounds

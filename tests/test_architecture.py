@@ -83,7 +83,7 @@ def test_metrics_data_and_help_are_free_of_torch():
 
 def test_metrics_import_neither_model_nor_data_sets():
     allowed = {"metrics", "ground", "codes", "latent", "data"}
-    for path in (HOUSE / "metrics").glob("*.py"):
+    for path in (HOUSE / "metrics").rglob("*.py"):
         assert imported(path) <= allowed, path.name
         assert not re.search(r"unbraid\.data(?!\.factors)", path.read_text()), (
             f"{path.name}: only Factors may come from data"

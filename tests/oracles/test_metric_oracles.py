@@ -11,13 +11,13 @@ from unbraid import metrics
 from unbraid.codes import Codes
 from unbraid.latent import Latent, onehot
 from unbraid.metrics import as_table
-from unbraid.metrics.curves import dci_es
-from unbraid.metrics.directions import hinge_bias
 from unbraid.metrics.estimates import ross
 from unbraid.metrics.fixed import fixed_rows, gini
 from unbraid.metrics.importances import Fit
 from unbraid.metrics.information import cells, factor_entropies, mutual
-from unbraid.metrics.modules import area
+from unbraid.metrics.linear import area
+from unbraid.metrics.scores.attributes import hinge_bias
+from unbraid.metrics.scores.dci_es import dci_es
 from unbraid.metrics.spreads import parts
 
 
@@ -298,7 +298,7 @@ def test_votes_of_a_table_done_by_hand():
 
 
 def test_mean_differences_by_a_plain_loop(data):
-    from unbraid.metrics.pairs import PROTOCOLS, differences
+    from unbraid.metrics.scores.beta_vae import PROTOCOLS, differences
 
     z, y = data
     source, plan = fixed_rows(z, y, 0), PROTOCOLS["dlib"]

@@ -63,7 +63,7 @@ def score(
     """Score codes with every metric: a table here, scores.json and a heat map beside the codes."""
     from unbraid.ground.progress import bar
     from unbraid.metrics import as_table
-    from unbraid.metrics.battery import battery, runs, selected
+    from unbraid.metrics.suite import battery, runs, selected
 
     expect(
         (source is None) != (codes is None),

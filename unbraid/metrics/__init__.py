@@ -6,23 +6,36 @@
 Score(name='mig', value=1.0, ...
 """
 
-from unbraid.metrics.agreement import udr
-from unbraid.metrics.battery import battery
-from unbraid.metrics.ceilings import ceilings
-from unbraid.metrics.curves import dci_es, r2
-from unbraid.metrics.directions import attributes, reconstruction
-from unbraid.metrics.gaps import dcimig, jemmig, mig, mig_sup
+from unbraid.metrics.duplicates import ceilings
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.intervals import interval
-from unbraid.metrics.interventions import irs
-from unbraid.metrics.matching import correlations, mcc
-from unbraid.metrics.modules import explicitness, info_mec, modularity
-from unbraid.metrics.moments import active_units, hoyer, total_correlation
-from unbraid.metrics.pairs import beta_vae
 from unbraid.metrics.score import Metric, Score
-from unbraid.metrics.separability import sap
-from unbraid.metrics.spreads import completeness, dci, informativeness, med
-from unbraid.metrics.votes import factor_vae
+from unbraid.metrics.scores.active_units import active_units
+from unbraid.metrics.scores.attributes import attributes
+from unbraid.metrics.scores.beta_vae import beta_vae
+from unbraid.metrics.scores.completeness import completeness
+from unbraid.metrics.scores.correlations import correlations
+from unbraid.metrics.scores.dci import dci
+from unbraid.metrics.scores.dci_es import dci_es
+from unbraid.metrics.scores.dcimig import dcimig
+from unbraid.metrics.scores.explicitness import explicitness
+from unbraid.metrics.scores.factor_vae import factor_vae
+from unbraid.metrics.scores.hoyer import hoyer
+from unbraid.metrics.scores.info_mec import info_mec
+from unbraid.metrics.scores.informativeness import informativeness
+from unbraid.metrics.scores.irs import irs
+from unbraid.metrics.scores.jemmig import jemmig
+from unbraid.metrics.scores.mcc import mcc
+from unbraid.metrics.scores.med import med
+from unbraid.metrics.scores.mig import mig
+from unbraid.metrics.scores.mig_sup import mig_sup
+from unbraid.metrics.scores.modularity import modularity
+from unbraid.metrics.scores.r2 import r2
+from unbraid.metrics.scores.reconstruction import reconstruction
+from unbraid.metrics.scores.sap import sap
+from unbraid.metrics.scores.total_correlation import total_correlation
+from unbraid.metrics.scores.udr import udr
+from unbraid.metrics.suite import battery
 
 __all__ = [
     "METRICS", "Metric", "Score", "Table", "active_units", "as_table", "attributes", "battery", "beta_vae", "ceilings",

@@ -207,3 +207,8 @@ def _table(factors: Any) -> np.ndarray:
             "factors must be a table: one row per example, one column per factor: "
             f"found {type(factors).__name__} with rows of unequal length."
         ) from error
+
+
+def unlabelled(inputs: dict[str, Any]) -> dict[str, Any]:
+    """These metrics look at no labels: names and kinds of factors do not concern them."""
+    return {key: value for key, value in inputs.items() if key not in ("kinds", "names")}

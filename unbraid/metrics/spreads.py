@@ -1,4 +1,4 @@
-"""Disentanglement, completeness and informativeness from a matrix of importances, and MED from one of information."""
+"""Disentanglement, completeness and informativeness from a matrix of importances."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
 from unbraid.metrics.importances import OPTIONS, Fit, importances
-from unbraid.metrics.information import factor_entropies, informative, mutual
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.score import Score
 
@@ -22,48 +21,8 @@ INPUTS = ("groups", "kinds", "names")
 CITE = "Eastwood & Williams 2018, A Framework for the Quantitative Evaluation of Disentangled Representations"
 
 
-def dci(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
-    """Disentanglement: does each unit matter for one factor only? Its table holds completeness and informativeness too.
-
-    P_uk = R_uk / Σ_k R_uk,  D_u = 1 − H_K(P_u·),  D = Σ_u ρ_u D_u,  ρ_u = Σ_k R_uk / Σ R      Eastwood & Williams 2018
-
-    protocol: 'paper' random forest and 'lasso' lasso (ordinal factors as numbers), 'dlib' gradient boosting (all as
-    classes), 'fast' histogram boosting, a short fit of 10 rounds at the usual rate of 0.1 (docs/metrics.md: how the two
-    agree). Options of the predictor, such as rounds, replace its defaults.
-
-    >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
-    >>> round(dci(y.astype(float), y).value, 3)
-    1.0
-    """
-    return _score("dci", "disentanglement", codes, factors, protocol, seed, options)
-
-
-def completeness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
-    """Completeness: is each factor told by one unit only? C_k = 1 − H_U(R_·k / Σ_u R_uk), averaged by column weight.
-
-    Eastwood & Williams 2018, Sec. 2.
-
-    >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
-    >>> round(completeness(y.astype(float), y).value, 3)
-    1.0
-    """
-    return _score("completeness", "completeness", codes, factors, protocol, seed, options)
-
-
-def informativeness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
-    """Informativeness: how well factors are predicted on held-out rows, as `settings['informativeness_is']` names it.
-
-    Accuracy for classes; 1 − NRMSE (floored at 0) for numbers. The paper reports the error instead: `table['error']`.
-    Eastwood & Williams 2018, Sec. 2.
-
-    >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
-    >>> informativeness(y.astype(float), y).value
-    1.0
-    """
-    return _score("informativeness", "informativeness", codes, factors, protocol, seed, options)
-
-
-def _score(name: str, which: str, codes: Any, factors: Any, protocol: str, seed: int, options: dict[str, Any]) -> Score:
+def spread(name: str, which: str, codes: Any, factors: Any, protocol: str, seed: int, options: dict[str, Any]) -> Score:
+    """One of the three scores of DCI, with the other two in its table."""
     inputs = {key: options.pop(key) for key in INPUTS if key in options}
     table = as_table(codes, factors, asked=name, seed=seed, **inputs)
     chosen = dict(choose(protocol, PROTOCOLS, "DCI protocol"))
@@ -127,77 +86,3 @@ def relative_entropy(r: np.ndarray, axis: int) -> np.ndarray:
     p = np.divide(r, total, out=np.full_like(r, 1 / size), where=total > 0)
     h = -(p * np.log(np.where(p > 0, p, 1))).sum(axis)
     return np.clip(h / np.log(size), 0, 1) if size > 1 else np.zeros_like(h)
-
-
-def med(
-    codes: Any,
-    factors: Any = None,
-    *,
-    protocol: str = "fast",
-    top: int | None = None,
-    bins: int = 20,
-    binning: str = "width",
-    seed: int = 0,
-    **inputs: Any,
-) -> Score:
-    """Mutual-information-based entropy disentanglement: DCI's disentanglement with information in place of importance.
-
-    R_uk = I(z_u; y_k) / Σ_u I(z_u; y_k);  then D as in `dci`        Cao, Nai, Yang, Huang & Gao 2022
-
-    protocol: 'paper' counts every unit, as the authors do; 'fast' sets R = 0 for units that say no more than chance, or
-    a crowd of them would carry weight. top: only the `top` purest units of each factor (their Top-k MED, for codes
-    with hundreds of columns). `table` holds the completeness too.
-
-    >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
-    >>> round(med(y.astype(float), y).value, 6)
-    1.0
-    """
-    table = as_table(codes, factors, asked="med", seed=seed, **inputs)
-    choose(protocol, {"paper": 0, "fast": 0}, "MED protocol")
-    expect(top is None or top >= 1, "top must be at least 1", found=top)
-    raw = mutual(table, "histogram", bins, binning, seed)
-    used = table.live if protocol == "paper" else informative(table, raw, bins, binning, seed)
-    kept = raw * used[:, None]
-    r = kept / np.maximum(kept.sum(0), 1e-12)
-    chosen = r if top is None else r[purest(r, top)]
-    rows = {
-        "matrix": r,
-        "units": list(table.unit_names),
-        "factors": list(table.names),
-        "entropies": factor_entropies(table),
-        "completeness": _weighted(chosen, 0),
-    }
-    settings = {
-        "protocol": protocol,
-        "top": top,
-        "bins": bins,
-        "binning": binning,
-        "used_units": int(used.sum()),
-        **table.silence(used, "they say no more than chance"),
-        **table.notes,
-    }
-    return Score(
-        "med",
-        _weighted(chosen, 1),
-        rows,
-        None,
-        settings,
-        "Cao et al. 2022, An Empirical Study on Disentanglement of Negative-free Contrastive Learning",
-    )
-
-
-def purest(r: np.ndarray, top: int) -> np.ndarray:
-    """Rows: for each factor, the `top` units with the highest D_u among those it is the best factor of.
-
-    >>> purest(np.array([[0.6, 0.0], [0.4, 0.3], [0.0, 0.7]]), 1).tolist()
-    [0, 2]
-    """
-    d_u, best = 1 - relative_entropy(r, 1), r.argmax(1)
-    order = np.argsort(-d_u, kind="stable")
-    return np.sort(np.concatenate([order[best[order] == k][:top] for k in range(r.shape[1])]))
-
-
-def _weighted(r: np.ndarray, axis: int) -> float:
-    """Mean of 1 − relative entropy of the rows (axis 1) or columns (axis 0), weighted by their sums."""
-    found = r.sum(axis) @ (1 - relative_entropy(r, axis)) / r.sum() if r.sum() > 0 else 0.0
-    return float(np.clip(found, 0, 1))

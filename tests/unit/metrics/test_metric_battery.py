@@ -10,7 +10,7 @@ from unbraid import metrics
 from unbraid.ground.errors import UnbraidError
 from unbraid.metrics import METRICS, as_table, battery
 from unbraid.metrics import importances as importances_module
-from unbraid.metrics.battery import runs
+from unbraid.metrics.suite import runs
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from unbraid.ground.errors import choose
 from unbraid.metrics.gaps import tables, top_two
 from unbraid.metrics.importances import MOST, split
 from unbraid.metrics.inputs import Table, as_table
+from unbraid.metrics.linear import determination
 from unbraid.metrics.score import Score
 
 
@@ -69,16 +70,6 @@ def _paper(table: Table, u: int, k: int, seed: int) -> float:
     present = np.unique(y[test])
     accuracy = float(np.mean([right[y[test] == c].mean() for c in present]))
     return max(0.0, (accuracy - 1 / len(present)) / (1 - 1 / len(present))) if len(present) > 1 else 0.0
-
-
-def determination(x: np.ndarray, y: np.ndarray) -> float:
-    """R² of the least-squares fit of y "n t" on x "n w" with a constant; the squared correlation of two columns."""
-    x, y = x - x.mean(0, dtype=np.float64), y - y.mean(0)
-    total = float((y**2).sum())
-    if total <= 0:
-        return 0.0
-    weights = np.linalg.lstsq(x, y, rcond=None)[0]
-    return float(np.clip(1 - ((y - x @ weights) ** 2).sum() / total, 0, 1))
 
 
 def _svm(table: Table, u: int, k: int, seed: int) -> float:

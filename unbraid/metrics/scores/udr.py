@@ -13,7 +13,7 @@ from unbraid.ground.errors import choose, expect
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.matching import ranks
 from unbraid.metrics.score import Score
-from unbraid.metrics.votes import KL_LEAST
+from unbraid.metrics.scores.factor_vae import KL_LEAST
 
 
 def udr(

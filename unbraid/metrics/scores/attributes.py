@@ -1,4 +1,4 @@
-"""Attribute classification along one direction per attribute, and reconstruction errors."""
+"""Attribute classification along one direction per attribute."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose, expect
-from unbraid.metrics.arrays import array_of, unmasked
 from unbraid.metrics.importances import MOST, split
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.score import Score
@@ -77,53 +75,3 @@ def hinge_bias(score: np.ndarray, positive: np.ndarray) -> float:
     order = np.argsort(knots)
     slope = -weight[positive].sum() + np.cumsum(weight[order])
     return float(knots[order][min(int(np.searchsorted(slope, 0)), len(order) - 1)]) * unit
-
-
-def reconstruction(images: Any, reconstructions: Any, *, kind: str = "squared") -> Score:
-    """Reconstruction error per image, and per pixel beside it.
-
-    kind: 'squared' Σ (x − x̂)²; 'bernoulli' −Σ x log x̂ + (1 − x) log(1 − x̂) in nats; 'absolute' Σ |x − x̂|. The value is
-    the sum over pixels averaged over images; table['per_pixel'] is the mean over both.
-
-    >>> reconstruction(np.ones((2, 4)), np.zeros((2, 4))).value
-    4.0
-    """
-    x, y = unmasked(array_of(images)), unmasked(array_of(reconstructions))
-    expect(
-        x.shape == y.shape and x.ndim >= 2 and len(x) > 0,
-        "images and reconstructions must have the same shape, rows first",
-        found=f"{x.shape} and {y.shape}",
-    )
-    expect(
-        x.dtype.kind in "buif" and y.dtype.kind in "buif",
-        "images and reconstructions must be numbers",
-        found=f"{x.dtype} and {y.dtype}",
-    )
-    how = choose(kind, {"squared": _squared, "bernoulli": _bernoulli, "absolute": _absolute}, "reconstruction error")
-    per_image = np.concatenate(
-        [how(x[a : a + 1024].astype(np.float64), y[a : a + 1024].astype(np.float64)) for a in range(0, len(x), 1024)]
-    )
-    bad = int((~np.isfinite(per_image)).sum())
-    expect(bad == 0, "images and reconstructions must be finite", found=f"NaN or infinity in {bad:,} of {len(x):,}")
-    value, half = float(per_image.mean()), 1.96 * float(per_image.std()) / np.sqrt(len(x))
-    rows = {"per_image": per_image, "per_pixel": value / int(np.prod(x.shape[1:]))}
-    return Score("reconstruction", value, rows, (value - half, value + half), {"kind": kind, "images": len(x)}, "")
-
-
-def _squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return ((x - y) ** 2).reshape(len(x), -1).sum(1)
-
-
-def _absolute(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.abs(x - y).reshape(len(x), -1).sum(1)
-
-
-def _bernoulli(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    expect(
-        min(x.min(), y.min()) >= 0 and max(x.max(), y.max()) <= 1,
-        "Bernoulli errors need pixels in [0, 1]",
-        found=f"[{min(x.min(), y.min()):.3g}, {max(x.max(), y.max()):.3g}]",
-        do="Divide by 255, or use kind='squared'.",
-    )
-    y = np.clip(y, 1e-7, 1 - 1e-7)
-    return -(x * np.log(y) + (1 - x) * np.log1p(-y)).reshape(len(x), -1).sum(1)

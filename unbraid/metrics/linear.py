@@ -1,0 +1,57 @@
+"""Linear fits shared by metrics: least squares, logistic regression, and the area under its curve."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from unbraid.metrics.importances import split
+from unbraid.metrics.inputs import Table
+
+
+def logistic(
+    table: Table, k: int, seed: int, again: bool = False, balanced: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Class probabilities "m c" of factor k from all columns, the rows, and the classes; fitted once.
+
+    Of held-out rows; or, `again`, without penalty and of the very rows that were fitted, as some authors do.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    key = ("logistic", k, seed, again, balanced)
+    if key not in table.shared:
+        fit, test = (np.flatnonzero(table.y[:, k] >= 0),) * 2 if again else split(table, k, seed)
+        y = table.y[:, k]
+        classes = np.unique(y[fit])
+        if len(classes) < 2:
+            table.shared[key] = (np.ones((len(test), 1)), test, classes)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # 100 iterations are enough for a ranking
+                model = LogisticRegression(
+                    C=1e10 if again else 1.0,
+                    class_weight="balanced" if balanced else None,
+                    max_iter=100,
+                    random_state=seed,
+                ).fit(table.scaled[fit], y[fit])
+            table.shared[key] = (model.predict_proba(table.scaled[test]), test, classes)
+    return table.shared[key]
+
+
+def area(score: np.ndarray, positive: np.ndarray) -> float:
+    """Area under the ROC curve by ranks (Mann–Whitney); NaN without both classes."""
+    from scipy.stats import rankdata
+
+    m, n = int(positive.sum()), int((~positive).sum())
+    return float((rankdata(score)[positive].sum() - m * (m + 1) / 2) / (m * n)) if m and n else float("nan")
+
+
+def determination(x: np.ndarray, y: np.ndarray) -> float:
+    """R² of the least-squares fit of y "n t" on x "n w" with a constant; the squared correlation of two columns."""
+    x, y = x - x.mean(0, dtype=np.float64), y - y.mean(0)
+    total = float((y**2).sum())
+    if total <= 0:
+        return 0.0
+    weights = np.linalg.lstsq(x, y, rcond=None)[0]
+    return float(np.clip(1 - ((y - x @ weights) ** 2).sum() / total, 0, 1))

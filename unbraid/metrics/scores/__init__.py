@@ -1,0 +1,1 @@
+"""One file per metric, found by its name; `unbraid.metrics` holds the functions and the table of them."""

@@ -1,0 +1,30 @@
+"""Active units: how many units of the code move with the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbraid.metrics.inputs import as_table, unlabelled
+from unbraid.metrics.score import Score
+
+
+def active_units(codes: Any, factors: Any = None, *, least: float = 0.01, seed: int = 0, **inputs: Any) -> Score:
+    """How many units of the code move with the data.
+
+    #{u : Var_x(E[z_u | x]) > 0.01}, the largest column deciding in a group        Burda, Grosse & Salakhutdinov 2016
+
+    >>> active_units(np.array([[0.0, 1.0], [0.0, -1.0]])).value
+    1.0
+    """
+    table = as_table(codes, None, asked="active_units", seed=seed, needs_factors=False, **unlabelled(inputs))
+    variance = np.array([table.deviations[list(u.columns)].max() ** 2 for u in table.units])
+    return Score(
+        "active_units",
+        float((variance > least).sum()),
+        {"units": list(table.unit_names), "variance": variance},
+        None,
+        {"least_variance": least, "of": len(table.units), **table.notes},
+        "Burda et al. 2016, Importance Weighted Autoencoders",
+    )

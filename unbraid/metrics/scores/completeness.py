@@ -1,0 +1,20 @@
+"""Completeness, the C of DCI: each factor is told by one unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unbraid.metrics.score import Score
+from unbraid.metrics.spreads import spread
+
+
+def completeness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
+    """Completeness: is each factor told by one unit only? C_k = 1 − H_U(R_·k / Σ_u R_uk), averaged by column weight.
+
+    Eastwood & Williams 2018, Sec. 2.
+
+    >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
+    >>> round(completeness(y.astype(float), y).value, 3)
+    1.0
+    """
+    return spread("completeness", "completeness", codes, factors, protocol, seed, options)

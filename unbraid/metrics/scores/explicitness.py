@@ -1,0 +1,52 @@
+"""Explicitness: the values of a factor can be told linearly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbraid.ground.errors import choose
+from unbraid.metrics.importances import MOST
+from unbraid.metrics.inputs import as_table
+from unbraid.metrics.linear import area, logistic
+from unbraid.metrics.score import Score
+
+
+def explicitness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **inputs: Any) -> Score:
+    """Can each value of each factor be told linearly from the whole code?
+
+    value = mean over factors of the mean over their values of AUC, or 2·AUC − 1        Ridgeway & Mozer 2018
+
+    protocol: 'paper' is the authors' program: one logistic regression per factor without penalty (C = 10¹⁰), scored on
+    the rows that fitted it, AUC as it is. 'dlib': C = 1, two thirds of the rows fit, one third scores, AUC as it is.
+    'fast': the same as 2·AUC − 1, so that chance is 0.
+
+    >>> y = np.stack(np.unravel_index(np.arange(600), (3, 2, 100)), 1)[:, :2]
+    >>> round(explicitness(y.astype(float), y[:, 1]).value, 3)
+    1.0
+    """
+    table = as_table(codes, factors, asked="explicitness", seed=seed, **inputs)
+    choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "explicitness protocol")
+    small = table.limited(MOST, seed)
+    areas = []
+    for k in range(len(table.names)):
+        probability, test, classes = logistic(small, k, seed, again=protocol == "paper")
+        areas.append([area(probability[:, c], small.y[test, k] == value) for c, value in enumerate(classes)])
+    per_factor = np.array([np.nanmean(a) if np.isfinite(a).any() else 0.5 for a in map(np.array, areas)])
+    per_factor = 2 * per_factor - 1 if protocol == "fast" else per_factor
+    settings = {
+        "protocol": protocol,
+        "unit": "2 AUC - 1" if protocol == "fast" else "AUC",
+        "scored_on": "the rows fitted" if protocol == "paper" else "held-out rows",
+        "seed": seed,
+        **small.notes,
+    }
+    return Score(
+        "explicitness",
+        float(np.clip(per_factor.mean(), 0, 1)),
+        {"factors": list(table.names), "explicitness": per_factor},
+        None,
+        settings,
+        "Ridgeway & Mozer 2018, Learning Deep Disentangled Embeddings with the F-Statistic Loss",
+    )

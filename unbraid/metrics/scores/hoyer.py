@@ -1,0 +1,52 @@
+"""Hoyer sparsity of codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbraid.ground.errors import choose
+from unbraid.metrics.inputs import as_table, unlabelled
+from unbraid.metrics.score import Score
+
+_HOYER = "Mathieu et al. 2019, Disentangling Disentanglement in VAEs; Hurley & Rickard 2009"
+
+
+def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: int = 0, **inputs: Any) -> Score:
+    """Sparsity of the codes: 0 when all columns are equally large, 1 when one is alone.
+
+    Hoyer(z) = (√d − ‖z‖₁ / ‖z‖₂) / (√d − 1), averaged over rows        Mathieu et al. 2019; Hurley & Rickard 2009
+
+    scaling: 'deviation' divides columns by their standard deviation first (the authors' code; constant columns are left
+    out), 'none' takes raw codes (the text). With dead columns the two differ wildly. Groups enter by their norm.
+
+    >>> hoyer(np.eye(4), scaling="none").value
+    1.0
+    """
+    table = as_table(codes, None, asked="hoyer", seed=seed, needs_factors=False, **unlabelled(inputs))
+    choose(scaling, {"deviation": 0, "none": 0}, "scaling")
+    small = table.limited(100_000, seed)
+    z = small.z.astype(np.float64, copy=True)
+    units = list(table.units)
+    if scaling == "deviation":
+        z /= np.where(table.deviations > 0, table.deviations, 1)
+        units = [u for u, live in zip(units, table.live) if live]
+    d = len(units)
+    if d < 2:
+        few = {"scaling": scaling, "columns": d, "note": "fewer than two live units", **small.notes}
+        return Score("hoyer", 0.0, {}, None, few, _HOYER)
+    size = np.stack([np.linalg.norm(z[:, list(u.columns)], axis=1) for u in units], 1)
+    length = np.linalg.norm(size, axis=1)
+    ratio = np.divide(size.sum(1), length, out=np.full(len(z), np.sqrt(d)), where=length > 0)
+    values = np.clip((np.sqrt(d) - ratio) / (np.sqrt(d) - 1), 0, 1)
+    half = 1.96 * float(values.std()) / np.sqrt(len(values))
+    value = float(values.mean())
+    return Score(
+        "hoyer",
+        value,
+        {"deviation": float(values.std())},
+        (value - half, value + half),
+        {"scaling": scaling, "columns": d, "interval": "normal, over rows", **small.notes},
+        _HOYER,
+    )

@@ -1,0 +1,44 @@
+"""JEMMIG: the best unit must know the factor and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbraid.metrics.gaps import tables, top_two
+from unbraid.metrics.information import factor_entropies, mutual, unit_entropies
+from unbraid.metrics.inputs import as_table
+from unbraid.metrics.score import Score
+
+
+def jemmig(
+    codes: Any, factors: Any = None, *, bins: int = 20, binning: str = "width", seed: int = 0, **inputs: Any
+) -> Score:
+    """Joint-entropy-minus-MIG, turned so that 1 is best: the best unit must know the factor and nothing else.
+
+    JEMMIG_k = H(z_1st, y_k) − I(z_1st; y_k) + I(z_2nd; y_k);  value = 1 − mean_k JEMMIG_k / (H(y_k) + log bins)
+                                                              Do & Tran 2020
+
+    The authors report JEMMIG_k / (H(y_k) + log bins), less is better; 1 − it is Carbonneau et al.'s (2022) form. They
+    spread each q(z|x) over 100 bins of [−4, 4]; here the means are counted in bins of their range.
+
+    >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
+    >>> round(jemmig(y.astype(float), y).value, 6)
+    1.0
+    """
+    table = as_table(codes, factors, asked="jemmig", seed=seed, **inputs)
+    i, h = mutual(table, "histogram", bins, binning, seed), factor_entropies(table)
+    best, (first, second) = i.argmax(0), top_two(i)
+    h_z = unit_entropies(table, bins, binning, seed)
+    raw = (h_z[best] + h - first) - first + second
+    values = 1 - raw / (h + np.log(bins))
+    settings = {"bins": bins, "binning": binning, "normalised_by": "H(y) + log bins", **table.notes}
+    return Score(
+        "jemmig",
+        float(np.clip(values.mean(), 0, 1)),
+        tables(table, i, nats=raw, factors_scores=values),
+        None,
+        settings,
+        "Do & Tran 2020, Theory and Evaluation Metrics for Learning Disentangled Representations",
+    )

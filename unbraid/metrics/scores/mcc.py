@@ -1,0 +1,47 @@
+"""MCC: each factor matched with one unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbraid.ground.errors import choose
+from unbraid.metrics.gaps import tables
+from unbraid.metrics.inputs import as_table
+from unbraid.metrics.matching import MOST, strengths
+from unbraid.metrics.score import Score
+
+
+def mcc(codes: Any, factors: Any = None, *, correlation: str = "pearson", seed: int = 0, **inputs: Any) -> Score:
+    """Mean correlation coefficient under the best one-to-one matching of units and factors.
+
+    MCC = 1/K max_π Σ_k |corr(z_π(k), y_k)|        Hyvärinen & Morioka 2016; matching by Kuhn 1955
+
+    correlation: 'pearson' or 'spearman'. Classes use the correlation ratio η (share of a unit's deviation between
+    classes), circular factors the multiple correlation with value, cosine and sine, groups that with all their columns.
+    Factors beyond the number of units are unmatched and count 0.
+
+    >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
+    >>> round(mcc(-y[:, ::-1].astype(float), y).value, 6)
+    1.0
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    table = as_table(codes, factors, asked="mcc", seed=seed, **inputs)
+    choose(correlation, {"pearson": 0, "spearman": 0}, "correlation")
+    small = table.limited(MOST, seed)
+    c = strengths(small, correlation)
+    u, k = linear_sum_assignment(-c)
+    matched = np.zeros(len(table.names))
+    matched[k] = c[u, k]
+    pairs = {table.names[b]: table.unit_names[a] for a, b in zip(u, k)}
+    settings = {"correlation": correlation, **small.notes}
+    return Score(
+        "mcc",
+        float(matched.mean()),
+        tables(table, c, matched=matched) | {"pairs": pairs},
+        None,
+        settings,
+        "Hyvärinen & Morioka 2016, Unsupervised Feature Extraction by Time-contrastive Learning and Nonlinear ICA",
+    )

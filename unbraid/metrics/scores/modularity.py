@@ -1,0 +1,62 @@
+"""Modularity: each unit informs on one factor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbraid.ground.errors import choose
+from unbraid.metrics.gaps import tables
+from unbraid.metrics.information import informative, mutual
+from unbraid.metrics.inputs import as_table
+from unbraid.metrics.score import Score
+
+
+def modularity(
+    codes: Any,
+    factors: Any = None,
+    *,
+    protocol: str = "fast",
+    bins: int = 20,
+    binning: str = "width",
+    seed: int = 0,
+    **inputs: Any,
+) -> Score:
+    """Does each unit carry information about one factor only?
+
+    θ_u = max_k I_uk,  δ_u = Σ_{k ≠ best} I_uk² / (θ_u² (K − 1)),  value = mean_u (1 − δ_u)        Ridgeway & Mozer 2018
+
+    protocol: 'dlib' and 'paper' average over all units, constant ones as 0; 'fast' only over units that say more than
+    chance (noise has no best factor, yet scores about one half in the other two), 0 when there are none. (The authors'
+    program prints the mean of δ under the name of modularity; the score is 1 − it.)
+
+    >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
+    >>> round(modularity(y.astype(float), y).value, 6)
+    1.0
+    """
+    table = as_table(codes, factors, asked="modularity", seed=seed, **inputs)
+    choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "modularity protocol")
+    i = mutual(table, "histogram", bins, binning, seed)
+    best = i.max(1)
+    others = (i**2).sum(1) - best**2
+    theta = best**2 * max(i.shape[1] - 1, 1)
+    values = np.where(best > 0, 1 - np.divide(others, theta, out=np.zeros_like(theta), where=theta > 0), 0.0)
+    counted = informative(table, i, bins, binning, seed) if protocol == "fast" else np.ones(len(i), bool)
+    value = float(values[counted].mean()) if counted.any() else 0.0
+    settings = {
+        "protocol": protocol,
+        "bins": bins,
+        "binning": binning,
+        "units_counted": int(counted.sum()),
+        **table.silence(counted & table.live, "they say no more than chance"),
+        **table.notes,
+    }
+    return Score(
+        "modularity",
+        value,
+        tables(table, i, unit_modularity=values),
+        None,
+        settings,
+        "Ridgeway & Mozer 2018, Learning Deep Disentangled Embeddings with the F-Statistic Loss",
+    )
