@@ -16,6 +16,7 @@ from scipy import special
 
 from unbraid.ground.errors import choose, expect
 
+NAN = float("nan")
 MOST_SEEDS = 10_000  # beyond this, "more seeds" is no advice
 
 
@@ -59,7 +60,7 @@ class Contrast:
     @property
     def error(self) -> float:
         """The standard error of the difference."""
-        return self.deviation / self.n**0.5 if self.n else float("nan")
+        return self.deviation / self.n**0.5 if self.n else NAN
 
 
 @lru_cache(maxsize=4096)
@@ -69,7 +70,7 @@ def quantile(level: float, freedom: float) -> float:
     >>> round(quantile(0.95, 4), 3)
     2.776
     """
-    return float(special.stdtrit(freedom, 0.5 + level / 2)) if freedom > 0 else float("nan")
+    return float(special.stdtrit(freedom, 0.5 + level / 2)) if freedom > 0 else NAN
 
 
 def interval(values: Sequence[float] | np.ndarray, level: float = 0.95) -> Estimate:
@@ -82,10 +83,10 @@ def interval(values: Sequence[float] | np.ndarray, level: float = 0.95) -> Estim
     x = _finite(values)
     n = len(x)
     if n == 0:
-        return Estimate(*[float("nan")] * 4, 0)
+        return Estimate(NAN, NAN, NAN, NAN, 0)
     mean = float(x.mean())
     if n == 1:
-        return Estimate(mean, *[float("nan")] * 3, 1)
+        return Estimate(mean, NAN, NAN, NAN, 1)
     deviation = _deviation(x)
     half = quantile(level, n - 1) * deviation / n**0.5
     return Estimate(mean, mean - half, mean + half, deviation, n)
@@ -116,9 +117,9 @@ def one_sample(effects: Sequence[float] | np.ndarray, level: float = 0.95, draws
     e = interval(x, level)
     above, n = int((x > 0).sum()), len(x)
     if n < 2:
-        return Contrast(e.mean, e.low, e.high, e.deviation, n, *[float("nan")] * 2, above, (np.nan, np.nan), level)
+        return Contrast(e.mean, e.low, e.high, e.deviation, n, NAN, NAN, above, (NAN, NAN), level)
     if e.deviation == 0:
-        p, d = float(e.mean == 0), float("nan")
+        p, d = float(e.mean == 0), NAN
     else:
         d = e.mean / e.deviation
         p = float(2 * special.stdtr(n - 1, -abs(d) * np.sqrt(n)))
@@ -138,7 +139,7 @@ def welch(first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndar
     u, v = _deviation(x) ** 2 / n, _deviation(y) ** 2 / m
     mean, error = float(x.mean() - y.mean()), float(np.sqrt(u + v))
     if error == 0:
-        low, high, p, d = mean, mean, float(mean == 0), float("nan")
+        low, high, p, d = mean, mean, float(mean == 0), NAN
     else:
         freedom = (u + v) ** 2 / (u**2 / (n - 1) + v**2 / (m - 1))
         half = float(special.stdtrit(freedom, 0.5 + level / 2)) * error
@@ -154,7 +155,7 @@ def bootstrap(values: Sequence[float] | np.ndarray, level: float = 0.95, draws: 
     """The percentile bootstrap interval of a mean (Efron 1979): for show beside the t interval, never for a verdict."""
     x = _finite(values)
     if len(x) < 2:
-        return float("nan"), float("nan")
+        return NAN, NAN
     rng = np.random.default_rng(0)
     return _percentiles(x[rng.integers(0, len(x), (draws, len(x)))].mean(1), level)
 
@@ -219,7 +220,7 @@ def smallest_gap(deviation: float, n: int, level: float = 0.95, chance: float = 
     from scipy.optimize import brentq
 
     if n < 2 or not np.isfinite(deviation):
-        return float("nan")
+        return NAN
     top = 2 * (quantile(level, n - 1) + 4) / np.sqrt(n)
     return float(deviation * brentq(lambda d: power(d, n, level) - chance, 0, top))
 
