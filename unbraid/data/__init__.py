@@ -8,6 +8,7 @@ from unbraid.data import (
     cars3d,
     celeba,
     chairs,
+    colour_sprites,
     digits,
     dsprites,
     faces3d,
@@ -32,6 +33,7 @@ from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
 DATASETS: dict[str, Source] = {
     "dsprites": dsprites.SOURCE,
     "sprites32": sprites32.SOURCE,
+    "colour_sprites": colour_sprites.SOURCE,
     "shapes3d": shapes3d.SOURCE,
     "faces3d": faces3d.SOURCE,
     "cars3d": cars3d.SOURCE,

@@ -86,7 +86,7 @@ def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None
     prior = priors.build(recipe.prior, tree)
     family = choose(recipe.family, POSTERIORS, "posterior family")
     channels = shape[0] * likelihood.maps
-    options = {"shape": tuple(shape), "tree": tree, "params": family.count(tree), "channels": channels}
+    options = {"shape": tuple(shape), "tree": tree, "params": family.count(tree), "outputs": channels}
     encoder, decoder = _named(recipe.nets, NETS, "net", **options)
     model = Vae(tree, encoder, decoder, prior, likelihood, family)
     prior.attach(model, shape)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbraid.runs.recipes_demo import DEMO
+
 Plain = dict[str, Any]
 
 _KIM = {"batch": 64, "lr": 1e-4}
@@ -48,6 +50,7 @@ _SMALL: Plain = {
 }
 
 RECIPES: dict[str, Plain] = {
+    **DEMO,
     "vae_sprites32": {
         **_SMALL,
         "name": "vae_sprites32",

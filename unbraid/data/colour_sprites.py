@@ -1,0 +1,79 @@
+"""Coloured sprites of 24×24 pixels: what the demo trains on, easy by design and drawn in a second."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unbraid.data import store
+from unbraid.data.dataset import Dataset, Pixels, Source
+from unbraid.data.factors import Factor, Factors
+from unbraid.ground.progress import Advance
+
+SIZE, SUB = 24, 4  # pixels a side; sub-samples a side of each pixel
+ASPECT = 2.5  # length of a bar over its width
+SHAPES = {  # half width and half height for a disc of radius 1; all three cover the area π
+    "tall bar": (np.sqrt(np.pi / 4 / ASPECT), np.sqrt(np.pi / 4 * ASPECT)),
+    "disc": (1.0, 1.0),
+    "wide bar": (np.sqrt(np.pi / 4 * ASPECT), np.sqrt(np.pi / 4 / ASPECT)),
+}
+RADII = (2.2, 2.9, 3.7, 4.5)  # pixels
+PLACES = np.linspace(6.5, 17.5, 12)  # pixels
+COLOURS = {  # red + green + blue is the same for all, so that no colour is a larger sprite in disguise
+    "red": (0.95, 0.25, 0.25),
+    "olive": (0.70, 0.65, 0.10),
+    "green": (0.20, 0.90, 0.35),
+    "blue": (0.20, 0.35, 0.90),
+}
+NAME = "colour_sprites-1"
+
+
+def load() -> Dataset:
+    """3 shapes × 4 scales × 4 colours × 12 × 12 positions: 6,912 images.
+
+    >>> from unbraid.data import load
+    >>> load("colour_sprites").shape, len(load("colour_sprites"))
+    ((3, 24, 24), 6912)
+    """
+    factors = Factors(
+        (
+            Factor("shape", 3, "class", tuple(SHAPES)),
+            Factor("scale", 4, "ordinal", RADII),
+            Factor("colour", 4, "class", tuple(COLOURS)),
+            *(Factor(axis, 12, "ordinal", tuple(PLACES.tolist())) for axis in "xy"),
+        )
+    )
+
+    def fill(array: np.ndarray, advance: Advance) -> None:
+        blocks = array.reshape(3, 4, 4, 12, 12, 3, SIZE, SIZE)
+        for s, shape in enumerate(SHAPES):
+            for r, radius in enumerate(RADII):
+                ink = drawn(shape, radius)
+                for c, colour in enumerate(COLOURS.values()):
+                    painted = ink[:, :, None] * np.array(colour)[:, None, None]
+                    blocks[s, r, c] = np.floor(255 * painted + 0.5)
+                advance()
+
+    array = store.generated(NAME, (factors.count, 3, SIZE, SIZE), np.uint8, fill, 12)
+    return Dataset("colour_sprites", Pixels(array), factors, cite="this library")
+
+
+def drawn(shape: str, radius: float) -> np.ndarray:
+    """How much of each pixel a sprite covers, at every position: "x y row column" in [0, 1], by 4×4 sub-samples."""
+    wide, high = (radius * half for half in SHAPES[shape])
+    ticks = (np.arange(SIZE * SUB) + 0.5) / SUB
+    away = ticks - PLACES[:, None]  # "place sub-sample"
+    across, down = away[:, None, None, :] / wide, away[None, :, :, None] / high
+    inside = across**2 + down**2 <= 1 if shape == "disc" else (abs(across) <= 1) & (abs(down) <= 1)
+    return inside.reshape(len(PLACES), len(PLACES), SIZE, SUB, SIZE, SUB).mean(axis=(3, 5))
+
+
+SOURCE = Source(
+    name="colour_sprites",
+    about="small coloured bars and discs, easy by design: the demo's set",
+    load=load,
+    size="6,912 × 3×24×24 (12 MB)",
+    factors="shape 3, scale 4, colour 4, x 12, y 12",
+    status=lambda: "ready" if store.ready(NAME) else "can be generated",
+    cite="this library",
+    get="made on first use in a second: unbraid data make colour_sprites",
+)

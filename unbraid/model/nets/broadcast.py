@@ -1,0 +1,71 @@
+"""The spatial-broadcast net: the code is laid at every pixel beside its coordinates. Watters et al. 2019."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
+from unbraid.latent import Latent
+from unbraid.model.nets.parts import Make, Pair, Shape, activation, head, normed, sizes, stack, whole
+
+
+class Broadcast(nn.Module):
+    """One perceptron paints every pixel from (h(z), x, y): a shift of the image is a shift of two inputs.
+
+    The first layer at the pixels is split, W (h, x, y) = W_h h + W_xy (x, y): once per code and once per pixel.
+    """
+
+    places: Tensor
+
+    def __init__(self, code: int, hidden: int, pixel: tuple[int, ...], shape: Shape, act: Make, spread: float):
+        super().__init__()
+        channels, self.height, self.width = shape
+        self.code = nn.Sequential(nn.Linear(code, hidden), act())
+        self.first = nn.Linear(hidden, pixel[0])
+        self.place = nn.Linear(2, pixel[0], bias=False)
+        bound = spread / math.sqrt(hidden + 2)  # as in one layer of hidden + 2 inputs, times the spread
+        nn.init.uniform_(self.place.weight, -bound, bound)
+        self.act = act()
+        layers = [layer for a, b in zip(pixel[:-1], pixel[1:]) for layer in (nn.Conv2d(a, b, 1), act())]
+        self.rest = nn.Sequential(*layers, nn.Conv2d(pixel[-1], channels, 1))
+        y, x = torch.meshgrid(torch.linspace(-1, 1, self.height), torch.linspace(-1, 1, self.width), indexing="ij")
+        self.register_buffer("places", torch.stack([x, y], -1).reshape(-1, 2), persistent=False)
+
+    def forward(self, z: Float[Tensor, "b d"]) -> Float[Tensor, "b c h w"]:
+        """Images, or the maps of a likelihood."""
+        laid = self.act(self.first(self.code(z)).unsqueeze(1) + self.place(self.places))  # "b h·w pixel"
+        return self.rest(laid.unflatten(1, (self.height, self.width)).permute(0, 3, 1, 2))
+
+
+def broadcast(
+    shape: Shape,
+    tree: Latent,
+    params: int,
+    outputs: int,
+    *,
+    width: Any = (256, 128),
+    depth: Any = None,
+    hidden: Any = 64,
+    pixel: Any = (32, 32),
+    act: str = "relu",
+    norm: str = "none",
+    spread: Any = 3.0,
+) -> Pair:
+    """A fully connected encoder of `width`, and a decoder that paints pixel by pixel: any size, any channels.
+
+    `hidden` units see the code, `pixel` are the layers at each pixel, `spread` scales the first weights of the
+    coordinates; `norm` is the encoder's. Watters et al. 2019, Fig. 1 (they paint by 3×3 convolutions, here 1×1).
+    """
+    good = isinstance(spread, int | float) and not isinstance(spread, bool) and 0 < spread <= 1000
+    expect(good, "nets.spread is out of range", found=spread, allowed="above 0, 1000 at most")
+    up, made = sizes(width, "width", depth), activation(act)
+    encoder = nn.Sequential(
+        nn.Flatten(), *stack((math.prod(shape), *up), made, normed(norm)), head(up[-1], tree, params)
+    )
+    painted = (outputs, *shape[1:])
+    return encoder, Broadcast(tree.width, whole(hidden, "hidden"), sizes(pixel, "pixel"), painted, made, float(spread))

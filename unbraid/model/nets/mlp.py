@@ -1,0 +1,56 @@
+"""The fully connected net: any image size, any number of channels, vectors too."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from unbraid.latent import Latent
+from unbraid.model.nets.parts import Make, Pair, Shape, activation, head, normed, relu, sizes, stack
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """Fully connected: `up` widths to the code, `down` widths back to the image."""
+
+    up: tuple[int, ...]
+    down: tuple[int, ...]
+    up_act: Make = relu
+    down_act: Make = relu
+    split: bool = False
+    norm: str = "none"
+
+    def __call__(self, shape: Shape, tree: Latent, params: int, outputs: int) -> Pair:
+        """Build encoder and decoder for one image shape."""
+        pixels = math.prod(shape)
+        encoder = nn.Sequential(
+            nn.Flatten(),
+            *stack((pixels, *self.up), self.up_act, self.norm),
+            head(self.up[-1], tree, params, self.split),
+        )
+        decoder = nn.Sequential(
+            *stack((tree.width, *self.down), self.down_act, self.norm),
+            nn.Linear(self.down[-1], outputs * shape[1] * shape[2]),
+            nn.Unflatten(1, (outputs, *shape[1:])),
+        )
+        return encoder, decoder
+
+
+def mlp(
+    shape: Shape,
+    tree: Latent,
+    params: int,
+    outputs: int,
+    *,
+    width: Any = (400, 200),
+    depth: Any = None,
+    act: str = "relu",
+    norm: str = "none",
+) -> Pair:
+    """Layers of `width` (a list, or one number and a `depth`) to the code, and their mirror back to the image."""
+    up = sizes(width, "width", depth)
+    made = activation(act)
+    return Mlp(up, up[::-1], made, made, norm=normed(norm))(shape, tree, params, outputs)

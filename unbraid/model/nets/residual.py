@@ -1,0 +1,79 @@
+"""The residual net: blocks of two convolutions around a shortcut. He et al. 2016; any size, any channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from unbraid.ground.errors import expect
+from unbraid.ground.shapes import Float, Tensor
+from unbraid.latent import Latent
+from unbraid.model.nets.parts import DEEPEST, NORMS, Make, Pair, Shape, activation, head, normed, sizes, whole
+
+
+class Block(nn.Module):
+    """x + F(x), F = norm, activation, 3×3, twice; the last convolution starts at 0, so a block starts as the identity."""
+
+    def __init__(self, channels: int, act: Make, norm: str):
+        super().__init__()
+        layers: list[nn.Module] = []
+        for _ in range(2):
+            layers += [*NORMS[norm](channels, True), act(), nn.Conv2d(channels, channels, 3, 1, 1)]
+        nn.init.zeros_(layers[-1].weight)  # type: ignore[arg-type]
+        # in place, the first activation would change x, which the shortcut still needs
+        self.body = nn.Sequential(*layers)
+
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
+        """The shortcut and the branch."""
+        return x + self.body(x.clone())
+
+
+def residual(
+    shape: Shape,
+    tree: Latent,
+    params: int,
+    outputs: int,
+    *,
+    channels: Any = None,
+    depth: Any = None,
+    blocks: Any = 1,
+    hidden: Any = 256,
+    act: str = "silu",
+    norm: str = "layer",
+) -> Pair:
+    """`blocks` residual blocks at each of `channels`, halving the image between them, and the mirror back.
+
+    Sizes are rounded up on the way down and met exactly on the way up. He et al. 2016, Sec. 3 (pre-activation form).
+    """
+    most = 1 + _halvings(shape)
+    levels = min(most, 3) if depth is None else whole(depth, "depth", DEEPEST)
+    wide = tuple(min(32 * 2**i, 128) for i in range(levels)) if channels is None else sizes(channels, "channels", depth)
+    expect(
+        len(wide) <= most,
+        f"net 'residual' halves the image {len(wide) - 1} times",
+        found=f"images of {shape[1]}×{shape[2]}",
+        allowed=f"{most} levels at most",
+        do="Give fewer channels.",
+    )
+    made, named, count = activation(act), normed(norm), whole(blocks, "blocks", DEEPEST)
+    middle = whole(hidden, "hidden")
+    maps = [(-(-shape[1] // 2**i), -(-shape[2] // 2**i)) for i in range(len(wide))]
+    up: list[nn.Module] = [nn.Conv2d(shape[0], wide[0], 3, 1, 1)]
+    for level, width in enumerate(wide):
+        up += [nn.Conv2d(wide[level - 1], width, 3, 2, 1)] if level else []
+        up += [Block(width, made, named) for _ in range(count)]
+    flat = wide[-1] * maps[-1][0] * maps[-1][1]
+    encoder = nn.Sequential(*up, nn.Flatten(), nn.Linear(flat, middle), made(), head(middle, tree, params))
+    down: list[nn.Module] = [nn.Linear(tree.width, middle), made(), nn.Linear(middle, flat), made()]
+    down += [nn.Unflatten(1, (wide[-1], *maps[-1]))]
+    for level in reversed(range(len(wide))):
+        down += [Block(wide[level], made, named) for _ in range(count)]
+        if level:
+            down += [nn.Upsample(maps[level - 1], mode="nearest"), nn.Conv2d(wide[level], wide[level - 1], 3, 1, 1)]
+    return encoder, nn.Sequential(*down, made(), nn.Conv2d(wide[0], outputs, 3, 1, 1))
+
+
+def _halvings(shape: Shape) -> int:
+    """How often an image can be halved, rounding up, before a side is 1."""
+    return max(0, (min(shape[1:]) - 1).bit_length())
