@@ -114,27 +114,6 @@ def test_every_public_name_of_the_package_is_there():
         unbraid.nothing  # noqa: B018
 
 
-def test_every_objective_and_metric_cites():
-    from unbraid.metrics import METRICS
-    from unbraid.objectives.rows import OBJECTIVES
-    from unbraid.runs.citing import citations
-
-    for name in (*OBJECTIVES, *METRICS):
-        for line in citations(name).values():
-            assert re.search(r"(19|20)\d\d|this library", line), name
-    ours = [n for n in (*OBJECTIVES, *METRICS) if "this library" in " ".join(citations(n).values())]
-    assert set(ours) <= {
-        "row",
-        "hoyer",
-        "total_correlation",
-        "correlations",
-        "r2",
-        "reconstruction",
-        "active_units",
-        "explicitness",
-    }, ours
-
-
 def test_no_pickle_and_no_shell():
     for path in FILES:
         text = path.read_text()

@@ -67,22 +67,33 @@ def show_recipe(name: Annotated[str, typer.Argument(help="A recipe's name.")]) -
 def cite(
     name: Annotated[
         str,
-        typer.Argument(metavar="[NAME]", help="An objective, metric, data set or recipe; all papers when left out."),
+        typer.Argument(
+            metavar="[NAME|RUN]",
+            help="An objective, metric, data set, prior, net, recipe …, or a run directory; all papers when left out.",
+        ),
     ] = "",
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX entries.")] = False,
 ) -> None:
-    """Which paper to cite for what you used."""
-    from unbraid.runs.citing import PAPERS, citations, papers_in
+    """Which papers to cite for what you used; for a run, a .bib file of all it used."""
+    from pathlib import Path
 
-    if name:
-        found = citations(name)
-        for kind, line in found.items():
-            typer.echo(f"{kind} {name}: {line}")
-        keys = papers_in(" ".join(found.values()))
-    else:
-        keys = list(PAPERS)
+    from unbraid.ground.papers import PAPERS
+    from unbraid.runs import citing
+
+    if name and (Path(name) / "recipe.toml").is_file():
+        from unbraid.runs.run import Run
+
+        typer.echo(citing.bibliography(citing.of_run(Run.load(name))))
+        return
+    found = citing.citations(name) if name else {}
+    keys = citing.keys_of(found) if name else tuple(PAPERS)
+    if bibtex:
+        typer.echo("\n".join(PAPERS[key].bibtex(key) for key in keys))
+        return
+    for kind, line in found.items():
+        typer.echo(f"{kind} {name}: {line}")
     for key in keys:
-        typer.echo(PAPERS[key].bibtex(key) if bibtex else f"  {PAPERS[key].line}")
+        typer.echo(f"  {PAPERS[key].line}")
 
 
 def register(app: typer.Typer) -> None:

@@ -15,7 +15,7 @@ from unbraid.data.pictures import resized
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.progress import Advance
 
-CITE = "Reed, Zhang, Zhang, Lee 2015, Deep visual analogy-making"
+CITE = "Reed et al. 2015"
 PLACE = "nips2015-analogy-data.tar.gz"
 MD5 = "md5:4e866a7919c1beedf53964e6f7a23686"  # as in disent (nmichlo/disent); its size is published nowhere
 FILE = File(

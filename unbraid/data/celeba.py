@@ -17,7 +17,7 @@ from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_bytes
 from unbraid.ground.progress import Advance
 
-CITE = "Liu, Luo, Wang, Tang 2015, Deep learning face attributes in the wild"
+CITE = "Liu et al. 2015"
 TABLE, PARTITION = "list_attr_celeba.txt", "list_eval_partition.txt"
 PAGE = "mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
 FILES = {  # MD5 as in torchvision/datasets/celeba.py, bytes as in tensorflow_datasets/url_checksums/celeb_a.txt

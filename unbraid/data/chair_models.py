@@ -1,6 +1,6 @@
 """Which of the 1393 models of 3D Chairs: a list of names, the list of Yang et al. 2015, or the least alike.
 
-DIP-VAE (Kumar et al. 2018) trains on the 809 models that Dosovitskiy et al. 2015 kept after they had removed near
+DIP-VAE (Kumar et al. 2017) trains on the 809 models that Dosovitskiy et al. 2015 kept after they had removed near
 duplicates, 80% of the models against 20%. We know of no list of names published with it. Yang et al. 2015 (deepRotator) train
 on such a reduced set too and give theirs as chair/reduced_set1.mat: `selected`, places in `folder_names` of
 all_chair_names.mat, which lies in rendered_chairs.tar (so their script reads it; the file itself was not at hand here).

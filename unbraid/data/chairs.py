@@ -16,7 +16,7 @@ from unbraid.data.pictures import named, picture, planes
 from unbraid.ground.errors import expect
 from unbraid.ground.progress import Advance
 
-CITE = "Aubry, Maturana, Efros, Russell, Sivic 2014, Seeing 3D chairs"
+CITE = "Aubry et al. 2014; the 809 models as in Yang et al. 2015 and Dosovitskiy et al. 2015"
 PLACE = "rendered_chairs.tar"
 # neither a checksum nor a size is published: what came is trusted only if all 1393 × 62 views are there and decode
 FILE = File(

@@ -11,6 +11,7 @@ import numpy as np
 
 from unbraid.data.factors import Factors
 from unbraid.ground.errors import expect
+from unbraid.ground.papers import papers_in
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -192,6 +193,11 @@ class Source:
     fetch: Callable[..., object] | None = None
     test: float = 0.1
     official: bool = False
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """Keys into `PAPERS`, as `cite` names them; none for data of your own."""
+        return papers_in(self.cite)
 
     @cached_property
     def own(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.factors import Factor, Factors
 from unbraid.ground.errors import expect
 
-CITE = "Alpaydin, Kaynak 1998, Optical recognition of handwritten digits (UCI)"
+CITE = "Alpaydin & Kaynak 1998"
 
 
 def load(*, size: int = 32) -> Dataset:

@@ -17,7 +17,7 @@ from unbraid.ground.errors import expect
 from unbraid.ground.progress import Advance
 
 NAME = "dsprites-1"
-CITE = "Matthey, Higgins, Hassabis, Lerchner 2017, dSprites: Disentanglement testing Sprites dataset"
+CITE = "Matthey et al. 2017"
 PLACE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"  # the hdf5 beside it holds the same and needs h5py
 MD5 = "md5:7da33b31b13a06f4b04a70402ce90c2e"  # as in the package latte; its size is published nowhere
 FILE = File(

@@ -21,7 +21,7 @@ from unbraid.ground.progress import Advance
 if TYPE_CHECKING:
     from torch import Tensor
 
-CITE = "Paysan, Knothe, Amberg, Romdhani, Vetter 2009, A 3D face model for pose and illumination invariant recognition"
+CITE = "Paysan et al. 2009"
 AZIMUTHS = np.linspace(-90, 90, 21)
 ELEVATIONS = np.linspace(-30, 30, 11)
 LIGHTS = np.linspace(-75, 75, 11)

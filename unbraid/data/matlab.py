@@ -13,8 +13,8 @@ from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.ground.errors import UnbraidError, expect
 
-OLIVETTI = "Samaria, Harter 1994, Parameterisation of a stochastic model for human face identification"
-COIL = "Nene, Nayar, Murase 1996, Columbia Object Image Library (COIL-20)"
+OLIVETTI = "Samaria & Harter 1994"
+COIL = "Nene et al. 1996"
 # SHA-256 as in scikit-learn (sklearn/datasets/_olivetti_faces.py)
 OLIVETTI_FILE = File(
     "https://ndownloader.figshare.com/files/5976027",

@@ -20,8 +20,8 @@ from unbraid.ground.files import read_bytes
 DIGITS = tuple("0123456789")
 CLOTHES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 CITES = {
-    "mnist": "LeCun, Bottou, Bengio, Haffner 1998, Gradient-based learning applied to document recognition",
-    "fashion_mnist": "Xiao, Rasul, Vollgraf 2017, Fashion-MNIST: a novel image dataset for benchmarking",
+    "mnist": "LeCun et al. 1998; thickness and slant as in Castro et al. 2019",
+    "fashion_mnist": "Xiao et al. 2017",
 }
 SITES = {  # in the order in which they are tried
     "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),

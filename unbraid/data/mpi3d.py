@@ -11,7 +11,7 @@ from unbraid.data.factors import Factor, Factors
 from unbraid.data.npz import channels_first, copied
 from unbraid.ground.errors import UnbraidError, choose, expect
 
-CITE = "Gondal et al. 2019, On the transfer of inductive bias from simulation to the real world: MPI3D"
+CITE = "Gondal et al. 2019"
 NAMES = (
     "object_colour",
     "object_shape",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 NAME = "shapes3d-geometry-1"
-CITE = "Burgess, Kim 2018, 3D Shapes Dataset"
+CITE = "Burgess & Kim 2018"
 # MD5 as in disent (nmichlo/disent), bytes as in tensorflow_datasets/url_checksums/shapes3d.txt
 FILE = File("https://storage.googleapis.com/3d-shapes/3dshapes.h5", "md5:099a2078d58cec4daad0702c55d06868", 267573662)
 HUES = tuple((np.arange(10) / 10).tolist())

@@ -15,7 +15,7 @@ from unbraid.data.pictures import resized
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_bytes
 
-CITE = "LeCun, Huang, Bottou 2004, Learning methods for generic object recognition with invariance to pose and lighting"
+CITE = "LeCun et al. 2004"
 SITE = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 STEMS = {"train": "smallnorb-5x46789x9x18x6x2x96x96-training", "test": "smallnorb-5x01235x9x18x6x2x96x96-testing"}
 SUMS = {  # of the .gz: MD5 as in disent (nmichlo/disent), bytes as in tensorflow_datasets/url_checksums/smallnorb.txt

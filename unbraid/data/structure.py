@@ -41,7 +41,7 @@ def correlate(dataset: Dataset, first: str, second: str, sigma: float, seed: int
     """Thin the set so that two factors go together: an image is kept with probability exp(−(u − v)²/2σ²).
 
     u and v are the factors' values mapped to [0, 1]; σ = 0.2 ties them strongly, 0.7 weakly, a large σ not at all.
-    (Träuble et al. 2021, Eq. 1, as thinning, so that no image comes twice.) Images that lack either
+    (Träuble et al. 2021, as thinning, so that no image comes twice.) Images that lack either
     label are left out. `notes["correlation"]` has the result.
 
     >>> from unbraid.data import load

@@ -151,11 +151,11 @@ def xy_blocks(*, size: int = 32, levels: int = 2) -> Dataset:
     return Dataset("xy_blocks", Bits(np.packbits(image.reshape(len(image), -1), axis=1), (1, size, size)), factors)
 
 
-PINWHEEL = "Johnson et al. 2016, Composing graphical models with neural networks; Mathieu et al. 2019, Fig. 3"
-STUEHMER = "Stühmer, Turner, Nowozin 2019, ISA-VAE, App. B"
+PINWHEEL = "Johnson et al. 2016; Mathieu et al. 2019, Fig. 3"
+STUEHMER = "Stühmer et al. 2019, App. B"
 
 
-def _toy(load: Callable[..., Dataset], about: str, size: str, factors: str, cite: str = "") -> Source:
+def _toy(load: Callable[..., Dataset], about: str, size: str, factors: str, cite: str = "this library") -> Source:
     return Source(load.__name__, about, load, size, factors, lambda: "ready", cite, "drawn on the spot")
 
 

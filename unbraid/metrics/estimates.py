@@ -12,7 +12,7 @@ POSTERIOR = 3_000  # rows of an exact mixture: its cost is quadratic
 
 
 def neighbours(table: Table, bins: int, binning: str, seed: int, most: int, near: int = 3) -> np.ndarray:
-    """I ≈ ψ(N) + ψ(k) − ⟨ψ(N_x)⟩ − ⟨ψ(m)⟩: k neighbours of the same class, m rows as near in all. Ross 2014, Eq. 6."""
+    """I ≈ ψ(N) + ψ(k) − ⟨ψ(N_x)⟩ − ⟨ψ(m)⟩: k neighbours of the same class, m rows as near in all. Ross 2014."""
     small = table.limited(most, seed)
     rng = np.random.default_rng([seed, 12])
     out = np.zeros((len(table.units), len(table.names)))

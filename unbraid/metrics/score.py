@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from unbraid.ground.papers import papers_in
+
 
 @dataclass(frozen=True)
 class Score:
@@ -73,6 +75,11 @@ class Metric:
 
     def __call__(self, *arguments: Any, **settings: Any) -> Score:
         return self.call(*arguments, **settings)
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """Keys into `PAPERS`, as the function's docstring names them."""
+        return papers_in(self.call.__doc__) or ("this library",)
 
     def chance_of(self, factors: int) -> float | None:
         """The chance level with this many factors."""

@@ -18,7 +18,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "fast": {"predictor": "histogram_boosting", "classify": True},
 }
 INPUTS = ("groups", "kinds", "names")
-CITE = "Eastwood & Williams 2018, A Framework for the Quantitative Evaluation of Disentangled Representations"
+CITE = "Eastwood & Williams 2018"
 
 
 def spread(name: str, which: str, codes: Any, factors: Any, protocol: str, seed: int, options: dict[str, Any]) -> Score:

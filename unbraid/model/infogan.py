@@ -57,7 +57,10 @@ class Gan:
 
 
 def info_gan(lam: float = 1.0, noise: int = 62, critic_lr: float = 1e-4, critic_steps: int = 1) -> Gan:
-    """min_{G,Q} max_D E log D(x) + E log(1−D(G(z))) − λ E log Q(c|G(z)). Kim & Mnih 2018, Eqs. 13–15."""
+    """min_{G,Q} max_D E log D(x) + E log(1−D(G(z))) − λ E log Q(c|G(z)).
+
+    Chen et al. 2016; Kim & Mnih 2018, Eqs. 13–15.
+    """
     return Gan("info_gan", lam, noise, critic_lr, critic_steps, 0.0, "Chen et al. 2016; Kim & Mnih 2018, Eq. 15")
 
 

@@ -128,7 +128,7 @@ class Laplace(Likelihood):
 class ContinuousBernoulli(Likelihood):
     """log p(x|z) = Σ x·a − log((eᵃ − 1)/a), a = out: the Bernoulli form made a density on [0, 1].
 
-    Loaiza-Ganem & Cunningham 2019, Eq. 7. Its mean is 1/(1 − e⁻ᵃ) − 1/a, not sigmoid(a).
+    Loaiza-Ganem & Cunningham 2019. Its mean is 1/(1 − e⁻ᵃ) − 1/a, not sigmoid(a).
 
     >>> ContinuousBernoulli().log_prob(torch.rand(1, 1, 2, 2), torch.zeros(1, 1, 2, 2))    # uniform at a = 0
     tensor([0.])

@@ -19,7 +19,7 @@ class Posterior:
 
     `loc` holds means (real columns) and logits (discrete ones); `log_scale` is log σ, zero in discrete columns.
     z is in the coordinates of `priors.base`: itself, log z on the simplex, or logit z; `emit` makes the values
-    that decoders and codes see.
+    that decoders and codes see. Kingma & Welling 2014; Maddison et al. 2017.
 
     >>> tree = Latent.of({"digit": "onehot(3)", "style": 2})
     >>> q = Posterior.of(tree, torch.zeros(4, Posterior.count(tree)), temperature=0.5)

@@ -47,8 +47,8 @@ def beta_svae(beta: Price = 4.0, masses: bool = False) -> Objective:
 
 
 def annealed_vae(gamma: float = 1000.0, capacity: float = 25.0, steps: int = 100_000) -> Objective:
-    """reconstruction + γ |KL − C(step)|: the price is a function. Burgess et al. 2018, Eq. 8."""
-    return Objective("annealed_vae", {"kl": Capacity(gamma, capacity, steps)}, "Burgess et al. 2018, Eq. 8")
+    """reconstruction + γ |KL − C(step)|: the price is a function. Burgess et al. 2018."""
+    return Objective("annealed_vae", {"kl": Capacity(gamma, capacity, steps)}, "Burgess et al. 2018")
 
 
 def entropy_vae(beta: Price = 4.0) -> Objective:
@@ -67,7 +67,10 @@ def factor_vae_prior(gamma: Price = 35.0, critic: RatioSpec = PAPER) -> Objectiv
 
 
 def aae(gamma: Price = 1.0, by: str = "ratio", critic: RatioSpec = PAPER) -> Objective:
-    """reconstruction + γ KL(q(z) ‖ p(z)) by density 'ratio', or the GAN loss ('adversary'). Kim & Mnih 2018, Eq. 7."""
+    """reconstruction + γ KL(q(z) ‖ p(z)) by density 'ratio', or the GAN loss ('adversary').
+
+    Makhzani et al. 2015; Kim & Mnih 2018, Eq. 7.
+    """
     how = choose(by, {"ratio": "ratio", "adversary": "adversary"}, "way to compare q(z) with p(z) ('by')")
     return _row("aae", {f"agg@{how}": gamma}, "Makhzani et al. 2015; Kim & Mnih 2018, Eq. 7", critic=critic)
 
@@ -79,8 +82,8 @@ def information_dropout(beta: Price = 1.0, gamma: Price = 1.0, estimator: str = 
 
 
 def beta_tcvae(alpha: Price = 1.0, beta: Price = 6.0, gamma: Price = 1.0, estimator: str = "mss") -> Objective:
-    """reconstruction + α MI + β TC(q) + γ dimension-wise KL. Chen et al. 2018, Eq. 4."""
-    return _row("beta_tcvae", {"mi": alpha, "tc_q": beta, "dw_joint": gamma}, "Chen et al. 2018, Eq. 4", estimator)
+    """reconstruction + α MI + β TC(q) + γ dimension-wise KL. Chen et al. 2018."""
+    return _row("beta_tcvae", {"mi": alpha, "tc_q": beta, "dw_joint": gamma}, "Chen et al. 2018", estimator)
 
 
 def hfvae(alpha: Price = 1.0, beta: Price = 4.0, gamma: Price = 3.0, estimator: str = "stratified") -> Objective:
@@ -108,10 +111,10 @@ def dip_vae_i(lambda_od: Price = 10.0, lambda_d: Price | None = None, rho: float
 
 
 def dip_vae_ii(lambda_od: Price = 10.0, lambda_d: Price | None = None, rho: float = 1.0) -> Objective:
-    """As DIP-VAE-I with Cov[z] = E[Σ] + Cov[μ], λ_d = λ_od. Kumar et al. 2017, Eqs. 5 and 7."""
+    """As DIP-VAE-I with Cov[z] = E[Σ] + Cov[μ], λ_d = λ_od. Kumar et al. 2017, Eq. 5; Kim & Mnih 2018, Eq. 11."""
     lambda_d = lambda_od if lambda_d is None else lambda_d
     prices = {"kl": 1.0, "moments_od@code": lambda_od, "moments_d@code": lambda_d}
-    return _row("dip_vae_ii", prices, "Kumar et al. 2017, Eq. 7", rho=rho)
+    return _row("dip_vae_ii", prices, "Kumar et al. 2017, Eq. 5; Kim & Mnih 2018, Eq. 11", rho=rho)
 
 
 def info_vae(
@@ -121,14 +124,14 @@ def info_vae(
     estimator: str = "stratified",
     critic: RatioSpec = PAPER,
 ) -> Objective:
-    """reconstruction + (1−α) KL + (α+λ−1) D(q(z), p(z)). Zhao et al. 2017, Eq. 6; α = 1 leaves mi free."""
+    """reconstruction + (1−α) KL + (α+λ−1) D(q(z), p(z)); α = 1 leaves mi free. Zhao et al. 2017."""
     prices = {"kl": 1 - alpha, _divergence(divergence): alpha + lam - 1}
-    return _row("info_vae", prices, "Zhao et al. 2017, Eq. 6", estimator, critic)
+    return _row("info_vae", prices, "Zhao et al. 2017", estimator, critic)
 
 
 def wae(lam: Price = 10.0, divergence: str = "mmd", critic: RatioSpec = PAPER) -> Objective:
-    """reconstruction + λ MMD²(q(z), p(z)). Tolstikhin et al. 2017, Algorithm 2 ('adversary' is its Algorithm 1)."""
-    return _row("wae", {_divergence(divergence): lam}, "Tolstikhin et al. 2017, Alg. 2", "stratified", critic)
+    """reconstruction + λ MMD²(q(z), p(z)). Tolstikhin et al. 2018, Alg. 2 ('adversary' is its Alg. 1)."""
+    return _row("wae", {_divergence(divergence): lam}, "Tolstikhin et al. 2018, Alg. 2", "stratified", critic)
 
 
 def decomposition(
@@ -149,8 +152,8 @@ def anchor_vae(lam: Price = 1.0, anchors: str = "anchors", estimator: str = "str
 
 
 def hfs_vae(gamma: Price = 10.0, beta: Price = 1.0) -> Objective:
-    """reconstruction + β KL + γ Hausdorff distance of q's support to a product of supports. Roth et al. 2023, Eq. 6."""
-    return Objective("hfs_vae", {"kl": beta, "support": gamma}, "Roth et al. 2023, Eq. 6")
+    """reconstruction + β KL + γ Hausdorff distance of q's support to a product of supports. Roth et al. 2023."""
+    return Objective("hfs_vae", {"kl": beta, "support": gamma}, "Roth et al. 2023")
 
 
 def row(prices: dict, estimator: str = "stratified", critic: RatioSpec = PAPER, rho: float = 1.0) -> Objective:

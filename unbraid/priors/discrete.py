@@ -57,8 +57,8 @@ def mass_kl(a: Float[Tensor, "b k"], b: Tensor, kind: str) -> Float[Tensor, "b"]
 class Discrete(Prior):
     """p of one discrete leaf as a relaxed density at the posterior's own temperature; uniform, given or learned.
 
-    Esmaeili et al. 2018, Sec. 6: "a discrete variable with 10 classes". The prior is relaxed with the posterior, as
-    densities of the same kind; probability masses belong to `kl@categorical`.
+    Maddison et al. 2017; Esmaeili et al. 2018, Sec. 6: "a discrete variable with 10 classes". The prior is relaxed with
+    the posterior, as densities of the same kind; probability masses belong to `kl@categorical`.
     """
 
     kinds = ("onehot", "binary")

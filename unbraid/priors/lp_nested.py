@@ -24,7 +24,8 @@ class LpNested(Prior):
     Radial law ψ0(v) = p0 v^{n−1} exp(−v^{p0}/s) / (Γ(n/p0) s^{n/p0}), so that log p = log p0 − log Γ(n/p0)
     − (n/p0) log s − f^{p0}/s − log S_f(1). With it the root's subtrees are independent at any depth, each with this
     same form and the root's p0: they are the finest cut, or the children of those whose own exponent is p0.
-    Stühmer et al. 2019, Eqs. 6–8 and 11 (the product of Eq. 8 runs to l_i; s is never printed: see `SCALES`).
+    Stühmer et al. 2019, Eqs. 6–8 and 11 (the product of Eq. 8 runs to l_i; s is never printed: see `SCALES`);
+    Sinz & Bethge 2010.
 
     `p0` is the root's exponent; `exponents` one number for all other branches (and leaves of several columns), or one
     by name. `learned` frees those and keeps p0, as in App. A.2. `groups` gives everything below a child of the root

@@ -16,7 +16,7 @@ from unbraid.priors.base import Images, Prior
 
 
 class Vamp(Prior):
-    """p(z) = (1/K) Σ_k q(z | u_k), u_k images that are learned. Tomczak & Welling 2018, Eq. 9.
+    """p(z) = (1/K) Σ_k q(z | u_k), u_k images that are learned. Tomczak & Welling 2018.
 
     The marginal at a node is the mixture of the posteriors' marginals there. Pseudo-inputs begin as images of the data
     and stay in the likelihood's range. The prior holds no second encoder: `attach` (called when the model is built)

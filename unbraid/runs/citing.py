@@ -1,163 +1,137 @@
-"""The papers behind every name in the library."""
+"""What to cite: for a name, by what it is; for a run, all it used. Records carry keys into `unbraid.ground.papers`."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from unbraid.ground.errors import choose
+from unbraid.ground.papers import PAPERS, papers_in
 
+if TYPE_CHECKING:
+    from unbraid.runs.run import Run
 
-@dataclass(frozen=True)
-class Paper:
-    """One paper."""
-
-    authors: str
-    year: int
-    title: str
-    venue: str
-
-    @property
-    def line(self) -> str:
-        """Authors (year). Title. Venue."""
-        return f"{self.authors} ({self.year}). {self.title}. {self.venue}."
-
-    def bibtex(self, key: str) -> str:
-        """A BibTeX entry."""
-        slug = re.sub(r"\W+", "", key.lower())
-        fields = {"author": self.authors, "title": self.title, "booktitle": self.venue, "year": self.year}
-        return f"@inproceedings{{{slug},\n" + "".join(f"  {k} = {{{v}}},\n" for k, v in fields.items()) + "}"
-
-
-PAPERS: dict[str, Paper] = {
-    "Kingma & Welling 2014": Paper("D. P. Kingma and M. Welling", 2014, "Auto-encoding variational Bayes", "ICLR"),
-    "Higgins et al. 2017": Paper(
-        "I. Higgins and L. Matthey and A. Pal and C. Burgess and X. Glorot and M. Botvinick and S. Mohamed and A. Lerchner",
-        2017,
-        "beta-VAE: Learning basic visual concepts with a constrained variational framework",
-        "ICLR",
-    ),
-    "Kumar et al. 2017": Paper(
-        "A. Kumar and P. Sattigeri and A. Balakrishnan",
-        2018,
-        "Variational inference of disentangled latent concepts from unlabeled observations",
-        "ICLR",
-    ),
-    "Burgess et al. 2018": Paper(
-        "C. P. Burgess and I. Higgins and A. Pal and L. Matthey and N. Watters and G. Desjardins and A. Lerchner",
-        2018,
-        "Understanding disentangling in beta-VAE",
-        "arXiv:1804.03599",
-    ),
-    "Kim & Mnih 2018": Paper("H. Kim and A. Mnih", 2018, "Disentangling by factorising", "ICML"),
-    "Chen et al. 2018": Paper(
-        "R. T. Q. Chen and X. Li and R. Grosse and D. Duvenaud",
-        2018,
-        "Isolating sources of disentanglement in variational autoencoders",
-        "NeurIPS",
-    ),
-    "Esmaeili et al. 2018": Paper(
-        "B. Esmaeili and H. Wu and S. Jain and A. Bozkurt and N. Siddharth and B. Paige and D. H. Brooks and J. Dy "
-        "and J.-W. van de Meent",
-        2019,
-        "Structured disentangled representations (Hierarchical disentangled representations)",
-        "AISTATS",
-    ),
-    "Mathieu et al. 2019": Paper(
-        "E. Mathieu and T. Rainforth and N. Siddharth and Y. W. Teh",
-        2019,
-        "Disentangling disentanglement in variational autoencoders",
-        "ICML",
-    ),
-    "Stühmer et al. 2019": Paper(
-        "J. Stühmer and R. E. Turner and S. Nowozin",
-        2020,
-        "Independent subspace analysis for unsupervised learning of disentangled representations (ISA-VAE)",
-        "AISTATS",
-    ),
-    "Zhao et al. 2017": Paper(
-        "S. Zhao and J. Song and S. Ermon", 2019, "InfoVAE: Information maximizing variational autoencoders", "AAAI"
-    ),
-    "Tolstikhin et al. 2018": Paper(
-        "I. Tolstikhin and O. Bousquet and S. Gelly and B. Schölkopf", 2018, "Wasserstein auto-encoders", "ICLR"
-    ),
-    "Makhzani et al. 2015": Paper(
-        "A. Makhzani and J. Shlens and N. Jaitly and I. Goodfellow and B. Frey",
-        2016,
-        "Adversarial autoencoders",
-        "ICLR workshop",
-    ),
-    "Achille & Soatto 2018": Paper(
-        "A. Achille and S. Soatto",
-        2018,
-        "Information dropout: Learning optimal representations through noisy computation",
-        "IEEE TPAMI",
-    ),
-    "Gao et al. 2018": Paper(
-        "S. Gao and R. Brekelmans and G. Ver Steeg and A. Galstyan",
-        2019,
-        "Auto-encoding total correlation explanation",
-        "AISTATS",
-    ),
-    "Roth et al. 2023": Paper(
-        "K. Roth and M. Ibrahim and Z. Akata and P. Vincent and D. Bouchacourt",
-        2023,
-        "Disentanglement of correlated factors via Hausdorff factorized support",
-        "ICLR",
-    ),
-    "Chen et al. 2016": Paper(
-        "X. Chen and Y. Duan and R. Houthooft and J. Schulman and I. Sutskever and P. Abbeel",
-        2016,
-        "InfoGAN: Interpretable representation learning by information maximizing generative adversarial nets",
-        "NeurIPS",
-    ),
-    "Eastwood & Williams 2018": Paper(
-        "C. Eastwood and C. K. I. Williams",
-        2018,
-        "A framework for the quantitative evaluation of disentangled representations",
-        "ICLR",
-    ),
-    "Matthey et al. 2017": Paper(
-        "L. Matthey and I. Higgins and D. Hassabis and A. Lerchner",
-        2017,
-        "dSprites: Disentanglement testing sprites dataset",
-        "GitHub",
-    ),
+OURS = "this library"
+PLACE = r"(Eqs?\.|Sec\.|App\.|Tables?|Figs?\.|Alg\.|Theorem)? ?[A-Z0-9][\d.–]*"
+# nets are named after the paper whose table prints them
+NETS_OF = {
+    "factor_vae": "Kim & Mnih 2018",
+    "info_gan": "Kim & Mnih 2018",
+    "hfvae": "Esmaeili et al. 2018",
+    "decomposition": "Mathieu et al. 2019",
+    "isa_vae": "Stühmer et al. 2019",
 }
 
 
 def citations(name: str) -> dict[str, str]:
-    """What to cite for a name, by what it is: an objective, a metric, a data set, a recipe (one name may be several).
+    """What to cite for a name, by what it is (one name may be several things).
 
     >>> citations("factor_vae")["objective"]
     'Kim & Mnih 2018, Eq. 2'
     """
+    kinds = lines()
+    everything = {known: None for table in kinds.values() for known in table}
+    choose(name, everything, "objective, metric, data set, prior, recipe or other part")
+    return {kind: table[name] for kind, table in kinds.items() if name in table}
+
+
+def lines() -> dict[str, dict[str, str]]:
+    """The citation of every name in the library, by kind."""
     from unbraid.data import DATASETS
     from unbraid.metrics import METRICS
-    from unbraid.model.infogan import GANS
-    from unbraid.objectives.rows import OBJECTIVES as ROWS
+    from unbraid.model import LIKELIHOODS, NETS, POSTERIORS
+    from unbraid.model.infogan import GAN_NETS, GANS
+    from unbraid.objectives.rows import OBJECTIVES
+    from unbraid.priors import PRIORS
     from unbraid.runs.recipes import RECIPES
+    from unbraid.terms.estimators import WEIGHTS
 
-    objectives = {**ROWS, **GANS}
-    choose(name, {**objectives, **METRICS, **DATASETS, **RECIPES}, "objective, metric, data set or recipe")
-    found: dict[str, str] = {}
-    if name in objectives:
-        found["objective"] = _cited(objectives[name].__doc__)
-    if name in METRICS:
-        found["metric"] = _cited(METRICS[name].call.__doc__)
-    if name in DATASETS:
-        found["data set"] = DATASETS[name].cite or "this library"
-    if name in RECIPES:
-        found["recipe"] = str(RECIPES[name].get("cite", "this library"))
-    return found
-
-
-def _cited(doc: str | None) -> str:
-    """The citation in a docstring: from the first author's name to the end of that sentence or line."""
-    match = re.search(r"((?:[A-Z][\w\-üöéš]+ (?:& [A-Z]\w+ |et al\. )?)(?:19|20)\d\d[^\n]*)", doc or "")
-    return match[1].rstrip(" .") if match else "this library"
+    return {
+        "objective": {name: _said(make) for name, make in {**OBJECTIVES, **GANS}.items()},
+        "metric": {name: _said(metric.call) for name, metric in METRICS.items()},
+        "data set": {name: source.cite or "your own data: cite where it is from" for name, source in DATASETS.items()},
+        "prior": {name: _said(make) for name, make in PRIORS.items()},
+        "posterior": {name: _said(family) for name, family in POSTERIORS.items()},
+        "likelihood": {name: _said(make) for name, make in LIKELIHOODS.items()},
+        "estimator": {**{name: _said(weights) for name, weights in WEIGHTS.items()}, "memory_bank": OURS},
+        "nets": {name: _net(name) for name in (*NETS, *GAN_NETS)},
+        "recipe": {name: str(plain.get("cite") or OURS) for name, plain in RECIPES.items()},
+    }
 
 
-def papers_in(line: str) -> list[str]:
-    """The papers a citation line names."""
-    return [key for key in PAPERS if key in line]
+def of_run(run: Run) -> dict[str, str]:
+    """The citation of everything a run used, by kind and name: its parts, its optimiser, the metrics it was scored by.
+
+    >>> list(of_run(run))[0], of_run(run)["nets mlp"]    # doctest: +SKIP
+    ('objective factor_vae', 'this library')
+    """
+    known = lines()
+    used = dict.fromkeys((kind, name) for kind, name in _used(run) if name in known.get(kind, {}))
+    found = {f"{kind} {name}": known[kind][name] for kind, name in used}
+    optimiser = "Kingma & Ba 2015" + ("; Reddi et al. 2018" if run.recipe.budget.amsgrad else "")
+    return {**found, "optimiser adam": optimiser}
+
+
+def keys_of(found: dict[str, str]) -> tuple[str, ...]:
+    """The papers that some citations name, each once, in the order of the table."""
+    return papers_in(" ".join(found.values()))
+
+
+def bibliography(found: dict[str, str]) -> str:
+    """A .bib file: what each entry is for as comments, then the entries."""
+    heads = [f"% {what}: {line}" for what, line in found.items()]
+    return "\n".join([*heads, "", *(PAPERS[key].bibtex(key) for key in keys_of(found))])
+
+
+def _used(run: Run) -> Iterator[tuple[str, str]]:
+    recipe = run.recipe
+    name = str(recipe.objective.get("name", ""))
+    yield "objective", name
+    yield "estimator", _estimator(recipe.objective)
+    yield "data set", str(recipe.data.get("name", ""))
+    if "gan" not in name:
+        yield "posterior", recipe.family
+        yield "likelihood", str(recipe.likelihood.get("name", ""))
+        tables: list[Any] = [recipe.prior, *recipe.prior.get("parts", {}).values()]
+        for table in tables:
+            yield "prior", str(table.get("name", "gaussian"))
+        if not recipe.tree.all_real:
+            yield "prior", "discrete"
+    yield "nets", str(recipe.nets.get("name", ""))
+    yield "recipe", recipe.name
+    for metric in _scored(run):
+        yield "metric", metric
+
+
+def _estimator(objective: dict[str, Any]) -> str:
+    from unbraid.model.infogan import GANS
+    from unbraid.objectives import build
+
+    return "" if objective.get("name") in GANS else build(objective).estimator.partition("(")[0]
+
+
+def _scored(run: Run) -> list[str]:
+    """The names of the metrics in scores.json, if there is one."""
+    from unbraid.ground.files import read_json
+    from unbraid.runs.run import SCORES
+
+    path = Path(run.path) / SCORES
+    stored = read_json(path, "scores") if path.is_file() else {}
+    rows = stored.get("scores", stored) if isinstance(stored, dict) else stored
+    if isinstance(rows, dict):
+        return [str(name) for name in rows]
+    return [str(row.get("name", "")) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _net(name: str) -> str:
+    of = next((paper for prefix, paper in NETS_OF.items() if name.startswith(f"{prefix}_")), "")
+    return of if of and not name.endswith("_small") else OURS
+
+
+def _said(record: Any) -> str:
+    """The papers a docstring names, each with its place there, in their order; else this library."""
+    doc = " ".join((getattr(record, "__doc__", "") or "").split())
+    found = [re.search(re.escape(key) + rf"(, {PLACE}( and {PLACE})*)?", doc) for key in papers_in(doc)]
+    return "; ".join(m[0].rstrip(".") for m in sorted(filter(None, found), key=lambda m: m.start())) or OURS

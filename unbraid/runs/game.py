@@ -143,7 +143,7 @@ def critic_loss(model: InfoGan, gan: Gan, real: Tensor, fake: Tensor, codes: Ten
 
 
 def gradient_penalty(model: InfoGan, real: Tensor, fake: Tensor) -> Tensor:
-    """E(‖∇D(x̂)‖ − 1)² at x̂ = π x + (1−π) G(z), one π ~ U[0, 1] an image. Gulrajani et al. 2017, Eq. 3."""
+    """E(‖∇D(x̂)‖ − 1)² at x̂ = π x + (1−π) G(z), one π ~ U[0, 1] an image. Gulrajani et al. 2017."""
     share = torch.rand(len(real), 1, 1, 1, device=real.device, dtype=real.dtype)
     between = torch.lerp(fake.detach(), real, share).requires_grad_(True)
     (gradient,) = torch.autograd.grad(model.score(between).sum(), between, create_graph=True)

@@ -19,7 +19,7 @@ def iwae(
 ) -> Float[Tensor, "b"]:
     """log (1/K) Σ_k p(x|z_k) p(z_k)/q(z_k|x), z_k ~ q(z|x): a bound on log p(x) of each image, in nats.
 
-    Burda et al. 2015, Eq. 8; Kim & Mnih 2018 use K = 5000. In expectation it rises with K, from the ELBO at K = 1
+    Burda et al. 2016; Kim & Mnih 2018 use K = 5000. In expectation it rises with K, from the ELBO at K = 1
     to log p(x). At most `piece` codes are decoded at once, whatever the batch and K. The same seed gives the same
     numbers and leaves the caller's random state alone; None draws from it. Batch norms use their stored statistics.
     """

@@ -79,7 +79,7 @@ RECIPES: dict[str, Plain] = {
         **_SMALL,
         "name": "beta_tcvae_sprites32",
         "about": "β-TCVAE on 32×32 sprites.",
-        "cite": "Chen et al. 2018, Eq. 4",
+        "cite": "Chen et al. 2018",
         "objective": {"name": "beta_tcvae", "beta": 6.0},
         "budget": {**_SMALL["budget"], "batch": 256},
     },
@@ -87,7 +87,7 @@ RECIPES: dict[str, Plain] = {
         **_SMALL,
         "name": "dip_vae_sprites32",
         "about": "DIP-VAE-II on 32×32 sprites.",
-        "cite": "Kumar et al. 2017, Eq. 7",
+        "cite": "Kumar et al. 2017, Eq. 5; Kim & Mnih 2018, Eq. 11",
         "objective": {"name": "dip_vae_ii", "lambda_od": 10.0},
     },
     "vae_2dshapes": _kim(

@@ -158,7 +158,10 @@ def cloud(n: int, d: int, sigma: float, seed: int = 0) -> Posterior:
 
 
 def entropy_bias(everything: Posterior, batches: tuple[int, ...], draws: int = 512) -> dict[str, list[float] | float]:
-    """Ĥ[q(z)] by the stratified estimate (Eq. 10) at each batch size, the exact H, and log n + E H[q(z|x)]. App. C."""
+    """Ĥ[q(z)] by the stratified estimate at each batch size, the exact H, and log n + E H[q(z|x)]. App. C.
+
+    The estimate is that of Esmaeili et al. 2018, Eq. 13.
+    """
     torch.manual_seed(1)
     n = len(everything)
     found = []

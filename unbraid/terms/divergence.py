@@ -22,7 +22,7 @@ def mmd(draw: Draw, node: str = "") -> Float[Tensor, ""]:
     """MMD² of codes and as many draws from the prior, inverse multiquadratic kernel. Mathieu et al. 2019, Sec. 6.
 
     k(x, y) = Σ_s C_s/(C_s + ‖x−y‖²), C_s = 2 d σ² s over the scales s = .1, .2, .5, 1, 2, 5, with σ = 1 (Tolstikhin
-    et al. 2017). The text prints ‖x−y‖₂; the square is right.
+    et al. 2018). The text prints ‖x−y‖₂; the square is right.
     """
     return mmd_squared(draw.values, _prior_values(draw), "imq")
 
@@ -128,7 +128,7 @@ def inclusive_kl(draw: Draw, node: str = "") -> Float[Tensor, "b"]:
 
 
 def support(draw: Draw, node: str = "") -> Float[Tensor, ""]:
-    """How far the support of q(z) is from a product of supports: Hausdorff factorised support. Roth et al. 2023, Eq. 5.
+    """How far the support of q(z) is from a product of supports: Hausdorff factorised support. Roth et al. 2023.
 
     Σ_{i<j} max over (z_i, z'_j) of min over codes u of ‖(z_i, z'_j) − (u_i, u_j)‖, for the means of the batch (its
     first 64 rows: the cost grows with their cube). Means, because a Gaussian around each has no support to speak of.

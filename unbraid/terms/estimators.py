@@ -51,7 +51,7 @@ def mss_weights(b: int, n: int) -> Float[Tensor, "b b"]:
 
 
 def mws_weights(b: int, n: int) -> Float[Tensor, "b b"]:
-    """Minibatch weighted sampling: 1/(NB) everywhere. Chen et al. 2018, Eq. 5 (rows sum to 1/N)."""
+    """Minibatch weighted sampling: 1/(NB) everywhere. Chen et al. 2018 (rows sum to 1/N)."""
     return torch.full((b, b), 1 / (n * b), dtype=torch.float64)
 
 

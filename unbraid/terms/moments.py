@@ -1,4 +1,4 @@
-"""Moment matching: the covariance of the codes against the prior's. Kumar et al. 2017 (DIP-VAE), Eqs. 5 and 6."""
+"""Moment matching: the covariance of the codes against the prior's. Kumar et al. 2017, Eqs. 5 and 6."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Moments(Critic):
     """Σ_{i≠j} (C − C_p)²_ij and Σ_i (C − C_p)²_ii for a running covariance C = (1−ρ) C_prev + ρ C_batch.
 
     The previous estimate is a constant for the gradient; the gradient passes to the batch at full strength (as if
-    divided by ρ), so that λ stays the paper's at any ρ. Kumar et al. 2017, Eqs. 6 and 7.
+    divided by ρ), so that λ stays the paper's at any ρ. Kumar et al. 2017, Eqs. 5 and 6; Kim & Mnih 2018, Eqs. 10 and 11.
     """
 
     running: Tensor

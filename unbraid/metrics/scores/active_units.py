@@ -13,7 +13,7 @@ from unbraid.metrics.score import Score
 def active_units(codes: Any, factors: Any = None, *, least: float = 0.01, seed: int = 0, **inputs: Any) -> Score:
     """How many units of the code move with the data.
 
-    #{u : Var_x(E[z_u | x]) > 0.01}, the largest column deciding in a group        Burda, Grosse & Salakhutdinov 2016
+    #{u : Var_x(E[z_u | x]) > 0.01}, the largest column deciding in a group        Burda et al. 2016
 
     >>> active_units(np.array([[0.0, 1.0], [0.0, -1.0]])).value
     1.0
@@ -26,5 +26,5 @@ def active_units(codes: Any, factors: Any = None, *, least: float = 0.01, seed: 
         {"units": list(table.unit_names), "variance": variance},
         None,
         {"least_variance": least, "of": len(table.units), **table.notes},
-        "Burda et al. 2016, Importance Weighted Autoencoders",
+        "Burda et al. 2016",
     )

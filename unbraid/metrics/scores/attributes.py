@@ -15,7 +15,7 @@ def attributes(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any)
     """Held-out accuracy of classifying attributes by a single direction in code space.
 
     w_k = mean code of positives − mean code of negatives;  predict [w_k·z + b_k > 0], b_k by hinge loss
-                                                              Kumar et al. 2018, Table 2
+                                                              Kumar et al. 2017, Table 2
 
     Factors with two values are attributes as they are; ordered ones are split at the median; each of several classes is
     an attribute against the rest. The value is the balanced accuracy averaged over attributes, so chance is one half;
@@ -47,7 +47,7 @@ def attributes(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any)
         rows,
         None,
         {"value_is": "balanced accuracy", "seed": seed, **small.notes},
-        "Kumar, Sattigeri & Balakrishnan 2018, DIP-VAE",
+        "Kumar et al. 2017",
     )
 
 

@@ -98,7 +98,7 @@ def beta_vae(
         table,
         wilson(hits, plan.scored),
         settings | {"interval": "Wilson, of the points scored"},
-        "Higgins et al. 2017, beta-VAE",
+        "Higgins et al. 2017",
     )
 
 
@@ -127,7 +127,7 @@ def logistic(x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed
 
 
 def svm(x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """One-vs-rest linear SVM with C = 0.01. Kumar et al. 2018, Sec. 4."""
+    """One-vs-rest linear SVM with C = 0.01. Kumar et al. 2017, Sec. 4."""
     from sklearn.svm import LinearSVC
 
     model = LinearSVC(C=0.01, random_state=seed).fit(x, k)

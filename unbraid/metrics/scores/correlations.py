@@ -15,7 +15,7 @@ from unbraid.metrics.score import Score
 def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0, **inputs: Any) -> Score:
     """Mean absolute correlation between different columns of code; with factors, what each column follows.
 
-    value = mean_{i ≠ j} |corr(z_i, z_j)| over live columns (0: uncorrelated)      Kumar et al. 2018, Tables 3–4, Fig. 2
+    value = mean_{i ≠ j} |corr(z_i, z_j)| over live columns (0: uncorrelated)      Kumar et al. 2017, Tables 3–4, Fig. 2
 
     table['entangled'] lists, for each factor, the unit that correlates best with it and the `top` factors that this
     same unit correlates with: in a disentangled code the first stands alone.
@@ -48,7 +48,7 @@ def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0
         rows,
         None,
         {"top": top, "live_columns": int(alive.sum()), **small.notes},
-        "Kumar, Sattigeri & Balakrishnan 2018, DIP-VAE",
+        "Kumar et al. 2017",
     )
 
 

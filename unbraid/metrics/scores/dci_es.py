@@ -65,5 +65,5 @@ def dci_es(codes: Any, factors: Any = None, *, lowest: str = "curve", seed: int 
         rows,
         None,
         settings | small.notes,
-        "Eastwood et al. 2023, DCI-ES: An Extended Disentanglement Framework with Connections to Identifiability",
+        "Eastwood et al. 2023",
     )

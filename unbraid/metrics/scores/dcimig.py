@@ -18,7 +18,7 @@ def dcimig(
     """A unit earns its gap between factors, and each factor keeps its best earner.
 
     g_u = I(z_u; y_1st) − I(z_u; y_2nd);  S_k = max over units whose best factor is k of g_u;  value = Σ S_k / Σ H(y_k)
-                              Sepliarskaia, Kiseleva & de Rijke 2019 (3CharM), as in Carbonneau et al. 2022's code
+                              Sepliarskaia et al. 2019 (3CharM), as in Carbonneau et al. 2022's code
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(dcimig(y.astype(float), y).value, 6)
@@ -36,5 +36,5 @@ def dcimig(
         tables(table, i, earned=earned, entropies=h),
         None,
         settings,
-        "Sepliarskaia, Kiseleva & de Rijke 2019, How to Not Measure Disentanglement",
+        "Sepliarskaia et al. 2019",
     )

@@ -48,5 +48,5 @@ def explicitness(codes: Any, factors: Any = None, *, protocol: str = "fast", see
         {"factors": list(table.names), "explicitness": per_factor},
         None,
         settings,
-        "Ridgeway & Mozer 2018, Learning Deep Disentangled Embeddings with the F-Statistic Loss",
+        "Ridgeway & Mozer 2018",
     )

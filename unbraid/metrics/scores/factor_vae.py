@@ -72,7 +72,7 @@ def factor_vae(
         "seed": seed,
         **source.notes,
     }
-    cite = "Kim & Mnih 2018, Disentangling by Factorising"
+    cite = "Kim & Mnih 2018"
     if not alive.any():
         return Score(
             "factor_vae",

@@ -10,7 +10,7 @@ from unbraid.ground.errors import choose
 from unbraid.metrics.inputs import as_table, unlabelled
 from unbraid.metrics.score import Score
 
-_HOYER = "Mathieu et al. 2019, Disentangling Disentanglement in VAEs; Hurley & Rickard 2009"
+_HOYER = "Mathieu et al. 2019; Hurley & Rickard 2009"
 
 
 def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: int = 0, **inputs: Any) -> Score:

@@ -62,7 +62,7 @@ def info_mec(
     if protocol == "paper" and len(table) > NEAR:
         rest = f"; explicitness {settings['subsampled']}" if "subsampled" in settings else ""
         settings["subsampled"] = f"{NEAR:,} of {len(table):,} rows for neighbours{rest}"
-    return Score("info_mec", m, rows, None, settings, "Hsu et al. 2023, Disentanglement via Latent Quantization")
+    return Score("info_mec", m, rows, None, settings, "Hsu et al. 2023")
 
 
 def _concentration(n: np.ndarray) -> float:

@@ -64,7 +64,7 @@ def irs(
         tables(table, matrix, unit_scores=matrix.max(1)),
         None,
         settings,
-        "Suter, Miladinovic, Schölkopf & Bauer 2019, Robustly Disentangled Causal Mechanisms",
+        "Suter et al. 2019",
     )
 
 

@@ -40,5 +40,5 @@ def jemmig(
         tables(table, i, nats=raw, factors_scores=values),
         None,
         settings,
-        "Do & Tran 2020, Theory and Evaluation Metrics for Learning Disentangled Representations",
+        "Do & Tran 2020",
     )

@@ -43,5 +43,5 @@ def mcc(codes: Any, factors: Any = None, *, correlation: str = "pearson", seed: 
         tables(table, c, matched=matched) | {"pairs": pairs},
         None,
         settings,
-        "Hyvärinen & Morioka 2016, Unsupervised Feature Extraction by Time-contrastive Learning and Nonlinear ICA",
+        "Hyvärinen & Morioka 2016",
     )

@@ -26,7 +26,7 @@ def med(
 ) -> Score:
     """Mutual-information-based entropy disentanglement: DCI's disentanglement with information in place of importance.
 
-    R_uk = I(z_u; y_k) / Σ_u I(z_u; y_k);  then D as in `dci`        Cao, Nai, Yang, Huang & Gao 2022
+    R_uk = I(z_u; y_k) / Σ_u I(z_u; y_k);  then D as in `dci`        Cao et al. 2022
 
     protocol: 'paper' counts every unit, as the authors do; 'fast' sets R = 0 for units that say no more than chance, or
     a crowd of them would carry weight. top: only the `top` purest units of each factor (their Top-k MED, for codes
@@ -66,7 +66,7 @@ def med(
         rows,
         None,
         settings,
-        "Cao et al. 2022, An Empirical Study on Disentanglement of Negative-free Contrastive Learning",
+        "Cao et al. 2022",
     )
 
 

@@ -27,7 +27,7 @@ def mig(
 ) -> Score:
     """Mutual information gap: how much more the best unit knows of a factor than the second best.
 
-    MIG = 1/K Σ_k (I(z_1st; y_k) − I(z_2nd; y_k)) / H(y_k)        Chen et al. 2018, Eq. 6
+    MIG = 1/K Σ_k (I(z_1st; y_k) − I(z_2nd; y_k)) / H(y_k)        Chen et al. 2018
 
     protocol: 'dlib' and 'fast' count 20 bins of the means; 'paper' averages over posterior samples (falls back to bins
     without posterior scales, and says so); 'knn' is Ross's estimate without bins.
@@ -58,5 +58,5 @@ def mig(
         tables(table, i, gaps=gaps, entropies=h),
         None,
         settings,
-        "Chen et al. 2018, Isolating Sources of Disentanglement in VAEs",
+        "Chen et al. 2018",
     )

@@ -67,5 +67,5 @@ def mig_sup(
         tables(table, i, gaps=gaps),
         None,
         settings,
-        "Li et al. 2020, Progressive Learning and Disentanglement of Hierarchical Representations",
+        "Li et al. 2020",
     )

@@ -58,5 +58,5 @@ def modularity(
         tables(table, i, unit_modularity=values),
         None,
         settings,
-        "Ridgeway & Mozer 2018, Learning Deep Disentangled Embeddings with the F-Statistic Loss",
+        "Ridgeway & Mozer 2018",
     )

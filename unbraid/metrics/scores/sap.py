@@ -18,7 +18,7 @@ from unbraid.metrics.score import Score
 def sap(codes: Any, factors: Any = None, *, protocol: str = "paper", seed: int = 0, **inputs: Any) -> Score:
     """Separated attribute predictability: gap between the best and second best single-unit predictor of each factor.
 
-    SAP = 1/K Σ_k (S_1st,k − S_2nd,k)        Kumar et al. 2018, Sec. 3
+    SAP = 1/K Σ_k (S_1st,k − S_2nd,k)        Kumar et al. 2017, Sec. 3
 
     protocol: 'paper' and 'fast': S is the squared correlation (R² of a line) for ordinal and continuous factors, the
     balanced accuracy of as many thresholds as there are classes, less chance, for classes. 'dlib': S is the held-out
@@ -50,7 +50,7 @@ def sap(codes: Any, factors: Any = None, *, protocol: str = "paper", seed: int =
         tables(table, s, gaps=first - second),
         None,
         settings,
-        "Kumar, Sattigeri & Balakrishnan 2018, Variational Inference of Disentangled Latent Concepts (DIP-VAE)",
+        "Kumar et al. 2017",
     )
 
 

@@ -15,7 +15,7 @@ from unbraid.metrics.score import Score
 def total_correlation(
     codes: Any, factors: Any = None, *, how: str = "gaussian", most: int = 2_000, seed: int = 0, **inputs: Any
 ) -> Score:
-    """Dependence between units of the aggregate code, in nats: KL(q(z) ‖ Π_u q(z_u)).
+    """Dependence between units of the aggregate code, in nats: KL(q(z) ‖ Π_u q(z_u)). Watanabe 1960.
 
     how: 'gaussian' ½ (Σ_u log |C_uu| − log |C|) with C = Cov[μ] + E[Σ] (a lower bound only if q is Gaussian); 'exact'
     E log q(z) − Σ_u log q(z_u), every q(z) the full mixture over rows (needs posterior scales; at most `most` rows).

@@ -86,7 +86,7 @@ def udr(
         rows,
         None,
         settings,
-        "Duan et al. 2020, Unsupervised Model Selection for Variational Disentangled Representation Learning",
+        "Duan et al. 2020",
     )
 
 
