@@ -78,7 +78,10 @@ def labels_beside(path: Path, names: list[str]) -> dict[str, np.ndarray]:
     for name in names or [name for name in LABELS if name in shapes][:1]:
         expect(name in shapes, f"labels {name!r} are neither a file nor an array in {path}", allowed=shapes)
         array = member(path, name) if path.suffix == ".npz" else read_hdf5(path, name)
-        array = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+        try:
+            array = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+        except UnicodeDecodeError as error:
+            raise UnbraidError(f"labels {name!r} in {path} are no UTF-8 text. Save them as words.") from error
         expect(
             array.ndim in (1, 2), f"labels {name!r} in {path} must be a column or a table", found=f"shape {array.shape}"
         )

@@ -158,6 +158,7 @@ class Dataset:
         """Label rows "n k" of these images (all by default), or None without factors."""
         if self.factors is None:
             return None
+        index = None if index is None else self._places(index)
         if self.table is not None:
             return self.table if index is None else self.table[index]
         return self.factors.labels(np.arange(len(self)) if index is None else index)
@@ -166,8 +167,22 @@ class Dataset:
         """Images at these indices as float32 "b c h w", on the host."""
         import torch
 
-        rows = self.images.take(np.atleast_1d(np.asarray(index)))
+        rows = self.images.take(np.atleast_1d(self._places(index)))
         return self.images.unpack(torch.from_numpy(np.ascontiguousarray(rows))).numpy()
+
+    def _places(self, index: Any) -> np.ndarray:
+        """Indices as an array; what is no whole number or lies outside the set is named."""
+        places = np.asarray(index)
+        places = places.astype(np.int64) if places.size == 0 else places
+        expect(places.dtype.kind in "iu", f"{self.name}: an image is found by a whole number", found=f"{places.dtype}")
+        wrong = places[(places < 0) | (places >= len(self))]
+        expect(
+            not wrong.size,
+            f"{self.name}: there is no such image",
+            found=wrong.reshape(-1)[0] if wrong.size else None,
+            allowed=f"0 to {len(self) - 1:,}",
+        )
+        return places
 
 
 @dataclass(frozen=True)

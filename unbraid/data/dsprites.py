@@ -10,7 +10,7 @@ from unbraid.data import sprites, store
 from unbraid.data.dataset import Bits, Dataset, Images, Source
 from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
-from unbraid.data.hdf5 import opened
+from unbraid.data.hdf5 import inside, opened
 from unbraid.data.npz import copied
 from unbraid.data.variants import KINDS, Dressed
 from unbraid.ground.errors import expect
@@ -88,12 +88,9 @@ def _original(path: Path) -> np.ndarray:
     if path.suffix == ".npz":
         return copied(path, "imgs", shape, name, packed=_packed)
     with opened(path) as file:
-        expect(
-            "imgs" in file and file["imgs"].shape == shape,
-            f"dsprites: {path} must hold 'imgs' of {shape}",
-            found=list(file),
-        )
-        imgs = file["imgs"]
+        imgs = inside(file, "imgs", path)
+        expect(imgs.shape == shape, f"dsprites: {path} must hold 'imgs' of {shape}", found=f"shape {imgs.shape}")
+        expect(imgs.dtype.kind in "bui", f"dsprites: {path} must hold zeros and ones", found=f"'imgs' of {imgs.dtype}")
 
         def fill(array: np.ndarray, advance: Advance) -> None:
             for start in range(0, shape[0], 4096):

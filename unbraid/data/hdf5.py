@@ -1,8 +1,14 @@
-"""Reading HDF5 files through h5py, an optional package, needed only to import."""
+"""Reading HDF5 files through h5py, an optional package, needed only to import.
+
+An HDF5 file may say that its numbers lie in other files of this machine (external or virtual storage, links): such
+arrays are refused, so that a file from elsewhere shows nothing but itself.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +16,50 @@ import numpy as np
 
 from unbraid.ground.errors import UnbraidError, expect
 
+WORDS = 1 << 28  # letters of all labels together: many rows may point to one long word
 
-def opened(path: Path) -> Any:
-    """An open h5py file; a missing package, a missing file or a damaged one is named."""
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """An open h5py file; a missing package, a missing file and every kind of damage, also while reading, is named."""
     try:
         import h5py
     except ImportError as error:
         raise UnbraidError(f"reading {path} needs h5py. Install it: pip install 'unbraid[h5]'.") from error
     expect(path.is_file(), f"{path} does not exist")
     try:
-        return h5py.File(path, "r")
-    except OSError as error:
+        with h5py.File(path, "r") as file:
+            yield file
+    except UnbraidError:
+        raise
+    except Exception as error:  # h5py raises many kinds on damaged files
         whole = re.search(r"stored_eof = (\d+)", str(error))
-        cut = f"found {path.stat().st_size:,} of {int(whole[1]):,} bytes" if whole else ""
-        raise UnbraidError(
-            f"cannot read {path}{f': {cut}' if cut else ''}. It is damaged, cut off or no HDF5 file."
-        ) from error
+        cut = f": found {path.stat().st_size:,} of {int(whole[1]):,} bytes" if whole else ""
+        raise UnbraidError(f"cannot read {path}{cut}. It is damaged, cut off or no HDF5 file.") from error
+
+
+def inside(file: Any, key: str, path: Path) -> Any:
+    """The array `key` of an open file, refused if its numbers lie outside of it."""
+    import h5py
+
+    found = file.get(key)
+    expect(isinstance(found, h5py.Dataset), f"{path} holds no array {key!r}", found=", ".join(file) or "nothing")
+    elsewhere = (
+        "in another file (an external link)"
+        if found.file.filename != file.filename
+        else "in other files (external storage)"
+        if found.external
+        else "in other files (virtual storage)"
+        if found.is_virtual
+        else ""
+    )
+    expect(
+        not elsewhere,
+        f"{key!r} of {path} is not in the file itself, and other files are never opened for it",
+        found=f"its numbers {elsewhere}",
+        do="Save the array itself: h5repack, or h5py's create_dataset(name, data=array).",
+    )
+    return found
 
 
 def shapes_hdf5(path: Path) -> dict[str, tuple[int, ...]]:
@@ -43,7 +77,7 @@ def _shapes(file: Any) -> dict[str, tuple[int, ...]]:
 
 
 def read_hdf5(path: Path, key: str = "", axes: tuple[int, ...] = (3, 4), what: str = "images") -> np.ndarray:
-    """One array of the file, whole; without `key` the only one with that many axes."""
+    """One array of the file, whole; without `key` the only one with that many axes. Words come as such."""
     from unbraid.data.arrays import fits
 
     with opened(path) as file:
@@ -58,8 +92,26 @@ def read_hdf5(path: Path, key: str = "", axes: tuple[int, ...] = (3, 4), what: s
             )
             key = many[0]
         expect(key in shapes, f"{path} holds no array {key!r}", allowed=shapes)
-        fits(path, int(np.prod(shapes[key], dtype=object)) * file[key].dtype.itemsize)
-        try:
-            return np.asarray(file[key][()])
-        except (OSError, ValueError) as error:
-            raise UnbraidError(f"cannot read {key!r} of {path}. The file is damaged or cut off.") from error
+        stored = inside(file, key, path)
+        fits(path, int(np.prod(shapes[key], dtype=object)) * stored.dtype.itemsize)
+        if stored.dtype.kind in "OS":
+            return _words(stored, key, path)
+        return np.asarray(stored[()])
+
+
+def _words(stored: Any, key: str, path: Path) -> np.ndarray:
+    """Words of fixed or of any length; other objects (references, lists) are refused."""
+    import h5py
+
+    expect(
+        stored.ndim == 1 and h5py.check_string_dtype(stored.dtype) is not None,
+        f"{key!r} of {path} must hold numbers, or a column of words",
+        found=f"{stored.dtype} of shape {stored.shape}",
+    )
+    rows, letters = [], 0
+    for start in range(0, len(stored), 1024):
+        piece = stored.asstr("utf-8", errors="strict")[start : start + 1024].tolist()
+        letters += sum(map(len, piece))
+        expect(letters <= WORDS, f"the words of {key!r} in {path} are too long to be labels", found=f"over {WORDS:,}")
+        rows += piece
+    return np.array(rows, np.str_)

@@ -13,7 +13,7 @@ from unbraid.data import raycast, store
 from unbraid.data.dataset import Dataset, Images, Pixels, Source
 from unbraid.data.download import File, checked, fetch
 from unbraid.data.factors import Factor, Factors
-from unbraid.data.hdf5 import opened
+from unbraid.data.hdf5 import inside, opened
 from unbraid.data.npz import channels_first
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.progress import Advance
@@ -117,15 +117,17 @@ def _fill(array: np.ndarray, advance: Advance) -> None:
 
 def _original(path: Path) -> np.ndarray:
     with opened(path) as file:
-        expect("images" in file and "labels" in file, f"{path} must hold 'images' and 'labels'", found=list(file))
-        images, n = file["images"], FACTORS.count
+        images, labels, n = inside(file, "images", path), inside(file, "labels", path), FACTORS.count
         expect(
             images.shape == (n, 64, 64, 3) and images.dtype == np.uint8,
             f"{path} has another layout",
             found=f"{images.shape} {images.dtype}",
             allowed=f"({n}, 64, 64, 3) uint8",
         )
-        ends = np.array(file["labels"][[0, 1, n - 1]])
+        expect(
+            labels.shape == (n, 6), f"{path} has another layout", found=f"labels {labels.shape}", allowed=f"({n}, 6)"
+        )
+        ends = np.array(labels[[0, 1, n - 1]])
         expect(
             (ends[1] != ends[0]).tolist() == [False] * 5 + [True],
             f"{path} is not in the original order",

@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from unbraid.data import arrays, load
+from unbraid.data import arrays, hdf5, load
 from unbraid.data.own import of_arrays
 from unbraid.ground.errors import UnbraidError
 
@@ -120,3 +120,77 @@ def test_messages_speak_of_the_file_and_not_of_the_code(tmp_path, monkeypatch, n
         load(name, **options)
     assert "0x" not in str(caught.value)
     assert ".." not in str(caught.value).replace("...", "")
+
+
+def hostile(path, how):
+    """An HDF5 file whose images lie in another file."""
+    h5py = pytest.importorskip("h5py")
+    secret = path.parent / "secret.bin"
+    secret.write_bytes(bytes(range(256)) * 2)
+    with h5py.File(path, "w") as file:
+        if how == "external storage":
+            file.create_dataset("images", (6, 8, 8), np.uint8, external=[(str(secret), 0, 384)])
+        elif how == "virtual storage":
+            with h5py.File(path.parent / "other.h5", "w") as other:
+                other["images"] = IMAGES
+            layout = h5py.VirtualLayout((6, 8, 8), np.uint8)
+            layout[:] = h5py.VirtualSource(str(path.parent / "other.h5"), "images", (6, 8, 8))
+            file.create_virtual_dataset("images", layout)
+        elif how == "external link":
+            with h5py.File(path.parent / "other.h5", "w") as other:
+                other["images"] = IMAGES
+            file["images"] = h5py.ExternalLink(str(path.parent / "other.h5"), "images")
+
+
+@pytest.mark.parametrize("how", ["external storage", "virtual storage", "external link"])
+def test_an_hdf5_file_shows_nothing_but_itself(tmp_path, how):
+    hostile(tmp_path / "x.h5", how)
+    with pytest.raises(UnbraidError, match="holds no array" if how == "external link" else how):
+        load("images", path=str(tmp_path / "x.h5"), key="images")
+    with pytest.raises(UnbraidError, match=how), hdf5.opened(tmp_path / "x.h5") as file:
+        hdf5.inside(file, "images", tmp_path / "x.h5")
+
+
+def test_labels_in_hdf5_may_be_words_of_any_length(tmp_path, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    words = ["kater", "hund", "kater", "öl", "hund", "öl"]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["images"] = IMAGES
+        file.create_dataset("labels", data=words, dtype=h5py.string_dtype())
+        file["fixed"] = np.char.encode(np.array(words), "utf-8")
+        file.create_dataset("lists", (6,), dtype=h5py.vlen_dtype(np.int32))
+    for labels in ("labels", "fixed"):
+        data = load("images", path=str(tmp_path / "x.h5"), labels=labels)
+        assert data.factors.items[0].values == ("hund", "kater", "öl")
+        assert data.labels()[:, 0].tolist() == [1, 0, 1, 2, 0, 2]
+    with pytest.raises(UnbraidError, match="must hold numbers, or a column of words"):
+        load("images", path=str(tmp_path / "x.h5"), labels="lists")
+    monkeypatch.setattr(hdf5, "WORDS", 10)
+    with pytest.raises(UnbraidError, match="too long to be labels"):
+        load("images", path=str(tmp_path / "x.h5"))
+
+
+def test_damaged_hdf5_is_named(tmp_path):
+    """Every byte of the first 4 kB in turn: read as it was written, or named; never a traceback."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("images", data=IMAGES, compression="gzip")
+        file.create_dataset("labels", data=list("abcabc"), dtype=h5py.string_dtype())
+    raw = (tmp_path / "x.h5").read_bytes()
+    named = 0
+    for place in range(0, min(len(raw), 4096), 13):
+        (tmp_path / "y.h5").write_bytes(raw[:place] + bytes([raw[place] ^ 0xFF]) + raw[place + 1 :])
+        try:
+            load("images", path=str(tmp_path / "y.h5"))
+        except UnbraidError as error:
+            named += "y.h5" in str(error)
+    assert named > 20
+
+
+@pytest.mark.parametrize("index", [6, -1, [0, 7], 0.5, "a", [True, False]])
+def test_images_outside_the_set_are_named(index):
+    data = of_arrays(IMAGES, [0, 1] * 3)
+    for look in (data.pixels, data.labels):
+        with pytest.raises(UnbraidError, match="there is no such image: found|found by a whole number"):
+            look(index)
+    assert data.pixels([]).shape == (0, 1, 8, 8)
