@@ -9,9 +9,10 @@ import numpy as np
 
 from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
-from unbraid.data.download import File, checked, fetch
+from unbraid.data.download import fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import resized
+from unbraid.data.published import File, checked, status
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.progress import Advance
 
@@ -80,6 +81,6 @@ SOURCE = Source(
     factors="elevation 4, azimuth 24, object 183",
     cite=CITE,
     fetch=lambda: fetch(FILE, store.folder() / PLACE),
-    status=lambda: "ready" if (store.folder() / PLACE).is_file() else f"needs a file: {PLACE}",
+    status=lambda: status(FILE, store.folder() / PLACE),
     get="run 'unbraid data make cars3d' (300 MB), or path = the archive or the folder of its mat files",
 )

@@ -9,9 +9,9 @@ import numpy as np
 
 from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
-from unbraid.data.download import File, check, checked
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import named, picture, planes
+from unbraid.data.published import File, check, checked, status
 from unbraid.data.splits import taken
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_bytes
@@ -126,6 +126,11 @@ def read_partition(path: Path, names: list[str], split: str) -> np.ndarray:
     return np.array([i for i, name in enumerate(names) if part[name] == wanted], np.int64)
 
 
+def _status(folder: Path) -> str:
+    wanted = [TABLE] if (folder / "img_align_celeba").is_dir() else ["img_align_celeba.zip", TABLE]
+    return next((said for name in wanted if (said := status(FILES[name], folder / name)) != "ready"), "ready")
+
+
 def _fetch() -> None:
     """Google Drive asks for a click, so nothing is fetched: what lies in the cache is checked, the rest is named."""
     folder = store.folder() / "celeba"
@@ -155,7 +160,7 @@ SOURCE = Source(
     factors="40 attributes of 2",
     cite=CITE,
     fetch=_fetch,
-    status=lambda: "ready" if (store.folder() / "celeba" / TABLE).is_file() else "needs a file: img_align_celeba.zip",
+    status=lambda: _status(store.folder() / "celeba"),
     get=f"by hand (its licence forbids passing it on): img_align_celeba.zip and list_attr_celeba.txt from {PAGE}, then "
     "path = their folder",
 )

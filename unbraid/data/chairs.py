@@ -10,9 +10,10 @@ import numpy as np
 from unbraid.data import archives, store
 from unbraid.data.chair_models import chosen_models, middle
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
-from unbraid.data.download import File, fetch
+from unbraid.data.download import fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import named, picture, planes
+from unbraid.data.published import File, checked, status
 from unbraid.ground.errors import expect
 from unbraid.ground.progress import Advance
 
@@ -44,7 +45,7 @@ def load(
     split: 'train' is the first 80% of the models in their order, 'test' the rest. crop: the middle of the 600×600
     renderings that is kept.
     """
-    where = Path(path).expanduser() if path else store.folder() / PLACE
+    where = Path(path).expanduser() if path else checked(FILE, store.folder() / PLACE)
     expect(where.exists(), f"chairs: {where} does not exist", do=f"{SOURCE.get}.")
     expect(
         not masks or size % 8 == 0, "chairs: masks are packed to bits", found=f"size {size}", allowed="multiples of 8"
@@ -113,7 +114,7 @@ SOURCE = Source(
     cite=CITE,
     size="86,366 × 3×64×64 (1.1 GB) or masks (44 MB)",
     factors="model 1393, elevation 2, azimuth 31",
-    status=lambda: "ready" if (store.folder() / PLACE).is_file() else f"needs a file: {PLACE}",
+    status=lambda: status(FILE, store.folder() / PLACE),
     fetch=lambda: fetch(FILE, store.folder() / PLACE),
     official=True,
     get="run 'unbraid data make chairs' (3 GB), or path = rendered_chairs.tar or its folder",

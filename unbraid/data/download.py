@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import os
+import time
 import urllib.error
 import urllib.request
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unbraid.data.published import File, check, checked
 from unbraid.data.store import locked, room
 from unbraid.ground.errors import UnbraidError, expect
-from unbraid.ground.files import read_json, writable, write_json
+from unbraid.ground.files import writable
 from unbraid.ground.progress import bar
 
 PIECE = 1 << 20
+SLOWEST = 100  # bytes a second; below this a server is taken to have gone away
 LIMIT = 1 << 35  # no file of the sets here has more than 32 GB, so a server that sends more is cut off
-
-
-@dataclass(frozen=True)
-class File:
-    """A file on the network; `checksum` reads 'md5:…' or 'sha256:…', or is empty when none was published.
-
-    `bytes` is its size, 0 when none was published; `mirrors` are other places, each with a checksum of its own.
-    """
-
-    url: str
-    checksum: str = ""
-    bytes: int = 0
-    mirrors: tuple[File, ...] = ()
 
 
 def fetch(file: File, path: str | Path, quiet: bool = False, timeout: float = 30.0) -> Path:
@@ -88,13 +75,13 @@ def _receive(file: File, part: Path, quiet: bool, timeout: float) -> None:
         return  # all of it came before; the checksum decides
     request = urllib.request.Request(file.url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as reply:
-            total = _store(file, reply, part, have, quiet)
+        with _web().open(request, timeout=timeout) as reply:
+            total = _store(file, reply, part, have, quiet, timeout)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == 416 and have:  # nothing beyond what we have
-            whole = error.headers.get("Content-Range", "").rpartition("/")[2]
-            if not whole.isdigit() or int(whole) == have:
+            whole = _count(error.headers.get("Content-Range", "").rpartition("/")[2])
+            if whole in (-1, have):
                 return  # the checksum decides
             part.unlink()
             _receive(file, part, quiet, timeout)
@@ -103,16 +90,34 @@ def _receive(file: File, part: Path, quiet: bool, timeout: float) -> None:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise UnbraidError(f"no answer ({getattr(reason, 'strerror', None) or reason})") from error
+    except ValueError as error:  # a redirect to what is no address, among others
+        raise UnbraidError(f"sends an answer that makes no sense ({error})") from error
     size = part.stat().st_size
     expect(not total or size >= total, "broke off", found=f"{size:,} of {total:,} bytes")
 
 
-def _store(file: File, reply: Any, part: Path, have: int, quiet: bool) -> int:
+def _web() -> urllib.request.OpenerDirector:
+    """What opens addresses: http and https only, wherever a redirect leads."""
+    web = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler,
+        urllib.request.HTTPHandler,
+        urllib.request.HTTPSHandler,
+        urllib.request.HTTPRedirectHandler,
+        urllib.request.HTTPDefaultErrorHandler,
+        urllib.request.HTTPErrorProcessor,
+        urllib.request.UnknownHandler,
+    ):
+        web.add_handler(handler())
+    return web
+
+
+def _store(file: File, reply: Any, part: Path, have: int, quiet: bool, timeout: float) -> int:
     """Write what the server sends to `part`; the size that it promised, or 0."""
     resumed = reply.status == 206 and _range_start(reply.headers.get("Content-Range", "")) == have
     have = have if resumed else 0
-    length = reply.headers.get("Content-Length", "")
-    total, limit = have + int(length) if length.isdigit() else 0, file.bytes or LIMIT
+    length, limit = _count(reply.headers.get("Content-Length", "")), file.bytes or LIMIT
+    total = have + length if length >= 0 else 0
     wrong = "sends another file than the published one" if file.bytes else "sends too much"
     expect(
         total <= limit and (not file.bytes or total in (0, limit)),
@@ -124,8 +129,14 @@ def _store(file: File, reply: Any, part: Path, have: int, quiet: bool) -> int:
     label = f"fetching {part.name.removesuffix('.part')}"
     with open(part, "ab" if resumed else "wb", buffering=0) as f, bar(label, total, quiet) as advance:
         advance(have)
+        mark, since = have, time.monotonic()
         while piece := reply.read1(PIECE):  # what has come, not a whole piece: a kill then loses nothing
             have += len(piece)
+            if time.monotonic() - since > timeout:  # a server may also keep us by a byte now and then
+                expect(
+                    have - mark >= SLOWEST * timeout, "sends too slowly", found=f"{have - mark:,} bytes a {timeout:g} s"
+                )
+                mark, since = have, time.monotonic()
             if have > limit:
                 f.truncate(0)
                 raise UnbraidError(f"{wrong}: more than {limit:,} bytes. What came was deleted.")
@@ -143,54 +154,10 @@ def _store(file: File, reply: Any, part: Path, have: int, quiet: bool) -> int:
 
 def _range_start(header: str) -> int:
     """The first byte of 'bytes 5-9/10', or -1."""
-    digits = header.removeprefix("bytes ").split("-")[0].strip()
-    return int(digits) if digits.isdigit() else -1
+    return _count(header.removeprefix("bytes ").split("-")[0])
 
 
-def checked(file: File, path: Path) -> Path:
-    """`path`, if it holds the published file or nothing yet: anyone may have put a file into the cache.
-
-    It is read once; `path.checked` remembers its size and time. Without a published checksum anything is taken.
-    """
-    places = {place.checksum: place for place in (*reversed(file.mirrors), file)}
-    if not path.is_file() or "" in places:
-        return path
-    stat, beside = path.stat(), path.with_name(f"{path.name}.checked")
-    stamp = {"bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns, "checksums": sorted(places)}
-    with suppress(UnbraidError):
-        if read_json(beside, "note") == stamp:
-            return path
-    wrong = []
-    for place in places.values():
-        try:
-            check(place, path, delete=False)
-        except UnbraidError as error:
-            wrong.append(str(error))
-            continue
-        with suppress(UnbraidError):  # a read-only cache can still be used
-            write_json(beside, stamp)
-        return path
-    raise UnbraidError(
-        f"{wrong[-1]} Delete it and fetch it again with 'unbraid data make'; a file of your own is used "
-        'as it is from another folder: path = "...".'
-    )
-
-
-def check(file: File, path: Path, delete: bool = True) -> None:
-    """Compare the size and checksum of what lies at `path` with the published ones; delete and name a wrong one."""
-    kind, _, expected = file.checksum.partition(":")
-    if not file.bytes and not kind:
-        return
-    size, gone = path.stat().st_size, "It was deleted; the" if delete else "The"
-    wrong = f"found {size:,} bytes, published {file.bytes:,}" if file.bytes and size != file.bytes else ""
-    if not wrong and kind:
-        with open(path, "rb") as f:
-            found = hashlib.file_digest(f, kind).hexdigest()
-        wrong = f"found {found}, published {expected}" if found != expected else ""
-    if wrong:
-        if delete:
-            path.unlink()
-        raise UnbraidError(
-            f"{'' if delete else f'{path} '}has the wrong {kind or 'size'}: {wrong}. {gone} file has changed "
-            "or was damaged on the way."
-        )
+def _count(text: str) -> int:
+    """A number of bytes in a header, or -1: a server may send '²', signs, or a thousand digits."""
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else -1

@@ -8,10 +8,11 @@ import numpy as np
 
 from unbraid.data import sprites, store
 from unbraid.data.dataset import Bits, Dataset, Images, Source
-from unbraid.data.download import File, checked, fetch
+from unbraid.data.download import fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.hdf5 import inside, opened
 from unbraid.data.npz import copied
+from unbraid.data.published import File, checked
 from unbraid.data.variants import KINDS, Dressed
 from unbraid.ground.errors import expect
 from unbraid.ground.progress import Advance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -114,5 +115,10 @@ def _classes(files: list[Path], folder: Path, least: int = 2) -> Columns | None:
     if all(p and p[0] in ALL for p in parents):
         parents = [p[1:] for p in parents]
     if all(len(p) == 1 for p in parents) and len(set(parents)) >= least:
-        return {"class": np.array([p[0] for p in parents])}
+        return {"class": np.array([_word(p[0]) for p in parents])}
     return None
+
+
+def _word(name: str) -> str:
+    """The name of a folder as text that can be written anywhere, whatever bytes it has on the disk."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

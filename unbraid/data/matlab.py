@@ -9,8 +9,9 @@ import numpy as np
 
 from unbraid.data import archives, pictures, store
 from unbraid.data.dataset import Dataset, Pixels, Source
-from unbraid.data.download import File, checked, fetch
+from unbraid.data.download import fetch
 from unbraid.data.factors import Factor, Factors
+from unbraid.data.published import File, checked, status
 from unbraid.ground.errors import UnbraidError, expect
 
 OLIVETTI = "Samaria & Harter 1994"
@@ -21,7 +22,8 @@ OLIVETTI_FILE = File(
     "sha256:b612fb967f2dc77c9c62d3e1266e0c73d5fca46a4b8906c18e454d41af987794",
 )
 COIL_SITE = "https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/"
-COIL_ZIP = "coil-20-proc.zip"  # no checksum is published; the zip's own CRC of every picture is checked
+COIL_ZIP = "coil-20-proc.zip"
+COIL_FILE = File(COIL_SITE + COIL_ZIP)  # no checksum is published; the zip's own CRC of every picture is checked
 
 
 def read_mat(path: Path) -> dict[str, np.ndarray]:
@@ -57,7 +59,7 @@ def load_olivetti(*, path: str = "") -> Dataset:
         raise UnbraidError(
             f"olivetti: {where} must hold 'faces' of shape (4096, 400): found {None if faces is None else faces.shape}."
         )
-    images = faces.T.reshape(400, 64, 64).swapaxes(1, 2)[:, None]  # MATLAB writes columns first
+    images = _bytes(faces, f"olivetti: {where}").T.reshape(400, 64, 64).swapaxes(1, 2)[:, None]  # columns come first
     factors = Factors((Factor("person", 40, "class"), Factor("picture", 10, "class")))
     return Dataset("olivetti", Pixels(np.ascontiguousarray(images)), factors, cite=OLIVETTI)
 
@@ -69,7 +71,7 @@ def load_coil20(*, path: str = "", size: int = 0) -> Dataset:
     obj1__0.png to obj20__71.png. size: the
     pictures are resized to it; 0 keeps them.
     """
-    where = _inside(path, "COIL20.mat", COIL_ZIP) if path else _coil_place()
+    where = _inside(path, "COIL20.mat", COIL_ZIP) if path else checked(COIL_FILE, _coil_place())
     expect(where.exists(), f"coil20: {where} does not exist", do=f"{COIL_SOURCE.get}.")
     images = _coil_matrix(where, size) if where.suffix == ".mat" else _coil_pictures(where, size)
     angles = tuple(range(0, 360, 5))
@@ -90,10 +92,22 @@ def _coil_matrix(path: Path, size: int) -> np.ndarray:
         np.array_equal(np.sort(label), np.repeat(np.arange(1, 21), 72)),
         f"coil20: {path} must have 72 views of each of the objects 1 to 20",
     )
-    pixels = pixels[np.argsort(label, kind="stable")]
-    scale = 255 if pixels.max() <= 1 else 1
-    images = np.rint(pixels.reshape(1440, 32, 32).swapaxes(1, 2) * scale).astype(np.uint8)
-    return pictures.resized(images, size or 32)
+    grey = _bytes(pixels[np.argsort(label, kind="stable")], f"coil20: {path}")
+    return pictures.resized(grey.reshape(1440, 32, 32).swapaxes(1, 2), size or 32)
+
+
+def _bytes(pixels: np.ndarray, where: str) -> np.ndarray:
+    """Grey levels as bytes: 0 to 255 in whole numbers, or 0 to 1; anything else is named."""
+    expect(pixels.dtype.kind in "uif", f"{where} must hold grey levels", found=f"{pixels.dtype}")
+    expect(np.isfinite(pixels).all(), f"{where} must hold grey levels", found="NaN or infinity")
+    low, high = pixels.min(), pixels.max()
+    expect(
+        low >= 0 and high <= 255,
+        f"{where} must hold grey levels",
+        found=f"{low:g} to {high:g}",
+        allowed="0 to 255, or 0 to 1",
+    )
+    return np.rint(pixels * (255.0 if high <= 1 else 1.0)).astype(np.uint8)
 
 
 def _coil_pictures(where: Path, size: int) -> np.ndarray:
@@ -130,23 +144,13 @@ def _coil_place() -> Path:
     return matrix if matrix.is_file() else store.folder() / COIL_ZIP
 
 
-def _coil_fetch() -> None:
-    if not _coil_place().is_file():
-        fetch(File(COIL_SITE + COIL_ZIP), store.folder() / COIL_ZIP)
-
-
-def _olivetti_status() -> str:
-    there = (store.folder() / "olivettifaces.mat").is_file()
-    return "ready" if there else "needs a file: olivettifaces.mat"
-
-
 OLIVETTI_SOURCE = Source(
     name="olivetti",
     about="grey portraits",
     load=load_olivetti,
     size="400 × 1×64×64 (1.6 MB)",
     factors="person 40, picture 10",
-    status=_olivetti_status,
+    status=lambda: status(OLIVETTI_FILE, store.folder() / "olivettifaces.mat"),
     cite=OLIVETTI,
     fetch=lambda: fetch(OLIVETTI_FILE, store.folder() / "olivettifaces.mat"),
     get="run 'unbraid data make olivetti' (3 MB), or path = olivettifaces.mat (cs.nyu.edu/~roweis/data/)",
@@ -158,7 +162,7 @@ COIL_SOURCE = Source(
     size="1,440 × 1×128×128 (24 MB), or 32×32",
     factors="object 20, angle 72",
     cite=COIL,
-    fetch=_coil_fetch,
-    status=lambda: "ready" if _coil_place().is_file() else f"needs a file: {COIL_ZIP}",
+    fetch=lambda: fetch(COIL_FILE, _coil_place()),
+    status=lambda: status(COIL_FILE, _coil_place()),
     get="run 'unbraid data make coil20' (12 MB), or path = COIL20.mat, coil-20-proc.zip or its folder",
 )

@@ -12,8 +12,9 @@ import numpy as np
 
 from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
-from unbraid.data.download import File, fetch
+from unbraid.data.download import fetch
 from unbraid.data.factors import Factor, Factors
+from unbraid.data.published import File, unlike
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_bytes
 
@@ -165,9 +166,8 @@ def _file(folder: Path, name: str, stem: str) -> Path:
 
 def _status(name: str) -> str:
     try:
-        for stem in SUMS[name]:
-            _file(store.folder() / name, name, stem.removesuffix(".gz"))
-        return "ready"
+        found = [_file(store.folder() / name, name, stem.removesuffix(".gz")) for stem in SUMS[name]]
+        return next((f"needs a file: {path} is {wrong}" for path in found if (wrong := unlike(path))), "ready")
     except UnbraidError:
         return "needs a file: four idx files"
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from unbraid.data import store
 from unbraid.data.dataset import Dataset, Pixels, Source
-from unbraid.data.download import File, checked, fetch
+from unbraid.data.download import fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.npz import channels_first, copied
+from unbraid.data.published import File, checked, status
 from unbraid.ground.errors import UnbraidError, choose, expect
 
 CITE = "Gondal et al. 2019"
@@ -95,6 +96,6 @@ SOURCE = Source(
     fetch=_fetch,
     factors="object_colour 6, object_shape 6, object_size 2, camera_height 3, background_colour 3, horizontal_axis 40, "
     "vertical_axis 40",
-    status=lambda: "ready" if (store.folder() / "mpi3d_toy.npz").is_file() else "needs a file: mpi3d_toy.npz",
+    status=lambda: status(FILES["toy"], store.folder() / PLACES["toy"]),
     get="run 'unbraid data make mpi3d' (12.7 GB; --set variant=real for that one), or path = the published npz",
 )

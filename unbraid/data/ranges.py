@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,13 @@ RANGES: dict[str, tuple[float, float]] = {  # smallest and largest; a default of
     "models": (1, 10**5),
     "crop": (4, 10**4),
     "zoom": (0.01, 100),
-    "noise": (0, 1e6),
-    "spread": (0, 1e6),
+    "noise": (0.0, 1e6),
+    "spread": (0.0, 1e6),
 }
+
+
+MOST = 10**8  # numbers that a set drawn on the spot may have: 0.4 GB
+PATHS = ("path", "labels", "model", "subset")
 
 
 def check(name: str, option: str, value: Any, default: Any, get: str) -> None:
@@ -51,11 +56,41 @@ def check(name: str, option: str, value: Any, default: Any, get: str) -> None:
             allowed=f"{low:,} to {high:,}" + (", or 0" if default == 0 and low > 0 else ""),
         )
         expect(math.isfinite(value), f"option {option!r} of data set {name!r} must be finite", found=value)
-    if kind is str and value.startswith("~"):
-        try:
-            Path(value).expanduser()
-        except RuntimeError as error:
-            raise UnbraidError(
-                f"option {option!r} of data set {name!r}: {value!r} starts in the home of a user that this "
-                "machine does not know. Give the whole path."
-            ) from error
+    if kind is str and option in PATHS:
+        place(value, f"option {option!r} of data set {name!r}")
+
+
+def place(value: str, what: str) -> None:
+    """Raise unless the system can look for a path of this name (whether it finds one or not)."""
+    try:
+        os.stat(Path(value).expanduser())
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return  # what is missing is said by who needs it
+    except RuntimeError as error:
+        raise UnbraidError(
+            f"{what}: {value!r} starts in the home of a user that this machine does not know. Give the whole path."
+        ) from error
+    except (OSError, ValueError) as error:  # too long, a NUL byte, letters that this system cannot write
+        shown = value if len(value) < 80 else f"{value[:60]}… ({len(value):,} letters)"
+        reason = getattr(error, "strerror", None) or error
+        raise UnbraidError(f"{what} is no path: found {shown!r} ({reason}).") from error
+
+
+def within(name: str, **options: Any) -> None:
+    """Raise unless the numbers may be options of these names: for those who call a loader directly.
+
+    >>> within("moons", n=0)
+    Traceback (most recent call last):
+        ...
+    unbraid.ground.errors.UnbraidError: option 'n' of data set 'moons' is out of range: found 0; allowed: 1 to 100,000,000.
+    """
+    for option, value in options.items():
+        whole = isinstance(RANGES.get(option, (0.0, 0.0))[0], int)
+        check(name, option, value, 1 if whole else 1.0, "")
+    wide = max(options.get("columns", 2), options.get("sources", 2))
+    expect(
+        options.get("n", 1) * wide <= MOST,
+        f"data set {name!r} would be too large to be drawn on the spot",
+        found=f"{options.get('n', 1):,} rows of {wide:,} numbers",
+        allowed=f"{MOST:,} in all",
+    )

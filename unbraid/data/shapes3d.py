@@ -11,10 +11,11 @@ import numpy as np
 
 from unbraid.data import raycast, store
 from unbraid.data.dataset import Dataset, Images, Pixels, Source
-from unbraid.data.download import File, checked, fetch
+from unbraid.data.download import fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.hdf5 import inside, opened
 from unbraid.data.npz import channels_first
+from unbraid.data.published import File, checked
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.progress import Advance
 

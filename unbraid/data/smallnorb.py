@@ -9,9 +9,10 @@ import numpy as np
 
 from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
-from unbraid.data.download import File, checked, fetch
+from unbraid.data.download import fetch
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.pictures import resized
+from unbraid.data.published import File, checked, unlike
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_bytes
 
@@ -109,9 +110,9 @@ def _file(folder: Path, split: str, kind: str) -> Path:
 
 def _status() -> str:
     try:
-        for split, kind in SUMS:
-            _file(store.folder() / "smallnorb", split, kind)
-        return "ready"
+        found = [_file(store.folder() / "smallnorb", split, kind) for split, kind in SUMS]
+        packed = [path for path in found if path.suffix == ".gz"]
+        return next((f"needs a file: {path} is {wrong}" for path in packed if (wrong := unlike(path))), "ready")
     except UnbraidError:
         return "needs a file: six mat files"
 

@@ -83,7 +83,7 @@ def state(files: Iterable[Path], *options: object) -> str:
     digest = hashlib.sha256(repr(options).encode())
     for file in files:
         stat = file.stat()
-        digest.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+        digest.update(os.fsencode(f"{file.name} {stat.st_size} {stat.st_mtime_ns}\n"))  # not every name is UTF-8
     return digest.hexdigest()[:20]
 
 

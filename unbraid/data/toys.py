@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from unbraid.data import ranges
 from unbraid.data.dataset import Bits, Dataset, Pixels, Source
 from unbraid.data.factors import Factor, Factors
 from unbraid.ground.errors import choose, expect
@@ -44,6 +45,7 @@ def pinwheel(
     Fig. 3, Mathieu et al. 2019 (after Johnson et al. 2016). The paper prints radial 0.1 and tangential 0.3, its
     generator uses 0.3 and 0.1, as here; say radial = 0.1, tangential = 0.3 for the printed ones.
     """
+    ranges.within("pinwheel", n=n, arms=arms, rate=rate, radial=radial, tangential=tangential, scale=scale, seed=seed)
     expect(n >= arms >= 1, "pinwheel: at least one point an arm", found=f"{n} points, {arms} arms")
     arm = np.arange(n) % arms
     along, across = (_draws(seed).standard_normal((n, 2)) * [radial, tangential]).T
@@ -55,6 +57,7 @@ def pinwheel(
 
 def moons(*, n: int = 1000, noise: float = 0.05, seed: int = 0) -> Dataset:
     """Two interleaved half circles."""
+    ranges.within("moons", n=n, noise=noise, seed=seed)
     half, rng = np.arange(n) % 2, _draws(seed)
     t = rng.uniform(0, np.pi, n)
     upper, lower = np.stack([np.cos(t), np.sin(t)], 1), np.stack([1 - np.cos(t), 0.5 - np.sin(t)], 1)
@@ -64,6 +67,7 @@ def moons(*, n: int = 1000, noise: float = 0.05, seed: int = 0) -> Dataset:
 
 def rings(*, n: int = 1000, count: int = 3, noise: float = 0.05, seed: int = 0) -> Dataset:
     """Concentric circles of radius 1, 2, …"""
+    ranges.within("rings", n=n, count=count, noise=noise, seed=seed)
     ring, rng = np.arange(n) % count, _draws(seed)
     t = rng.uniform(0, 2 * np.pi, n)
     rows = (ring + 1)[:, None] * np.stack([np.cos(t), np.sin(t)], 1) + noise * rng.standard_normal((n, 2))
@@ -72,6 +76,7 @@ def rings(*, n: int = 1000, count: int = 3, noise: float = 0.05, seed: int = 0) 
 
 def clusters(*, n: int = 1000, side: int = 5, spread: float = 0.05, seed: int = 0) -> Dataset:
     """Gaussian spots on a grid of side×side places: two factors, the row and the column."""
+    ranges.within("clusters", n=n, side=side, spread=spread, seed=seed)
     spot, rng = np.arange(n) % (side * side), _draws(seed)
     table = np.stack([spot // side, spot % side], axis=1)
     rows = table[:, ::-1] / max(side - 1, 1) * 2 - 1 + spread * rng.standard_normal((n, 2))
@@ -86,6 +91,7 @@ def linear_factors(
 
     App. B, Stühmer et al. 2019. The true W is in `notes["mixing"]`, the true z are the (continuous) factors.
     """
+    ranges.within("linear_factors", n=n, columns=columns, sources=sources, noise=noise, seed=seed)
     rng = _draws(seed)
     expect(
         not orthogonal or sources <= columns,
@@ -115,6 +121,7 @@ def ica(
 
     App. B, Stühmer et al. 2019: three Student-t(3.5) sources in the plane. law: student_t, laplace, uniform.
     """
+    ranges.within("ica", n=n, columns=columns, sources=sources, noise=noise, seed=seed)
     rng, draw = _draws(seed), choose(law, LAWS, "law of the sources")
     mixing = rng.standard_normal((columns, sources))
     if columns == 2:  # directions spread evenly over the half circle, so that none coincide
@@ -139,6 +146,12 @@ def xy_blocks(*, size: int = 32, levels: int = 2) -> Dataset:
         1 <= levels <= 3 and size % 8 == 0 and size >= 16,
         "xy_blocks: one to three levels, size a multiple of 8",
         found=f"levels {levels}, size {size}",
+    )
+    expect(
+        4 ** (levels * (levels + 1) // 2) * size * size <= 5 * ranges.MOST,
+        "xy_blocks would be too large to be drawn on the spot",
+        found=f"levels {levels}, size {size}",
+        do="Lower size.",
     )
     cells = [2 ** (k + 1) for k in range(levels)]
     factors = Factors.of({f"{axis}_{k}": cell for k, cell in enumerate(cells) for axis in "yx"})

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 from contextlib import suppress
 
 import pytest
 
 from unbraid.data import download
-from unbraid.data.download import File, fetch
+from unbraid.data.download import fetch
+from unbraid.data.published import File
 from unbraid.ground.errors import UnbraidError
 
 BODY = bytes(range(256)) * 5000
@@ -24,7 +26,8 @@ MD5 = "md5:" + hashlib.md5(BODY, usedforsecurity=False).hexdigest()
 
 class Handler(http.server.BaseHTTPRequestHandler):
     """Serves BODY; /plain knows no ranges, /short breaks off, /gone is missing, /slow pauses half way,
-    /endless tells no length and never ends, /exact says the size with a 416, /other is another file."""
+    /endless tells no length and never ends, /exact says the size with a 416, /other is another file, /drip sends a
+    byte now and then, /length=… and /to=… say an odd length or redirect."""
 
     asked: list[str | None] = []
     resume = threading.Event()
@@ -46,6 +49,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b"sorry")
             return
+        if self.path.startswith("/length=") or self.path.startswith("/to="):
+            text = urllib.parse.unquote(self.path.partition("=")[2])
+            self.send_response(200 if self.path.startswith("/length") else 302)
+            head = "Content-Length" if self.path.startswith("/length") else "Location"
+            self._headers_buffer.append(f"{head}: {text}\r\n".encode("latin-1", "replace"))
+            self.end_headers()
+            self.wfile.write(BODY)
+            return
+        if self.path == "/drip":
+            self.send_response(200)
+            self.end_headers()
+            for _ in range(60):
+                self.wfile.write(b"x")
+                self.wfile.flush()
+                if self.resume.wait(0.1):
+                    return
         if self.path == "/endless":
             self.send_response(200)
             self.end_headers()
@@ -168,7 +187,7 @@ def test_too_little_room_is_said_before_anything_is_stored(site, tmp_path, monke
 
 def test_a_killed_download_continues(site, tmp_path):
     script = (
-        "import sys; from unbraid.data.download import File, fetch; "
+        "import sys; from unbraid.data.download import fetch; from unbraid.data.published import File; "
         "fetch(File(sys.argv[1], sys.argv[2]), sys.argv[3], quiet=True)"
     )
     path, part = tmp_path / "a.bin", tmp_path / "a.bin.part"
@@ -185,6 +204,39 @@ def test_a_killed_download_continues(site, tmp_path):
     assert fetch(File(f"{site}/slow", MD5), path, quiet=True).read_bytes() == BODY
     assert Handler.asked[-1] == f"bytes={kept}-"
     assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
+
+
+ODD = ["²", "-5", "1e3", "9" * 5000, "12, 12", "0x10", ""]
+LEADS = [
+    "http://[::1",
+    "http://x:port/",
+    "ftp://127.0.0.1/x",
+    "file:///etc/passwd",
+    "http://",
+    "//",
+    "\xff\xfe",
+    "http://a\tb/",
+]
+
+
+@pytest.mark.parametrize("page", [*(f"length={odd}" for odd in ODD), *(f"to={lead}" for lead in LEADS)])
+def test_senseless_headers_are_named_and_mirrors_are_tried(site, tmp_path, page):
+    address = f"{site}/{urllib.parse.quote(page)}"
+    good = File(f"{site}/a", MD5)
+    assert fetch(File(address, "md5:0", mirrors=(good,)), tmp_path / "a.bin", quiet=True).read_bytes() == BODY
+    with pytest.raises(UnbraidError, match=r"cannot fetch b\.bin"):
+        fetch(File(address, "md5:0"), tmp_path / "b.bin", quiet=True)
+
+
+def test_a_server_that_drips_is_left(site, tmp_path):
+    with pytest.raises(UnbraidError, match="sends too slowly"):
+        fetch(File(f"{site}/drip", MD5), tmp_path / "a.bin", quiet=True, timeout=0.5)
+
+
+def test_a_page_in_place_of_an_archive_is_not_kept(site, tmp_path):
+    with pytest.raises(UnbraidError, match="has the wrong content: found something else"):
+        fetch(File(f"{site}/a.zip"), tmp_path / "a.zip", quiet=True)
+    assert not (tmp_path / "a.zip").exists()
 
 
 def test_mirrors_are_tried_in_turn(site, tmp_path):

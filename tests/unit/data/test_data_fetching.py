@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import zipfile
+
+import numpy as np
 import pytest
 
-from unbraid.data import DATASETS, cars3d, celeba, chairs, dsprites, matlab, mnist, mpi3d, shapes3d, smallnorb, store
+from unbraid.data import (
+    DATASETS,
+    cars3d,
+    celeba,
+    chairs,
+    dsprites,
+    load,
+    matlab,
+    mnist,
+    mpi3d,
+    shapes3d,
+    smallnorb,
+    store,
+)
 from unbraid.ground.errors import UnbraidError
 
 
@@ -62,10 +78,66 @@ def test_what_was_fetched_is_what_load_looks_for(fetched):
         source.fetch()
     for file, path in fetched:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"there")
+        page(path)
         assert file.url.rsplit("/", 1)[1] == path.name or path.name == "olivettifaces.mat"
     for name in names:
+        assert DATASETS[name].status().startswith("needs a file"), "a page that asks to log in is no data set"
+    for file, path in fetched:
+        of_its_kind(path, file.bytes)
+    for name in names:
         assert DATASETS[name].status() == "ready"
+
+
+def page(path):
+    """What a server sends that wants one to log in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"<!DOCTYPE html><title>Please log in</title>")
+
+
+def of_its_kind(path, size):
+    """A file that begins as its name says, with `size` bytes if that is known."""
+    if path.suffix in (".zip", ".npz"):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x", "y")
+        return
+    head = {".gz": b"\x1f\x8b", ".mat": b"MATLAB 5.0", ".tar": b"\0" * 257 + b"ustar"}[path.suffix]
+    path.write_bytes(head.ljust(max(size, 512), b"\0"))
+
+
+@pytest.mark.parametrize("name", ["coil20", "chairs"])
+def test_a_login_page_in_the_cache_is_named_and_can_be_fetched_again(name, cache):
+    path = cache / {"coil20": matlab.COIL_ZIP, "chairs": chairs.PLACE}[name]
+    page(path)
+    assert DATASETS[name].status().startswith(f"needs a file: {path.name}, for what lies at {path} is a page or text")
+    for look in (lambda: load(name), DATASETS[name].fetch):
+        with pytest.raises(
+            UnbraidError, match=r"is not the published file: found a page .*<!DOCTYPE.*unbraid data make"
+        ):
+            look()
+    assert path.is_file(), "nobody's file is deleted unasked"
+    path.write_bytes(b"PK\3\4" + bytes(600))
+    if name == "coil20":
+        with pytest.raises(UnbraidError, match="found cut off"):
+            load(name)
+
+
+def test_grey_levels_of_olivetti_and_coil20_are_checked(tmp_path):
+    from scipy.io import savemat
+
+    faces = np.random.default_rng(0).integers(0, 256, (4096, 400)).astype(float)
+    for wrong, said in ((np.nan, "NaN"), (300, "0 to 300"), (-5, "-5 to 255")):
+        faces[7, 7] = wrong
+        savemat(tmp_path / "olivettifaces.mat", {"faces": faces})
+        with pytest.raises(UnbraidError, match=f"must hold grey levels: found {said}"):
+            load("olivetti", path=str(tmp_path))
+        pixels = np.tile(faces[:1024, :360], 4).T
+        savemat(tmp_path / "COIL20.mat", {"fea": pixels, "gnd": np.repeat(np.arange(1, 21), 72)})
+        with pytest.raises(UnbraidError, match=f"must hold grey levels: found {said}"):
+            load("coil20", path=str(tmp_path / "COIL20.mat"))
+    faces[7, 7] = 17
+    savemat(tmp_path / "olivettifaces.mat", {"faces": faces})
+    data = load("olivetti", path=str(tmp_path))
+    assert np.rint(255 * data.pixels(7)[0, 0].T.ravel()[7]) == 17
 
 
 def test_an_original_that_was_not_fetched_is_named():
@@ -90,7 +162,7 @@ def test_celeba_names_what_to_fetch_by_hand_and_checks_it(cache, monkeypatch):
     (cache / "celeba" / "img_align_celeba").mkdir(parents=True)
     (cache / "celeba" / celeba.TABLE).write_bytes(b"another table")
     with pytest.raises(
-        UnbraidError, match=r"list_attr_celeba\.txt has the wrong md5: found 13 bytes, published 26,721,026"
+        UnbraidError, match=r"list_attr_celeba\.txt has the wrong size: found 13 bytes, published 26,721,026"
     ):
         DATASETS["celeba"].fetch()
     assert (cache / "celeba" / celeba.TABLE).is_file(), "what the user put there is not deleted"
@@ -100,7 +172,7 @@ def test_a_file_put_into_the_cache_is_checked_once(cache, monkeypatch):
     """A wrong one is named and kept; a right one is read once, and again when it has changed."""
     import hashlib
 
-    from unbraid.data import download, load
+    from unbraid.data import published
 
     wrong = cache / cars3d.PLACE
     wrong.parent.mkdir(parents=True)
@@ -109,13 +181,13 @@ def test_a_file_put_into_the_cache_is_checked_once(cache, monkeypatch):
         load("cars3d")
     assert wrong.is_file()
     read = []
-    monkeypatch.setattr(download, "check", lambda *given, **options: read.append(1))
-    file = download.File("http://x/y", f"md5:{hashlib.md5(b'right').hexdigest()}", 5)
+    monkeypatch.setattr(published, "check", lambda *given, **options: read.append(1))
+    file = published.File("http://x/y", f"md5:{hashlib.md5(b'right').hexdigest()}", 5)
     for _ in range(2):
-        download.checked(file, wrong)
+        published.checked(file, wrong)
     assert len(read) == 1
     wrong.write_bytes(b"right")
-    download.checked(file, wrong)
+    published.checked(file, wrong)
     assert len(read) == 2
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
+from PIL import Image
 
-from unbraid.data import DATASETS, load, ranges
+from unbraid.data import DATASETS, load, ranges, toys
 from unbraid.ground.errors import UnbraidError
 
 
@@ -79,3 +82,56 @@ def test_faces_of_another_layout_are_named(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((2541, 6, 5, 4), np.uint8))
     with pytest.raises(UnbraidError, match=r"found shape \(2541, 6, 5, 4\); allowed: …×h×w"):
         load("faces3d", path=str(tmp_path / "x.npy"))
+
+
+@pytest.mark.parametrize(
+    ("toy", "options"),
+    [
+        ("moons", {"n": 0}),
+        ("moons", {"n": 2.5}),
+        ("moons", {"seed": -1}),
+        ("moons", {"noise": float("nan")}),
+        ("rings", {"count": 0}),
+        ("clusters", {"side": 0}),
+        ("pinwheel", {"arms": 0}),
+        ("pinwheel", {"radial": float("inf")}),
+        ("linear_factors", {"columns": 0}),
+        ("ica", {"sources": 0}),
+    ],
+)
+def test_direct_calls_name_wrong_values_too(toy, options):
+    option = next(iter(options))
+    with pytest.raises(UnbraidError, match=f"option '{option}' of data set '{toy}'"):
+        getattr(toys, toy)(**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("moons", {"n": 10**8}), ("ica", {"n": 10**6, "columns": 1000}), ("xy_blocks", {"levels": 3, "size": 1024})],
+)
+def test_what_would_fill_the_memory_is_refused(name, options):
+    with pytest.raises(UnbraidError, match="too large to be drawn on the spot"):
+        load(name, **options)
+
+
+@pytest.mark.parametrize("name", ["mnist", "images", "vectors", "chairs", "dsprites", "coil20", "celeba", "cars3d"])
+@pytest.mark.parametrize("path", ["a" * 5000, "b/" * 5000, "nul\0byte", "\ud800"], ids=["long", "deep", "nul", "half"])
+def test_paths_that_cannot_be_are_named(name, path):
+    with pytest.raises(UnbraidError, match=f"option 'path' of data set '{name}' is no path") as caught:
+        load(name, path=path)
+    assert len(str(caught.value)) < 300
+
+
+def test_names_that_are_no_utf8_are_read(tmp_path):
+    """A folder, a picture and a class may have any name that the system allows."""
+    folder = os.fsencode(tmp_path) + b"/f\xff"
+    for i, kind in enumerate((b"k\xe9", b"plain")):
+        os.makedirs(folder + b"/" + kind)
+        Image.fromarray(np.full((8, 8), 9 * i, np.uint8)).save(tmp_path / "x.png")
+        os.rename(tmp_path / "x.png", folder + b"/" + kind + b"/p\xfe.png")
+    data = load("images", path=os.fsdecode(folder))
+    assert data.factors.items[0].values == ("k\\xe9", "plain")
+    assert np.rint(255 * data.pixels([0, 1])[:, 0, 0, 0]).tolist() == [0, 9]
+    str(data.factors).encode()
+    with pytest.raises(UnbraidError, match="there are no images at"):
+        load("images", path=os.fsdecode(folder + b"\xfd"))
