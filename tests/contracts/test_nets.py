@@ -105,6 +105,7 @@ def test_options_come_from_the_recipe_and_change_the_net(name):
         ({"name": "conv", "channels": [4] * 6}, "at least 64×64"),
         ({"name": "residual", "channels": [4] * 9}, "levels at most"),
         ({"name": "broadcast", "spread": -1}, "nets.spread is out of range"),
+        ({"name": "broadcast", "channels": [8] * 7}, "halves the image 7 times.*Give fewer channels"),
         ({"name": "broadcast", "spread": float("nan")}, "nets.spread is out of range"),
         ({"name": "small32", "channels": [4]}, "takes no option 'channels'"),
     ],
@@ -117,3 +118,12 @@ def test_a_wrong_option_is_named_before_work_starts(options, said):
 def test_presets_take_no_options():
     for name, net in PRESETS.items():
         assert list(inspect.signature(net).parameters) == ["shape", "tree", "params", "outputs"], name
+
+
+@pytest.mark.parametrize("size", [(16, 16), (17, 23)])
+def test_convolutions_before_the_broadcast_nets_encoder(size):
+    tree = Latent.of(3)
+    encoder, decoder = NETS["broadcast"]((2, *size), tree, 6, 2, channels=[4, 8], width=[10], norm="batch")
+    assert sum(isinstance(layer, torch.nn.Conv2d) for layer in encoder.modules()) == 2
+    assert encoder(torch.rand(3, 2, *size)).shape == (3, 6)
+    assert decoder(torch.rand(3, 3)).shape == (3, 2, *size)

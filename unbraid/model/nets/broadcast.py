@@ -11,7 +11,7 @@ from torch import nn
 from unbraid.ground.errors import expect
 from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.model.nets.parts import Make, Pair, Shape, activation, head, normed, sizes, stack, whole
+from unbraid.model.nets.parts import NORMS, Make, Pair, Shape, activation, head, normed, sizes, stack, whole
 
 
 class Broadcast(nn.Module):
@@ -42,13 +42,27 @@ class Broadcast(nn.Module):
         return self.rest(laid.unflatten(1, (self.height, self.width)).permute(0, 3, 1, 2))
 
 
+def halved(shape: Shape, channels: tuple[int, ...]) -> tuple[int, int]:
+    """Height and width after one halving per entry of `channels`."""
+    factor = 2 ** len(channels)
+    expect(
+        min(shape[1:]) >= factor,
+        f"nets.channels halves the image {len(channels)} times",
+        found=f"images of {shape[1]}×{shape[2]}",
+        allowed=f"at least {factor}×{factor}",
+        do="Give fewer channels.",
+    )
+    return shape[1] // factor, shape[2] // factor
+
+
 def broadcast(
     shape: Shape,
     tree: Latent,
     params: int,
     outputs: int,
     *,
-    width: Any = (256, 128),
+    channels: Any = None,
+    width: Any = None,
     depth: Any = None,
     hidden: Any = 64,
     pixel: Any = (32, 32),
@@ -58,14 +72,28 @@ def broadcast(
 ) -> Pair:
     """A fully connected encoder of `width`, and a decoder that paints pixel by pixel: any size, any channels.
 
+    `channels` puts convolutions before the encoder's fully connected layers, one halving each: for images of 64×64.
     `hidden` units see the code, `pixel` are the layers at each pixel, `spread` scales the first weights of the
     coordinates; `norm` is the encoder's. Watters et al. 2019, Fig. 1 (they paint by 3×3 convolutions, here 1×1).
     """
     good = isinstance(spread, int | float) and not isinstance(spread, bool) and 0 < spread <= 1000
     expect(good, "nets.spread is out of range", found=spread, allowed="above 0, 1000 at most")
+    width = ((256, 128) if channels is None else (128,)) if width is None else width
     up, made = sizes(width, "width", depth), activation(act)
+    maps = () if channels is None else sizes(channels, "channels")
+    inner = halved(shape, maps)
+    convolutions = (
+        [
+            layer
+            for a, b in zip((shape[0], *maps[:-1]), maps, strict=True)
+            for layer in (nn.Conv2d(a, b, 4, 2, 1), *NORMS[normed(norm)](b, True), made())
+        ]
+        if maps
+        else []
+    )
+    flat = (maps[-1] if maps else shape[0]) * math.prod(inner)
     encoder = nn.Sequential(
-        nn.Flatten(), *stack((math.prod(shape), *up), made, normed(norm)), head(up[-1], tree, params)
+        *convolutions, nn.Flatten(), *stack((flat, *up), made, normed(norm)), head(up[-1], tree, params)
     )
     painted = (outputs, *shape[1:])
     return encoder, Broadcast(tree.width, whole(hidden, "hidden"), sizes(pixel, "pixel"), painted, made, float(spread))
