@@ -15,9 +15,8 @@ import torch
 
 from tests.toys import toy_data
 from unbraid.ground.errors import UnbraidError
-from unbraid.runs.directory import BEFORE
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import CHECKPOINT, LEDGER, MODEL, Run
+from unbraid.runs.run import BEFORE, CHECKPOINT, LEDGER, MODEL, Run
 from unbraid.runs.training import Stopped, fit
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -131,6 +130,57 @@ def test_a_signal_writes_a_checkpoint_and_resume_goes_on(signum, tmp_path, monke
     assert digest(again.path) == digest(whole.path)
 
 
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_the_last_step_finishes_and_then_stops(signum, tmp_path, monkeypatch):
+    import unbraid.runs.trainer as module
+
+    inner, begun = module.step, []
+
+    def step(trainer, number, also=()):
+        if number == 3:
+            os.kill(os.getpid(), signum)
+        return inner(trainer, number, also)
+
+    monkeypatch.setattr(module, "step", step)
+    with pytest.raises(Stopped, match="all 4 steps were done"):
+        for seed in (0, 1):
+            begun.append(seed)
+            fit(recipe("vae", steps=4).set(f"seed={seed}"), tmp_path / f"{seed}", quiet=True, dataset=toy_data())
+    assert begun == [0]
+    assert Run.load(tmp_path / "0").state["status"] == "done"
+
+
+@pytest.mark.parametrize("signum", [signal.SIGHUP, signal.SIGINT])
+def test_an_ignored_signal_stays_ignored(signum, tmp_path, monkeypatch):
+    import unbraid.runs.trainer as module
+
+    inner, seen = module.step, []
+
+    def step(trainer, number, also=()):
+        os.kill(os.getpid(), signum)
+        seen.append(number)
+        return inner(trainer, number, also)
+
+    monkeypatch.setattr(module, "step", step)
+    before = signal.signal(signum, signal.SIG_IGN)  # as nohup does
+    try:
+        run = fit(recipe("vae", steps=3), tmp_path / "r", quiet=True, dataset=toy_data())
+        assert signal.getsignal(signum) is signal.SIG_IGN
+    finally:
+        signal.signal(signum, before)
+    assert seen == [0, 1, 2]
+    assert run.state["status"] == "done"
+
+
+def test_more_steps_simply_go_on_to_the_same_bits(tmp_path):
+    fit(recipe("vae", steps=4), tmp_path / "r", quiet=True, dataset=toy_data())
+    longer = fit(recipe("vae", steps=9), tmp_path / "r", resume=True, quiet=True, dataset=toy_data())
+    assert [row["step"] for row in longer.ledger()] == [0, 3, 5, 8]
+    whole = fit(recipe("vae", steps=9), tmp_path / "w", quiet=True, dataset=toy_data())
+    for name, tensor in whole.model.state_dict().items():
+        assert torch.equal(tensor, longer.model.state_dict()[name]), name
+
+
 def test_moments_are_restored_in_each_parameters_own_layout(tmp_path):
     """Fused Adam walks memory: a channels-last weight needs channels-last moments, or the wrong elements are paired."""
     from unbraid.runs import checkpoint
@@ -175,10 +225,10 @@ def test_a_change_is_refused_and_named(tmp_path):
 
 
 def test_a_second_process_on_one_run_is_refused(tmp_path):
-    from filelock import FileLock
+    from unbraid.ground.locks import locked
 
     (tmp_path / "r").mkdir()
-    with FileLock(tmp_path / "r" / ".lock"), pytest.raises(UnbraidError, match="another process is training"):
+    with locked(tmp_path / "r" / ".lock"), pytest.raises(UnbraidError, match="another process is training"):
         fit(recipe("vae"), tmp_path / "r", quiet=True, dataset=toy_data())
 
 

@@ -1,6 +1,7 @@
 """What training does to a run directory: refusals change nothing, old files are set aside, the state is never stale."""
 
 import json
+import os
 import signal
 from dataclasses import replace
 
@@ -9,8 +10,9 @@ import pytest
 from tests.toys import toy_data
 from unbraid.data.dataset import Pixels
 from unbraid.ground.errors import UnbraidError
-from unbraid.runs.directory import BEFORE
+from unbraid.runs.directory import recipe_of
 from unbraid.runs.recipe import Recipe
+from unbraid.runs.run import BEFORE, Run
 from unbraid.runs.training import fit
 
 
@@ -101,3 +103,55 @@ def test_a_broken_loss_names_the_way_back(tmp_path, monkeypatch):
         fit(broken, tmp_path / "r", quiet=True, dataset=toy_data())
     with pytest.raises(UnbraidError, match="no checkpoint yet"):
         fit(tiny(steps=9, checkpoint_every=1000), tmp_path / "s", quiet=True, dataset=toy_data())
+
+
+def test_an_edited_recipe_in_the_run_directory_is_noticed_by_resume(tmp_path):
+    factor = tiny(steps=4).set("objective.name=factor_vae", "objective.gamma=5", "objective.critic={width=8, depth=1}")
+    run = fit(factor, tmp_path / "r", quiet=True, dataset=toy_data())
+    whole = (run.path / "recipe.toml").read_text()
+    (run.path / "recipe.toml").write_text(whole.replace("gamma = 5", "gamma = 35"))
+    edited = recipe_of(run.path).set("budget.steps=8")
+    with pytest.raises(UnbraidError, match=r"objective.gamma: 5 → 35.*delete that file"):
+        fit(edited, run.path, resume=True, quiet=True, dataset=toy_data())
+    (run.path / "recipe.toml").write_text("gamma = [")
+    with pytest.raises(UnbraidError, match=r"not valid TOML.*Delete it"):
+        recipe_of(run.path)
+    (run.path / "recipe.toml").unlink()
+    assert recipe_of(run.path) == factor
+    longer = fit(recipe_of(run.path).set("budget.steps=8"), run.path, resume=True, quiet=True, dataset=toy_data())
+    assert longer.recipe.objective["gamma"] == 5
+    assert longer.state["schema"] == 2
+    assert longer.state["recipe"] == longer.recipe.hash
+
+
+def test_words_and_intervals_may_change_without_force(tmp_path):
+    fit(tiny(), tmp_path / "r", quiet=True, dataset=toy_data())
+    other = tiny(steps=8, log_every=2, checkpoint_every=5).set("about=longer", "name=other")
+    assert fit(other, tmp_path / "r", resume=True, quiet=True, dataset=toy_data()).state["step"] == 8
+
+
+def test_branches_in_another_order_are_another_latent(tmp_path):
+    trees = [{"a": 1, "b": 2}, {"b": 2, "a": 1}]
+    one, two = (Recipe.of(tiny().plain() | {"latent": tree}) for tree in trees)
+    fit(one, tmp_path / "r", quiet=True, dataset=toy_data())
+    with pytest.raises(UnbraidError, match="latent:"):
+        fit(two.set("budget.steps=8"), tmp_path / "r", resume=True, quiet=True, dataset=toy_data())
+
+
+def test_a_run_of_a_later_version_says_so(tmp_path):
+    run = fit(tiny(), tmp_path / "r", quiet=True, dataset=toy_data())
+    state = json.loads((run.path / "run.json").read_text())
+    (run.path / "run.json").write_text(json.dumps(state | {"schema": 99}))
+    with pytest.raises(UnbraidError, match="later version.*schema 99"):
+        Run.load(run.path).sample(1)
+
+
+def test_parts_of_interrupted_writes_are_swept_and_nothing_else(tmp_path):
+    run = fit(tiny(), tmp_path / "r", quiet=True, dataset=toy_data())
+    ours = [".checkpoint.safetensors.x1.part", ".run.json.abc.part", ".codes.npz.old.part"]
+    kept = [".codes.npz.new.part", ".mine.part", "checkpoint.safetensors.part"]
+    for name in ours + kept:
+        (run.path / name).write_bytes(b"half")
+    os.utime(run.path / ours[2], (0, 0))
+    fit(tiny(), run.path, resume=True, quiet=True, dataset=toy_data())
+    assert sorted(f.name for f in run.path.glob("*part")) == sorted(kept)

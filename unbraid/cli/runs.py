@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -49,11 +50,11 @@ def train(
             "train needs a recipe",
             do="Give a name ('unbraid recipes' lists them), a TOML file, or --resume --out RUN.",
         )
-        expect(
-            (Path(str(out)) / "recipe.toml").is_file(), f"{out} is not a run directory, so there is nothing to resume"
-        )
-        recipe = str(Path(str(out)) / "recipe.toml")
-    chosen = Recipe.load(recipe)
+        from unbraid.runs.directory import recipe_of
+
+        chosen = recipe_of(Path(str(out)))
+    else:
+        chosen = Recipe.load(recipe)
     chosen = chosen.set(*changes, *([f"seed={seed}"] if seed is not None else []))
     from unbraid.runs.training import fit
 
@@ -61,9 +62,8 @@ def train(
     last = (run.ledger() or [{"nats": {}}])[-1]["nats"]  # empty when the ledger was lost and --force went on without it
     terms = "  ".join(f"{key} {value:.2f}" for key, value in last.items()) or "the ledger is empty"
     typer.echo(f"trained {chosen.budget.steps} steps: {terms} (nats per example, last batch)")
-    typer.echo(
-        f"run: {run.path}\nnext: unbraid encode {run.path} && unbraid score {run.path} && unbraid report {run.path}"
-    )
+    place = quote(str(run.path))
+    typer.echo(f"run: {run.path}\nnext: unbraid encode {place} && unbraid score {place} && unbraid report {place}")
 
 
 def encode(

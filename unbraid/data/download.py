@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from unbraid.data.published import File, check, checked
-from unbraid.data.store import locked, room
+from unbraid.data.store import PATIENCE, room
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import writable
+from unbraid.ground.locks import locked
 from unbraid.ground.progress import bar
 
 PIECE = 1 << 20
@@ -32,7 +33,7 @@ def fetch(file: File, path: str | Path, quiet: bool = False, timeout: float = 30
     if path.is_file():
         return checked(file, path)
     writable(path.parent)
-    with locked(path.with_name(path.name + ".lock")):
+    with locked(path.with_name(path.name + ".lock"), PATIENCE):
         if not path.is_file():
             _from_any(file, path, quiet, timeout)
     path.with_name(path.name + ".lock").unlink(missing_ok=True)

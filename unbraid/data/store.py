@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,11 @@ import numpy as np
 
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_json, read_npy, replacing, sha256, writable, write_json
+from unbraid.ground.locks import locked
 from unbraid.ground.progress import Advance, bar
 
 Fill = Callable[[np.ndarray, Advance], None]
+PATIENCE = 3600.0  # seconds to wait for another process that makes the same
 
 
 def folder() -> Path:
@@ -49,7 +50,7 @@ def generated(name: str, shape: tuple[int, ...], dtype: Any, fill: Fill, total: 
     """
     path = place(name)
     if not _trusted(path):
-        with locked(path.with_suffix(".lock")):
+        with locked(path.with_suffix(".lock"), PATIENCE):
             if not _trusted(path):  # another process may have made it while this one waited
                 _make(path, shape, np.dtype(dtype), fill, total, quiet)
     array = np.asarray(read_npy(path, f"cached {name}", mmap=True))  # a plain view indexes faster than np.memmap
@@ -153,28 +154,3 @@ def _trusted(path: Path) -> bool:
     with suppress(UnbraidError):  # a read-only cache can still be used
         write_json(path.with_suffix(".json"), {"sha256": described["sha256"], **_stamp(path)})
     return True
-
-
-@contextmanager
-def locked(path: Path, patience: float = 3600.0) -> Iterator[None]:
-    """Hold an advisory lock on `path`; the system frees it when the process ends, however it ends."""
-    writable(path.parent)
-    try:
-        import fcntl
-    except ImportError:  # no such lock on Windows: both processes then make the same bytes and the last rename wins
-        yield
-        return
-    with open(path, "a") as f:
-        start = time.monotonic()
-        while True:
-            try:
-                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                expect(
-                    time.monotonic() - start < patience,
-                    f"another process has held {path} for too long",
-                    do="End it, or delete the lock file.",
-                )
-                time.sleep(0.1)
-        yield

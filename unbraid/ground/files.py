@@ -10,15 +10,19 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from unbraid.ground.errors import UnbraidError, expect
+
+PART = ".part"  # how the name of a file ends that is not whole yet
 
 
 @contextmanager
@@ -30,15 +34,16 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """
     path = Path(path)
     folder = writable(path.parent)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=folder)
+    temporary = ""
     try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PART, dir=folder)
         with os.fdopen(handle, "wb") as f:
             yield f
             f.flush()
             os.fsync(f.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-        _sync_folder(folder)
+        sync_folder(folder)
     except BaseException as error:
         with suppress(OSError):
             os.unlink(temporary)
@@ -50,6 +55,23 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         raise
 
 
+def sweep_parts(folder: str | Path, names: Iterable[str], older: float = 0.0) -> None:
+    """Remove what killed writes of these files left behind, if nobody has touched it for `older` seconds."""
+    left = [part for name in names for part in Path(folder).glob(f".{escape(name)}.*{PART}")]
+    for part in left:
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime >= older:
+                part.unlink()
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether a path is a file that can be looked at; one too long or not allowed is none."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def writable(folder: str | Path) -> Path:
     """Make a folder if it is not there and return it; a clear error if it cannot be written."""
     folder = Path(folder)
@@ -57,7 +79,7 @@ def writable(folder: str | Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnbraidError(f"cannot make the folder {folder}: {error.strerror}. Choose another one.") from error
-    expect(os.access(folder, os.W_OK), f"the folder {folder} is not writable", do="Choose another one.")
+    expect(os.access(folder, os.W_OK | os.X_OK), f"the folder {folder} is not writable", do="Choose another one.")
     return folder
 
 
@@ -67,7 +89,8 @@ def _umask() -> int:
     return mask
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Have the system write a folder's list of names to the disk."""
     with suppress(OSError):  # not every file system lets a folder be opened
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -84,7 +107,14 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 def write_text(path: str | Path, content: str) -> None:
     """Write text atomically, as UTF-8."""
-    write_bytes(path, content.encode())
+    try:
+        raw = content.encode()
+    except UnicodeEncodeError as error:
+        raise UnbraidError(
+            f"cannot write {path}: {content[error.start : error.end]!a} is no text (a file name that is not UTF-8?). "
+            "Rename that file."
+        ) from None
+    write_bytes(path, raw)
 
 
 def write_json(path: str | Path, content: Any) -> None:

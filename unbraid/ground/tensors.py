@@ -50,6 +50,25 @@ def read_tensors(path: str | Path, what: str = "checkpoint") -> tuple[dict[str, 
     return tensors, note
 
 
+def read_note(path: str | Path, what: str = "checkpoint") -> dict[str, Any]:
+    """The note alone, without reading the tensors; their checksum is not looked at."""
+    try:
+        with open(path, "rb") as f:
+            size = int.from_bytes(f.read(8), "little")
+            expect(size <= 1 << 28, f"{what} {path} is damaged", found=f"a header of {size:,} bytes")
+            note = json.loads(json.loads(json.loads(f.read(size))["__metadata__"]["unbraid"])["note"])
+    except UnbraidError:
+        raise
+    except OSError as error:
+        raise UnbraidError(f"cannot read {what} {path}: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnbraidError(
+            f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__})."
+        ) from error
+    expect(isinstance(note, dict), f"{what} {path} holds no note of unbraid's", found=type(note).__name__)
+    return note
+
+
 def _checksum(tensors: dict[str, Tensor], text: str) -> str:
     digest = hashlib.blake2b(text.encode(), digest_size=16)
     for name in sorted(tensors):

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from unbraid.ground.errors import expect
-from unbraid.ground.tensors import fill, read_tensors, write_tensors
+from unbraid.ground.tensors import fill, read_note, read_tensors, write_tensors
+from unbraid.runs.recipe import Recipe
 
 
 def save(path: Path, modules: nn.ModuleDict, optimisers: dict[str, Optimizer], note: dict[str, Any]) -> None:
@@ -41,6 +42,12 @@ def load(path: Path, modules: nn.ModuleDict, optimisers: dict[str, Optimizer]) -
             if stored:
                 optimiser.state[parameter] = {key: _like(parameter, t) for key, t in stored.items()}
     return note
+
+
+def recipe(path: Path) -> Recipe | None:
+    """The recipe whose training a checkpoint holds; None when it says none (version 0.1.0)."""
+    plain = read_note(path).get("recipe")
+    return None if plain is None else Recipe.of(plain, f"the recipe in {path}")
 
 
 def _like(parameter: Tensor, stored: Tensor) -> Tensor:

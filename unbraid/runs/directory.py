@@ -5,78 +5,92 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 
 from unbraid._version import __version__
 from unbraid.data.dataset import Dataset
+from unbraid.ground import locks
 from unbraid.ground.errors import UnbraidError, expect
-from unbraid.ground.files import read_json, read_toml, writable, write_json, write_text
+from unbraid.ground.files import is_file, read_json, read_toml, sweep_parts, write_json, write_text
 from unbraid.ground.tensors import write_tensors
 from unbraid.objectives.ledger import Ledger
-from unbraid.runs import checkpoint
+from unbraid.runs import before, checkpoint
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import AUDIT, CHECKPOINT, CODES, LEDGER, LOCK, MODEL, PICTURE, RECIPE, REPORT, SCORES, STATE
+from unbraid.runs.run import CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, SCHEMA, STATE
 
-DERIVED = (MODEL, CODES, AUDIT, SCORES, PICTURE, REPORT)  # what a finished run's weights were made into
-BEFORE = "before"  # where a run that is overwritten waits until the new one is done
+TRAINED = (RECIPE, STATE, LEDGER, CHECKPOINT, MODEL)  # what training writes, under the lock
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """The directory, for this process alone."""
-    lock = FileLock(writable(path) / LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UnbraidError(
-            f"another process is training in {path}. Wait for it, stop it, or choose another --out."
-        ) from None
-    try:
+    """The directory, for this process alone; parts that killed writes left behind are swept."""
+    busy = f"another process is training in {path}. Wait for it, stop it, or choose another --out."
+    with locks.locked(path / LOCK, busy=busy):
+        sweep_parts(path, TRAINED)
+        sweep_parts(path, before.DERIVED, older=3600)  # an encode or a report may be at work beside us
         yield
-    finally:
-        lock.release()
 
 
 def begin(path: Path, trainer: Any, threads: int, resume: bool, force: bool) -> int:
     """Open a new run directory, or go on with an old one; returns the first step to do.
 
-    All is checked and loaded before a file changes: a refused resume leaves the run as it was.
+    All is checked and loaded before a file changes: a refused resume leaves the run as it was. What a new run takes the
+    place of is kept whole until it is done, and comes back when the new one cannot even begin.
     """
     recipe = trainer.parts.recipe
-    old = (path / RECIPE).exists()
+    old = is_file(path / RECIPE) or is_file(path / CHECKPOINT)
     expect(
         not old or resume or force,
         f"{path} already holds a run",
         do="Go on with it (--resume), choose another --out, or overwrite it (--force).",
     )
     now = state(trainer, threads, "running", 0)
-    done = 0
+    done, size = 0, 0
     if resume and old:
         _check_same(path, recipe, now, force)
-        if (path / CHECKPOINT).exists():
-            done = _load(path, trainer, force)
-    if not done:
-        _set_aside(path, (RECIPE, STATE, LEDGER, CHECKPOINT, *DERIVED))
-        write_text(path / LEDGER, "")
-    elif done < recipe.budget.steps:  # the weights move on: what was made of them no longer holds
-        _set_aside(path, DERIVED)
-    write_text(path / RECIPE, recipe.toml())
-    write_json(path / STATE, now | {"step": done})
+        if is_file(path / CHECKPOINT):
+            done, size = _load(path, trainer, force)
+    if done == recipe.budget.steps and before.finished(path):
+        before.drop(path)
+        return done  # nothing to do, and nothing changes
+    if not done or before.finished(path):
+        before.keep(path)
+    try:
+        _open(path, recipe, now | {"step": done}, done, size)
+    except (OSError, UnbraidError) as error:
+        before.put_back(path)
+        told = f"cannot begin in {path}: {error.strerror or error}." if isinstance(error, OSError) else str(error)
+        raise UnbraidError(told + before.where(path)) from error
     return done
 
 
-def _load(path: Path, trainer: Any, force: bool) -> int:
-    """Fill the trainer from the last checkpoint and cut the ledger to what it held then; returns the steps done."""
+def _open(path: Path, recipe: Recipe, now: dict[str, Any], done: int, size: int) -> None:
+    """Change the files: the state is the last to come for a new run, the first to change for one that goes on."""
+    if done:
+        write_json(path / STATE, now)
+        if done < recipe.budget.steps:  # the weights move on: what was made of them no longer holds
+            before.clear(path, before.DERIVED)
+        with open(path / LEDGER, "ab") as f:
+            f.truncate(size)
+        write_text(path / RECIPE, recipe.toml())
+    else:
+        before.clear(path)
+        write_text(path / LEDGER, "")
+        write_text(path / RECIPE, recipe.toml())
+        write_json(path / STATE, now)
+
+
+def _load(path: Path, trainer: Any, force: bool) -> tuple[int, int]:
+    """Fill the trainer from the last checkpoint; returns the steps done, and the bytes of the ledger that belong to them."""
     note = checkpoint.load(path / CHECKPOINT, trainer.parts.modules, trainer.optimisers)
     done, steps = int(note["step"]), trainer.parts.recipe.budget.steps
     expect(
@@ -85,37 +99,44 @@ def _load(path: Path, trainer: Any, force: bool) -> int:
         found=f"{done} steps done, budget.steps = {steps}",
         do="Weights cannot go back; ask for more steps, or train anew into another --out.",
     )
-    size = (path / LEDGER).stat().st_size if (path / LEDGER).exists() else 0
+    size = (path / LEDGER).stat().st_size if is_file(path / LEDGER) else 0
     expect(
         size >= note["ledger"] or force,
         f"{path / LEDGER} lost lines that the checkpoint knows",
         found=f"{size:,} of {note['ledger']:,} bytes",
         do="The weights are whole: --force goes on without those lines.",
     )
-    with open(path / LEDGER, "ab") as f:
-        f.truncate(min(size, note["ledger"]))
-    return done
+    return done, min(size, note["ledger"])
 
 
-def _set_aside(path: Path, names: tuple[str, ...]) -> None:
-    """Move files of the run as it was to `before/`, where they stay until the new one is done."""
-    found = [name for name in names if (path / name).exists()]
-    if CHECKPOINT in found or MODEL in found:
-        shutil.rmtree(path / BEFORE, ignore_errors=True)
-        (path / BEFORE).mkdir()
-        for name in found:
-            os.replace(path / name, path / BEFORE / name)
+def recipe_of(path: Path) -> Recipe:
+    """The recipe of the run in a directory: its `recipe.toml`, or, when that is lost, the one in its checkpoint."""
+    if not is_file(path / RECIPE) and is_file(path / CHECKPOINT):
+        known = checkpoint.recipe(path / CHECKPOINT)
+        if known is not None:
+            return known
+    expect(is_file(path / RECIPE), f"{path} is not a run directory, so there is nothing to resume")
+    try:
+        return Recipe.load(path / RECIPE)
+    except UnbraidError as error:
+        held = is_file(path / CHECKPOINT) and checkpoint.recipe(path / CHECKPOINT) is not None
+        again = " Delete it, and --resume goes on by the recipe that the checkpoint holds." if held else ""
+        raise UnbraidError(f"{error}{again}") from error
 
 
 def _check_same(path: Path, recipe: Recipe, now: dict[str, Any], force: bool) -> None:
-    before = Recipe.of(read_toml(path / RECIPE), str(path / RECIPE))
-    known = read_json(path / STATE, "run state") if (path / STATE).exists() else None
+    """Refuse to go on with weights trained in another way. More steps are the same way: no schedule asks how many there are."""
+    trained = checkpoint.recipe(path / CHECKPOINT) if is_file(path / CHECKPOINT) else None
+    begun = trained or Recipe.of(read_toml(path / RECIPE), str(path / RECIPE))
+    known = read_json(path / STATE, "run state") if is_file(path / STATE) else None
     if not isinstance(known, dict):
-        begun = (path / CHECKPOINT).exists()
-        expect(not begun or force, f"{path / STATE} is missing or damaged, so nobody knows how this run was begun",
-               do="Go on all the same with --force.")  # fmt: skip
+        expect(
+            not is_file(path / CHECKPOINT) or force,
+            f"{path / STATE} is missing or damaged, so nobody knows how this run was begun",
+            do="Go on all the same with --force.",
+        )
         known = {}
-    changed = before.differences(recipe) + [
+    changed = [c for c in begun.differences(recipe) if not c.startswith("budget.steps:")] + [
         f"{key}: {known[key]!r} → {now[key]!r}"
         for key in ("threads", "torch", "unbraid", "device", "n", "shape", "data")
         if key in known and known[key] != now[key]
@@ -124,7 +145,8 @@ def _check_same(path: Path, recipe: Recipe, now: dict[str, Any], force: bool) ->
         not changed or force,
         f"{path} was begun differently",
         found="; ".join(changed),
-        do="Resumed like this it would not end in the same bits. Undo the change, or pass --force.",
+        do="Resumed like this it would not end in the same bits. Undo the change, or pass --force."
+        + (f" If it was {RECIPE} that changed, delete that file: the checkpoint knows the recipe." if trained else ""),
     )
 
 
@@ -132,12 +154,14 @@ def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
     """What `run.json` holds."""
     parts = trainer.parts
     return {
+        "schema": SCHEMA,
         "status": status,
         "step": done,
         "steps": parts.recipe.budget.steps,
         "shape": list(parts.dataset.shape),
         "n": len(parts.dataset),
         "data": fingerprint(parts.dataset),
+        "recipe": parts.recipe.hash,
         "threads": threads,
         "device": str(trainer.device),
         "torch": torch.__version__,
@@ -170,7 +194,9 @@ def save(path: Path, trainer: Any, done: int) -> None:
         with open(path / LEDGER, "ab") as f:
             os.fsync(f.fileno())
             size = f.tell()
-    checkpoint.save(path / CHECKPOINT, trainer.parts.modules, trainer.optimisers, {"step": done, "ledger": size})
+    recipe = trainer.parts.recipe
+    note = {"step": done, "ledger": size, "hash": recipe.hash, "recipe": recipe.plain()}
+    checkpoint.save(path / CHECKPOINT, trainer.parts.modules, trainer.optimisers, note)
 
 
 def finish(path: Path, trainer: Any, threads: int) -> None:
@@ -180,16 +206,17 @@ def finish(path: Path, trainer: Any, threads: int) -> None:
     weights = dict(trainer.parts.model.state_dict())
     write_tensors(path / MODEL, weights, {"recipe": recipe.name, "step": recipe.budget.steps})
     write_json(path / STATE, state(trainer, threads, "done", recipe.budget.steps))
-    shutil.rmtree(path / BEFORE, ignore_errors=True)
+    before.drop(path)
 
 
 def way_back(path: Path) -> str:
     """What to do when the loss broke: where the last checkpoint is, and how to go on from it."""
-    again = f"with a lower rate, 'unbraid train … --force --set budget.lr=… --out {path}'"
-    if not (path / CHECKPOINT).exists():
+    out = quote(str(path))
+    again = f"with a lower rate, 'unbraid train … --force --set budget.lr=… --out {out}'"
+    if not is_file(path / CHECKPOINT):
         return f"There is no checkpoint yet: start again {again}."
     known = read_json(path / STATE, "run state")
     return (
         f"The last checkpoint, after step {known['step']}, was written while the loss was finite: go on from it with a lower "
-        f"rate, 'unbraid train --resume --force --set budget.lr=… --out {path}'. If that breaks at once, start again {again}."
+        f"rate, 'unbraid train --resume --force --set budget.lr=… --out {out}'. If that breaks at once, start again {again}."
     )

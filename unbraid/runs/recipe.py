@@ -201,13 +201,17 @@ class Recipe(BaseModel):
         return tomli_w.dumps(scalars | tables)
 
     def differences(self, other: Recipe) -> list[str]:
-        """The fields in which two recipes differ, as `budget.lr: 0.001 → 0.0001`."""
-        mine, theirs = _flat(self.plain()), _flat(other.plain())
-        return [
+        """The fields in which two recipes ask for different results, as `budget.lr: 0.001 → 0.0001`; see `hash`."""
+        mine, theirs = (_flat(_plain(r.plain())) for r in (self, other))
+        silent = WORDS | {f"budget.{key}" for key in HOW}
+        found = [
             f"{key}: {mine.get(key, '—')} → {theirs.get(key, '—')}"
-            for key in sorted(mine.keys() | theirs.keys())
+            for key in sorted((mine.keys() | theirs.keys()) - silent)
             if mine.get(key) != theirs.get(key)
         ]
+        turned = self.counted().get("latent") != other.counted().get("latent")  # the same branches in another order
+        told = any(change.startswith("latent") for change in found)
+        return found + ([f"latent: {self.latent} → {other.latent}"] if turned and not told else [])
 
 
 def _beside_defaults(model: BaseModel, out: set[str]) -> dict[str, Any]:

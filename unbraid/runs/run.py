@@ -9,13 +9,14 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unbraid.codes import Codes
 from unbraid.ground.errors import UnbraidError, expect
-from unbraid.ground.files import read_bytes, read_json, read_toml
+from unbraid.ground.files import is_file, read_bytes, read_json, read_toml
 from unbraid.runs.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 RECIPE, STATE, LEDGER, CHECKPOINT = "recipe.toml", "run.json", "ledger.jsonl", "checkpoint.safetensors"
 MODEL, CODES, AUDIT, SCORES = "model.safetensors", "codes.npz", "audit.json", "scores.json"
 PICTURE, REPORT, LOCK = "scores.png", "report.html", ".lock"
+BEFORE = "before"  # where a run that is overwritten waits until the new one is done
+SCHEMA = 2  # of run.json: 2 has this number and the recipe's hash; 1, which says no number, has not
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,10 @@ class Run:
     def load(cls, path: str | Path) -> Run:
         """A run directory written by `fit` or `unbraid train`."""
         path = Path(path)
+        if not (is_file(path / RECIPE) and is_file(path / STATE)) and is_file(path / BEFORE / STATE):
+            path = path / BEFORE  # a new run was killed before it began: the finished one is all there is
         expect(
-            (path / RECIPE).is_file(),
+            is_file(path / RECIPE),
             f"{path} is not a run directory",
             found=f"no {RECIPE} in it",
             do="Make one with 'unbraid train'.",
@@ -57,6 +62,14 @@ class Run:
         """What it became: status, step, image shape, threads, versions."""
         state = read_json(self.path / STATE, "run state")
         expect(isinstance(state, dict) and {"status", "step", "shape"} <= set(state), f"{self.path / STATE} is damaged")
+        schema = state.get("schema", 1)
+        expect(
+            isinstance(schema, int) and 1 <= schema <= SCHEMA,
+            f"{self.path} was written by a later version of unbraid",
+            found=f"schema {schema!r} in {STATE}",
+            allowed=f"at most {SCHEMA}",
+            do="Update unbraid.",
+        )
         return state
 
     def ledger(self) -> list[dict[str, Any]]:
@@ -84,11 +97,13 @@ class Run:
         from unbraid.model.infogan import build_gan, is_gan
         from unbraid.runs.assemble import build_model
 
+        before = self.path / BEFORE
+        kept = f" The finished run that was here is whole in {before}." if is_file(before / MODEL) else ""
         expect(
-            (self.path / MODEL).is_file(),
+            is_file(self.path / MODEL),
             f"{self.path} has no trained model yet",
             found=f"status {self.state['status']!r}",
-            do=f"Finish it with 'unbraid train --resume --out {self.path}'.",
+            do=f"Finish it with 'unbraid train --resume --out {quote(str(self.path))}'.{kept}",
         )
         tensors, _ = read_tensors(self.path / MODEL, "model")
         shape = tuple(int(s) for s in self.state["shape"])
@@ -174,8 +189,8 @@ class Run:
     def codes(self) -> Codes:
         """The codes written by `unbraid encode`."""
         expect(
-            (self.path / CODES).is_file(),
+            is_file(self.path / CODES),
             f"{self.path} has no codes yet",
-            do=f"Make them with 'unbraid encode {self.path}'.",
+            do=f"Make them with 'unbraid encode {quote(str(self.path))}'.",
         )
         return Codes.load(self.path / CODES)

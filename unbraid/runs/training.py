@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from unbraid.ground.machine import computing
 from unbraid.ground.progress import bar
 from unbraid.model.infogan import is_gan
 from unbraid.objectives.ledger import Ledger, short
-from unbraid.runs import directory, game
+from unbraid.runs import before, directory, game
 from unbraid.runs.assemble import assemble, single
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import LEDGER, STATE, Run
@@ -60,10 +61,23 @@ def fit(
     ):
         trainer: Any = game.prepare(parts) if is_gan(recipe) else prepare(parts)
         start = directory.begin(path, trainer, threads, resume, force)
-        if start < recipe.budget.steps:
+        if start < recipe.budget.steps or not before.finished(path):
+            _train(path, trainer, threads, start, asked, quiet)
+    if asked:  # in the last step: the run is done, but whoever asked wants no other one begun
+        raise Stopped(f"stopped as asked; all {recipe.budget.steps} steps were done: {path}")
+    return Run.load(path)
+
+
+def _train(path: Path, trainer: Trainer, threads: int, start: int, asked: list[float], quiet: bool) -> None:
+    """The steps that are left, and the end; an error says where the run is that this one takes the place of."""
+    try:
+        if start < trainer.parts.recipe.budget.steps:
             _loop(path, trainer, threads, start, asked, quiet)
         directory.finish(path, trainer, threads)
-    return Run.load(path)
+    except OSError as error:
+        raise UnbraidError(f"cannot write in {path}: {error.strerror or error}.{before.where(path)}") from error
+    except UnbraidError as error:
+        raise UnbraidError(f"{error}{before.where(path)}") from error
 
 
 def _loop(path: Path, trainer: Trainer, threads: int, start: int, asked: list[float], quiet: bool) -> None:
@@ -94,9 +108,8 @@ def _loop(path: Path, trainer: Trainer, threads: int, start: int, asked: list[fl
                 status = "stopped" if asked else "running"
                 write_json(path / STATE, directory.state(trainer, threads, status, number + 1))
             if asked and not last:
-                raise Stopped(
-                    f"stopped after step {number + 1} of {budget.steps}; go on with: unbraid train --resume --out {path}"
-                )
+                again = f"unbraid train --resume --out {quote(str(path))}"
+                raise Stopped(f"stopped after step {number + 1} of {budget.steps}; go on with: {again}")
 
 
 def _summary(ledger: Ledger) -> str:
@@ -114,14 +127,15 @@ def _signals() -> Iterator[list[float]]:
             raise KeyboardInterrupt
         asked.append(time.monotonic())
 
-    before = {}
+    handlers = {}
     try:
         for number in (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
-            before[number] = signal.signal(number, note)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup and its like mean what they say
+                handlers[number] = signal.signal(number, note)
     except ValueError:
         pass  # not in the main thread: whoever started us handles signals
     try:
         yield asked
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

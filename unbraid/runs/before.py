@@ -1,0 +1,104 @@
+"""A run that another one takes the place of: it lies whole in `before/` until the new one is done.
+
+A kill between any two file operations leaves the last finished run whole, in the run directory itself or in `before/`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from unbraid.ground.errors import UnbraidError
+from unbraid.ground.files import is_file, read_json, sync_folder
+from unbraid.runs.run import (
+    AUDIT,
+    BEFORE,
+    CHECKPOINT,
+    CODES,
+    LEDGER,
+    MODEL,
+    PICTURE,
+    RECIPE,
+    REPORT,
+    SCORES,
+    STATE,
+)
+
+DERIVED = (MODEL, CODES, AUDIT, SCORES, PICTURE, REPORT)  # what a finished run's weights were made into
+FILES = (RECIPE, LEDGER, CHECKPOINT, *DERIVED, STATE)  # a run is finished when its state says so: it comes last
+DOUBLE = ".before.part"  # `before/` while it is being made
+
+
+def finished(path: Path) -> bool:
+    """Whether a folder holds a whole finished run."""
+    if not (is_file(path / MODEL) and is_file(path / RECIPE)):
+        return False
+    try:
+        return read_json(path / STATE, "run state").get("status") == "done"
+    except (UnbraidError, AttributeError):
+        return False
+
+
+def keep(path: Path) -> None:
+    """Have `before/` hold the run as it is now; a finished run already there gives way to another finished one only."""
+    begun = is_file(path / CHECKPOINT) or is_file(path / MODEL)
+    if not begun or (finished(path / BEFORE) and not finished(path)):
+        return
+    double = path / DOUBLE
+    try:
+        shutil.rmtree(double, ignore_errors=True)
+        double.mkdir()
+        for name in FILES:
+            if is_file(path / name):
+                _copy(path / name, double / name)
+        sync_folder(double)
+        shutil.rmtree(path / BEFORE, ignore_errors=True)  # here the run in `path` is the last finished one
+        os.replace(double, path / BEFORE)
+        sync_folder(path)
+    except OSError as error:
+        shutil.rmtree(double, ignore_errors=True)
+        raise UnbraidError(
+            f"cannot keep the run in {path} for as long as the new one is not done: {error.strerror or error}. "
+            "Free some space or choose another --out; the run is as it was."
+        ) from error
+
+
+def clear(path: Path, names: tuple[str, ...] = FILES) -> None:
+    """Take the old run's files away, the word 'done' first; `keep` has them."""
+    for name in reversed(names):
+        (path / name).unlink(missing_ok=True)
+
+
+def put_back(path: Path) -> None:
+    """The new run could not begin: the one before takes its place again, and the word 'done' comes last."""
+    if not finished(path / BEFORE):
+        return
+    with suppress(OSError):  # then it stays where it is
+        clear(path)
+        for name in FILES:
+            if is_file(path / BEFORE / name):
+                _copy(path / BEFORE / name, path / name)
+        drop(path)
+
+
+def drop(path: Path) -> None:
+    """The new run is done: the one before goes."""
+    shutil.rmtree(path / BEFORE, ignore_errors=True)
+
+
+def where(path: Path) -> str:
+    """A sentence that says where the run before is, if there is one."""
+    return f" The finished run that was here is whole in {path / BEFORE}." if finished(path / BEFORE) else ""
+
+
+def _copy(source: Path, target: Path) -> None:
+    """A second name for a file that is only ever replaced; a copy of the ledger, which is written to, and without links."""
+    if source.name != LEDGER:
+        with suppress(OSError):
+            os.link(source, target)
+            return
+    shutil.copyfile(source, target)
+    with open(target, "rb") as f:
+        os.fsync(f.fileno())
