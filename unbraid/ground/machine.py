@@ -12,11 +12,15 @@ from functools import cache
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's names, mallopt(3)
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def default_threads() -> int:
     """As many as there are cores this process may use (fewer if OMP_NUM_THREADS says so), four at most: more do not pay."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return max(1, min(4, cores, int(said) if said.isdecimal() and int(said) else cores))
+    return max(1, min(4, cores(), int(said) if said.isdecimal() and int(said) else cores()))
 
 
 @contextmanager

@@ -1,5 +1,6 @@
-"""Sweeps: many runs on one machine or many."""
+"""Sweeps: many runs on one machine or many. A plan, a claim for each run, a record of each outcome; engines walk the plan."""
 
 from unbraid.sweeps.local import sweep
+from unbraid.sweeps.sweepfile import Sweep
 
-__all__ = ["sweep"]
+__all__ = ["Sweep", "sweep"]

@@ -1,0 +1,195 @@
+"""`unbraid sweep`: many runs from one file, on this machine or as one shard of a job array."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from unbraid.sweeps.plan import Plan
+
+File = Annotated[Path, typer.Argument(metavar="SWEEP.toml", help="The sweep's file, or the directory of one begun.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Where the runs go; default runs/NAME.", show_default=False)
+]
+Workers = Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")]
+Retries = Annotated[
+    int | None,
+    typer.Option(min=0, help="Try failed runs again so often, from their checkpoints.", show_default="the file's"),
+]
+Shard = Annotated[
+    str, typer.Option(metavar="I/N", help="Only every N-th run from the I-th on, for job arrays.", show_default=False)
+]
+Dry = Annotated[bool, typer.Option("--dry", help="Build every recipe; print names, time and disk. Nothing is written.")]
+Show = Annotated[bool, typer.Option("--status", help="Say where every run is.")]
+Clean = Annotated[bool, typer.Option("--clean", help="Remove failed and unfinished runs. Finished ones always stay.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --clean: do not ask.")]
+Script = Annotated[
+    str, typer.Option(metavar="slurm", help="Print a job-array script; its options follow.", show_default=False)
+]
+Shards = Annotated[int, typer.Option(min=1, help="With --script: tasks of the array.")]
+Partition = Annotated[str, typer.Option(help="With --script: the partition.", show_default=False)]
+Time = Annotated[str, typer.Option(help="With --script: time limit of a task.")]
+Gpus = Annotated[int, typer.Option(min=0, help="With --script: GPUs of a task.")]
+Cpus = Annotated[int, typer.Option(min=1, help="With --script: cores of a task, one run each.")]
+Memory = Annotated[str, typer.Option(help="With --script: memory of a task, e.g. 8G.", show_default=False)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live table.")]
+
+
+def sweep(
+    file: File,
+    out: Out = None,
+    workers: Workers = 0,
+    retries: Retries = None,
+    shard: Shard = "",
+    dry: Dry = False,
+    show: Show = False,
+    clean: Clean = False,
+    yes: Yes = False,
+    script: Script = "",
+    shards: Shards = 8,
+    partition: Partition = "",
+    time: Time = "04:00:00",
+    gpus: Gpus = 0,
+    cpus: Cpus = 1,
+    memory: Memory = "",
+    quiet: Quiet = False,
+) -> None:
+    """Train, encode, audit and score every run a file asks for, then compare them. The same command goes on where it was.
+
+    Exit code: 0 all done, 1 some runs failed, 2 a mistake in what was asked, 130 stopped.
+    """
+    from dataclasses import replace
+
+    from unbraid.ground.errors import choose, expect
+    from unbraid.sweeps.plan import plan
+    from unbraid.sweeps.sweepfile import Sweep
+
+    asked = Sweep.load(file)
+    folder = out or (file if file.is_dir() else Path("runs") / asked.name)
+    whole = plan(asked, folder)
+    whole = replace(whole, retries=asked.retries if retries is None else retries)
+    expect(sum([dry, show, clean, bool(script)]) <= 1, "--dry, --status, --clean and --script are asked one at a time")
+    if script:
+        from unbraid.sweeps.slurm import Batch
+        from unbraid.sweeps.slurm import script as written
+
+        choose(script, {"slurm": 0}, "batch system")
+        batch = Batch(shards, partition, time, gpus, cpus, memory)
+        typer.echo(written(file, folder, batch, asked.name, whole.retries), nl=False)
+        return
+    part = _part(whole, shard) if shard else whole
+    if dry:
+        _dry(part, workers)
+    elif show:
+        _status(part)
+    elif clean:
+        _clean(part, yes)
+    else:
+        _keep_file(asked.toml(), folder)
+        _walk(part, workers, quiet, shard)
+
+
+def _part(whole: Plan, shard: str) -> Plan:
+    from unbraid.ground.errors import expect
+
+    number, sign, of = shard.partition("/")
+    expect(sign and number.isdecimal() and of.isdecimal(), "a shard reads I/N", found=repr(shard),
+           do="For example --shard 3/8, or --shard $SLURM_ARRAY_TASK_ID/8.")  # fmt: skip
+    return whole.part(int(number), int(of))
+
+
+def _keep_file(text: str, folder: Path) -> None:
+    """The directory keeps the file it was last asked with, for --status and compare."""
+    from unbraid.ground.files import write_text
+    from unbraid.sweeps.sweepfile import FILE
+
+    if not (folder / FILE).is_file() or (folder / FILE).read_text() != text:
+        write_text(folder / FILE, text)
+
+
+def _walk(part: Plan, workers: int, quiet: bool, shard: str) -> None:
+    from unbraid.sweeps.board import Board
+    from unbraid.sweeps.summary import summary
+    from unbraid.sweeps.walk import walk
+
+    with Board(quiet) as board:
+        ended = walk(part, workers, board)
+    if not shard:
+        _table(part)
+    typer.echo("\n".join(summary(part, ended)))
+    if not all(o.done for o in ended.values()):
+        raise typer.Exit(1)
+
+
+def _table(part: Plan) -> None:
+    """The comparison over seeds; it reads what the runs wrote."""
+    from unbraid.sweeps.table import table
+
+    for line in table(part):
+        typer.echo(line)
+
+
+def _dry(part: Plan, workers: int) -> None:
+    from unbraid.ground.machine import cores
+    from unbraid.ground.progress import bar
+    from unbraid.sweeps import outcomes
+    from unbraid.sweeps.estimate import START, estimate
+    from unbraid.sweeps.summary import bytes_of, duration
+
+    known = {job.name: outcomes.read(part.folder, job) for job in part.jobs}
+    done = sum(o is not None and o.done for o in known.values())
+    for job in part.jobs:
+        found = known[job.name]
+        typer.echo(f"  {job.name}" + ("" if found is None else f"  {found.status}"))
+    with bar("building", len(part.jobs) - done) as advance:
+        cost = estimate(part, known, advance)
+    at_once = min(workers or cores(), max(1, len(part.jobs) - done))
+    typer.echo(f"{len(part.jobs):,} runs in {part.folder}, {done:,} of them done")
+    for name, why in cost.broken.items():
+        typer.echo(f"cannot be built: {name}: {why}")
+    if cost.measured:
+        typer.echo(
+            f"to do: about {duration(cost.seconds / at_once + START)} with {at_once} at a time ({duration(cost.seconds)} of "
+            f"one core; scoring apart), {bytes_of(cost.bytes)} of disk"
+        )
+    if cost.broken:
+        raise typer.Exit(1)
+
+
+def _status(part: Plan) -> None:
+    from unbraid.ground.errors import expect
+    from unbraid.sweeps.status import status
+    from unbraid.sweeps.summary import summary
+
+    expect(part.folder.is_dir(), f"there is no directory {part.folder} yet", do="Begin it: unbraid sweep SWEEP.toml.")
+    now = status(part)
+    counts = {"running": now.running, "begun": now.begun, "not begun": now.waiting, "not in the file": now.other}
+    typer.echo("\n".join(summary(part, now.done | now.failed)))
+    for what, names in counts.items():
+        if names:
+            typer.echo(f"{len(names):,} {what}: {', '.join(names[:6])}{' …' if len(names) > 6 else ''}")
+
+
+def _clean(part: Plan, yes: bool) -> None:
+    from unbraid.ground.errors import expect
+    from unbraid.sweeps.status import clean, remains
+    from unbraid.sweeps.summary import bytes_of
+
+    expect(part.folder.is_dir(), f"there is no directory {part.folder}", do="Nothing to clean.")
+    found = remains(part)
+    if not found:
+        typer.echo("nothing to clean: no failed or unfinished run, no half-written file")
+        return
+    for path, size in found.items():
+        typer.echo(f"  {path.relative_to(part.folder)}  {bytes_of(size)}")
+    if yes or typer.confirm(f"Remove these {len(found)} ({bytes_of(sum(found.values()))})?", default=False):
+        gone = clean(part, list(found))
+        typer.echo(f"{len(gone)} removed; finished runs are as they were")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the app."""
+    app.command()(sweep)
