@@ -157,11 +157,14 @@ def test_a_sweep_names_the_run_that_failed(tmp_path):
     from unbraid.sweeps.local import sweep
 
     good = Recipe.load("vae_sprites32").set("budget.steps=2")
-    with pytest.raises(UnbraidError, match="run bad-0 failed: .*needs images it can halve"):
+    with pytest.raises(
+        UnbraidError, match=r"run bad-s0-\w{4} failed: .*needs images it can halve.*The others are done"
+    ):
         sweep(
-            [good.set("name=bad", "nets.name=conv", "data.name=pinwheel", "likelihood.name=gaussian")],
+            [good, good.set("name=bad", "nets.name=conv", "data.name=pinwheel", "likelihood.name=gaussian")],
             tmp_path,
             quiet=True,
         )
-    with pytest.raises(UnbraidError, match="share a run directory"):
-        sweep([good, good], tmp_path, quiet=True)
+    twice = sweep([good, good.set("about=the same")], tmp_path, quiet=True)
+    assert twice[0].path == twice[1].path
+    assert twice[0].state["status"] == "done"

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from unbraid.data.dataset import Dataset
-from unbraid.ground.errors import Stopped, UnbraidError
+from unbraid.ground.errors import Stopped
 from unbraid.ground.files import write_json
 from unbraid.ground.machine import computing
 from unbraid.ground.progress import bar
@@ -96,7 +96,7 @@ def _loop(path: Path, trainer: Trainer, threads: int, start: int, asked: list[fl
             try:
                 ledger = trainer.step(number, logged if log else ())
             except Broken as error:
-                raise UnbraidError(f"{error} {directory.way_back(path)}") from None
+                raise Broken(f"{error} {directory.way_back(path)}") from None
             if log:
                 directory.log(journal, ledger, number)
             advance(1, _summary(ledger) if log else "")
