@@ -9,10 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.errors import UnbraidError
 from unbraid.ground.files import writable
 
 BUSY = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}  # held; other errors mean: no locks on this disk
+
+
+class Busy(UnbraidError):
+    """Somebody else holds the lock."""
 
 
 @contextmanager
@@ -26,7 +30,7 @@ def locked(path: str | Path, patience: float = 0.0, busy: str = "") -> Iterator[
     ...         pass
     Traceback (most recent call last):
         ...
-    unbraid.ground.errors.UnbraidError: somebody is here.
+    unbraid.ground.locks.Busy: somebody is here.
     """
     path = Path(path)
     writable(path.parent)
@@ -38,7 +42,7 @@ def locked(path: str | Path, patience: float = 0.0, busy: str = "") -> Iterator[
         start = time.monotonic()
         while not _taken(handle):
             if time.monotonic() - start >= patience:
-                expect(False, busy or f"another process has held {path} for too long", do="" if busy else "End it.")
+                raise Busy(busy or f"another process has held {path} for too long. End it.")
             time.sleep(0.1)
         yield
     finally:

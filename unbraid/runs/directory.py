@@ -30,6 +30,10 @@ from unbraid.runs.run import CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, SCHEMA, ST
 TRAINED = (RECIPE, STATE, LEDGER, CHECKPOINT, MODEL)  # what training writes, under the lock
 
 
+class Differs(UnbraidError):
+    """A run was begun in another way than it is asked to go on: it would not end in the same bits."""
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """The directory, for this process alone; parts that killed writes left behind are swept."""
@@ -141,13 +145,12 @@ def _check_same(path: Path, recipe: Recipe, now: dict[str, Any], force: bool) ->
         for key in ("threads", "torch", "unbraid", "device", "n", "shape", "data")
         if key in known and known[key] != now[key]
     ]
-    expect(
-        not changed or force,
-        f"{path} was begun differently",
-        found="; ".join(changed),
-        do="Resumed like this it would not end in the same bits. Undo the change, or pass --force."
-        + (f" If it was {RECIPE} that changed, delete that file: the checkpoint knows the recipe." if trained else ""),
-    )
+    if changed and not force:
+        how = f" If it was {RECIPE} that changed, delete that file: the checkpoint knows the recipe." if trained else ""
+        raise Differs(
+            f"{path} was begun differently: found {'; '.join(changed)}. Resumed like this it would not end in the same bits. "
+            f"Undo the change, or pass --force.{how}"
+        )
 
 
 def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from unbraid.data.dataset import Dataset
-from unbraid.ground.errors import Stopped
+from unbraid.ground.errors import Stopped, UnbraidError
 from unbraid.ground.files import write_json
 from unbraid.ground.machine import computing
 from unbraid.ground.progress import bar
@@ -77,7 +77,7 @@ def _train(path: Path, trainer: Trainer, threads: int, start: int, asked: list[f
     except OSError as error:
         raise UnbraidError(f"cannot write in {path}: {error.strerror or error}.{before.where(path)}") from error
     except UnbraidError as error:
-        raise UnbraidError(f"{error}{before.where(path)}") from error
+        raise type(error)(f"{error}{before.where(path)}") from error
 
 
 def _loop(path: Path, trainer: Trainer, threads: int, start: int, asked: list[float], quiet: bool) -> None:

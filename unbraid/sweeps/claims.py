@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from unbraid.ground.files import writable
+from unbraid.ground.locks import Busy, locked
 from unbraid.runs.run import LOCK
 
 CLAIMS = ".claims"  # beside the runs, so that a run's directory can be removed under its claim
@@ -16,17 +14,14 @@ CLAIMS = ".claims"  # beside the runs, so that a run's directory can be removed 
 
 @contextmanager
 def claim(folder: Path, name: str) -> Iterator[bool]:
-    """Try to claim a run: yields whether it is ours. A run that somebody trains by hand is not."""
-    lock = FileLock(writable(folder / CLAIMS) / name)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        yield False
-        return
-    try:
-        yield not _trained_by_hand(folder / name)
-    finally:
-        lock.release()
+    """Try to claim a run: yields whether it is ours. A run that somebody trains by hand is not.
+
+    >>> with claim(tmp, "vae-s0-1f2a") as first, claim(tmp, "vae-s0-1f2a") as second:
+    ...     first, second
+    (True, False)
+    """
+    with ExitStack() as held:
+        yield _taken(held, folder / CLAIMS / name) and not _trained_by_hand(folder / name)
 
 
 def is_claimed(folder: Path, name: str) -> bool:
@@ -39,12 +34,13 @@ def is_claimed(folder: Path, name: str) -> bool:
 
 def _trained_by_hand(path: Path) -> bool:
     """`unbraid train` holds the run's own lock, and knows nothing of claims."""
-    if not (path / LOCK).exists():
-        return False
-    lock = FileLock(path / LOCK)
+    with ExitStack() as held:
+        return (path / LOCK).exists() and not _taken(held, path / LOCK)
+
+
+def _taken(held: ExitStack, path: Path) -> bool:
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return True
-    lock.release()
-    return False
+        held.enter_context(locked(path))
+    except Busy:
+        return False
+    return True

@@ -56,6 +56,7 @@ def _tried(job: Job, folder: Path, score: Scoring | None, before: Outcome | None
 
 def trained(job: Job, folder: Path, seconds: dict[str, float]) -> Run:
     """The trained run: as it lies there, or trained now; the seconds this took are added to those before."""
+    from unbraid.runs.directory import Differs
     from unbraid.runs.training import fit
 
     path = folder / job.name
@@ -63,7 +64,12 @@ def trained(job: Job, folder: Path, seconds: dict[str, float]) -> Run:
         return Run.load(path)
     began = time.perf_counter()
     try:
-        return fit(job.recipe, path, resume=(path / RECIPE).exists(), quiet=True, dataset=dataset_of(job))
+        dataset = dataset_of(job)
+        try:
+            return fit(job.recipe, path, resume=True, quiet=True, dataset=dataset)
+        except Differs as error:  # another version or number of threads began it: from the start, then
+            print(f"{error}\nIt is trained from its start.", flush=True)
+            return fit(job.recipe, path, force=True, quiet=True, dataset=dataset)
     finally:
         seconds["train"] = round(seconds.get("train", 0.0) + time.perf_counter() - began, 3)
 

@@ -229,3 +229,18 @@ def test_settled_and_tries():
     assert settled(failed, "", 2)
     assert not settled(failed, "", 3)
     assert not settled(Outcome("done", scored="a"), "b", 1)
+
+
+def test_a_run_begun_with_other_threads_starts_anew_and_a_finished_one_stays(tmp_path):
+    from unbraid.runs.run import Run
+
+    [job] = planned(tmp_path, 1).jobs
+    path = tmp_path / job.name
+    assert task.execute(job, tmp_path, None).done
+    state = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps(state | {"threads": 7}))
+    assert task.trained(job, tmp_path, {}).state["threads"] == 7
+    (path / "run.json").write_text(json.dumps(state | {"threads": 7, "status": "running", "step": 2}))
+    (path / "outcome.json").unlink()
+    assert task.execute(job, tmp_path, None).done
+    assert Run.load(path).state["threads"] == 1
