@@ -24,7 +24,7 @@ from unbraid.data.batches import Batches
 from unbraid.data.dataset import Bits, Dataset
 from unbraid.ground.machine import keep_memory
 from unbraid.latent import Latent
-from unbraid.model import Posterior
+from unbraid.model import Diagonal
 from unbraid.model.pairwise import broadcast, log_mixture
 from unbraid.runs.assemble import assemble
 from unbraid.runs.recipe import Recipe
@@ -85,7 +85,7 @@ def pairwise(threads: int) -> list[Row]:
             tree: Latent = tree,
         ) -> None:
             inputs = [t.clone().requires_grad_() for t in (z, loc, scale)]
-            out = f(inputs[0], Posterior(tree, inputs[1], inputs[2]), weights)
+            out = f(inputs[0], Diagonal(tree, inputs[1], inputs[2]), weights)
             torch.autograd.grad((out * price).sum(), inputs)
 
         times = turns({"ours": lambda: run(log_mixture), "plain": lambda: run(broadcast)}, rounds, repeats, clock)
@@ -112,7 +112,7 @@ def densities(way: str) -> Callable[[], object]:
     def run() -> None:
         if way != "nothing":
             f = log_mixture if way == "tiled" else broadcast
-            out = f(inputs[0], Posterior(Latent.of(20), inputs[1], 0.1 * inputs[2]), weights)
+            out = f(inputs[0], Diagonal(Latent.of(20), inputs[1], 0.1 * inputs[2]), weights)
             torch.autograd.grad(out.sum(), inputs)
 
     return run
@@ -228,7 +228,7 @@ def _drawn(dataset: Dataset) -> Callable[[], object]:
 def audited() -> Callable[[], object]:
     """q(z) of 64 samples over as many posteriors as dSprites has images."""
     keep_memory()
-    q = Posterior(Latent.of(10), torch.randn(737_280, 10), torch.full((737_280, 10), math.log(0.3)))
+    q = Diagonal(Latent.of(10), torch.randn(737_280, 10), torch.full((737_280, 10), math.log(0.3)))
     z, weight = torch.randn(64, 10), torch.full((1, 1), -math.log(737_280))
 
     def run() -> None:

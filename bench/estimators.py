@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from unbraid.latent import Latent
+from unbraid.model import Diagonal, Posterior
 from unbraid.model.draw import Draw
-from unbraid.model.posterior import Posterior
 from unbraid.runs.assemble import assemble
 from unbraid.runs.auditing import audit
 from unbraid.runs.encoding import posteriors
@@ -51,7 +51,7 @@ def still(n: int = 4096, d: int = 6, sigma: float = 0.135, banks: tuple[int, ...
     """Mean estimates over one epoch of a still encoder; banks are filled as the epoch goes on."""
     torch.manual_seed(0)
     tree = Latent.of(d)
-    everything = Posterior(tree, torch.randn(n, d), torch.full((n, d), sigma).log())
+    everything = Diagonal(tree, torch.randn(n, d), torch.full((n, d), sigma).log())
     estimators = {name: ESTIMATORS[name] for name in NAMES} | {"exact": exact(everything)}
     kept = {f"memory_bank({k})": Bank(tree, BankSpec(k)) for k in banks}
     found: dict[str, list[dict[str, float]]] = {}

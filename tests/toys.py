@@ -12,14 +12,14 @@ from unbraid import priors
 from unbraid.data.dataset import Dataset, Pixels
 from unbraid.data.factors import Factors
 from unbraid.latent import Latent
-from unbraid.model import NETS, Draw, Posterior, Vae
+from unbraid.model import NETS, Diagonal, Draw, Posterior, Vae
 from unbraid.model.likelihood import Bernoulli
 from unbraid.terms import ESTIMATORS
 
 
 def model_on(tree: Latent, shape: tuple[int, int, int] = (1, 2, 2), prior: dict | None = None) -> Vae:
     """A tiny MLP model on any tree."""
-    encoder, decoder = NETS["decomposition_table1b"](shape, tree, Posterior.count(tree), shape[0])
+    encoder, decoder = NETS["decomposition_table1b"](shape, tree, Diagonal.count(tree), shape[0])
     return Vae(tree, encoder, decoder, priors.build(prior or {"name": "gaussian"}, tree), Bernoulli())
 
 
@@ -28,8 +28,8 @@ def random_posterior(
 ) -> Posterior:
     """Posteriors with random means, logits and scales."""
     rng = torch.Generator().manual_seed(seed)
-    params = spread * torch.randn(count, Posterior.count(tree), generator=rng)
-    return Posterior.of(tree, params, temperature)
+    params = spread * torch.randn(count, Diagonal.count(tree), generator=rng)
+    return Diagonal.of(tree, params, temperature)
 
 
 def any_draw(

@@ -9,7 +9,7 @@ import torch
 
 from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
-from unbraid.model import NETS, Posterior
+from unbraid.model import NETS, Diagonal
 from unbraid.model.nets import PRESETS
 from unbraid.runs.assemble import assemble, build_model
 from unbraid.runs.recipe import Recipe
@@ -40,7 +40,7 @@ CASES = [(name, size, channels) for name in OURS for size in SIZES for channels 
 @pytest.mark.parametrize(("name", "size", "channels"), CASES, ids=lambda v: str(v).replace(", ", "x"))
 def test_every_net_takes_every_size_and_channel_count_it_promises(name, size, channels):
     tree = Latent.of(TREES["mixed" if channels % 2 else "flat"])
-    params, outputs, shape = Posterior.count(tree), 2 * channels, (channels, *size)
+    params, outputs, shape = Diagonal.count(tree), 2 * channels, (channels, *size)
     if not takes(name, size):
         with pytest.raises(UnbraidError, match="images|64×64"):
             NETS[name](shape, tree, params, outputs)

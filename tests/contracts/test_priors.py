@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
-from unbraid.model import Posterior, Vae, emit
+from unbraid.model import Diagonal, Vae, emit
 from unbraid.model.likelihood import Gaussian as GaussianLikelihood
 from unbraid.priors import PRIORS, Joint, Prior, build
 
@@ -45,7 +45,7 @@ class Case:
 
 def linear_model(tree: Latent) -> Vae:
     torch.manual_seed(3)
-    encoder = nn.Sequential(nn.Flatten(), nn.Linear(3, Posterior.count(tree)))
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(3, Diagonal.count(tree)))
     return Vae(tree, encoder, nn.Linear(tree.width, 3), build({"name": "gaussian"}, tree), GaussianLikelihood())
 
 

@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from unbraid.latent import Latent
-from unbraid.model import Vae
+from unbraid.model import Diagonal, Vae
 from unbraid.model.likelihood import Bernoulli
 from unbraid.model.nets import Mlp
-from unbraid.model.posterior import Posterior
 from unbraid.objectives.rows import beta_vae, entropy_vae
 from unbraid.priors import Gaussian
 from unbraid.studies import hfvae_toy, theory
@@ -49,7 +48,7 @@ def test_quadrature_agrees_with_the_closed_form_kl() -> None:
 def model_of(seed: int) -> Vae:
     torch.manual_seed(seed)
     tree = Latent.of(3)
-    encoder, decoder = Mlp((8,), (8,), torch.nn.Tanh, torch.nn.Tanh)((1, 4, 4), tree, Posterior.count(tree), 1)
+    encoder, decoder = Mlp((8,), (8,), torch.nn.Tanh, torch.nn.Tanh)((1, 4, 4), tree, Diagonal.count(tree), 1)
     return Vae(tree, encoder, decoder, Gaussian(tree), Bernoulli()).double()
 
 

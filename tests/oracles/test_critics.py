@@ -7,7 +7,7 @@ import torch
 
 from tests.toys import any_draw, random_posterior, toy_data
 from unbraid.latent import Latent
-from unbraid.model.posterior import Posterior
+from unbraid.model import Diagonal
 from unbraid.runs.assemble import assemble
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.trainer import prepare, step
@@ -114,7 +114,7 @@ def test_running_covariance_and_the_strength_of_its_gradient():
     moments(first)
     torch.testing.assert_close(moments.running, code_covariance(first.q, "mean"))
     loc = second.q.loc.clone().requires_grad_()
-    q = Posterior(tree, loc, second.q.log_scale)
+    q = Diagonal(tree, loc, second.q.log_scale)
     draw = type(second)(second.model, second.x, q, second.z, second.n)
     found = moments(draw)["moments_od@mean"]
     blend = (1 - rho) * code_covariance(first.q, "mean") + rho * code_covariance(second.q, "mean")
@@ -123,7 +123,7 @@ def test_running_covariance_and_the_strength_of_its_gradient():
     (grad,) = torch.autograd.grad(found, loc)
     free = loc.detach().clone().requires_grad_()
     (want,) = torch.autograd.grad(
-        4 * blend[0, 1] * code_covariance(Posterior(tree, free, q.log_scale), "mean")[0, 1], free
+        4 * blend[0, 1] * code_covariance(Diagonal(tree, free, q.log_scale), "mean")[0, 1], free
     )
     torch.testing.assert_close(grad, want)
 
@@ -131,7 +131,7 @@ def test_running_covariance_and_the_strength_of_its_gradient():
 @pytest.mark.parametrize("temperature", [0.1, 0.5, 2.0])
 def test_concrete_densities_are_finite_in_float32(temperature):
     tree = Latent.of({"digit": "onehot(10)", "bit": "binary(2)"})
-    q = Posterior.of(tree, 8 * torch.randn(200, Posterior.count(tree)).float(), temperature)
+    q = Diagonal.of(tree, 8 * torch.randn(200, Diagonal.count(tree)).float(), temperature)
     z = q.rsample()
     assert z.isfinite().all()
     log_q = q.log_prob(z)

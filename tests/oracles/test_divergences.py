@@ -12,8 +12,8 @@ from scipy.integrate import quad
 from torch.distributions import Bernoulli, Categorical, kl_divergence
 
 from unbraid.latent import Latent
+from unbraid.model import Diagonal
 from unbraid.model.draw import Draw
-from unbraid.model.posterior import Posterior
 from unbraid.priors import Discrete, Gaussian, Joint
 from unbraid.terms import TERMS, Bank, BankSpec, PriorRatio, PriorSpec, Ratio, RatioSpec, exact, log_mixture
 from unbraid.terms.divergence import SCALES, hausdorff, mmd_squared
@@ -29,7 +29,7 @@ class Toy:
 
 
 def draw_of(prior, loc: torch.Tensor, scale: torch.Tensor, temperature: float = 1.0) -> Draw:
-    q = Posterior(prior.tree, loc, scale.log(), temperature)
+    q = Diagonal(prior.tree, loc, scale.log(), temperature)
     return Draw(Toy(prior), torch.zeros(len(loc), 1, 1, 1), q, q.rsample(), len(loc))  # type: ignore[arg-type]
 
 
@@ -193,7 +193,7 @@ def test_kl_between_masses_is_torchs() -> None:
 def test_a_full_memory_bank_of_a_still_encoder_is_exact() -> None:
     torch.manual_seed(7)
     n, b, tree = 48, 8, Latent.of({"a": 2, "b": 1})
-    everything = Posterior(tree, torch.randn(n, 3, dtype=DOUBLE), torch.randn(n, 3, dtype=DOUBLE) * 0.1 - 1)
+    everything = Diagonal(tree, torch.randn(n, 3, dtype=DOUBLE), torch.randn(n, 3, dtype=DOUBLE) * 0.1 - 1)
     bank = Bank(tree, BankSpec(n)).double()
     for epoch in range(2):
         order = torch.randperm(n)

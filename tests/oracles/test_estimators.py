@@ -9,7 +9,7 @@ from torch.distributions import Independent, Normal
 from tests.toys import any_draw, model_on, random_posterior
 from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
-from unbraid.model import Draw, Posterior
+from unbraid.model import Diagonal, Draw
 from unbraid.terms import ESTIMATORS, TERMS, exact
 from unbraid.terms.estimators import WEIGHTS
 
@@ -55,7 +55,7 @@ def toy_values(name, batches=300, seed=0):
     """Mean log q̂(z) over random batches without replacement, and the exact value for the same z."""
     tree = Latent.of(6)
     rng = torch.Generator().manual_seed(seed)
-    everything = Posterior(tree, torch.randn(4096, 6, generator=rng), torch.full((4096, 6), math.log(0.135)))
+    everything = Diagonal(tree, torch.randn(4096, 6, generator=rng), torch.full((4096, 6), math.log(0.135)))
     model, found, truth = model_on(tree), [], []
     for _ in range(batches):
         index = torch.randperm(4096, generator=rng)[:B]
@@ -116,7 +116,7 @@ def test_gaussian_total_correlation_in_closed_form():
     tree = Latent.of(2)
     cov = torch.tensor([[1.0, rho], [rho, 1.0]]) - narrow**2 * torch.eye(2)
     means = torch.randn(n, 2, generator=rng) @ torch.linalg.cholesky(cov).T
-    everything = Posterior(tree, means, torch.full((n, 2), math.log(narrow)))
+    everything = Diagonal(tree, means, torch.full((n, 2), math.log(narrow)))
     torch.manual_seed(1)  # not the means' seed: their noise must be independent
     z = everything.rsample()
     draw = Draw(model_on(tree), torch.zeros(n, 1, 2, 2), everything, z, n, exact(everything))

@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_leaves
 
 from tests.toys import random_posterior
 from unbraid.latent import Latent
-from unbraid.model import Posterior, pairwise
+from unbraid.model import Diagonal, pairwise
 from unbraid.model.pairwise import broadcast, log_mixture
 from unbraid.terms.estimators import WEIGHTS
 
@@ -18,7 +18,7 @@ TREES = [Latent.of(5), Latent.of({"a": 2, "b": {"c": 2, "d": 2}}), Latent.of({"d
 
 def gradients(f, z, q, weights, price):
     z, loc, log_scale = (t.detach().clone().requires_grad_() for t in (z, q.loc, q.log_scale))
-    out = f(z, Posterior(q.tree, loc, log_scale, q.temperature), weights)
+    out = f(z, Diagonal(q.tree, loc, log_scale, q.temperature), weights)
     (out * price).sum().backward()
     return out.detach(), z.grad, loc.grad, log_scale.grad
 
@@ -59,12 +59,12 @@ def test_float32_agrees_with_float64(tree, sigma):
     """Relative error of the gradients at most 1e-6, also at σ = 1e-3, where a matrix-product form loses its digits."""
     torch.manual_seed(0)
     n, d = 512, tree.width
-    q = Posterior(tree, torch.randn(n, d), math.log(sigma) + 0.3 * torch.randn(n, d))
+    q = Diagonal(tree, torch.randn(n, d), math.log(sigma) + 0.3 * torch.randn(n, d))
     z = q.rsample()
-    z, q = z.float(), Posterior(tree, q.loc.float(), q.log_scale.float())
+    z, q = z.float(), Diagonal(tree, q.loc.float(), q.log_scale.float())
     weights, price = WEIGHTS["stratified"](n, 100_000).log(), torch.randn(n, len(tree.nodes))
     single = gradients(log_mixture, z, q, weights.float(), price.float())
-    double = gradients(broadcast, z.double(), Posterior(tree, q.loc.double(), q.log_scale.double()), weights, price)
+    double = gradients(broadcast, z.double(), Diagonal(tree, q.loc.double(), q.log_scale.double()), weights, price)
     for one, two in zip(single, double):
         assert ((one - two).norm() / two.norm()).item() < 1e-6
 
@@ -86,7 +86,7 @@ class Largest(TorchDispatchMode):
 def test_extra_memory_is_one_tile():
     """At B = 2048, D = 20 no tensor made on the way, forwards or backwards, is above 1/50 of the B × B × D broadcast."""
     tree, n = Latent.of(20), 2048
-    q = Posterior(tree, torch.randn(n, 20).float(), torch.full((n, 20), -1.0).float())
+    q = Diagonal(tree, torch.randn(n, 20).float(), torch.full((n, 20), -1.0).float())
     z = q.rsample().requires_grad_()
     weights = WEIGHTS["stratified"](n, 100_000).log().float()
     with Largest() as noted:

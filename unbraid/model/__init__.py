@@ -1,12 +1,22 @@
-"""The model room: posterior, likelihood, nets, draw, vae."""
+"""The model room: posteriors, closed-form KL, likelihood, nets, draw, vae."""
 
 from unbraid.model.draw import Draw
-from unbraid.model.full import FullPosterior
 from unbraid.model.likelihood import LIKELIHOODS, Likelihood
 from unbraid.model.nets import NETS
 from unbraid.model.posterior import Posterior, emit
+from unbraid.model.posteriors import POSTERIORS, Diagonal, Full, Laplace
 from unbraid.model.vae import Vae
 
-POSTERIORS: dict[str, type[Posterior]] = {"diagonal": Posterior, "full": FullPosterior}
-
-__all__ = ["LIKELIHOODS", "NETS", "POSTERIORS", "Draw", "FullPosterior", "Likelihood", "Posterior", "Vae", "emit"]
+__all__ = [
+    "LIKELIHOODS",
+    "NETS",
+    "POSTERIORS",
+    "Diagonal",
+    "Draw",
+    "Full",
+    "Laplace",
+    "Likelihood",
+    "Posterior",
+    "Vae",
+    "emit",
+]

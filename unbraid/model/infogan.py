@@ -1,7 +1,7 @@
 """InfoGAN: codes and noise in, images out; a critic and the encoder Q(c|x) on one trunk. Chen et al. 2016.
 
 The codes are a latent tree as everywhere: real leaves are U[−1, 1], one-hot leaves uniform over classes, binary leaves
-fair bits. Q's output is a `Posterior`, so codes, metrics and figures are the same as a VAE's.
+fair bits. Q's output is a diagonal posterior, so codes, metrics and figures are the same as a VAE's.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from unbraid.ground import options
 from unbraid.ground.errors import UnbraidError, choose, expect
 from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.model.posterior import Posterior, emit
-from unbraid.priors.base import Prior
-from unbraid.priors.discrete import mass_kl
+from unbraid.model.posterior import emit
+from unbraid.model.posteriors import Diagonal
+from unbraid.priors.hard_codes import HardCodes
 
 if TYPE_CHECKING:
     from unbraid.runs.recipe import Recipe
 
 Shape = tuple[int, int, int]
-LOG_2 = math.log(2)
 NO_ELBO = "an InfoGAN has no likelihood and no ELBO, so it cannot be audited. Encode and score it instead."
 
 
@@ -90,45 +89,6 @@ def gan_of(recipe: Recipe) -> Gan:
     return options.call(choose(name, GANS, "GAN objective"), plain, f"objective {name!r}")
 
 
-class Codes(Prior):
-    """p(c): U[−1, 1], uniform classes, fair bits, drawn hard. Its `kl` compares masses, not relaxed densities."""
-
-    def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
-        """See `Prior.log_prob`: log ½ a real column, log 1/K a class, log ½ a bit, wherever z is."""
-        leaves = torch.tensor([-self.surprise(leaf) for leaf in self.tree.leaves], dtype=z.dtype, device=z.device)
-        return self.spread(leaves).expand(*z.shape[:-1], -1)
-
-    @staticmethod
-    def surprise(leaf: Any) -> float:
-        """H(c_l) in nats."""
-        return math.log(leaf.width) if leaf.kind == "onehot" else leaf.width * LOG_2
-
-    def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
-        """See `Prior.sample`; hard one-hots are log 0 and log 1."""
-        pieces = []
-        for leaf in self.tree.leaves:
-            if leaf.kind == "real":
-                pieces.append(2 * torch.rand(n, leaf.width) - 1)
-            elif leaf.kind == "onehot":
-                pieces.append(nn.functional.one_hot(torch.randint(leaf.width, (n,)), leaf.width).float().log())
-            else:
-                pieces.append(torch.randint(2, (n, leaf.width)).float().logit())
-        return torch.cat(pieces, -1)
-
-    def kl(self, q: object) -> Float[Tensor, "b l"] | None:
-        """KL(Q(c_l|x) ‖ p(c_l)); for real columns log 2 − H[Q], which leaves out the tails beyond ±1."""
-        assert isinstance(q, Posterior)
-        columns = []
-        for leaf, s in zip(self.tree.leaves, self.tree.slices):
-            loc = q.loc[:, s]
-            if leaf.kind == "real":
-                h = q.log_scale[:, s] + 0.5 * math.log(2 * math.pi * math.e)
-                columns.append((LOG_2 - h).sum(-1))
-            else:
-                columns.append(mass_kl(loc, torch.zeros_like(loc), leaf.kind))
-        return torch.stack(columns, -1)
-
-
 class InfoGan(nn.Module):
     """G(c, ε), and D(x), Q(c|x) on a shared trunk. `still` is the noise that `decode` holds fixed."""
 
@@ -138,18 +98,18 @@ class InfoGan(nn.Module):
         self, tree: Latent, noise: int, generator: nn.Module, trunk: nn.Module, critic: nn.Module, encoder: nn.Module
     ):
         super().__init__()
-        self.tree, self.noise, self.prior, self.temperature = tree, noise, Codes(tree), 1.0
-        self.family = Posterior
+        self.tree, self.noise, self.prior, self.temperature = tree, noise, HardCodes(tree), 1.0
+        self.family = Diagonal
         self.generator, self.trunk, self.critic, self.encoder = generator, trunk, critic, encoder
         self.register_buffer("still", torch.randn(noise))
 
-    def posterior(self, x: Float[Tensor, "b c h w"]) -> Posterior:
+    def posterior(self, x: Float[Tensor, "b c h w"]) -> Diagonal:
         """Q(c|x): means and scales of real codes, logits of discrete ones."""
         return self.read(self.trunk(x))
 
-    def read(self, hidden: Float[Tensor, "b h"]) -> Posterior:
+    def read(self, hidden: Float[Tensor, "b h"]) -> Diagonal:
         """Q(c|x) from what the trunk makes of x."""
-        return Posterior.of(self.tree, self.encoder(hidden), self.temperature)
+        return Diagonal.of(self.tree, self.encoder(hidden), self.temperature)
 
     def score(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b"]:
         """D(x): a logit for InfoGAN, a number for the Wasserstein critic."""
@@ -182,7 +142,7 @@ class InfoGan(nn.Module):
         """There is no ELBO here."""
         raise UnbraidError(NO_ELBO)
 
-    def information(self, q: Posterior, codes: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
+    def information(self, q: Diagonal, codes: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
         """log Q(c|x) + H(c): Eq. 13 and its constant, a lower bound of I(c; G(c, ε)) in nats."""
         total = codes.new_zeros(len(codes))
         for leaf, s in zip(self.tree.leaves, self.tree.slices):
@@ -194,7 +154,7 @@ class InfoGan(nn.Module):
                 found = (c * loc.log_softmax(1)).sum(1)
             else:
                 found = -nn.functional.binary_cross_entropy_with_logits(loc, c, reduction="none").sum(1)
-            total = total + found + Codes.surprise(leaf)
+            total = total + found + HardCodes.surprise(leaf)
         return total
 
 
@@ -226,7 +186,7 @@ class GanNet:
         norm = nn.LayerNorm(self.hidden) if wasserstein else nn.BatchNorm1d(self.hidden)
         trunk += [nn.Flatten(), nn.Linear(self.up[-1][0] * flat, self.hidden), norm, nn.LeakyReLU(0.2)]
         encoder = nn.Sequential(
-            nn.Linear(self.hidden, 128), nn.BatchNorm1d(128), nn.LeakyReLU(0.2), nn.Linear(128, Posterior.count(tree))
+            nn.Linear(self.hidden, 128), nn.BatchNorm1d(128), nn.LeakyReLU(0.2), nn.Linear(128, Diagonal.count(tree))
         )
         generator: list[nn.Module] = [
             nn.Linear(tree.width + noise, self.hidden),

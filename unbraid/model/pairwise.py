@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.model.posterior import Posterior
+from unbraid.model.posteriors import Diagonal
 from unbraid.priors.gaussian import LOG_2PI
 
 TILE = 1 << 16  # pairs per tile: five buffers of float32 then fill about 1.3 MB, a typical second-level cache
@@ -28,13 +28,13 @@ def log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[T
     Rows and components need not be equally many: a memory bank, several ranks and audits have more components.
 
     >>> import math
-    >>> q = Posterior(Latent.of(2), torch.zeros(3, 2), torch.zeros(3, 2))
+    >>> q = Diagonal(Latent.of(2), torch.zeros(3, 2), torch.zeros(3, 2))
     >>> log_mixture(torch.zeros(1, 2), q, torch.full((1, 1), -math.log(3))).exp()    # N(0; 0, I), N(0; 0, 1) twice
     tensor([[0.1592, 0.3989, 0.3989]])
     """
     if len(z) * len(q) * len(q.tree.leaves) <= SMALL:
         return broadcast(z, q, log_weights)
-    if type(q) is Posterior and q.tree.all_real and q.tree.width == len(q.tree.leaves):
+    if type(q) is Diagonal and q.tree.all_real and q.tree.width == len(q.tree.leaves):
         return _Mixture.apply(z, q.loc, q.log_scale, log_weights.detach(), q.tree)
     return _in_pieces(z, q, log_weights)
 

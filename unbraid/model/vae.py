@@ -12,6 +12,7 @@ from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.likelihood import Likelihood
 from unbraid.model.posterior import Posterior, emit
+from unbraid.model.posteriors import Diagonal
 from unbraid.priors.base import Prior
 
 
@@ -25,7 +26,7 @@ class Vae(nn.Module):
         decoder: nn.Module,
         prior: Prior,
         likelihood: Likelihood,
-        family: type[Posterior] = Posterior,
+        family: type[Posterior] = Diagonal,
     ):
         super().__init__()
         self.tree, self.encoder, self.decoder, self.prior, self.likelihood = tree, encoder, decoder, prior, likelihood

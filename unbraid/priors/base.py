@@ -24,14 +24,16 @@ Images = Callable[[int], Tensor]
 class Prior(nn.Module):
     """p(z) on a tree. `finest` names the finest cut whose marginals are known in closed form.
 
-    `kinds` are the leaves it can be given, `bounded` says that its density is 0 somewhere, and `lr` is a learning
-    rate of its own for learned parameters (a recipe's `prior.lr`; None for the model's).
+    `kinds` are the leaves it can be given, `bounded` says that its density is 0 somewhere, `masses` that its discrete
+    leaves have probability masses (`mass_kl`), and `lr` is a learning rate of its own for learned parameters (a
+    recipe's `prior.lr`; None for the model's).
     """
 
     tree: Latent
     finest: tuple[str, ...]
     kinds: tuple[str, ...] = ("real",)
     bounded: bool = False
+    masses: bool = False
     lr: float | None = None
 
     def __init__(self, tree: Latent, finest: tuple[str, ...] | None = None):
@@ -55,18 +57,9 @@ class Prior(nn.Module):
         """The covariance of p over all columns: what moment matching aims at (the identity unless overridden)."""
         return torch.eye(self.tree.width, device=next(iter(self.parameters()), torch.empty(0)).device)
 
-    def kl(self, q: Any) -> Float[Tensor, "b l"] | None:
-        """KL(q(z_l|x) ‖ p(z_l)) of each leaf in closed form, or None where there is none."""
-        return None
-
-    def joint_kl(self, q: Any) -> Float[Tensor, "b"] | None:
-        """KL(q(z|x) ‖ p(z)) in closed form, or None: for a prior that factorises over leaves, that of the leaves and
-        what q itself binds between them, Σ_l KL(q(z_l|x) ‖ p(z_l)) + KL(q(z|x) ‖ Π_l q(z_l|x)).
-        """
-        leaves, bound = self.kl(q), q.dependence()
-        if leaves is None or isinstance(bound, float):  # 0.0: q factorises
-            return None if leaves is None else leaves.sum(-1)
-        return leaves.sum(-1) + bound
+    def mass_kl(self, logits: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
+        """KL of a product of discrete masses, by their logits, to p's masses; only where `masses`."""
+        raise NotImplementedError
 
     def attach(self, model: Any, shape: tuple[int, int, int]) -> None:
         """Called once when the model is whole, with the shape of its images: for priors made of the encoder."""

@@ -35,6 +35,7 @@ class Conditional(Prior):
     """
 
     kinds = ("onehot", "binary")
+    masses = True
 
     def __init__(
         self,
@@ -113,6 +114,27 @@ class Conditional(Prior):
         nodes = self.spread(torch.stack([leaf[x.name] for x in self.tree.leaves], -1))
         hidden = [not self.knows(name) for name in self.tree.names]
         return nodes.masked_fill(torch.tensor(hidden, device=z.device), math.nan)
+
+    def mass_kl(self, logits: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
+        """See `Prior.mass_kl`: Σ_l Σ_rows q(parents = row) Σ_k π_k log π_k/p(k | row), exact as q's leaves are independent."""
+        log = nn.functional.logsigmoid
+        weights: dict[str, Tensor] = {}
+        total = logits.new_zeros(len(logits))
+        for name in self.order:
+            a, onehot = logits[:, self.at[name]], self.kind[name] == "onehot"
+            table = self.table(name).to(logits)
+            row = logits.new_ones(len(logits), 1)
+            for parent in self.graph[name]:
+                row = (row.unsqueeze(-1) * weights[parent].unsqueeze(-2)).flatten(-2)
+            if onehot:
+                log_q = a.log_softmax(-1)
+                cross = row @ table * log_q.exp()
+                total = total + (log_q.exp() * log_q - cross).sum(-1)
+            else:
+                on, off = a.sigmoid(), (-a).sigmoid()
+                total = total + (on * (log(a) - row @ log(table)) + off * (log(-a) - row @ log(-table))).sum(-1)
+            weights[name] = self._weights(name, a.log_softmax(-1) if onehot else a)
+        return total
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
         """See `Prior.sample`: parents first."""

@@ -62,6 +62,7 @@ class Discrete(Prior):
     """
 
     kinds = ("onehot", "binary")
+    masses = True
     logits: Tensor
 
     def __init__(self, tree: Latent, probabilities: Sequence[float] | None = None, learned: bool = False):
@@ -106,6 +107,10 @@ class Discrete(Prior):
         else:
             leaf = binary_log_prob(z, logits, temperature).sum(-1)
         return self.spread(leaf.unsqueeze(-1))
+
+    def mass_kl(self, logits: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
+        """See `Prior.mass_kl`."""
+        return mass_kl(logits, self.normal_logits.to(logits), self.kind)
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
         """See `Prior.sample`."""

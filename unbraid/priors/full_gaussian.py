@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -76,18 +75,3 @@ class FullGaussian(Prior):
         """See `Prior.sample`."""
         factor = self.factor.detach()
         return torch.randn(n, self.tree.width, dtype=factor.dtype, device=factor.device) @ factor.T
-
-    def kl(self, q: Any) -> Float[Tensor, "b l"]:
-        """See `Prior.kl`: of each leaf's marginal, by its block."""
-        return torch.stack([self._kl(leaf.name, q.restrict(leaf.name)) for leaf in self.tree.leaves], -1)
-
-    def joint_kl(self, q: Any) -> Float[Tensor, "b"]:
-        """See `Prior.joint_kl`: ½ (tr P⁻¹S + μᵀP⁻¹μ − d + log|P|/|S|), P = L Lᵀ and S the covariance of q."""
-        return self._kl("root", q)
-
-    def _kl(self, name: str, q: Any) -> Float[Tensor, "b"]:
-        factor = self.block(name).to(q.loc.dtype)
-        inverse = torch.linalg.inv(factor)
-        mahalanobis = (q.loc @ inverse.T).square().sum(-1)
-        trace = (inverse @ q.real_factor()).square().sum((-2, -1))
-        return 0.5 * (mahalanobis + trace - len(factor)) + factor.diagonal().log().sum() - 0.5 * q.log_det()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -87,17 +86,6 @@ class Gaussian(Prior):
     def covariance(self) -> Float[Tensor, "d d"]:
         """See `Prior.covariance`."""
         return self.log_variance.exp().diag()
-
-    def kl(self, q: Any) -> Float[Tensor, "b l"] | None:
-        """½ Σ_d (σ²/v + μ²/v − 1 − log σ²/v) per leaf, and what a full q binds inside a wide leaf."""
-        mean, log_scale = q.loc, q.log_scale
-        if self.plain:
-            columns = 0.5 * ((2 * log_scale).exp() + mean.square() - 1) - log_scale
-        else:
-            log_v = self.log_variance.to(mean.dtype)
-            columns = 0.5 * ((2 * log_scale - log_v).exp() + mean.square() * (-log_v).exp() - 1 + log_v) - log_scale
-        leaves, bound = sum_leaves(self.tree, columns), q.inner()
-        return leaves if isinstance(bound, float) else leaves + bound  # 0.0: q factorises
 
 
 def sum_leaves(tree: Latent, columns: Float[Tensor, "*s d"]) -> Float[Tensor, "*s l"]:

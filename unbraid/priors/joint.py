@@ -34,11 +34,13 @@ class Joint(Prior):
         finest = tuple(name for part in parts for name in _lift(tree, part, parts[part].finest))
         super().__init__(tree, finest)
         self.bounded = any(part.bounded for part in parts.values())
+        self.masses = all(part.masses or part.tree.all_real for part in parts.values())
         ordered = sorted(parts, key=tree.index)
         self.parts = nn.ModuleDict({name.replace(".", "/"): parts[name] for name in ordered})
         self.part_names = tuple(ordered)
 
-    def _part(self, name: str) -> Prior:
+    def part(self, name: str) -> Prior:
+        """The prior below one node of the cut."""
         part = self.parts[name.replace(".", "/")]
         assert isinstance(part, Prior)
         return part
@@ -47,7 +49,7 @@ class Joint(Prior):
         """See `Prior.log_prob`: inside a part its own node densities, above it their sums."""
         node: dict[str, Tensor] = {}
         for name in self.part_names:
-            part = self._part(name)
+            part = self.part(name)
             inside = part.log_prob(z[..., self.tree.columns(name)], temperature)
             node.update(zip(part.tree.names[1:], inside.unbind(-1)[1:]))
             node[name] = inside[..., 0]
@@ -58,37 +60,21 @@ class Joint(Prior):
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
         """See `Prior.sample`."""
-        return torch.cat([self._part(name).sample(n, temperature) for name in self.part_names], -1)
+        return torch.cat([self.part(name).sample(n, temperature) for name in self.part_names], -1)
 
     def covariance(self) -> Float[Tensor, "d d"]:
         """See `Prior.covariance`."""
-        return torch.block_diag(*(self._part(name).covariance() for name in self.part_names))
-
-    def kl(self, q: Any) -> Float[Tensor, "b l"] | None:
-        """See `Prior.kl`: known when every part knows its own."""
-        pieces = [self._part(name).kl(q.restrict(name)) for name in self.part_names]
-        known = [piece for piece in pieces if piece is not None]
-        return torch.cat(known, -1) if len(known) == len(pieces) else None
-
-    def joint_kl(self, q: Any) -> Float[Tensor, "b"] | None:
-        """See `Prior.joint_kl`: the sum of the parts', and what q binds between them."""
-        total = q.dependence(self.part_names)
-        for name in self.part_names:
-            inside = self._part(name).joint_kl(q.restrict(name))
-            if inside is None:
-                return None
-            total = total + inside
-        return total
+        return torch.block_diag(*(self.part(name).covariance() for name in self.part_names))
 
     def attach(self, model: Any, shape: tuple[int, int, int]) -> None:
         """See `Prior.attach`."""
         for name in self.part_names:
-            self._part(name).attach(_Restricted(model, name), shape)
+            self.part(name).attach(_Restricted(model, name), shape)
 
     def start(self, images: Images) -> None:
         """See `Prior.start`."""
         for name in self.part_names:
-            self._part(name).start(images)
+            self.part(name).start(images)
 
 
 @dataclass

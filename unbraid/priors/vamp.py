@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -61,7 +60,7 @@ class Vamp(Prior):
             "prior 'vamp' has no encoder yet",
             do="Build it from a recipe, or call attach(model, shape).",
         )
-        return replace(self.encode(self.inputs.clamp(*self.range)), temperature=temperature)
+        return self.encode(self.inputs.clamp(*self.range)).having(temperature=temperature)
 
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
         """See `Prior.log_prob`."""

@@ -61,7 +61,7 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> Parts:
         objective = objectives.build(recipe.objective)
         objective.check(tree, model.prior)
         _check_support(objective, model.prior)
-        critics = {name: spec.build(tree, model.prior) for name, spec in objective.critics.items()}
+        critics = {name: spec.build(tree, model.prior, model.family) for name, spec in objective.critics.items()}
     _check_batch(recipe, dataset)
     _check_pixels(dataset, model, recipe)
     return Parts(recipe, dataset, tree, model, objective, critics, temperature)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from unbraid.data.dataset import Dataset
 from unbraid.ground.errors import expect
 from unbraid.ground.machine import computing
 from unbraid.ground.progress import bar
+from unbraid.model import closed
 from unbraid.model.posterior import Posterior
 from unbraid.model.vae import Vae
 from unbraid.runs.run import CODES, Run
@@ -30,22 +30,21 @@ def posteriors(
     with torch.no_grad(), bar("encoding", len(index), quiet) as advance:
         for start in range(0, len(index), batch):
             q = model.posterior(gathered(dataset.images, index[start : start + batch], device))
-            for name, values in vars(q).items():
-                if isinstance(values, torch.Tensor):
-                    # one block each: small results kept between large activations would leave holes in the heap
-                    if name not in blocks:
-                        blocks[name] = values.new_empty(len(index), *values.shape[1:])
-                    blocks[name][start : start + batch] = values
+            for name, values in q.tensors.items():
+                # one block each: small results kept between large activations would leave holes in the heap
+                if name not in blocks:
+                    blocks[name] = values.new_empty(len(index), *values.shape[1:])
+                blocks[name][start : start + batch] = values
             advance(len(q))
-    return replace(q, **cast("dict[str, Any]", blocks))
+    return q.having(**blocks)
 
 
 def leaf_kl(model: Vae, q: Posterior, samples: int = 16) -> np.ndarray:
     """Mean KL(q(z_l|x) ‖ p(z_l)) of each leaf in nats: closed form, else by sampling; NaN where p has no leaf marginal."""
     with torch.no_grad():
-        closed = model.prior.kl(q)
-        if closed is not None:
-            return closed.mean(0).double().numpy()
+        known = closed.leaf_kl(q, model.prior)
+        if known is not None:
+            return known.mean(0).double().numpy()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             total = torch.zeros(len(model.tree.leaves), dtype=torch.float64)

@@ -20,8 +20,8 @@ from scipy.stats import t as student
 
 from unbraid.ground.progress import Advance
 from unbraid.latent import Latent
+from unbraid.model import Diagonal, Posterior
 from unbraid.model.draw import Draw
-from unbraid.model.posterior import Posterior
 from unbraid.studies.study import Findings, still
 from unbraid.terms import ESTIMATORS, exact, log_mixture
 
@@ -154,7 +154,7 @@ def cloud(n: int, d: int, sigma: float, seed: int = 0) -> Posterior:
     """Posteriors of n data: means from N(0, (1 − σ²) I), equal scales, so that q(z) is close to N(0, I)."""
     generator = torch.Generator().manual_seed(seed)
     loc = math.sqrt(1 - sigma**2) * torch.randn(n, d, generator=generator, dtype=torch.float64)
-    return Posterior(Latent.of(d), loc, torch.full((n, d), sigma, dtype=torch.float64).log())
+    return Diagonal(Latent.of(d), loc, torch.full((n, d), sigma, dtype=torch.float64).log())
 
 
 def entropy_bias(everything: Posterior, batches: tuple[int, ...], draws: int = 512) -> dict[str, list[float] | float]:

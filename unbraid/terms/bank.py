@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -12,6 +12,7 @@ from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw, Mixture
 from unbraid.model.posterior import Posterior
+from unbraid.model.posteriors import Diagonal
 from unbraid.terms.critics import Critic
 
 
@@ -30,9 +31,9 @@ class BankSpec:
         """A bank gives no term; it stands for q(z)."""
         return ()
 
-    def build(self, tree: Latent, prior: Any) -> Bank:
-        """An empty bank for one tree."""
-        return Bank(tree, self)
+    def build(self, tree: Latent, prior: Any, family: type[Posterior] = Diagonal) -> Bank:
+        """An empty bank for one tree and family of posteriors."""
+        return Bank(tree, self, family)
 
 
 def bank_weights(b: int, k: int, n: int, like: Tensor) -> Float[Tensor, "b m"]:
@@ -56,15 +57,14 @@ class Bank(Critic):
     different encoder: that is its bias. Its contents are buffers, so a resumed run goes on to the same bits.
     """
 
-    loc: Tensor
-    log_scale: Tensor
     count: Tensor
 
-    def __init__(self, tree: Latent, spec: BankSpec):
+    def __init__(self, tree: Latent, spec: BankSpec, family: type[Posterior]):
         super().__init__()
         self.tree, self.spec = tree, spec
-        self.register_buffer("loc", torch.zeros(spec.rows, tree.width))
-        self.register_buffer("log_scale", torch.zeros(spec.rows, tree.width))
+        one = family.of(tree, torch.zeros(1, family.count(tree)))
+        for name, tensor in one.tensors.items():
+            self.register_buffer(name, torch.zeros(spec.rows, *tensor.shape[1:]))
         self.register_buffer("count", torch.zeros(2, dtype=torch.int64))  # posteriors filed this epoch, batches ever
 
     def forward(self, draw: Draw) -> dict[str, Tensor]:
@@ -74,26 +74,20 @@ class Bank(Critic):
     def mixture(self, draw: Draw, n: int) -> Mixture:
         """The batch and the bank as one mixture; then, in training, the batch is filed (`Draw` asks only once)."""
         q = draw.q
-        expect(
-            type(q) is Posterior,
-            "estimator 'memory_bank' keeps means and scales of columns",
-            found=type(q).__name__,
-            do="Use estimator 'stratified' with this posterior.",
-        )
         filed, batches = (int(c) for c in self.count)
         if batches % max(n // len(q), 1) == 0:
             filed = 0  # a new epoch: past data may come again
         k = min(filed, self.spec.rows)
-        loc = torch.cat([q.loc, self.loc[:k].to(q.loc)])
-        log_scale = torch.cat([q.log_scale, self.log_scale[:k].to(q.log_scale)])
+        both = {name: torch.cat([t, getattr(self, name)[:k].to(t)]) for name, t in q.tensors.items()}
         if self.training and torch.is_grad_enabled():
             self._file(q, filed, batches)
-        return replace(q, loc=loc, log_scale=log_scale), bank_weights(len(q), k, n, q.loc)
+        return q.having(**both), bank_weights(len(q), k, n, q.loc)
 
     @torch.no_grad()
     def _file(self, q: Posterior, filed: int, batches: int) -> None:
         keep = min(len(q), self.spec.rows)
-        place = (filed + torch.arange(keep, device=self.loc.device)) % self.spec.rows
-        self.loc[place] = q.loc[:keep].to(self.loc)
-        self.log_scale[place] = q.log_scale[:keep].to(self.log_scale)
+        place = (filed + torch.arange(keep, device=self.count.device)) % self.spec.rows
+        for name, tensor in q.tensors.items():
+            kept = getattr(self, name)
+            kept[place] = tensor[:keep].to(kept)
         self.count.copy_(torch.tensor([filed + keep, batches + 1]))

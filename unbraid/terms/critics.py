@@ -64,7 +64,7 @@ class RatioSpec:
         """The terms the critic gives."""
         return ("tc_q@ratio",)
 
-    def build(self, tree: Latent, prior: Any) -> Ratio:
+    def build(self, tree: Latent, prior: Any, family: Any = None) -> Ratio:
         """The critic for one tree."""
         return Ratio(tree, self)
 
@@ -130,7 +130,7 @@ class PriorSpec:
         """The terms the critic gives."""
         return (f"agg@{self.how}",)
 
-    def build(self, tree: Latent, prior: Any) -> PriorRatio:
+    def build(self, tree: Latent, prior: Any, family: Any = None) -> PriorRatio:
         """The critic's net for one tree and prior."""
         return PriorRatio(tree, self, prior)
 

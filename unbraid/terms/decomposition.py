@@ -11,8 +11,11 @@ from typing import Any
 
 from unbraid.ground.errors import expect
 from unbraid.ground.shapes import Float, Tensor, matrix
+from unbraid.model import closed
 from unbraid.model.draw import Draw
-from unbraid.priors.discrete import mass_kl
+from unbraid.model.posterior import Posterior
+from unbraid.priors.base import Prior
+from unbraid.priors.joint import Joint
 
 Nats = Float[Tensor, "b"]
 
@@ -24,8 +27,8 @@ def reconstruction(draw: Draw, node: str = "") -> Nats:
 
 def kl(draw: Draw, node: str = "") -> Nats:
     """KL(q(z|x) ‖ p): in closed form where there is one, else log q(z|x) − log p(z) at the sample."""
-    closed = draw.model.prior.joint_kl(draw.q)
-    return kl_sampled(draw) if closed is None else closed
+    known = closed.kl(draw.q, draw.model.prior)
+    return kl_sampled(draw) if known is None else known
 
 
 def kl_sampled(draw: Draw, node: str = "") -> Nats:
@@ -34,33 +37,27 @@ def kl_sampled(draw: Draw, node: str = "") -> Nats:
 
 
 def kl_categorical(draw: Draw, node: str = "") -> Nats:
-    """KL(q(z|x) ‖ p) with discrete leaves as probability masses, Σ_k π_k log π_k/p_k; other leaves as in `kl`.
+    """KL(q(z|x) ‖ p) with discrete leaves as probability masses, Σ_k π_k log π_k/p_k; real ones as in `kl`.
 
+    The parts' KLs and what q binds between them, each part as a whole, so that columns may be correlated under q or p.
     The relaxed density and the mass differ by nats, so this reading of a discrete KL has its own name.
     """
-    prior: Any = draw.model.prior
-    q = draw.q
-    total = draw.z.new_zeros(len(q))
-    for name in getattr(prior, "part_names", ("root",)):
-        part = prior._part(name) if hasattr(prior, "part_names") else prior
-        inside = q.restrict(name) if name != "root" else q
-        logits = getattr(part, "normal_logits", None)
-        closed = part.kl(inside) if logits is None else None
-        if logits is not None:
-            total = total + mass_kl(inside.loc, logits.to(inside.loc), part.tree.leaves[0].kind)
-        elif closed is not None:
-            total = total + closed.sum(-1)
-        else:
-            discrete = [leaf.name for leaf in part.tree.leaves if leaf.kind != "real"]
-            expect(
-                not discrete,
-                "term 'kl@categorical' needs an independent prior on each discrete leaf",
-                found=discrete,
-                do="Use prior 'discrete' there, or price 'kl'.",
-            )
-            z = draw.z[:, draw.tree.columns(name)]
-            total = total + inside.log_prob(z)[:, 0] - part.log_prob(z, q.temperature)[:, 0]
+    prior, q = draw.model.prior, draw.q
+    if not isinstance(prior, Joint):
+        return _with_masses(draw, prior, q, draw.z)
+    total: Any = q.dependence(prior.part_names)
+    for name in prior.part_names:
+        z = draw.z[:, draw.tree.columns(name)]
+        total = total + _with_masses(draw, prior.part(name), q.restrict(name), z)
     return total
+
+
+def _with_masses(draw: Draw, part: Prior, q: Posterior, z: Tensor) -> Nats:
+    """One part of a joint prior: masses for discrete leaves, else the closed form, else at the sample."""
+    known = part.mass_kl(q.loc) if part.masses else closed.kl(q, part)
+    if known is not None:
+        return known
+    return q.log_prob(z)[:, 0] - part.log_prob(z, q.temperature)[:, 0]
 
 
 def mi(draw: Draw, node: str = "root") -> Nats:

@@ -31,7 +31,7 @@ class MomentsSpec:
         """The terms the moments give."""
         return (f"moments_od@{self.of}", f"moments_d@{self.of}")
 
-    def build(self, tree: Latent, prior: Any) -> Moments:
+    def build(self, tree: Latent, prior: Any, family: Any = None) -> Moments:
         """The running covariance for one tree."""
         return Moments(tree, self)
 

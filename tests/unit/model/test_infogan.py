@@ -14,8 +14,9 @@ from unbraid.data.factors import Factor, Factors
 from unbraid.ground.errors import UnbraidError
 from unbraid.ground.tensors import read_tensors
 from unbraid.latent import Latent
-from unbraid.model.infogan import GAN_NETS, GANS, Codes, build_gan, info_gan, info_wgan_gp
-from unbraid.model.posterior import Posterior
+from unbraid.model import Diagonal
+from unbraid.model.infogan import GAN_NETS, GANS, build_gan, info_gan, info_wgan_gp
+from unbraid.priors.hard_codes import HardCodes
 from unbraid.runs import game as gan
 from unbraid.runs.encoding import encode
 from unbraid.runs.recipe import Recipe
@@ -64,7 +65,7 @@ def test_nets_have_the_printed_sizes_and_norms(table: str, size: int, count: int
 
 def test_codes_are_hard_and_uniform() -> None:
     tree = Latent.of(CODES)
-    prior = Codes(tree)
+    prior = HardCodes(tree)
     torch.manual_seed(0)
     model = build_gan(recipe("info_gan"), (1, 8, 8)).double()
     values, _ = model.inputs(6000)
@@ -79,7 +80,7 @@ def test_information_is_zero_for_an_encoder_that_knows_nothing_and_log_k_for_one
     model = build_gan(recipe("info_gan"), (1, 8, 8)).double()
     values, _ = model.inputs(5)
     sure = [200 * values[:, :3], 400 * values[:, 3:4] - 200, values[:, 4:], torch.full((5, 2), -20.0)]
-    known, blank = Posterior.of(model.tree, torch.cat(sure, 1)), Posterior.of(model.tree, torch.zeros(5, 8))
+    known, blank = Diagonal.of(model.tree, torch.cat(sure, 1)), Diagonal.of(model.tree, torch.zeros(5, 8))
     columns = 2 * math.log(2)
     spread = (-0.5 * (values[:, 4:].square() + math.log(2 * math.pi))).sum(1)
     torch.testing.assert_close(model.information(blank, values), spread + columns)

@@ -9,7 +9,7 @@ from torch.distributions import MultivariateNormal
 
 from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
-from unbraid.model import FullPosterior, Posterior, Vae
+from unbraid.model import Diagonal, Full, Vae
 from unbraid.model.likelihood import Gaussian as GaussianLikelihood
 from unbraid.priors import build
 from unbraid.runs.iwae import iwae
@@ -55,7 +55,7 @@ def linear_gaussian(exact: bool, blur: float = 0.0) -> tuple[Vae, MultivariateNo
         rest = torch.cat([2 * scale.log(), unit[tuple(torch.tril_indices(3, 3, -1))]])
     else:
         rest = -precision.diagonal().log() + 2 * blur
-    family = FullPosterior if exact else Posterior
+    family = Full if exact else Diagonal
     model = Vae(
         tree,
         Encoder(recognition, rest),
@@ -125,7 +125,7 @@ def test_same_seed_same_bound_and_the_callers_chance_is_left_alone() -> None:
 
 def test_mixed_trees_and_mistakes() -> None:
     tree = Latent.of({"k": "onehot(3)", "s": 2})
-    encoder = nn.Sequential(nn.Flatten(), nn.Linear(6, Posterior.count(tree)))
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(6, Diagonal.count(tree)))
     model = Vae(tree, encoder, Linear(torch.randn(6, 5)), build({"name": "student_t"}, tree), GaussianLikelihood())
     model.temperature = 0.5
     x = torch.randn(4, 6, 1, 1)

@@ -9,24 +9,31 @@ import torch
 
 from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.model.posterior import Posterior, _index
+from unbraid.model import relaxed
+from unbraid.model.posterior import Posterior
+from unbraid.model.posteriors.diagonal import normal
 from unbraid.priors.gaussian import LOG_2PI
 
 
 @dataclass(frozen=True)
-class FullPosterior(Posterior):
-    """q(z|x) = N(μ(x), L(x) L(x)ᵀ) over the real columns; `log_scale` is that of the marginals, as in `Posterior`.
+class Full(Posterior):
+    """q(z|x) = N(μ(x), L(x) L(x)ᵀ) over the real columns; `log_scale` is log σ of the marginals.
 
     L = diag(s)·(I + T), T strictly lower triangular, so that the T of an encoder says how columns depend on each other
     in units of their own scale. The marginal at a node is its block of L Lᵀ. Mathieu et al. 2019, Theorem 2, needs it.
 
     >>> tree = Latent.of(3)
-    >>> q = FullPosterior.of(tree, torch.randn(4, FullPosterior.count(tree)))
+    >>> q = Full.of(tree, torch.randn(4, Full.count(tree)))
     >>> q.log_prob(q.rsample().unsqueeze(1)).shape    # all pairs: 4 × 4 × (root, z0, z1, z2)
     torch.Size([4, 4, 4])
     """
 
-    factor: Tensor = None  # type: ignore[assignment]
+    tree: Latent
+    loc: Float[Tensor, "*s d"]
+    log_scale: Float[Tensor, "*s d"]
+    factor: Float[Tensor, "*s r r"]
+    temperature: float = 1.0
+    independent = False
 
     @staticmethod
     def count(tree: Latent) -> int:
@@ -35,7 +42,7 @@ class FullPosterior(Posterior):
         return tree.width + r + r * (r - 1) // 2
 
     @classmethod
-    def of(cls, tree: Latent, params: Float[Tensor, "b p"], temperature: float = 1.0) -> FullPosterior:
+    def of(cls, tree: Latent, params: Float[Tensor, "b p"], temperature: float = 1.0) -> Full:
         """Split an encoder's output into means and logits, log s², and the numbers below the diagonal."""
         d, r = tree.width, len(tree.columns_of("real"))
         loc, log_s, below = params[:, :d], 0.5 * params[:, d : d + r], params[:, d + r :]
@@ -47,19 +54,23 @@ class FullPosterior(Posterior):
     @classmethod
     def from_factor(
         cls, tree: Latent, loc: Float[Tensor, "b d"], factor: Float[Tensor, "b r r"], temperature: float = 1.0
-    ) -> FullPosterior:
+    ) -> Full:
         """From means (and logits) and the Cholesky factor over the real columns."""
         marginal = 0.5 * factor.square().sum(-1).log()
         if not tree.all_real:
-            marginal = torch.zeros_like(loc).index_copy(1, _index(tree, "real", loc), marginal)
-        return cls(tree, loc, marginal, temperature, factor)
+            marginal = torch.zeros_like(loc).index_copy(1, relaxed.index(tree, "real", loc), marginal)
+        return cls(tree, loc, marginal, factor, temperature)
 
     def rsample(self) -> Float[Tensor, "*s d"]:
         """See `Posterior.rsample`."""
-        real = _index(self.tree, "real", self.loc)
+        real = relaxed.index(self.tree, "real", self.loc)
         mean = self.loc.index_select(-1, real)
         drawn = mean + (self.factor @ torch.randn_like(mean).unsqueeze(-1)).squeeze(-1)
-        return drawn if self.tree.all_real else super().rsample().index_copy(-1, real, drawn)
+        if self.tree.all_real:
+            return drawn
+        # the noise that the diagonal family would draw is drawn and dropped, so that a seed keeps its meaning
+        rest = relaxed.sample(self.tree, self.loc, self.temperature, lambda s: torch.randn_like(self.loc[..., s]))
+        return rest.index_copy(-1, real, drawn)
 
     def log_prob(self, z: Float[Tensor, "... d"]) -> Float[Tensor, "... v"]:
         """log q(z_v|x) at every node v: by its block of the covariance; broadcasts like `Posterior.log_prob`."""
@@ -77,12 +88,16 @@ class FullPosterior(Posterior):
 
     def leaf_log_prob(self, z: Float[Tensor, "*s d"]) -> Tensor:
         """See `Posterior.leaf_log_prob`: a leaf of several columns has a full covariance too."""
-        leaves = super().leaf_log_prob(z)
-        wide = [i for i, leaf in enumerate(self.tree.leaves) if leaf.kind == "real" and leaf.width > 1]
-        if not wide:
-            return leaves
-        blocks = {i: self._gaussian(self.tree.leaves[i].name, z) for i in wide}
-        return torch.stack([blocks.get(i, leaf) for i, leaf in enumerate(leaves.unbind(-1))], -1)
+
+        if self.tree.all_real and self.tree.width == len(self.tree.leaves):
+            return normal(z, self.loc, self.log_scale)
+
+        def real(s: slice) -> Tensor:
+            if s.stop - s.start == 1:
+                return normal(z[..., s], self.loc[..., s], self.log_scale[..., s]).sum(-1)
+            return self._gaussian(self.tree.leaves[self.tree.slices.index(s)].name, z)
+
+        return relaxed.log_prob(self.tree, z, self.loc, self.temperature, real)
 
     def _positions(self, name: str) -> list[int]:
         """The rows of the factor below a node."""
@@ -109,17 +124,13 @@ class FullPosterior(Posterior):
         return -0.5 * (u.square().sum(-1) + len(columns) * LOG_2PI) - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def log_det(self) -> Float[Tensor, "*s"]:
-        """See `Posterior.log_det`."""
+        """log |Σ(x)| of the real columns."""
         return 2 * self.factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-
-    def real_factor(self) -> Float[Tensor, "*s r r"]:
-        """See `Posterior.real_factor`."""
-        return self.factor
 
     def mean_covariance(self) -> Float[Tensor, "d d"]:
         """See `Posterior.mean_covariance`."""
         covariance = (self.factor @ self.factor.mT).mean(0)
-        real = _index(self.tree, "real", self.loc)
+        real = relaxed.index(self.tree, "real", self.loc)
         whole = self.loc.new_zeros(self.tree.width, self.tree.width)
         return whole.index_put((real[:, None], real[None, :]), covariance)
 
@@ -135,6 +146,8 @@ class FullPosterior(Posterior):
             return self.log_scale.sum(-1) - bound - 0.5 * self.log_det()
         blocks = [self.block(name) for name in cut if self._positions(name)]
         parts = [block.diagonal(dim1=-2, dim2=-1).log().sum(-1) for block in blocks]
+        if not parts:
+            return self.loc.new_zeros(self.loc.shape[:-1])
         return torch.stack(parts).sum(0) - 0.5 * self.log_det()
 
     def inner(self) -> Float[Tensor, "*s l"] | float:
@@ -146,23 +159,13 @@ class FullPosterior(Posterior):
     def _bound(self) -> Tensor:
         return self.log_scale.sum(-1) - 0.5 * self.log_det()
 
-    def restrict(self, name: str) -> FullPosterior:
+    @property
+    def scale(self) -> Float[Tensor, "*s d"]:
+        """See `Posterior.scale`: of the marginals."""
+        return relaxed.scale(self.tree, self.log_scale)
+
+    def restrict(self, name: str) -> Full:
         """See `Posterior.restrict`."""
         columns = torch.as_tensor(self.tree.columns(name), device=self.loc.device)
-        return FullPosterior(
-            self.tree.subtree(name),
-            self.loc.index_select(-1, columns),
-            self.log_scale.index_select(-1, columns),
-            self.temperature,
-            self.block(name),
-        )
-
-    def rows(self, index: slice | Tensor) -> FullPosterior:
-        """See `Posterior.rows`."""
-        return FullPosterior(self.tree, self.loc[index], self.log_scale[index], self.temperature, self.factor[index])
-
-    def detach(self) -> FullPosterior:
-        """See `Posterior.detach`."""
-        return FullPosterior(
-            self.tree, self.loc.detach(), self.log_scale.detach(), self.temperature, self.factor.detach()
-        )
+        loc, log_scale = self.loc.index_select(-1, columns), self.log_scale.index_select(-1, columns)
+        return self.having(tree=self.tree.subtree(name), loc=loc, log_scale=log_scale, factor=self.block(name))
