@@ -110,6 +110,8 @@ def make(name: Name, options: Options = None) -> None:
         f"{name}: {len(dataset):,} of {'×'.join(map(str, dataset.shape))} ready in "
         f"{time.monotonic() - start:.1f} s (cache: {store.folder()})"
     )
+    if bad := dataset.notes.get("damaged"):
+        typer.echo(f"left out as damaged: {len(bad):,}, such as {bad[0]}")
 
 
 @data_app.command("show")

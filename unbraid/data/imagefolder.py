@@ -51,9 +51,10 @@ def read(
     grey: bool = False,
     root: Path | None = None,
     partial: bool = False,
-) -> tuple[Pixels, Columns | None, Columns]:
-    """The pictures of a folder as an array in the cache, the label columns that belong to them, and what values these
-    columns have in the whole set.
+    skip: bool = False,
+) -> tuple[Pixels, Columns | None, Columns, dict[int, str]]:
+    """The pictures of a folder as an array in the cache, the label columns that belong to them, what values these
+    columns have in the whole set, and which pictures are damaged (none unless they are to be skipped).
 
     root: the folder of the whole set, if `folder` is a split of it; its metadata.csv is used if the split has none.
     """
@@ -68,7 +69,8 @@ def read(
         if labels and whole
         else _classes(files, folder, least=1 if whole else 2)
     )
-    return Pixels(decoded(files, folder, size=size, grey=grey, among=among)), columns, whole or {}
+    array, bad = decoded(files, folder, size=size, grey=grey, among=among, skip=skip)
+    return Pixels(array), columns, whole or {}, {int(i): _word(str(files[i])) for i in np.flatnonzero(bad)}
 
 
 def _matched(columns: Columns, files: list[Path], bases: tuple[Path, ...], where: str, partial: bool) -> Columns:

@@ -13,6 +13,7 @@ from unbraid.data import imagefolder, parquet, parquet_rows
 from unbraid.data import labels as label_files
 from unbraid.data.arrays import labels_beside, read_array
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
+from unbraid.data.splits import taken
 from unbraid.ground.errors import UnbraidError, expect
 
 LAYOUTS = ("auto", "nhw", "nhwc", "nchw")
@@ -27,6 +28,7 @@ def load(
     key: str = "",
     layout: str = "auto",
     partial: bool = False,
+    skip_damaged: bool = False,
     split: str = "all",
 ) -> Dataset:
     """Images from `path`: .npy, .npz or .h5 (array `key`), a folder of pictures, or a .parquet with a column of them
@@ -36,34 +38,50 @@ def load(
     folder's metadata.csv and its class folders are found without being named); of an .npz or .h5 the names of arrays in
     the same file (one called 'labels' or 'label' is found by itself); of a .parquet the names of its label columns, or
     nothing for all of words and numbers. size: pictures are cropped to a
-    square in the middle and resized to it; 0 keeps them. split: the folder or the pieces called 'train' or 'test', if there
+    square in the middle and resized to it; 0 keeps them. skip_damaged: pictures that cannot be read are left out (and
+    named in `notes["damaged"]`). split: the folder or the pieces called 'train' or 'test', if there
     are any; else the part is drawn by chance.
     """
     where = Path(path).expanduser()
     expect(where.exists(), f"there are no images at {where}", do="Give the path of an array file or of a folder.")
     if parquet.is_table(where):
-        return _of_table(where, labels, key, size, grey, partial, split)
+        return _of_table(where, labels, key, size, grey, partial, skip_damaged, split)
     names = [labels] if isinstance(labels, str) and labels else list(labels)
-    given = ""
+    given, bad = "", dict[int, str]()
     if where.is_dir():
         expect(len(names) < 2, "the labels of a folder are one file", found=names)
         folder, given = imagefolder.part(where, split)
         images: Images
-        images, columns, also = imagefolder.read(
-            folder, "".join(names), size=size, grey=grey, partial=partial, root=where if folder != where else None
+        images, columns, also, bad = imagefolder.read(
+            folder,
+            "".join(names),
+            size=size,
+            grey=grey,
+            partial=partial,
+            root=where if folder != where else None,
+            skip=skip_damaged,
         )
     else:
         expect(
-            size == 0 and not grey,
-            "size and grey are for folders of pictures; arrays are used as they are",
-            found=f"size {size}, grey {grey}",
+            size == 0 and not grey and not skip_damaged,
+            "size, grey and skip_damaged are for folders of pictures; arrays are used as they are",
+            found=f"size {size}, grey {grey}, skip_damaged {skip_damaged}",
             do="Resize the array, or leave these options out.",
         )
         images = of_pixels(read_array(where, key), layout, str(where))
         file = len(names) == 1 and (where.suffix == ".npy" or Path(names[0]).expanduser().is_file())
         columns, also = label_files.read_columns(names[0]) if file else labels_beside(where, names), {}
     dataset = _dataset(where.stem or "images", images, columns or None, ", ".join(names) or str(where), partial, also)
-    return replace(dataset, notes={**dataset.notes, "split": given}) if given else dataset
+    return _noted(dataset, given, bad)
+
+
+def _noted(dataset: Dataset, given: str, bad: dict[int, str]) -> Dataset:
+    """The data set with the part that it is in its notes, without its damaged images, which are named there."""
+    notes = ({"split": given} if given else {}) | ({"damaged": list(bad.values())} if bad else {})
+    dataset = replace(dataset, notes={**dataset.notes, **notes})
+    if not bad:
+        return dataset
+    return taken(dataset, np.delete(np.arange(len(dataset)), list(bad)), f"{len(bad):,} damaged pictures left out")
 
 
 def _of_table(
@@ -73,10 +91,11 @@ def _of_table(
     size: int,
     grey: bool,
     partial: bool,
+    skip: bool,
     split: str,
 ) -> Dataset:
     table = parquet.table(where, split)
-    array, key = parquet_rows.images(table, key, size, grey)
+    array, key, bad = parquet_rows.images(table, key, size, grey, skip)
     names = [labels] if isinstance(labels, str) and labels else list(labels)
     if len(names) == 1 and names[0] not in table.names and Path(names[0]).expanduser().is_file():
         columns = label_files.read_columns(names[0])
@@ -87,7 +106,7 @@ def _of_table(
     dataset = _dataset(where.stem, Pixels(array), columns or None, str(where), partial)
     if dataset.factors is not None:
         dataset = replace(dataset, factors=table.called(dataset.factors))
-    return replace(dataset, notes={**dataset.notes, "split": table.given}) if table.given else dataset
+    return _noted(dataset, table.given, {int(i): f"row {i}" for i in np.flatnonzero(bad)})
 
 
 def of_arrays(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from unbraid.data import store
 from unbraid.data.parquet import NUMBERS, Table, numbers
-from unbraid.data.pictures import named, picture, planes
+from unbraid.data.pictures import Damage, named, picture, planes
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.progress import Advance
 
@@ -95,8 +97,10 @@ def _standardise(array: np.ndarray, titles: list[str], where: Path) -> None:
         array[piece] = (array[piece] - mean) / np.sqrt(square)
 
 
-def images(table: Table, key: str, size: int, grey: bool) -> tuple[np.ndarray, str]:
-    """The pictures of column `key` (the only one if empty) as uint8 "n c h w", mapped from the cache, and its name."""
+def images(table: Table, key: str, size: int, grey: bool, skip: bool = False) -> tuple[np.ndarray, str, np.ndarray]:
+    """The pictures of column `key` (the only one if empty) as uint8 "n c h w", mapped from the cache, its name, and
+    which rows are damaged: they are refused, all in one error, or with `skip` black.
+    """
     if not key:
         many = [name for name in table.names if table.kind(name) == "picture"]
         expect(
@@ -112,14 +116,17 @@ def images(table: Table, key: str, size: int, grey: bool) -> tuple[np.ndarray, s
         found=table.kind(key) if key in table.names else None,
         allowed=table.names,
     )
-    _, batch = next(table.batches([key], 1))
-    first = planes(_picture(batch.column(key)[0], 0, key, size, grey))
+    every = store.state(table.files, str(table.where.resolve()), key)
+    bad = _damaged(table, key, every) if skip else np.zeros(table.rows, bool)
+    first = _first(table, key, size, grey)
 
     def fill(array: np.ndarray, advance: Advance) -> None:
-        for start, batch in table.batches([key], 64):
-            expect(start + batch.num_rows <= len(array), f"{table.where} has more rows than it says")
-            for row, value in enumerate(batch.column(key), start):
-                pixels = planes(_picture(value, row, key, size, grey), len(first))
+        errors = Damage(str(table.where), table.rows)
+        for row, value in _values(table, key):
+            look = partial(_picture, value, row, key, size, grey)
+            pixels = None if bad[row] else errors.read(look)
+            if pixels is not None:
+                pixels = planes(pixels, len(first))
                 expect(
                     len(pixels) == len(first),
                     "all pictures must be grey or coloured like the first",
@@ -133,10 +140,42 @@ def images(table: Table, key: str, size: int, grey: bool) -> tuple[np.ndarray, s
                     found=f"{pixels.shape[1:]} in row {row}, {first.shape[1:]} in row 0",
                 )
                 array[row] = pixels
-                advance()
+            advance()
+        errors.refuse()
 
     name = f"parquet-2-{store.state(table.files, str(table.where.resolve()), key, size, grey)}"
-    return store.generated(name, (table.rows, *first.shape), np.uint8, fill, table.rows), key
+    name += "-whole" if bad.any() else ""
+    return store.generated(name, (table.rows, *first.shape), np.uint8, fill, table.rows), key, bad
+
+
+def _values(table: Table, key: str) -> Iterator[tuple[int, Any]]:
+    """(row, value) of one column; a table with more rows than it says is named."""
+    for start, batch in table.batches([key], 64):
+        expect(start + batch.num_rows <= table.rows, f"{table.where} has more rows than it says")
+        yield from enumerate(batch.column(key), start)
+
+
+def _first(table: Table, key: str, size: int, grey: bool) -> np.ndarray:
+    """The first picture that can be read, channels first; if none can, all are named."""
+    errors = Damage(str(table.where), table.rows)
+    for row, value in _values(table, key):
+        pixels = errors.read(partial(_picture, value, row, key, size, grey))
+        if pixels is not None:
+            return planes(pixels)
+    errors.refuse()
+    raise UnbraidError(f"{table.where} has no rows.")
+
+
+def _damaged(table: Table, key: str, state: str) -> np.ndarray:
+    """Which rows hold no picture that can be read; see `pictures.damaged`."""
+
+    def fill(array: np.ndarray, advance: Advance) -> None:
+        errors = Damage(str(table.where), table.rows)
+        for row, value in _values(table, key):
+            array[row] = errors.read(partial(_picture, value, row, key, 0, False)) is None
+            advance()
+
+    return np.array(store.generated(f"damaged-1-{state}", (table.rows,), np.bool_, fill, table.rows))
 
 
 def _picture(value: Any, row: int, key: str, size: int, grey: bool) -> np.ndarray:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_npy
 from unbraid.ground.progress import Advance
 
+T = TypeVar("T")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 GREY = ("1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")  # Pillow's modes without colours
 
@@ -28,35 +30,91 @@ def decoded(
     grey: bool = False,
     box: tuple[int, int, int, int] | None = None,
     among: list[Path] | None = None,
-) -> np.ndarray:
-    """Pictures as uint8 "n c h w", made once per state of the files and kept in the cache.
+    skip: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures as uint8 "n c h w", made once per state of the files and kept in the cache, and which are damaged "n".
 
     One coloured picture, of these or of the whole set `among` which they are, makes all of them RGB (unless `grey`).
-    Channels first: turning a batch on the fly would cost more than all else together.
+    Channels first: turning a batch on the fly would cost more than all else together. Damaged pictures are refused, all
+    in one error; with `skip` they are black and marked.
     """
     among = among or files
-    name = (
-        f"pictures-2-{store.state(files, str(folder.resolve()), size, grey, box, '' if grey else store.state(among))}"
-    )
+    bad = damaged(files, folder) if skip else np.zeros(len(files), bool)
+    expect(not bad.all(), f"every picture in {folder} is damaged", found=f"{len(files):,} of {len(files):,}")
+    state = store.state(files, str(folder.resolve()), size, grey, box, "" if grey else store.state(among))
+    name = f"pictures-2-{state}{'-whole' if skip and bad.any() else ''}"
     if store.ready(name):  # its shape is known then, and no picture need be opened
         shape = read_npy(store.place(name), "cached pictures", mmap=True).shape[1:]
     else:
-        channels = 1 if grey or not any(coloured(file) for file in among) else 3
-        shape = planes(picture(files[0], size, grey, box), channels).shape
+        channels = 1 if grey or not any(_if_readable(coloured, file) for file in among) else 3
+        read = (_if_readable(picture, file, size, grey, box) for file in files)
+        first = next((pixels for pixels in read if pixels is not None), None)
+        shape = planes(first, channels).shape if first is not None else (1, 1, 1)  # fill names them all then
+
+    def fill(array: np.ndarray, advance: Advance) -> None:
+        errors = Damage(str(folder), len(files))
+        for i, file in enumerate(files):
+            pixels = None if bad[i] else errors.read(lambda file=file: picture(file, size, grey, box))
+            if pixels is not None:
+                pixels = planes(pixels, shape[0])
+                expect(
+                    pixels.shape == shape,
+                    "all pictures must have one size",
+                    found=f"{pixels.shape[1:]} in {file.name}, {shape[1:]} in {files[0].name}",
+                    do="Say size = 64, and they are cropped and resized.",
+                )
+                array[i] = pixels
+            advance()
+        errors.refuse()
+
+    return store.generated(name, (len(files), *shape), np.uint8, fill, len(files)), bad
+
+
+def damaged(files: list[Path], folder: Path) -> np.ndarray:
+    """Which of the pictures cannot be read "n": each is decoded once, and the answer kept in the cache."""
 
     def fill(array: np.ndarray, advance: Advance) -> None:
         for i, file in enumerate(files):
-            pixels = planes(picture(file, size, grey, box), shape[0])
-            expect(
-                pixels.shape == shape,
-                "all pictures must have one size",
-                found=f"{pixels.shape[1:]} in {file.name}, {shape[1:]} in {files[0].name}",
-                do="Say size = 64, and they are cropped and resized.",
-            )
-            array[i] = pixels
+            array[i] = _if_readable(picture, file) is None
             advance()
 
-    return store.generated(name, (len(files), *shape), np.uint8, fill, len(files))
+    name = f"damaged-1-{store.state(files, str(folder.resolve()))}"
+    return np.array(store.generated(name, (len(files),), np.bool_, fill, len(files)))
+
+
+def _if_readable(look: Callable[..., T], *given: Any) -> T | None:
+    """What `look` sees, or None where it finds damage."""
+    try:
+        return look(*given)
+    except UnbraidError:
+        return None
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is wrong with the pictures of a set: collected while they are read, said at once."""
+
+    where: str
+    total: int
+    said: list[str] = field(default_factory=list)
+
+    def read(self, look: Callable[[], T]) -> T | None:
+        """What `look` sees; damage is kept in mind."""
+        try:
+            return look()
+        except UnbraidError as error:
+            self.said.append(str(error))
+            return None
+
+    def refuse(self, most: int = 20) -> None:
+        """Raise with all that was wrong (the first `most` of it), if anything was."""
+        if self.said:
+            more = f"\n  and {len(self.said) - most:,} more" if len(self.said) > most else ""
+            raise UnbraidError(
+                f"{len(self.said):,} of {self.total:,} pictures in {self.where} cannot be read:"
+                + "".join(f"\n  {said}" for said in self.said[:most])
+                + f"{more}\nMend or remove them, or leave them out: skip_damaged = true."
+            )
 
 
 def coloured(file: Path | io.BytesIO) -> bool:

@@ -118,3 +118,39 @@ def test_class_numbers_mean_the_same_in_both_splits(tmp_path):
     pictures(tmp_path / "val" / "owl", 1)
     shutil.rmtree(tmp_path / "test")
     assert load("images", path=str(tmp_path), split="test").labels().tolist() == [[2]]
+
+
+def spoiled(folder, n=12, bad=(0, 4, 9)):
+    """A folder of two classes in which some pictures are damaged: no picture at all, or cut off."""
+    for i in range(n):
+        place = folder / "ab"[i % 2] / f"{i:02}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((8, 8), 10 * i, np.uint8)).save(place)
+        if i in bad:
+            place.write_bytes(b"<html>" if i == 4 else place.read_bytes()[:40])
+    return str(folder)
+
+
+def test_damaged_pictures_are_listed_all_at_once(tmp_path):
+    with pytest.raises(UnbraidError) as caught:
+        load("images", path=spoiled(tmp_path))
+    said = str(caught.value)
+    assert said.startswith(f"3 of 12 pictures in {tmp_path} cannot be read:")
+    assert all(name in said for name in ("00.png", "04.png", "09.png", "skip_damaged = true"))
+    with pytest.raises(UnbraidError, match=r"(?s)24 of 24 pictures.*and 4 more"):
+        load("images", path=spoiled(tmp_path / "all", 24, range(24)))
+
+
+def test_damaged_pictures_are_left_out_if_that_is_meant(tmp_path):
+    for _ in range(2):  # the second time from the cache
+        data = load("images", path=spoiled(tmp_path), skip_damaged=True)
+        assert np.rint(255 * data.pixels(np.arange(9))[:, 0, 0, 0]).tolist() == [20, 60, 80, 100, 10, 30, 50, 70, 110]
+        assert data.labels()[:, 0].tolist() == [0] * 4 + [1] * 5
+        assert [name.rsplit("/", 1)[1] for name in data.notes["damaged"]] == ["00.png", "04.png", "09.png"]
+    assert len(load("images", path=spoiled(tmp_path), skip_damaged=True, split="test", test=1 / 3)) == 3
+    with pytest.raises(UnbraidError, match="every picture in"):
+        load("images", path=spoiled(tmp_path / "all", 4, range(4)), skip_damaged=True)
+    whole = spoiled(tmp_path / "whole", 4, ())
+    assert np.array_equal(
+        load("images", path=whole, skip_damaged=True).pixels([1]), load("images", path=whole).pixels([1])
+    )

@@ -248,3 +248,17 @@ def test_memory_stays_bounded_in_one_large_row_group(tmp_path):
     rows, peak = map(int, done.stdout.split())
     assert rows == n
     assert peak < 4 * n * d / 2, "never all of it at once"
+
+
+@needed
+def test_damaged_rows_are_listed_or_left_out(tmp_path):
+    rows = [png(i, mode="L") for i in range(6)]
+    rows[1], rows[5] = b"no picture", rows[5][:40]
+    path = write(tmp_path / "x.parquet", {"picture": rows, "kind": list("abcabc")})
+    with pytest.raises(UnbraidError, match=r"(?s)2 of 6 pictures .*row 1.*row 5.*skip_damaged = true"):
+        load("images", path=path)
+    data = load("images", path=path, skip_damaged=True)
+    whole = load("images", path=write(tmp_path / "y.parquet", {"picture": [png(i, mode="L") for i in (0, 2, 3, 4)]}))
+    assert np.array_equal(data.pixels(np.arange(4)), whole.pixels(np.arange(4)))
+    assert data.labels()[:, 0].tolist() == [0, 2, 0, 1]
+    assert data.notes["damaged"] == ["row 1", "row 5"]
