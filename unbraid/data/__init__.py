@@ -27,6 +27,7 @@ from unbraid.data import (
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.factors import Factor, Factors
 from unbraid.data.splits import split_of
+from unbraid.data.streams import of
 from unbraid.data.structure import STRUCTURE
 from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
 
@@ -100,4 +101,4 @@ def _changed(dataset: Dataset, option: str, change: Any, value: Any) -> Dataset:
         raise UnbraidError(f"data option {option!r} cannot be {value!r}. See 'Structure' in docs/data.md.") from error
 
 
-__all__ = ["DATASETS", "STRUCTURE", "Bits", "Dataset", "Factor", "Factors", "Images", "Pixels", "Source", "load"]
+__all__ = ["DATASETS", "STRUCTURE", "Bits", "Dataset", "Factor", "Factors", "Images", "Pixels", "Source", "load", "of"]

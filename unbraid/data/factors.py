@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -109,6 +109,22 @@ class Factors:
             allowed=f"0 to {self.count - 1:,}",
         )
         return np.stack(np.unravel_index(index, self.sizes), axis=-1).astype(np.int64)
+
+    def called(self, classes: Mapping[str, Sequence[str]], where: str) -> Factors:
+        """The factors with names in place of the numbers that count their classes."""
+        items = []
+        for item in self.items:
+            names = classes.get(item.name)
+            if names and item.kind != "continuous":
+                expect(
+                    all(not isinstance(v, str) and v % 1 == 0 and 0 <= v < len(names) for v in item.values),
+                    f"column {item.name!r} of {where} must count its classes",
+                    found=item.values,
+                    allowed=f"0 to {len(names) - 1}",
+                )
+                item = Factor(item.name, item.size, "class", tuple(names[int(v)] for v in item.values))
+            items.append(item)
+        return replace(self, items=tuple(items))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""

@@ -11,8 +11,10 @@ import numpy as np
 
 from unbraid.data import imagefolder, parquet, parquet_rows
 from unbraid.data import labels as label_files
-from unbraid.data.arrays import labels_beside, read_array
+from unbraid.data.arrays import available, labels_beside, read_array
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
+from unbraid.data.items import MOST, counted, gathered_labels, parted
+from unbraid.data.items import array as array_of
 from unbraid.data.splits import taken
 from unbraid.ground.errors import UnbraidError, expect
 
@@ -71,7 +73,7 @@ def load(
         images = of_pixels(read_array(where, key), layout, str(where))
         file = len(names) == 1 and (where.suffix == ".npy" or Path(names[0]).expanduser().is_file())
         columns, also = label_files.read_columns(names[0]) if file else labels_beside(where, names), {}
-    dataset = _dataset(where.stem or "images", images, columns or None, ", ".join(names) or str(where), partial, also)
+    dataset = dataset_of(where.stem or "images", images, columns or None, ", ".join(names) or str(where), partial, also)
     return _noted(dataset, given, bad)
 
 
@@ -103,7 +105,7 @@ def _of_table(
         for name in names:
             expect(name in table.names, f"{where} has no column {name!r} to be labels", allowed=table.names)
         columns = table.columns(names or [name for name in table.names if table.kind(name) in ("word", "number")])
-    dataset = _dataset(where.stem, Pixels(array), columns or None, str(where), partial)
+    dataset = dataset_of(where.stem, Pixels(array), columns or None, str(where), partial)
     if dataset.factors is not None:
         dataset = replace(dataset, factors=table.called(dataset.factors))
     return _noted(dataset, table.given, {int(i): f"row {i}" for i in np.flatnonzero(bad)})
@@ -116,11 +118,13 @@ def of_arrays(
     layout: str = "auto",
     partial: bool = False,
     name: str = "images",
+    most: int = MOST,
 ) -> Dataset:
-    """A data set of an array, or any iterable of equal images or of pairs (image, label).
+    """A data set in memory of an array, or any iterable of equal images or of pairs (image, label).
 
     labels: one list or array (the factor 'label'), a mapping of columns, or a table "n k". With `partial` a label may
-    be missing: None, NaN or an empty word.
+    be missing: None, NaN or an empty word. What says no length may give `most` items; what does not fit into memory is
+    for `unbraid.data.of`, which maps it from the disk.
 
     >>> data = of_arrays(np.zeros((6, 8, 8), np.uint8), {"shape": list("aabbcc")})
     >>> data.shape, data.factors.sizes
@@ -129,10 +133,10 @@ def of_arrays(
     ('label',)
     """
     if not isinstance(images, np.ndarray):
-        images, own = _stacked(images)
+        images, own = stacked(images, most)
         expect(own is None or labels is None, "labels come once: in the pairs or beside the images")
         labels = own if labels is None else labels
-    return _dataset(name, of_pixels(images, layout, name), _columns(labels), name, partial)
+    return dataset_of(name, of_pixels(images, layout, name), label_columns(labels), name, partial)
 
 
 def of_pixels(array: np.ndarray, layout: str = "auto", where: str = "images") -> Images:
@@ -207,7 +211,7 @@ def _channels(array: np.ndarray, layout: str, where: str) -> tuple[np.ndarray, b
     return array, layout == "nhwc"
 
 
-def _columns(labels: Any) -> Mapping[str, Any] | None:
+def label_columns(labels: Any) -> Mapping[str, Any] | None:
     """Labels as named columns: a mapping as it is, one list or array as 'label', a table as factor_0, factor_1, …"""
     if labels is None or isinstance(labels, Mapping):
         return labels
@@ -221,33 +225,31 @@ def _columns(labels: Any) -> Mapping[str, Any] | None:
     return {"label": table} if table.ndim == 1 else {f"factor_{i}": column for i, column in enumerate(table.T)}
 
 
-def _stacked(images: Iterable[Any]) -> tuple[np.ndarray, Any]:
-    """The images of an iterable as one array, and their labels if it gives pairs (image, label)."""
-    items = list(images)
-    expect(items, "the iterable gave no images")
-    labels: Any = None
-    if all(isinstance(item, tuple) and len(item) == 2 for item in items):
-        items, labels = [item[0] for item in items], [item[1] for item in items]
-        if all(isinstance(label, Mapping) for label in labels):
-            expect(all(label.keys() == labels[0].keys() for label in labels), "all labels must have the same names")
-            labels = {name: [label[name] for label in labels] for name in labels[0]}
-    rows = []
-    for i, item in enumerate(items):
-        try:
-            rows.append(np.asarray(item))
-        except ValueError as error:
-            raise UnbraidError(
-                f"image {i} of the iterable is no array. Give images, or pairs (image, label)."
-            ) from error
+def stacked(source: Any, most: int) -> tuple[np.ndarray, Any]:
+    """The images of an iterable as one array in memory, and their labels if it gives them."""
+    items, _ = counted(source, most)
+    rows, found, used, limit = [], [], 0, 0.75 * available()
+    for place, item in enumerate(items):
+        image, label = parted(item)
+        rows.append(array_of(image, place))
+        found.append(label)
+        used += rows[-1].nbytes
         expect(
-            rows[i].shape == rows[0].shape,
+            rows[-1].shape == rows[0].shape,
             "all images must have one size",
-            found=f"{rows[i].shape} at {i}, {rows[0].shape} at 0",
+            found=f"{rows[-1].shape} at {place}, {rows[0].shape} at 0",
         )
-    return np.stack(rows), labels
+        expect(
+            2 * used < limit,
+            "the items do not fit into memory",
+            found=f"{used / 1e9:,.1f} GB after {place + 1:,} of them",
+            do="unbraid.data.of(...) maps them from the disk.",
+        )
+    expect(rows, "the iterable gave no images")
+    return np.stack(rows), gathered_labels(found)
 
 
-def _dataset(
+def dataset_of(
     name: str,
     images: Images,
     columns: Mapping[str, Any] | None,
@@ -255,6 +257,7 @@ def _dataset(
     partial: bool,
     also: Mapping[str, np.ndarray] | None = None,
 ) -> Dataset:
+    """Images and their label columns as a data set."""
     if columns is None:
         return Dataset(name, images)
     factors, table = label_files.factors_of(columns, len(images), where, partial, also)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unbraid.data.factors import Factor, Factors
+from unbraid.data.factors import Factors
 from unbraid.ground.errors import UnbraidError, expect
 
 NUMBERS = 1 << 18  # values read at a time
@@ -108,19 +108,7 @@ class Table:
 
     def called(self, factors: Factors) -> Factors:
         """The factors with those names in place of numbers."""
-        items, classes = [], self.classes()
-        for item in factors.items:
-            names = classes.get(item.name)
-            if names and item.kind != "continuous":
-                expect(
-                    all(not isinstance(v, str) and v % 1 == 0 and 0 <= v < len(names) for v in item.values),
-                    f"column {item.name!r} of {self.where} must count its classes",
-                    found=item.values,
-                    allowed=f"0 to {len(names) - 1}",
-                )
-                item = Factor(item.name, item.size, "class", tuple(names[int(v)] for v in item.values))
-            items.append(item)
-        return replace(factors, items=tuple(items))
+        return factors.called(self.classes(), str(self.where))
 
 
 def table(where: Path, split: str = "all") -> Table:

@@ -130,17 +130,22 @@ def picture(
 
     Transparent pictures are laid on white; 16 bits a pixel are scaled to 8.
     """
+    with _opened(file) as opened:
+        return shaped(opened, size, grey, box)
+
+
+def shaped(picture: Any, size: int = 0, grey: bool = False, box: tuple[int, int, int, int] | None = None) -> np.ndarray:
+    """An open picture of Pillow as `picture` gives it."""
     from PIL import Image
 
-    with _opened(file) as opened:
-        image = _flat(opened).convert("L" if grey or opened.mode in GREY else "RGB")
-        image = image.crop(box) if box else image
-        if size:
-            side = min(image.size)
-            left, top = (image.width - side) // 2, (image.height - side) // 2
-            way = Image.Resampling.BOX if side > size else Image.Resampling.BICUBIC
-            image = image.resize((size, size), way, (left, top, left + side, top + side))
-        return np.asarray(image)
+    image = _flat(picture).convert("L" if grey or picture.mode in GREY else "RGB")
+    image = image.crop(box) if box else image
+    if size:
+        side = min(image.size)
+        left, top = (image.width - side) // 2, (image.height - side) // 2
+        way = Image.Resampling.BOX if side > size else Image.Resampling.BICUBIC
+        image = image.resize((size, size), way, (left, top, left + side, top + side))
+    return np.asarray(image)
 
 
 def _flat(image: Any) -> Any:

@@ -1,0 +1,182 @@
+"""Data sets from anywhere: torch, Hugging Face, or an iterable larger than the memory, made a memory map in the cache."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from unbraid.data import store
+from unbraid.data.dataset import Dataset
+from unbraid.data.items import MOST, array, counted, gathered_labels, parted
+from unbraid.data.own import dataset_of, label_columns, of_pixels
+from unbraid.data.toys import vectors
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_npy, sha256, writable, write_json
+from unbraid.ground.progress import bar
+
+PIECE = 1 << 24  # bytes written at a time
+HEADER = 128
+
+
+def of(
+    source: Any,
+    labels: Mapping[str, Any] | Sequence[Any] | np.ndarray | None = None,
+    *,
+    image: str = "",
+    columns: list[str] | None = None,
+    size: int = 0,
+    grey: bool = False,
+    layout: str = "auto",
+    partial: bool = False,
+    most: int = MOST,
+    name: str = "images",
+    quiet: bool = False,
+) -> Dataset:
+    """A data set of a torch `Dataset` or `DataLoader`, a Hugging Face data set, an array, or any iterable.
+
+    Items are images, pairs (image, label), or mappings in which `image` names the image and `columns` the labels; rows
+    of numbers (one axis) become vectors. They are read once, one at a time, into a memory map in the cache, which is
+    named by what is in it: the same items are kept once. What says its length is read to that; what says none up to
+    `most` items. size and grey are for pictures, layout and partial as in `own.of_arrays`.
+
+    >>> import torch
+    >>> pairs = torch.utils.data.TensorDataset(torch.rand(6, 1, 8, 8), torch.arange(6) % 3)
+    >>> data = of(pairs, quiet=True)
+    >>> data.shape, len(data), data.factors.sizes
+    ((1, 8, 8), 6, (3,))
+    """
+    classes = _class_names(source)
+    if not isinstance(source, np.ndarray):
+        rows, own = _streamed(source, image, columns, size, grey, most, quiet)
+        expect(own is None or labels is None, "labels come once: in the items or beside them")
+        labels = _unknown(own, classes) if labels is None else labels
+    else:
+        rows = source
+    if rows.ndim == 2:
+        data = vectors(name, _finite(rows), None, None)
+        named = dataset_of(name, data.images, label_columns(labels), name, partial)
+    else:
+        named = dataset_of(name, of_pixels(rows, layout, name), label_columns(labels), name, partial)
+    return replace(named, factors=named.factors.called(classes, name)) if classes and named.factors else named
+
+
+def _streamed(
+    source: Any, image: str, columns: list[str] | None, size: int, grey: bool, most: int, quiet: bool
+) -> tuple[np.ndarray, Any]:
+    """The items as one array, mapped from the cache, and their labels."""
+    items, count = counted(source, most)
+    found: list[Any] = []
+
+    def rows() -> Iterator[np.ndarray]:
+        for place, item in enumerate(items):
+            pixels, label = parted(item, image, columns)
+            found.append(label)
+            yield array(pixels, place, size, grey)
+
+    with bar("reading items", count or most, quiet) as advance:
+        whole = kept(rows(), advance)
+    return whole, gathered_labels(found)
+
+
+def kept(rows: Iterator[np.ndarray], advance: Callable[..., None]) -> np.ndarray:
+    """Rows of one shape, as many as come, as a memory map in the cache that is named by its content."""
+    folder = writable(store.folder())
+    _sweep(folder)
+    handle, temporary = tempfile.mkstemp(prefix=".stream-", suffix=".part", dir=folder)
+    part = Path(temporary)
+    try:
+        with os.fdopen(handle, "w+b") as file:
+            shape, dtype = _written(rows, file, folder, advance)
+            file.seek(0)
+            file.write(_header(shape, dtype))
+            file.flush()
+            os.fsync(file.fileno())
+        digest = sha256(part)
+        path = store.place(f"stream-{digest[:20]}")
+        with store.locked(path.with_suffix(".lock")):
+            if not store.ready(path.stem):
+                os.replace(part, path)
+                stat = path.stat()
+                write_json(
+                    path.with_suffix(".json"), {"sha256": digest, "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+                )
+    except OSError as error:
+        raise UnbraidError(f"cannot write into {folder}: {error.strerror or error}. Free some space.") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return np.asarray(read_npy(path, "cached items", mmap=True))
+
+
+def _written(rows: Iterator[np.ndarray], file: BinaryIO, folder: Path, advance: Callable[..., None]) -> tuple[Any, Any]:
+    """Write all rows behind an empty header; their shape and type."""
+    file.write(bytes(HEADER))
+    first, n, waiting = None, 0, PIECE
+    for row in rows:
+        first = row if first is None else first
+        expect(
+            row.shape == first.shape and row.dtype == first.dtype,
+            "all images must have one size and one type",
+            found=f"{row.shape} {row.dtype} at {n:,}, {first.shape} {first.dtype} at 0",
+            do="" if first.ndim == 1 else "Pictures can be cropped, resized and made grey: size = 64, grey = True.",
+        )
+        if waiting >= PIECE:  # before each piece, not each row
+            store.room(folder, 2 * PIECE + row.nbytes)
+            waiting = 0
+        file.write(np.ascontiguousarray(row).data)
+        n, waiting = n + 1, waiting + row.nbytes
+        advance()
+    expect(n, "the data set gave no items")
+    assert first is not None
+    expect(
+        1 <= first.ndim <= 3 and first.size,
+        "an item is an image or a row of numbers",
+        found=f"shape {first.shape} at 0",
+    )
+    return (n, *first.shape), first.dtype
+
+
+def _header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:
+    """The header of an .npy of version 1, always 128 bytes long, so that it can be written last."""
+    text = repr({"descr": dtype.str, "fortran_order": False, "shape": shape}).encode()
+    return b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little") + text.ljust(HEADER - 11) + b"\n"
+
+
+def _sweep(folder: Path, age: float = 86400.0) -> None:
+    """Remove what killed processes left a day ago or longer."""
+    for left in folder.glob(".stream-*.part"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > age:
+                left.unlink()
+
+
+def _finite(rows: np.ndarray) -> np.ndarray:
+    """Rows of numbers, none of them NaN or infinite, looked at piece by piece."""
+    step = max(1, PIECE // max(rows[0].nbytes, 1))
+    for start in range(0, len(rows), step):
+        piece = rows[start : start + step]
+        bad = ~np.isfinite(piece).all(axis=1)
+        expect(not bad.any(), "rows must hold numbers", found=f"NaN or infinity in item {start + int(bad.argmax())}")
+    return rows
+
+
+def _class_names(source: Any) -> dict[str, list[str]]:
+    """The names of classes that a Hugging Face data set has for its labels."""
+    features = getattr(source, "features", None)
+    if not isinstance(features, Mapping):
+        return {}
+    return {str(key): list(f.names) for key, f in features.items() if isinstance(getattr(f, "names", None), list)}
+
+
+def _unknown(labels: Any, classes: Mapping[str, Any]) -> Any:
+    """Labels in which −1, which Hugging Face writes for 'no class', is None."""
+    if not isinstance(labels, Mapping):
+        return labels
+    return {name: [None if v == -1 else v for v in c] if name in classes else c for name, c in labels.items()}
