@@ -204,11 +204,16 @@ def power(effect: float, n: int, level: float = 0.95) -> float:
     return float(weight @ (special.ndtr(shift - t * spread) + special.ndtr(-shift - t * spread)))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _spreads(freedom: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights for an average over sd/σ of a normal sample; scipy's noncentral t has gaps in its tails."""
-    u, weight = np.polynomial.legendre.leggauss(400)
+    u, weight = _legendre()
     return np.sqrt(2 * special.gammaincinv(freedom / 2, (u + 1) / 2) / freedom), weight / 2
+
+
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(96)
 
 
 def smallest_gap(deviation: float, n: int, level: float = 0.95, chance: float = 0.8) -> float:

@@ -1,0 +1,104 @@
+"""Verdicts on simulated studies whose truth is known: coverage, false 'holds', power; and the rule by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unbraid.comparing.statistics import power, seeds_needed, smallest_gap
+from unbraid.ground.errors import UnbraidError
+from unbraid.studies.contrasts import difference
+from unbraid.studies.results import Results, Row
+from unbraid.studies.study import Claim
+from unbraid.studies.verdicts import DOES_NOT, HOLDS, UNDECIDED, judged, verdicts
+
+
+def claim(name: str = "c", **more) -> Claim:
+    """A claim whose effect is given directly."""
+    return Claim(name, "A above B", "Fig. 1", effect=difference("mig", "a", "b"), **more)
+
+
+def page(truths, n: int, studies: int, seed: int, sd: float = 0.1, gap: float = 0.1):
+    """Verdicts of many simulated pages; each has a claim for every true effect."""
+    rng = np.random.default_rng(seed)
+    claims = [claim(str(i), gap=gap) for i in range(len(truths))]
+    draws = rng.normal(np.array(truths)[None, :, None], sd, (studies, len(truths), n))
+    return [judged(claims, [dict(enumerate(x)) for x in one]) for one in draws]
+
+
+def test_the_rule_by_hand():
+    up, down, none = {0: 0.1, 1: 0.12, 2: 0.11}, {0: -0.1, 1: -0.12, 2: -0.11}, {0: 0.001, 1: -0.001, 2: 0.0005}
+    open_ = {0: 0.2, 1: -0.1, 2: 0.05}
+    found = judged([claim(gap=0.1)] * 4, [up, down, none, open_])
+    assert [v.word for v in found] == [HOLDS, DOES_NOT, DOES_NOT, UNDECIDED]
+    assert found[1].note == "it is on the other side"
+    assert found[2].note == "the effect is within ±0.02"
+    assert found[3].seeds is not None
+    assert found[3].seeds > 3
+    lone = judged([claim(gap=0.1)], [open_])[0]
+    assert lone.seeds == seeds_needed(lone.contrast.mean, lone.contrast.deviation)
+    assert lone.smallest == pytest.approx(smallest_gap(lone.contrast.deviation, 3))
+
+
+def test_a_tiny_effect_of_the_claimed_sign_holds_and_says_how_small():
+    v = judged([claim(gap=1.0)], [{i: 0.01 + 0.0001 * i for i in range(6)}])[0]
+    assert v.word == HOLDS
+    assert v.note == "but smaller than 0.2"
+
+
+def test_nothing_is_dropped_without_a_word():
+    v = judged([claim(gap=0.1, headline=True)], [{0: 0.1, 1: None, 2: 0.12, 3: 0.11}])[0]
+    assert v.missing == (1,)
+    assert v.contrast.n == 3
+    assert v.pilot
+    assert "HOLDS (pilot)" in v.lines()[1]
+    empty = judged([claim(gap=0.1)], [{0: 0.1}])[0]
+    assert (empty.word, empty.seeds) == (UNDECIDED, None)
+    assert "needs 2 seeds" in empty.lines()[1]
+    assert empty.as_dict()["low"] is None
+    with pytest.raises(UnbraidError, match="effects for every claim"):
+        judged([claim()], [])
+
+
+def test_from_results():
+    rows = [Row(arm, s, numbers={"mig": m}) for s in range(5) for arm, m in (("a", 0.5 + 0.01 * s), ("b", 0.3))]
+    rows += [Row("a", 5, numbers={"mig": 0.9}), Row("b", 5, "failed", {"mig": 0.1}, reason="diverged")]
+    v = verdicts([claim(gap=0.1)], Results("demo", "cpu", tuple(rows)))[0]
+    assert (v.word, v.contrast.n, v.missing) == (HOLDS, 5, (5,))
+    assert v.contrast.mean == pytest.approx(0.22)
+    assert v.as_dict()["verdict"] == "holds"
+
+
+@pytest.mark.parametrize("n", [5, 20])
+def test_false_holds_below_one_in_twenty(n):
+    """Four claims, all of them wrong: a page with any false 'holds' is rare, and so is one with a false word either way."""
+    pages = page([0.0] * 4, n, 500, n)
+    false = np.mean([any(v.word == HOLDS for v in one) for one in pages])
+    other = np.mean([any(v.note == "it is on the other side" for v in one) for one in pages])
+    assert false < 0.025 + 3 * (0.025 / 500) ** 0.5
+    assert false + other < 0.05 + 3 * (0.05 / 500) ** 0.5
+
+
+def test_power_is_as_predicted():
+    """One claim with a true effect: 'holds' as often as the formula says; at the smallest visible gap in 80 of 100."""
+    gap = smallest_gap(0.1, 12)
+    share = np.mean([one[0].word == HOLDS for one in page([gap], 12, 1000, 1)])
+    assert share == pytest.approx(0.8, abs=4 * (0.16 / 1000) ** 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [5, 8, 12, 20])
+def test_simulated_studies_at_length(n):
+    """Coverage of every interval, family-wise error with true and false claims mixed, power: 1,500 pages each."""
+    pages = page([0.0, 0.0, 0.08, 0.2], n, 1500, 100 + n)
+    covered = np.mean([one[3].low <= 0.2 <= one[3].high for one in pages])
+    assert covered == pytest.approx(0.95, abs=4 * (0.0475 / 1500) ** 0.5)
+    together = np.mean([all(v.contrast.low <= t <= v.contrast.high for v, t in zip(one, [0, 0])) for one in pages])
+    assert together > 0.95 - 4 * (0.0475 / 1500) ** 0.5
+    false = np.mean([any(v.word == HOLDS for v in one[:2]) for one in pages])
+    assert false < 0.05
+    alone = page([0.08], n, 1500, 200 + n)
+    share = np.mean([one[0].word == HOLDS for one in alone])
+    assert share == pytest.approx(power(0.8, n), abs=4 * (0.25 / 1500) ** 0.5)
+    nothing = page([0.0], 400, 200, n, gap=0.5)
+    assert np.mean([one[0].word == DOES_NOT for one in nothing]) > 0.95
