@@ -5,6 +5,7 @@ recipe.toml → train → model.safetensors → encode → codes.npz → score �
 
 from __future__ import annotations
 
+import io
 import sys
 
 import typer
@@ -38,6 +39,9 @@ for room in (demo, data, runs, sweep, score, show, study):
 
 def main() -> None:
     """Run the command line; mistakes a user can mend are one clear message, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a file name need not be text that can be printed
     try:
         app()
     except UnbraidError as error:
@@ -48,3 +52,6 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:  # a path that is too long, a disk that is full, a file that may not be read
+        print(f"error: {error.strerror or error}: {str(error.filename or '')[:200]}", file=sys.stderr)
+        sys.exit(2)

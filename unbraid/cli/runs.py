@@ -18,6 +18,7 @@ Set = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+MOST = 12  # terms printed of a longer ledger
 RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
 
 
@@ -44,6 +45,7 @@ def train(
     from unbraid.ground.errors import expect
     from unbraid.runs.recipe import Recipe
 
+    changes = [*changes, *([f"seed={seed}"] if seed is not None else [])]
     if not recipe:
         expect(
             resume and out is not None,
@@ -52,15 +54,16 @@ def train(
         )
         from unbraid.runs.directory import recipe_of
 
-        chosen = recipe_of(Path(str(out)))
+        chosen = recipe_of(Path(str(out)), *changes)
     else:
-        chosen = Recipe.load(recipe)
-    chosen = chosen.set(*changes, *([f"seed={seed}"] if seed is not None else []))
+        chosen = Recipe.load(recipe, *changes)
     from unbraid.runs.training import fit
 
     run = fit(chosen, out, resume=resume, force=force, quiet=quiet)
     last = (run.ledger() or [{"nats": {}}])[-1]["nats"]  # empty when the ledger was lost and --force went on without it
-    terms = "  ".join(f"{key} {value:.2f}" for key, value in last.items()) or "the ledger is empty"
+    shown = [f"{key} {value:.2f}" for key, value in last.items()]
+    terms = "  ".join([*shown[:MOST], *([f"and {len(shown) - MOST} more"] if len(shown) > MOST else [])])
+    terms = terms or "the ledger is empty"
     typer.echo(f"trained {chosen.budget.steps} steps: {terms} (nats per example, last batch)")
     place = quote(str(run.path))
     typer.echo(f"run: {run.path}\nnext: unbraid encode {place} && unbraid score {place} && unbraid report {place}")

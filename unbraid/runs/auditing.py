@@ -13,7 +13,7 @@ import torch
 from unbraid.data.batches import gathered
 from unbraid.data.dataset import Dataset
 from unbraid.ground.errors import expect
-from unbraid.ground.files import write_json
+from unbraid.ground.files import writable, write_json
 from unbraid.ground.machine import computing
 from unbraid.ground.progress import bar
 from unbraid.model.draw import Draw
@@ -43,6 +43,8 @@ def audit(
     over `rows` samples z, each from its own random image out of those N. With `particles` the importance-weighted bound
     on log p(x) of some `images` is added (Kim & Mnih 2018 use 5000). Written to `audit.json` unless `save` is False.
     """
+    if save:
+        writable(run.path)  # before the work, not after it
     dataset = run.dataset() if dataset is None else dataset
     expect(
         tuple(dataset.shape) == tuple(run.state["shape"]),

@@ -113,15 +113,15 @@ def _load(path: Path, trainer: Any, force: bool) -> tuple[int, int]:
     return done, min(size, note["ledger"])
 
 
-def recipe_of(path: Path) -> Recipe:
-    """The recipe of the run in a directory: its `recipe.toml`, or, when that is lost, the one in its checkpoint."""
+def recipe_of(path: Path, *changes: str) -> Recipe:
+    """The recipe of the run in a directory: its `recipe.toml`, or, when that is lost, the one in its checkpoint; changed."""
     if not is_file(path / RECIPE) and is_file(path / CHECKPOINT):
         known = checkpoint.recipe(path / CHECKPOINT)
         if known is not None:
-            return known
+            return known.set(*changes)
     expect(is_file(path / RECIPE), f"{path} is not a run directory, so there is nothing to resume")
     try:
-        return Recipe.load(path / RECIPE)
+        return Recipe.load(path / RECIPE, *changes)
     except UnbraidError as error:
         held = is_file(path / CHECKPOINT) and checkpoint.recipe(path / CHECKPOINT) is not None
         again = " Delete it, and --resume goes on by the recipe that the checkpoint holds." if held else ""

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import tomllib
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from unbraid.ground.errors import UnbraidError, choose, expect, nearest
-from unbraid.ground.files import read_toml
+from unbraid.ground.files import is_file, read_toml
 from unbraid.ground.schedule import Price, read
 from unbraid.latent import Latent
 
 Table = dict[str, Any]
+TABLES = ("data", "prior", "likelihood", "nets", "objective")  # parts with a name and options
 WORDS = {"name", "about", "cite"}  # what a recipe says of itself
 HOW = {
     "log_every",
@@ -91,7 +93,7 @@ class Recipe(BaseModel):
     def _numbers(cls, value: Any) -> Any:
         return _no_bool(value)
 
-    @field_validator("data", "prior", "likelihood", "nets", "objective", mode="before")
+    @field_validator(*TABLES, mode="before")
     @classmethod
     def _named(cls, table: Any) -> Any:
         """A bare name stands for a table with that name."""
@@ -127,41 +129,33 @@ class Recipe(BaseModel):
             raise UnbraidError(f"{where}: {str(error).removeprefix('recipe: ')}") from None
 
     @classmethod
-    def load(cls, name: str | Path | Recipe) -> Recipe:
-        """A recipe by name, or from a TOML file."""
+    def load(cls, name: str | Path | Recipe, *changes: str) -> Recipe:
+        """A recipe by name or from a TOML file, with changes as in `set`, which may mend what the file has wrong."""
         if isinstance(name, Recipe):
-            return name
+            return name.set(*changes)
         text = str(name)
-        if text.endswith(".toml") or os.sep in text or Path(text).is_file():
-            return cls.of(read_toml(text), text)
+        if text.endswith(".toml") or os.sep in text or is_file(text):
+            return cls.of(changed(read_toml(text), *changes), text)
         from unbraid.runs.recipes import RECIPES
 
-        return cls.of(choose(text, RECIPES, "recipe"), f"recipe {text!r}")
+        return cls.of(changed(choose(text, RECIPES, "recipe"), *changes), f"recipe {text!r}")
 
     def set(self, *assignments: str) -> Recipe:
         """A changed copy: `recipe.set("budget.steps=100", "objective.gamma=10")`. Values are TOML; else a string."""
-        plain = self.plain()
-        for assignment in assignments:
-            path, sign, raw = assignment.partition("=")
-            keys = path.strip().split(".")
-            expect(
-                sign and all(keys),
-                "a change reads section.key=value",
-                found=repr(assignment),
-                do="For example --set budget.steps=100.",
-            )
-            table = plain
-            for key in keys[:-1]:
-                table = table.setdefault(key, {})
-                expect(
-                    isinstance(table, dict),
-                    f"{path!r} leads through {key!r}, which is not a table",
-                    do="Set that one instead.",
-                )
-            if keys[-1] == "name" and len(keys) == 2 and table.get("name") != raw.strip():
-                table.clear()  # the options of another objective or prior would not fit
-            table[keys[-1]] = _value(raw.strip())
-        return Recipe.of(plain, "recipe")
+        return type(self).of(changed(self.plain(), *assignments), "recipe") if assignments else self
+
+    @property
+    def folder(self) -> str:
+        """The name of a run directory of this recipe, `NAME-SEED`; a name that would lead elsewhere is refused."""
+        plain = self.name not in ("", ".", "..") and not set(self.name) & set('/\\:*?"<>|') and self.name.isprintable()
+        expect(
+            plain and len(os.fsencode(self.name)) <= 200,
+            "a recipe's name is the name of its run directory, so it must be a plain one",
+            found=repr(self.name)[:80],
+            allowed="up to 200 letters, none of them / or \\",
+            do="Rename it (--set name=mine), or say --out.",
+        )
+        return f"{self.name}-{self.seed}"
 
     def plain(self) -> dict[str, Any]:
         """Plain tables, without what is empty."""
@@ -212,6 +206,35 @@ class Recipe(BaseModel):
         turned = self.counted().get("latent") != other.counted().get("latent")  # the same branches in another order
         told = any(change.startswith("latent") for change in found)
         return found + ([f"latent: {self.latent} → {other.latent}"] if turned and not told else [])
+
+
+def changed(plain: dict[str, Any], *assignments: str) -> dict[str, Any]:
+    """Plain tables with some fields set, each change as `section.key=value`."""
+    plain = deepcopy(plain)
+    for key in TABLES:
+        if isinstance(plain.get(key), str):
+            plain[key] = {"name": plain[key]}  # a bare name stands for a table with that name
+    for assignment in assignments:
+        path, sign, raw = assignment.partition("=")
+        keys = path.strip().split(".")
+        expect(
+            sign and all(keys),
+            "a change reads section.key=value",
+            found=repr(assignment),
+            do="For example --set budget.steps=100.",
+        )
+        table = plain
+        for key in keys[:-1]:
+            table = table.setdefault(key, {})
+            expect(
+                isinstance(table, dict),
+                f"{path!r} leads through {key!r}, which is not a table",
+                do="Set that one instead.",
+            )
+        if keys[-1] == "name" and len(keys) == 2 and table.get("name") != raw.strip():
+            table.clear()  # the options of another objective or prior would not fit
+        table[keys[-1]] = _value(raw.strip())
+    return plain
 
 
 def _beside_defaults(model: BaseModel, out: set[str]) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from unbraid.ground.files import is_file, read_bytes, read_json, read_toml
 from unbraid.runs.recipe import Recipe
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from unbraid.model.vae import Vae
 
 RECIPE, STATE, LEDGER, CHECKPOINT = "recipe.toml", "run.json", "ledger.jsonl", "checkpoint.safetensors"
@@ -61,7 +63,11 @@ class Run:
     def state(self) -> dict[str, Any]:
         """What it became: status, step, image shape, threads, versions."""
         state = read_json(self.path / STATE, "run state")
-        expect(isinstance(state, dict) and {"status", "step", "shape"} <= set(state), f"{self.path / STATE} is damaged")
+        expect(
+            _is_state(state),
+            f"{self.path / STATE} is damaged",
+            do="The recipe, the ledger and the weights may be whole.",
+        )
         schema = state.get("schema", 1)
         expect(
             isinstance(schema, int) and 1 <= schema <= SCHEMA,
@@ -80,12 +86,26 @@ class Run:
         for number, line in enumerate(lines[:-1], 1):
             try:
                 row = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UnbraidError(f"line {number} of {self.path / LEDGER} is damaged ({error}).") from error
-            whole = isinstance(row, dict) and isinstance(row.get("nats"), dict) and {"step", "prices"} <= set(row)
-            expect(whole, f"line {number} of {self.path / LEDGER} is damaged: it is no ledger line")
+            expect(_is_row(row), f"line {number} of {self.path / LEDGER} is damaged: it is no ledger line")
             rows.append(row)
         return rows
+
+    def audited(self) -> dict[str, Any] | None:
+        """What `unbraid audit` wrote, or None."""
+        path = self.path / AUDIT
+        if not is_file(path):
+            return None
+        found = read_json(path, "audit")
+        tables = isinstance(found, dict) and all(_numbers(found.get(key)) for key in ("nats", "errors"))
+        known = tables and {"estimator", "components", "rows", "balance"} <= set(found)
+        expect(
+            known,
+            f"{path} is damaged: it is no audit",
+            do=f"Make it again with 'unbraid audit {quote(str(self.path))}'.",
+        )
+        return found
 
     @cached_property
     def model(self) -> Vae:
@@ -121,10 +141,13 @@ class Run:
         return data.load(table.pop("name", ""), **table)
 
     def encode(self, x: Any, batch: int = 128) -> np.ndarray:
-        """Posterior means "n d" of images "n c h w" (or "c h w"); probabilities for discrete leaves."""
+        """Posterior means "n d" of images "n c h w" (or "c h w"); probabilities for discrete leaves.
+
+        Bytes (uint8) are divided by 255 and bools are 0 and 1, as in training; values must be in the likelihood's range.
+        """
         import torch
 
-        images = torch.as_tensor(np.asarray(x, dtype=np.float32))
+        images = _images(x)
         images = images.unsqueeze(0) if images.ndim == 3 else images
         shape = tuple(self.state["shape"])
         expect(
@@ -133,14 +156,28 @@ class Run:
             found=tuple(images.shape),
             allowed=f"n × {shape}",
         )
-        pieces = [self.model.posterior(part).mean for part in images.split(batch)]
+        expect(
+            bool(images.isfinite().all()), "images must be numbers", found="NaN or infinity", do="Mend or drop those."
+        )
+        likelihood = getattr(self.model, "likelihood", None)  # an InfoGAN has none: its images are in [0, 1]
+        low, high = (0.0, 1.0) if likelihood is None else (likelihood.low, likelihood.high)
+        if images.numel():
+            least, most = float(images.min()), float(images.max())
+            expect(
+                low <= least and most <= high,
+                f"images must have values in [{low:g}, {high:g}], as in training",
+                found=f"{least:g} to {most:g}",
+                do="Pass bytes as uint8, or divide by 255." if most > 1 else "Scale them as the training images were.",
+            )
+        with torch.no_grad():
+            pieces = [self.model.posterior(part).mean for part in images.split(batch)]
         return torch.cat(pieces).numpy() if pieces else np.zeros((0, self.model.tree.width), np.float32)
 
     def decode(self, z: Any) -> np.ndarray:
-        """Mean images "n c h w" of codes "n d" (or "d")."""
+        """Mean images "n c h w" of codes "n d" (or "d"); a tensor may carry a gradient, which is left behind."""
         import torch
 
-        codes = torch.as_tensor(np.atleast_2d(np.asarray(z, dtype=np.float32)))
+        codes = torch.as_tensor(np.atleast_2d(np.asarray(_plain(z), dtype=np.float32)))
         d = self.model.tree.width
         expect(
             codes.ndim == 2 and codes.shape[1] == d,
@@ -148,7 +185,8 @@ class Run:
             found=tuple(codes.shape),
             allowed=f"n × {d}",
         )
-        return self.model.decode(codes).numpy()
+        with torch.no_grad():
+            return self.model.decode(codes).numpy()
 
     def sample(self, n: int, seed: int = 0) -> np.ndarray:
         """Mean images of n codes from the prior."""
@@ -164,7 +202,7 @@ class Run:
         The default is −3 … 3 in 7 steps, as in the papers; for a one-hot leaf each class in turn.
         """
         tree = self.model.tree
-        code = np.asarray(z, dtype=np.float32).reshape(-1)
+        code = np.asarray(_plain(z), dtype=np.float32).reshape(-1)
         expect(
             len(code) == tree.width,
             "a traversal starts from one code",
@@ -194,3 +232,44 @@ class Run:
             do=f"Make them with 'unbraid encode {quote(str(self.path))}'.",
         )
         return Codes.load(self.path / CODES)
+
+
+def _is_state(state: Any) -> bool:
+    """Whether some JSON has what every run.json has."""
+    if not isinstance(state, dict) or not isinstance(state.get("status"), str):
+        return False
+    sizes = [state.get("step"), *(state["shape"] if isinstance(state.get("shape"), list) else [None])]
+    return len(sizes) == 4 and all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 1 << 40 for n in sizes)
+
+
+def _is_row(row: Any) -> bool:
+    """Whether some JSON is a line of a ledger."""
+    if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+        return False
+    return _numbers(row.get("nats")) and _numbers(row.get("prices"))
+
+
+def _numbers(table: Any) -> bool:
+    """Whether some JSON is a table of finite numbers."""
+    if not isinstance(table, dict):
+        return False
+    return all(isinstance(x, int | float) and not isinstance(x, bool) and abs(x) < float("inf") for x in table.values())
+
+
+def _plain(x: Any) -> Any:
+    """A tensor without its gradient and on the host; anything else as it is."""
+    return x.detach().cpu() if hasattr(x, "detach") else x
+
+
+def _images(x: Any) -> Tensor:
+    """Images as float32, scaled as `Pixels` scales them in training."""
+    import torch
+
+    try:
+        array = np.asarray(_plain(x))
+        expect(array.dtype.kind in "buif", "images must be numbers", found=f"dtype {array.dtype}")
+    except ValueError as error:
+        raise UnbraidError(f"images must be one array of numbers ({error}).") from error
+    if array.dtype == np.uint8:
+        return torch.from_numpy(np.multiply(array, np.float32(1 / 255), dtype=np.float32))
+    return torch.as_tensor(np.ascontiguousarray(array, dtype=np.float32))

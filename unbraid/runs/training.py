@@ -50,7 +50,7 @@ def fit(
     """
     recipe = Recipe.load(recipe)
     choose_device(recipe.budget.device)  # refused before anything is made
-    path = Path(out) if out is not None else Path("runs") / f"{recipe.name}-{recipe.seed}"
+    path = Path(out) if out is not None else Path("runs") / recipe.folder
     parts: Any = game.assemble(recipe, dataset) if is_gan(recipe) else assemble(recipe, dataset)
     with (
         directory.locked(path),
