@@ -14,6 +14,7 @@ from torch import nn
 
 from unbraid.latent import Latent
 from unbraid.model import LIKELIHOODS, NETS, Posterior, Vae
+from unbraid.model.nets.residual import Block
 from unbraid.priors import build
 
 SIZES = {"small32": (1, 32, 32), "decomposition_table1b": (2, 1, 1), "decomposition_table1c": (3, 64, 64)}
@@ -34,6 +35,10 @@ def lively(module: nn.Module, seed: int = 0) -> nn.Module:
             for values, low, high in ((part.running_mean, -0.5, 0.5), (part.running_var, 0.5, 2.0),
                                       (part.weight.data, 0.5, 1.5), (part.bias.data, -0.3, 0.3)):  # fmt: skip
                 values.uniform_(low, high, generator=draw)
+    for block in (part for part in module.modules() if isinstance(part, Block)):
+        for part in block.body:
+            if isinstance(part, nn.Conv2d):
+                part.weight.data.mul_(0.5)  # branches that add up would run away
     return module
 
 
@@ -48,7 +53,9 @@ def preset(
     tree = Latent.of(MIXED)
     shape = SIZES.get(name, (3, 32, 32)) if shape is None else shape
     made = LIKELIHOODS[likelihood](**options)
-    pair = NETS[name](shape=shape, tree=tree, params=Posterior.count(tree), outputs=shape[0] * made.maps, **(nets or {}))
+    pair = NETS[name](
+        shape=shape, tree=tree, params=Posterior.count(tree), outputs=shape[0] * made.maps, **(nets or {})
+    )
     prior = build({"name": "gaussian"}, tree)
     return lively(Vae(tree, *pair, prior, made)).eval().requires_grad_(False)
 
@@ -120,7 +127,9 @@ def _conv(layer: dict[str, Any], a: np.ndarray) -> np.ndarray:
         rows, columns = (h + 2 * pad - ky) // stride + 1, (w + 2 * pad - kx) // stride + 1
         result = np.zeros((n, out, rows, columns))
         for y, x in np.ndindex(ky, kx):
-            part = padded[:, :, y : y + rows * stride : stride, x : x + columns * stride : stride][:, :, :rows, :columns]
+            part = padded[:, :, y : y + rows * stride : stride, x : x + columns * stride : stride][
+                :, :, :rows, :columns
+            ]
             result += np.einsum("oi,nihw->nohw", kernel[y, x], part)
     return result + layer["bias"][:, None, None]
 
@@ -148,13 +157,17 @@ def _levels(layer: dict[str, Any], a: np.ndarray) -> np.ndarray:
 
 
 def _continuous(layer: dict[str, Any], a: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(a) < 1e-3, 0.5 + a / 12, 1 / (1 - np.exp(-np.where(a == 0, 1, a))) - 1 / np.where(a == 0, 1, a))
+    return np.where(
+        np.abs(a) < 1e-3, 0.5 + a / 12, 1 / (1 - np.exp(-np.where(a == 0, 1, a))) - 1 / np.where(a == 0, 1, a)
+    )
 
 
 def _gelu(layer: dict[str, Any], a: np.ndarray) -> np.ndarray:
     from scipy.special import erf
 
-    return 0.5 * a * (1 + (np.tanh(np.sqrt(2 / np.pi) * (a + 0.044715 * a**3)) if layer["tanh"] else erf(a / np.sqrt(2))))
+    return (
+        0.5 * a * (1 + (np.tanh(np.sqrt(2 / np.pi) * (a + 0.044715 * a**3)) if layer["tanh"] else erf(a / np.sqrt(2))))
+    )
 
 
 STEPS = {

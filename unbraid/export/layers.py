@@ -130,7 +130,9 @@ def _layer_norm(module: Any, what: str) -> list[Layer]:
 
 def _upsample(module: Any, what: str) -> list[Layer]:
     size = module.size if isinstance(module.size, tuple) else (module.size, module.size)
-    expect(module.mode == "nearest" and None not in size, f"{what} resizes by {module.mode}", allowed="nearest, to a size")
+    expect(
+        module.mode == "nearest" and None not in size, f"{what} resizes by {module.mode}", allowed="nearest, to a size"
+    )
     return [Layer("nearest", dict(zip("hw", size)))]
 
 
