@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from unbraid.cli import data, demo, export, runs, score, show, study, sweep
+from unbraid.cli import data, demo, runs, score, show, study, sweep
 from unbraid.ground.errors import Stopped, UnbraidError
 
 HELP = """Learn, measure and explore disentangled latent representations.
@@ -26,7 +26,6 @@ unbraid score runs/one
 unbraid audit runs/one                        the exact price of every term
 unbraid report runs/one
 unbraid sweep SWEEP.toml                      settings × seeds, to one table
-unbraid export runs/one --html                one page to explore it, offline
 unbraid study                                 the papers' figures, by name
 unbraid score --codes mine.npy --factors labels.csv   your own codes
 """
@@ -34,7 +33,7 @@ unbraid score --codes mine.npy --factors labels.csv   your own codes
 app = typer.Typer(
     help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for room in (demo, data, runs, sweep, score, show, study, export):
+for room in (demo, data, runs, sweep, score, show, study):
     room.register(app)
 
 

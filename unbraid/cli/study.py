@@ -1,19 +1,36 @@
-"""`unbraid study`: list the studies, or run one."""
+"""`unbraid study`: list the studies, run one or go on with it, make its page again."""
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unbraid.ground.errors import choose, expect
 
+if TYPE_CHECKING:
+    from unbraid.studies import Study
+
 Name = Annotated[
     str, typer.Argument(metavar="[NAME]", help="A study; all are listed when left out.", show_default=False)
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder for the pictures and NAME.json.", show_default=False)]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder for runs, results, pictures and page.", show_default="studies/NAME-SCALE")
+]
+Scale = Annotated[
+    str,
+    typer.Option(help="tiny (seconds, no verdict), cpu (two cores), paper (the paper's own setting, for a cluster)."),
+]
+Seeds = Annotated[int, typer.Option(min=0, help="How many seeds (0: as many as the study asks for).")]
+Workers = Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")]
+Report = Annotated[bool, typer.Option("--report", help="Train nothing: measure what is there and make the page again.")]
+Dry = Annotated[
+    bool, typer.Option("--dry", help="Build and check every recipe, say what it would cost, train nothing.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON, and nothing else there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -21,23 +38,108 @@ def register(app: typer.Typer) -> None:
     app.command("study")(study)
 
 
-def study(name: Name = "", out: Out = None, as_json: AsJson = False) -> None:
-    """Figures and tables of the papers, made anew: pictures, a JSON of the numbers, a table here."""
+def study(
+    name: Name = "",
+    scale: Scale = "cpu",
+    seeds: Seeds = 0,
+    out: Out = None,
+    workers: Workers = 0,
+    report: Report = False,
+    dry: Dry = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """The papers' claims trained anew and judged, their figures and tables made anew. The same command goes on.
+
+    A claim holds, does not hold, or is undecided: the t interval of its effect over paired seeds, at the Holm-adjusted level
+    over the claims of the page, lies on the claimed side of 0, on the other side or within the margin, or neither.
+    """
     from unbraid import studies
 
     if not name:
-        width = max(map(len, studies.STUDIES)) + 2
-        for each, known in studies.STUDIES.items():
-            typer.echo(f"{each:<{width}}{known.about}\n{'':<{width}}{known.cite}")
-        typer.echo("\nunbraid study NAME --out DIR   run one")
-        return
+        return _list()
     known = choose(name, studies.STUDIES, "study")
-    expect(out is not None, "a study writes pictures", do=f"Say where: unbraid study {name} --out {name}.")
-    assert out is not None
+    folder = out or Path("studies") / f"{name}-{scale}"
+    if known.call is not None:
+        return _drawn(name, known, out or Path("studies") / name, as_json)
+    from unbraid.studies import page, running
+
+    chosen = running.seeds_of(known, scale, seeds)
+    if dry:
+        return _dry(name, known, scale, chosen)
+    if report:
+        expect(
+            folder.is_dir(), f"there is no study in {folder} yet", do=f"Run it: unbraid study {name} --scale {scale}"
+        )
+        results = running.collect(name, known, scale, chosen, folder, workers, quiet)
+        files = page.write(name, known, results, folder, folder / "runs")
+    else:
+        results, files = running.run(name, known, folder, scale, seeds, workers, quiet or as_json)
+    if as_json:
+        import json
+
+        said: Any = [verdict.as_dict() for verdict in page.judged(known, results)]
+        typer.echo(json.dumps({"about": results.about, "verdicts": said}, allow_nan=False, ensure_ascii=False))
+        return None
+    typer.echo(f"{name}: {known.about}\n{page.headline(results)}\n")
+    for claim, verdict in zip(known.claims, page.judged(known, results), strict=False):
+        typer.echo(_folded(page.block(claim, verdict)) + "\n")
+    for row in results.failed:
+        typer.echo(f"not finished: {row.arm}, seed {row.seed}: {row.reason}")
+    typer.echo("written: " + ", ".join(map(str, files)))
+    return None
+
+
+def _list() -> None:
+    from unbraid.studies import STUDIES
+
+    width = max(map(len, STUDIES)) + 2
+    for name, known in STUDIES.items():
+        claims = f"{len(known.claims)} claims" if known.claims else "figures"
+        costs = ", ".join(f"{scale} {cost}" for scale, cost in known.cost.items())
+        typer.echo(textwrap.fill(f"{claims}; {known.cite}; {costs}", 80, initial_indent=f"{name:<{width}}",
+                                 subsequent_indent=" " * width))  # fmt: skip
+        typer.echo(textwrap.fill(known.about, 80, initial_indent=" " * width, subsequent_indent=" " * width))
+    typer.echo("\nunbraid study NAME   run one, or go on with it (--dry: what it would cost)")
+
+
+def _folded(text: str, width: int = 80) -> str:
+    lines = []
+    for line in text.splitlines():
+        head = "CLAIM  " if line.startswith("CLAIM") else " " * 7
+        lines.append(textwrap.fill(line.strip().removeprefix("CLAIM").strip(), width, initial_indent=head,
+                                   subsequent_indent=" " * 7))  # fmt: skip
+    return "\n".join(lines)
+
+
+def _dry(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
+    """Every recipe of the first seed is built, model and all; nothing is trained."""
+    from unbraid.data import DATASETS
+    from unbraid.objectives.objective import Objective
+    from unbraid.runs.assemble import assemble
+    from unbraid.studies.study import recipes
+
+    every = recipes(known, name, scale, seeds)
+    typer.echo(f"{name}, scale {scale}: {len(every)} runs ({len(every) // len(seeds)} arms × {len(seeds)} seeds)")
+    for arm, _, recipe in every[:: len(seeds)]:
+        status = DATASETS[recipe.data["name"]].status()
+        if status.startswith("needs"):
+            built = f"data {recipe.data['name']} {status}"
+        else:
+            parts: Any = assemble(recipe)
+            weights = sum(p.numel() for p in parts.model.parameters())
+            kind = "row" if isinstance(getattr(parts, "objective", None), Objective) else "game"
+            built = f"{kind} {recipe.objective['name']}, {weights:,} weights, {len(parts.dataset):,} images"
+        typer.echo(f"  {arm.label:<14} {recipe.budget.steps:>8,} steps × {recipe.budget.batch:<5} {built}")
+    typer.echo(f"cost: {known.cost.get(scale, 'not measured')}; {len(known.claims)} claims to judge")
+
+
+def _drawn(name: str, known: Study, out: Path, as_json: bool) -> None:
+    from unbraid import studies
     from unbraid.ground.progress import bar
 
     with bar(name, known.steps, quiet=as_json) as advance:
-        found = studies.run(name, out, advance)
+        found = studies.draw(name, out, advance)
     if as_json:
         import json
 
@@ -49,7 +151,7 @@ def study(name: Name = "", out: Out = None, as_json: AsJson = False) -> None:
     from rich.text import Text
 
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for head, cells in zip(found.head, zip(*found.rows)):
+    for head, cells in zip(found.head, zip(*found.rows, strict=True), strict=True):
         shown.add_column(head, justify="right" if all(map(_is_number, cells)) else "left", overflow="fold")
     for row in found.rows:
         shown.add_row(*map(Text, row))  # as it is: [q(z)] is no markup

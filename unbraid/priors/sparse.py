@@ -14,6 +14,7 @@ from unbraid.priors.base import Prior
 from unbraid.priors.gaussian import LOG_2PI, sum_leaves
 
 READINGS = {"appendix": 0.05, "text": math.sqrt(0.05)}
+NEVER = -1e4  # the logit of γ = 0, the Gaussian prior: finite, as all that is stored must be, and sigmoid gives 0
 
 
 class Sparse(Prior):
@@ -44,7 +45,7 @@ class Sparse(Prior):
             allowed=READINGS,
         )
         for name, value in (
-            ("logit", torch.tensor(float(gamma)).logit()),
+            ("logit", torch.tensor(float(gamma)).logit().clamp(min=NEVER)),
             ("log_sigma", torch.tensor(float(number)).log()),
         ):
             if learned:

@@ -1,9 +1,9 @@
-"""Studies: one file per paper or question; each table and figure as code that runs.
+"""Studies: one file per paper or question; claims, tables and figures as code that runs.
 
-`unbraid study` lists them, `unbraid study NAME --out DIR` runs one.
+`unbraid study` lists them, `unbraid study NAME` runs one or goes on with it.
 
->>> sorted(STUDIES)
-['hfvae_toy', 'isa_vae_toys', 'metric_sensitivity', 'theory']
+>>> "pinwheel" in STUDIES
+True
 """
 
 from __future__ import annotations
@@ -13,9 +13,19 @@ from pathlib import Path
 from unbraid.ground.errors import choose
 from unbraid.ground.files import writable, write_json
 from unbraid.ground.progress import Advance
+from unbraid.studies import (
+    dip_table1,
+    factor_vae_tradeoff,
+    hfvae_table2,
+    hfvae_zero_shot,
+    isa_orientation,
+    isa_tradeoff,
+    pinwheel,
+    sparsity,
+)
 from unbraid.studies.study import Findings, Study, still
 
-__all__ = ["STUDIES", "Findings", "Study", "run"]
+__all__ = ["STUDIES", "Findings", "Study", "draw"]
 
 
 def _theory(out: Path, advance: Advance) -> Findings:
@@ -42,28 +52,49 @@ def _metric_sensitivity(out: Path, advance: Advance) -> Findings:
     return metric_sensitivity.main(out, advance)
 
 
-# Each is imported when it is called: the list must not wait for torch.
+# Studies that train import torch only when they run, as the ones that draw do: the list must not wait for it.
 STUDIES: dict[str, Study] = {
+    "pinwheel": pinwheel.STUDY,
+    "dip_table1": dip_table1.STUDY,
+    "factor_vae_tradeoff": factor_vae_tradeoff.STUDY,
+    "isa_tradeoff": isa_tradeoff.STUDY,
+    "isa_orientation": isa_orientation.STUDY,
+    "sparsity": sparsity.STUDY,
+    "hfvae_zero_shot": hfvae_zero_shot.STUDY,
+    "hfvae_table2": hfvae_table2.STUDY,
     "theory": Study(
         "what β does, and two warnings about minibatch estimates",
         "Mathieu et al. 2019; Kim & Mnih 2018",
+        {"cpu": "1 min"},
         call=_theory,
         steps=3,
     ),
     "hfvae_toy": Study(
-        "the four terms of the ELBO, each left out", "Esmaeili et al. 2018, Figs. 2, 3", call=_hfvae_toy, steps=5
+        "the four terms of the ELBO, each left out",
+        "Esmaeili et al. 2018, Figs. 2, 3",
+        {"cpu": "1 min"},
+        call=_hfvae_toy,
+        steps=5,
     ),
     "isa_vae_toys": Study(
-        "what variational inference does to FA and ICA", "Stühmer et al. 2019, App. B", call=_isa_vae_toys, steps=405
+        "what variational inference does to FA and ICA",
+        "Stühmer et al. 2019, App. B",
+        {"cpu": "3 min"},
+        call=_isa_vae_toys,
+        steps=405,
     ),
     "metric_sensitivity": Study(
-        "two metrics against their settings", "Kim & Mnih 2018, Figs. 3, 16, 17", call=_metric_sensitivity, steps=37
+        "two metrics against their settings",
+        "Kim & Mnih 2018, Figs. 3, 16, 17",
+        {"cpu": "2 min"},
+        call=_metric_sensitivity,
+        steps=37,
     ),
 }
 
 
-def run(name: str, out: str | Path, advance: Advance = still) -> Findings:
-    """Run a study: its pictures and NAME.json go to the folder, its findings come back."""
+def draw(name: str, out: str | Path, advance: Advance = still) -> Findings:
+    """Run a study that trains nothing: its pictures and NAME.json go to the folder, its findings come back."""
     study, folder = choose(name, STUDIES, "study"), writable(Path(out))
     assert study.call is not None
     found = study.call(folder, advance)

@@ -78,7 +78,7 @@ class Results:
     def save(self, folder: str | Path) -> Path:
         """Write `results.json`."""
         path = Path(folder) / RESULTS
-        rows = [{**asdict(row), "numbers": _rounded(row.numbers)} for row in self.rows]
+        rows = [{**asdict(row), "numbers": rounded(row.numbers)} for row in self.rows]
         content = {"schema": SCHEMA, "study": self.study, "scale": self.scale, "about": self.about, "rows": rows}
         write_json(path, content)
         return path
@@ -98,7 +98,7 @@ class Results:
             raise UnbraidError(f"results {path} are damaged: {error}.") from error
 
 
-def _rounded(numbers: dict[str, float]) -> dict[str, float]:
+def rounded(numbers: dict[str, float]) -> dict[str, float]:
     """Six figures are plenty, and keep the committed files small."""
     return {name: float(f"{value:.6g}") for name, value in numbers.items()}
 

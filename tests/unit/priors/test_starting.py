@@ -186,3 +186,15 @@ def test_a_kl_to_a_box_is_an_error_before_work_starts_and_a_divergence_of_sample
         assemble(recipe(prior="uniform"), toy())
     parts = assemble(recipe(prior="uniform", objective={"name": "wae"}), toy())
     assert parts.model.prior.bounded
+
+
+def test_a_sparse_prior_that_is_never_off_is_the_gaussian_one_and_can_be_stored(tmp_path):
+    """γ = 0 of Mathieu et al. 2019, Fig. 4: its logit must stay finite, or no checkpoint takes it."""
+    from unbraid import Recipe, fit
+
+    budget = {"steps": 2, "batch": 8, "threads": 1}
+    common = {"data": {"name": "digits", "size": 8}, "latent": 2, "nets": {"name": "mlp", "width": 8}, "budget": budget}
+    run = fit(Recipe(**common, prior={"name": "sparse", "gamma": 0.0}), tmp_path / "run", quiet=True)
+    z = torch.randn(5, 2)
+    gaussian = torch.distributions.Normal(0.0, 1.0).log_prob(z).sum(1)
+    torch.testing.assert_close(run.model.prior.log_prob(z)[:, 0], gaussian)

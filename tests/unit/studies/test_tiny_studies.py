@@ -1,0 +1,113 @@
+"""Every study that trains runs at scale tiny, from recipes to page, and yields no verdict there."""
+
+from __future__ import annotations
+
+import pytest
+
+from unbraid.runs.assemble import assemble
+from unbraid.studies import STUDIES, page, running
+from unbraid.studies.results import Results
+from unbraid.studies.study import SCALES, recipes
+from unbraid.studies.verdicts import verdicts
+from unbraid.sweeps.task import execute
+
+TRAINED = [name for name, study in STUDIES.items() if study.arms is not None]
+
+
+def in_this_process(plan, workers=0, quiet=False):
+    """What the sweep does, without a process of its own: torch is loaded already."""
+    for job in plan.jobs:
+        execute(job, plan.folder, None)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_tiny_from_recipes_to_page(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "train", in_this_process)
+    study = STUDIES[name]
+    results, files = running.run(name, study, tmp_path, "tiny", workers=1, quiet=True)
+    assert not results.failed, results.failed
+    assert len(results.rows) == len(study.arms("tiny")) * len(study.seeds["tiny"])
+    assert all(path.stat().st_size > 500 for path in files)
+    said = (tmp_path / "page.md").read_text()
+    assert "yields no verdict" in said
+    assert not any(word in said for word in ("HOLDS", "UNDECIDED", "DOES NOT"))
+    assert Results.load(tmp_path) == results
+    again = running.collect(name, study, "tiny", study.seeds["tiny"], tmp_path, 1, quiet=True)
+    assert again.rows == results.rows  # measured once, by the same code
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_every_claim_has_an_effect_on_a_full_table(name):
+    """Numbers for every arm and seed of scale cpu give every claim an effect: labels and quantities are spelled right."""
+    from unbraid.studies.results import Row
+
+    study = STUDIES[name]
+    quantities = {q: 0.1 * i for i, q in enumerate(QUANTITIES[name])}
+    rows = tuple(
+        Row(arm.label, seed, numbers={q: v + 0.001 * seed * (i + 1) + 0.1 * (i % 3) for q, v in quantities.items()})
+        for i, arm in enumerate(study.arms("cpu"))
+        for seed in study.seeds["cpu"]
+    )
+    for verdict in verdicts(study.claims, Results(name, "cpu", rows)):
+        assert verdict.contrast.n >= 2, verdict.claim
+        assert not verdict.missing, verdict.claim
+
+
+QUANTITIES = {
+    "pinwheel": ("log_scale", "kl_qp", "kl_pq", "mi", "modes", "reconstruction"),
+    "dip_table1": ("higgins", "mig", "error", "correlation", "active"),
+    "factor_vae_tradeoff": (
+        "factor_vae",
+        "higgins",
+        "mig",
+        "dci",
+        "reconstruction",
+        "tc",
+        "dw",
+        "tc_ratio",
+        "accuracy",
+    ),
+    "isa_tradeoff": ("mig", "mig_all", "factor_vae", "dci", "reconstruction", "kl"),
+    "isa_orientation": ("angle", "linear", "active", "reconstruction"),
+    "sparsity": ("hoyer_raw", "hoyer_scaled", "active", "mmd", "reconstruction"),
+    "hfvae_zero_shot": ("error_held", "error_rest", "digit_held", "thickness", "digit_kept", "digit_in_code"),
+    "hfvae_table2": ("factor_vae", "dci", "mig", "reconstruction"),
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_every_scale_has_recipes_seeds_and_a_cost(name):
+    study = STUDIES[name]
+    for scale in SCALES:
+        every = recipes(study, name, scale, study.seeds[scale])
+        assert len({r.hash for _, _, r in every}) == len(every), "two arms are the same run"
+        assert study.cost[scale]
+    judged = set(study.seeds["cpu"])
+    assert not judged & {100, 101, 102}, "pilot seeds are not judged"
+    assert all(claim.margin > 0 for claim in study.claims), (
+        "a claim without a margin can never be refuted by a null effect"
+    )
+
+
+@pytest.mark.parametrize("name", [n for n in TRAINED if n != "sparsity"])
+def test_the_cpu_recipes_build(name):
+    _, _, first = recipes(STUDIES[name], name, "tiny", (0,))[0]
+    assert assemble(first) is not None
+
+
+def test_a_page_shows_failures_and_the_verdict_of_what_is_there(tmp_path):
+    from unbraid.studies.results import Row
+
+    study = STUDIES["hfvae_table2"]
+    rows = [
+        Row(arm.label, seed, numbers={"factor_vae": 0.5 + 0.1 * i + 0.001 * seed, "dci": 0.5, "mig": 0.1})
+        for i, arm in enumerate(study.arms("cpu"))
+        for seed in range(4)
+    ]
+    rows.append(Row("vae", 4, "failed", reason="the loss is no longer finite at step 12"))
+    results = Results("hfvae_table2", "cpu", tuple(rows), {"commit": "abc1234"})
+    said = page.markdown("hfvae_table2", study, results, [])
+    assert "HOLDS (pilot)" in said
+    assert "no longer finite at step 12" in said
+    assert "commit abc1234" in said
+    assert "0.78 against 0.72" in said

@@ -1,0 +1,143 @@
+"""The page of a study, as Markdown beside its pictures and as one HTML file; all of it worked out from results.json."""
+
+from __future__ import annotations
+
+import base64
+import html
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from unbraid.comparing.statistics import interval
+from unbraid.ground.files import write_text
+from unbraid.studies.results import Results
+from unbraid.studies.study import Claim, Study
+from unbraid.studies.verdicts import Verdict, verdicts
+
+PAGE = "page.md"
+MARKS = {"holds": "✔ holds", "does not hold": "✘ does not hold", "undecided": "… undecided"}
+
+
+def judged(study: Study, results: Results) -> list[Verdict]:
+    """The verdicts of a study's claims; at scale tiny there are none, whatever came out."""
+    return [] if results.scale == "tiny" else verdicts(study.claims, results)
+
+
+def headline(results: Results) -> str:
+    """One line: scale, seeds, runs, failures, cost, commit."""
+    seeds, runs = len({row.seed for row in results.rows}), len(results.rows)
+    hours = sum(row.seconds for row in results.rows) / 3600
+    cost = f"{hours:.1f} core-hours" if hours >= 1 else f"{60 * hours:.0f} core-minutes"
+    failed = f", {len(results.failed)} not finished" if results.failed else ""
+    commit = results.about.get("commit") or "not under version control"
+    return f"scale {results.scale} · {seeds} seeds · {runs} runs{failed} · {cost} · claims as of commit {commit}"
+
+
+def block(claim: Claim, verdict: Verdict) -> str:
+    """A claim and its verdict, to be printed as it is."""
+    printed = f": {claim.printed}" if claim.printed else ""
+    lines = [f"CLAIM  {claim.text}", f"       ({claim.place}{printed})"]
+    unit = f"   [{claim.unit}]" if claim.unit else ""
+    said = verdict.lines()
+    return "\n".join([*lines, f"       {said[0]}{unit}", *(f"       {line}" for line in said[1:])])
+
+
+def table(results: Results) -> tuple[list[str], list[list[str]]]:
+    """Arms down, quantities across: mean ± half the 95% t interval over seeds."""
+    quantities = results.quantities
+    rows = []
+    for arm in results.arms:
+        cells = [cell(results.values(arm, quantity)) for quantity in quantities]
+        rows.append([arm, str(len(results.seeds(arm))), *cells])
+    return ["arm", "n", *quantities], rows
+
+
+def cell(values: Sequence[float]) -> str:
+    """'0.512 ± 0.031', in as many figures as the interval deserves."""
+    if not values:
+        return "–"
+    found = interval(values)
+    if not found.half > 0:
+        return f"{found.mean:.3g}"
+    digits = min(6, max(0, 1 - math.floor(math.log10(found.half))))
+    return f"{found.mean:.{digits}f} ± {found.half:.{digits}f}"
+
+
+def markdown(name: str, study: Study, results: Results, pictures: Sequence[str]) -> str:
+    """The page as Markdown."""
+    said = judged(study, results)
+    parts = [f"# {name}: {study.about}", f"{study.cite}", headline(results)]
+    if results.scale == "tiny":
+        parts.append("*Scale tiny only shows that everything runs: it yields no verdict.*")
+    parts += [f"```\n{block(claim, verdict)}\n```" for claim, verdict in zip(study.claims, said, strict=False)]
+    if study.unlike:
+        parts.append(f"**Not like the paper:** {study.unlike} A verdict here is about this setting.")
+    parts += [f"![{picture}]({picture})" for picture in pictures]
+    heads, rows = table(results)
+    parts.append("\n".join([_line(heads), "|" + "---|" * len(heads), *map(_line, rows)]))
+    parts.append("Mean ± half a 95% t interval over seeds.")
+    if results.failed:
+        lost = "\n".join(f"- {row.arm}, seed {row.seed}: {row.status}. {row.reason}" for row in results.failed)
+        parts.append(f"**Runs that did not finish** (none is dropped without a word):\n\n{lost}")
+    parts.append(f"Run again or go on: `unbraid study {name} --scale {results.scale}`; numbers: `results.json`.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
+
+
+def write(name: str, study: Study, results: Results, out: Path, runs: Path | None = None) -> list[Path]:
+    """Draw the pictures and write page.md and page.html beside results.json. Without the runs, pictures stay as they are."""
+    pictures: Sequence[str] = sorted(p.name for p in out.glob("*.png"))
+    if study.figures is not None and runs is not None:
+        pictures = study.figures(results, runs, out)
+    write_text(out / PAGE, markdown(name, study, results, pictures))
+    write_text(out / "page.html", _html(name, study, results, out, pictures))
+    return [out / PAGE, out / "page.html", *(out / picture for picture in pictures)]
+
+
+STYLE = """
+:root{color-scheme:light dark;--ink:#1c2430;--paper:#fff;--faint:#66707d;--line:#d8dde3;--good:#1a7f4b;--bad:#b3372f;
+--open:#8a6d1d}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--paper:#14181e;--faint:#9aa4b1;--line:#333c47;--good:#5ecb92;--bad:#ff8a80;
+--open:#e6c25a}}
+body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:60rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem}.faint{color:var(--faint)}section{border-left:4px solid var(--line);padding:.2rem 1rem;margin:1rem 0}
+.holds{border-color:var(--good)}.does{border-color:var(--bad)}.undecided{border-color:var(--open)}
+.word{font-weight:600}.holds .word{color:var(--good)}.does .word{color:var(--bad)}.undecided .word{color:var(--open)}
+img{max-width:100%;background:#fff;border-radius:4px}.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem}
+td,th{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
+td:first-child,th:first-child{text-align:left}
+"""
+
+
+def _html(name: str, study: Study, results: Results, out: Path, pictures: Sequence[str]) -> str:
+    e = html.escape
+    parts = [
+        f"<h1>{e(name)}: {e(study.about)}</h1>",
+        f"<p>{e(study.cite)}</p><p class=faint>{e(headline(results))}</p>",
+    ]
+    for claim, verdict in zip(study.claims, judged(study, results), strict=False):
+        said = verdict.lines()
+        printed = f" ({e(claim.printed)})" if claim.printed else ""
+        parts.append(
+            f'<section class="{verdict.word.split()[0]}"><p>{e(claim.text)}<br><span class=faint>{e(claim.place)}{printed}'
+            f"</span></p><p>{e(said[0])} <span class=faint>{e(claim.unit)}</span><br>"
+            f"<span class=word>{e(said[1])}</span></p></section>"
+        )
+    if study.unlike:
+        parts.append(f"<p><b>Not like the paper:</b> {e(study.unlike)} A verdict here is about this setting.</p>")
+    for picture in pictures:
+        data = base64.b64encode((out / picture).read_bytes()).decode()
+        parts.append(f'<p><img alt="{e(picture)}" src="data:image/png;base64,{data}"></p>')
+    heads, rows = table(results)
+    head = "".join(f"<th>{e(h)}</th>" for h in heads)
+    body = "".join("<tr>" + "".join(f"<td>{e(c)}</td>" for c in row) + "</tr>" for row in rows)
+    parts.append(f"<div class=wide><table><tr>{head}</tr>{body}</table></div>")
+    parts.append("<p class=faint>Mean ± half a 95% t interval over seeds.</p>")
+    parts += [f"<p>not finished: {e(row.arm)}, seed {row.seed}: {e(row.reason)}</p>" for row in results.failed]
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{e(name)}</title><style>{STYLE}</style><body>{''.join(parts)}</body></html>"
+    )

@@ -1,0 +1,82 @@
+"""The papers' own numbers, each with the place where it is printed. Claims and tables take them from here, never by hand.
+
+The texts at hand are scans without page numbers, so a place is a table, figure, section or appendix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KIM, KUMAR = "Kim & Mnih 2018", "Kumar et al. 2017"
+ESMAEILI, MATHIEU, STUEHMER = "Esmaeili et al. 2018", "Mathieu et al. 2019", "Stühmer et al. 2019"
+
+
+@dataclass(frozen=True)
+class Printed:
+    """One number of one paper."""
+
+    value: float
+    paper: str
+    place: str
+    what: str
+
+    @property
+    def source(self) -> str:
+        """'Kim & Mnih 2018, Fig. 5'."""
+        return f"{self.paper}, {self.place}"
+
+
+def _table(paper: str, place: str, what: str, **values: float) -> dict[str, Printed]:
+    return {name: Printed(value, paper, place, f"{what}: {name}") for name, value in values.items()}
+
+
+# FactorVAE on 2D Shapes (dSprites): the metric of Sec. 4 and reconstruction in nats
+FACTOR_VAE: dict[str, Printed] = {
+    **_table(KIM, "Sec. 5, on Fig. 5", "best mean score", factor_vae_40=0.82, beta_vae_4=0.73),
+    **_table(KIM, "Sec. 5, on Fig. 5", "reconstruction of both best means", reconstruction=45.0),
+    **_table(KIM, "Fig. 6", "best single score", best_factor_vae_35=0.889, best_beta_vae_4=0.814),
+    **_table(KIM, "Sec. 5", "correlation of the two metrics", pearson=0.404, kendall=0.310, spearman=0.444),
+    **_table(KIM, "App. E", "IWAE bound", iwae_vae=-43.3, iwae_beta_vae=-46.1, iwae_factor_vae=-51.9),
+}
+
+# DIP-VAE: Higgins' metric as accuracy, reconstruction error per pixel on the test set
+DIP_VAE: dict[str, Printed] = {
+    **_table(KUMAR, "Table 1", "Higgins' metric", vae=0.813, beta_4=0.807, beta_60=0.957, dip=0.987),
+    **_table(
+        KUMAR,
+        "Table 1",
+        "reconstruction error per pixel",
+        error_vae=0.0017,
+        error_beta_4=0.0032,
+        error_beta_60=0.0113,
+        error_dip=0.0018,
+    ),
+}
+
+# ISA-VAE on dSprites: MIG (shape left out) and log p(x|z) of *representative* runs, chosen by the authors
+ISA_VAE: dict[str, Printed] = {
+    **_table(STUEHMER, "Fig. 8", "MIG, β = 1", vae_1=0.14, isa_1=0.20),
+    **_table(STUEHMER, "Fig. 11", "MIG, β = 2", beta_vae_2=0.28, beta_tcvae_2=0.30, isa_2=0.41),
+    **_table(STUEHMER, "Fig. 14", "MIG, β = 3", beta_vae_3=0.47, beta_tcvae_3=0.43, isa_3=0.48),
+    **_table(STUEHMER, "Fig. 8", "log p(x|z), β = 1", log_vae_1=-21.99, log_isa_1=-20.93),
+    **_table(
+        STUEHMER, "Fig. 11", "log p(x|z), β = 2", log_beta_vae_2=-29.40, log_beta_tcvae_2=-27.15, log_isa_2=-25.86
+    ),
+}
+
+# HFVAE on dSprites: FactorVAE metric, and Eastwood & Williams' disentanglement with a random forest
+HFVAE: dict[str, Printed] = {
+    **_table(
+        ESMAEILI, "Table 2", "FactorVAE metric", vae=0.71, beta_vae=0.72, beta_svae=0.47, beta_tcvae=0.71, hfvae=0.78
+    ),
+    **_table(
+        ESMAEILI,
+        "Table 2",
+        "disentanglement",
+        dci_vae=0.40,
+        dci_beta_vae=0.71,
+        dci_beta_svae=0.19,
+        dci_beta_tcvae=0.31,
+        dci_hfvae=0.74,
+    ),
+}

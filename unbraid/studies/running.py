@@ -1,0 +1,193 @@
+"""Running a study: write down what is claimed, train every arm and seed as a sweep, measure, judge, write the page.
+
+The folder of a study holds declared.json (what was claimed, as of which commit, before the first judged run), runs/ (a sweep),
+results.json, the pictures and the page. Everything goes on where it was; a finished run is never repeated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_json, writable, write_json
+from unbraid.ground.progress import bar
+from unbraid.studies.results import Results, Row, rounded
+from unbraid.studies.study import SCALES, Arm, Study, recipes
+
+if TYPE_CHECKING:
+    from unbraid.sweeps.plan import Plan
+
+DECLARED, MEASURED = "declared.json", "study.json"
+WHY_NOT = "could not be measured"
+
+
+def seeds_of(study: Study, scale: str, count: int = 0) -> tuple[int, ...]:
+    """The seeds of a scale, or the first `count` of them (more are counted on from the last)."""
+    expect(scale in SCALES, "a study has three scales", found=repr(scale), allowed=SCALES)
+    known = tuple(study.seeds[scale])
+    more = range(known[-1] + 1, known[-1] + 1 + max(0, count - len(known)))
+    return (*known, *more)[: count or len(known)]
+
+
+def planned(name: str, study: Study, scale: str, seeds: Sequence[int], out: Path) -> tuple[Plan, list[tuple[Arm, int]]]:
+    """The sweep of a study, and the arm and seed of each of its runs."""
+    from unbraid.sweeps.plan import Job, Plan
+
+    every = recipes(study, name, scale, seeds)
+    jobs = tuple(Job(r, r.hash, f"{arm.label}-s{seed}-{r.hash[:6]}") for arm, seed, r in every)
+    return Plan(out / "runs", jobs), [(arm, seed) for arm, seed, _ in every]
+
+
+def declare(name: str, study: Study, scale: str, seeds: Sequence[int], out: Path) -> dict[str, Any]:
+    """Write down claims, contrasts, settings and seeds before they are judged; a later change is added, never overwritten."""
+    every = recipes(study, name, scale, seeds)
+    content = {
+        "claims": [[c.name, c.text, c.place, c.printed, c.gap, c.least] for c in study.claims],
+        "code": source_digest(study),
+        "runs": sorted(r.hash for _, _, r in every),
+    }
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+    path = out / DECLARED
+    before = read_json(path, "declaration") if path.is_file() else []
+    expect(isinstance(before, list), f"{path} is damaged", do="Choose another --out.")
+    if not any(entry.get("digest") == digest for entry in before):
+        entry = {"digest": digest, "commit": commit(), "scale": scale, "seeds": list(seeds), **content}
+        before = [*before, entry]
+        write_json(path, before)
+    return {"commit": before[0]["commit"], "changed": [entry["commit"] for entry in before[1:]]}
+
+
+def source_digest(study: Study) -> str:
+    """A checksum of the file a study is written in: its contrasts and measurements are code."""
+    where = study.arms or study.call
+    assert where is not None
+    return hashlib.sha256(Path(inspect.getfile(where)).read_bytes()).hexdigest()[:12]
+
+
+def commit() -> str:
+    """The commit the library stands at, with a + where files of it are changed; '' outside of version control."""
+    known = _git("rev-parse", "--short", "HEAD")
+    return known + ("+" if known and _git("status", "--porcelain", "--", ".") else "")
+
+
+def _git(*words: str) -> str:
+    """What git says of the folder the library lies in; '' where there is no git or no repository."""
+    try:
+        said = subprocess.run(["git", "-C", str(Path(__file__).parents[1]), *words], capture_output=True, text=True)
+    except OSError:
+        return ""
+    return said.stdout.strip() if said.returncode == 0 else ""
+
+
+def train(plan: Plan, workers: int = 0, quiet: bool = False) -> None:
+    """Walk the sweep of a study; a run that fails is recorded and does not stop the others."""
+    from unbraid.sweeps.board import Board
+    from unbraid.sweeps.walk import walk
+
+    with Board(quiet) as board:
+        walk(plan, workers, board)
+
+
+def collect(
+    name: str, study: Study, scale: str, seeds: Sequence[int], out: Path, workers: int = 0, quiet: bool = False
+) -> Results:
+    """Measure every finished run (each once) and write results.json; what is not there yet is left for later."""
+    from unbraid.sweeps import outcomes
+
+    plan, told = planned(name, study, scale, seeds, out)
+    found = {job.name: outcomes.read(plan.folder, job) for job in plan.jobs}
+    done = [plan.folder / job.name for job in plan.jobs if (o := found[job.name]) is not None and o.done]
+    numbers = measured(name, study, done, workers, quiet)
+    rows, places = [], {}
+    for job, (arm, seed) in zip(plan.jobs, told, strict=True):
+        outcome = found[job.name]
+        if outcome is None:
+            continue
+        seconds = round(sum(outcome.seconds.values()), 1)
+        got = numbers.get(job.name, {})
+        reason = outcome.reason if not outcome.done else str(got.pop(WHY_NOT, ""))
+        status = "done" if outcome.done and not reason else "failed"
+        rows.append(Row(arm.label, seed, status, rounded(got), seconds, reason))
+        places[f"{arm.label}/{seed}"] = job.name
+    about = {**declare(name, study, scale, seeds, out), "runs": places, "unlike": study.unlike}
+    results = Results(name, scale, tuple(rows), about)
+    results.save(out)
+    return results
+
+
+def measured(
+    name: str, study: Study, runs: Sequence[Path], workers: int = 0, quiet: bool = False
+) -> dict[str, dict[str, Any]]:
+    """The numbers of each run, by its name: read where they were measured before by the same code, else measured now."""
+    digest = source_digest(study)
+    known = {path.name: _known(path, digest) for path in runs}
+    todo = [path for path in runs if known[path.name] is None]
+    with bar(f"measuring {name}", len(todo), quiet) as advance:
+        count = min(len(todo), workers or _cores())
+        if count <= 1:
+            for path in todo:
+                known[path.name] = _measure(name, str(path), digest)
+                advance()
+        else:
+            with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+                jobs = {path.name: pool.submit(_measure, name, str(path), digest) for path in todo}
+                for each, job in jobs.items():
+                    known[each] = job.result()
+                    advance()
+    return {each: dict(found) for each, found in known.items() if found is not None}
+
+
+def _known(path: Path, digest: str) -> dict[str, Any] | None:
+    try:
+        found = read_json(path / MEASURED, "measurements") if (path / MEASURED).is_file() else None
+    except UnbraidError:
+        return None
+    return found["numbers"] if isinstance(found, dict) and found.get("code") == digest else None
+
+
+def _measure(name: str, path: str, digest: str) -> dict[str, Any]:
+    """One run's numbers, written beside it. A measurement that cannot be made is a result with its reason."""
+    import torch
+
+    from unbraid.runs.run import Run
+    from unbraid.studies import STUDIES
+
+    torch.set_num_threads(1)
+    measure = STUDIES[name].measure
+    assert measure is not None
+    try:
+        numbers: dict[str, Any] = measure(Run.load(path))
+        bad = [key for key, value in numbers.items() if not abs(value) < float("inf")]
+        if bad:
+            return {WHY_NOT: f"not finite: {', '.join(bad)}"}
+    except UnbraidError as error:
+        return {WHY_NOT: str(error)}
+    write_json(Path(path) / MEASURED, {"code": digest, "numbers": numbers})
+    return numbers
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run(
+    name: str, study: Study, out: str | Path, scale: str = "cpu", seeds: int = 0, workers: int = 0, quiet: bool = False
+) -> tuple[Results, list[Path]]:
+    """Run a study or go on with it: declare, train, measure, judge, write. Returns the results and the files of the page."""
+    from unbraid.studies import page
+
+    folder, chosen = writable(Path(out)), seeds_of(study, scale, seeds)
+    declare(name, study, scale, chosen, folder)
+    plan, _ = planned(name, study, scale, chosen, folder)
+    train(plan, workers, quiet)
+    results = collect(name, study, scale, chosen, folder, workers, quiet)
+    return results, page.write(name, study, results, folder, folder / "runs")
