@@ -11,6 +11,7 @@ import sys
 import typer
 
 from unbraid.cli import data, demo, runs, score, show, study, sweep
+from unbraid.cli.imports import add_imports
 from unbraid.ground.errors import Stopped, UnbraidError
 
 HELP = """Learn, measure and explore disentangled latent representations.
@@ -31,10 +32,15 @@ unbraid score --codes mine.npy --factors labels.csv   your own codes
 """
 
 app = typer.Typer(
-    help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    help=HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
 )
 for room in (demo, data, runs, sweep, score, show, study):
     room.register(app)
+add_imports(app)
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from unbraid.ground.schedule import Capacity, Price, Schedule
 from unbraid.latent import Latent
 from unbraid.model import LIKELIHOODS, NETS, POSTERIORS, Vae
 from unbraid.objectives.objective import Objective, split_key
+from unbraid.runs.own import NONE, Own, check_objects, copied
 from unbraid.runs.recipe import Recipe
 from unbraid.terms.critics import Critic
 
@@ -46,8 +47,9 @@ class Parts:
         )
 
 
-def assemble(recipe: Recipe, dataset: Dataset | None = None) -> Parts:
-    """Build and check everything; weights are a function of the recipe's seed."""
+def assemble(recipe: Recipe, dataset: Dataset | None = None, own: Own = NONE) -> Parts:
+    """Build and check everything; weights are a function of the recipe's seed, those of nets given as objects their own."""
+    check_objects(recipe, own, training=True)
     table = dict(recipe.data)
     if dataset is None:
         dataset = data.load(table.pop("name", ""), **table)
@@ -56,9 +58,9 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> Parts:
     _check_temperature(temperature)
     with torch.random.fork_rng(devices=[]), single():
         torch.manual_seed(mix(recipe.seed, -1))
-        model = build_model(recipe, dataset.shape, tree)
+        model = build_model(recipe, dataset.shape, tree, own)
         model.prior.start(lambda n: sample_images(dataset, n, recipe.seed))
-        objective = objectives.build(recipe.objective)
+        objective = own.objective or objectives.build(recipe.objective)
         objective.check(tree, model.prior)
         _check_support(objective, model.prior)
         critics = {name: spec.build(tree, model.prior, model.family) for name, spec in objective.critics.items()}
@@ -79,15 +81,19 @@ def single() -> Iterator[None]:
 
 
 @single()
-def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None = None) -> Vae:
+def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None = None, own: Own = NONE) -> Vae:
     """The model of a recipe for one image shape, with fresh weights; tried once on an empty batch."""
+    check_objects(recipe, own)
     tree = recipe.tree if tree is None else tree
     likelihood = _named(recipe.likelihood, LIKELIHOODS, "likelihood")
-    prior = priors.build(recipe.prior, tree)
+    prior = priors.build(recipe.prior, tree) if own.prior is None else _own_prior(own.prior, tree)
     family = choose(recipe.family, POSTERIORS, "posterior family")
     channels = shape[0] * likelihood.maps
     options = {"shape": tuple(shape), "tree": tree, "params": family.count(tree), "outputs": channels}
-    encoder, decoder = _named(recipe.nets, NETS, "net", **options)
+    if own.nets is None:
+        encoder, decoder = _named(recipe.nets, NETS, "net", **options)
+    else:
+        encoder, decoder = _own_nets(own.nets, tuple(shape), tree, options["params"])
     model = Vae(tree, encoder, decoder, prior, likelihood, family)
     prior.attach(model, shape)
     with torch.no_grad():
@@ -100,6 +106,32 @@ def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None
         allowed=(channels, *shape[1:]),
     )
     return model.train()
+
+
+def _own_prior(prior: priors.Prior, tree: Latent) -> priors.Prior:
+    """A copy of a prior given as an object, which must be for this tree."""
+    expect(prior.tree == tree, "the prior is for another latent tree", found=str(prior.tree), allowed=str(tree))
+    return copied(prior)
+
+
+def _own_nets(nets: Any, shape: tuple[int, ...], tree: Latent, params: int) -> tuple[nn.Module, nn.Module]:
+    """Copies of nets given as objects, tried once; what they raise is named."""
+    encoder, decoder = copied(nets[0]), copied(nets[1])
+    try:
+        with torch.no_grad():
+            found = encoder.eval()(torch.zeros(1, *shape))
+            decoder.eval()(torch.zeros(1, tree.width))
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise UnbraidError(
+            f"the nets do not fit: {error}. The encoder takes images of {shape}, the decoder codes of {tree.width} columns."
+        ) from error
+    expect(
+        tuple(found.shape) == (1, params),
+        "the encoder must give the parameters of the posterior",
+        found=tuple(found.shape),
+        allowed=f"b × {params} for {tree}",
+    )
+    return encoder, decoder
 
 
 def sample_images(dataset: Dataset, n: int, seed: int = 0) -> torch.Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
@@ -13,17 +12,16 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-import numpy as np
 import torch
 
 from unbraid._version import __version__
-from unbraid.data.dataset import Dataset
 from unbraid.ground import locks
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import is_file, read_json, read_toml, sweep_parts, write_json, write_text
 from unbraid.ground.tensors import write_tensors
 from unbraid.objectives.ledger import Ledger
 from unbraid.runs import before, checkpoint
+from unbraid.runs.own import OWN, fingerprint, needs, shapes
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, SCHEMA, STATE
 
@@ -156,6 +154,7 @@ def _check_same(path: Path, recipe: Recipe, now: dict[str, Any], force: bool) ->
 def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
     """What `run.json` holds."""
     parts = trainer.parts
+    more = {"needs": needs(parts.recipe), OWN: shapes(parts.recipe, parts.model)}
     return {
         "schema": SCHEMA,
         "status": status,
@@ -169,13 +168,8 @@ def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
         "device": str(trainer.device),
         "torch": torch.__version__,
         "unbraid": __version__,
+        **{key: found for key, found in more.items() if found},
     }
-
-
-def fingerprint(dataset: Dataset, most: int = 64) -> str:
-    """A checksum of some images from first to last: other images under the old name are noticed."""
-    index = np.unique(np.linspace(0, len(dataset) - 1, most).round().astype(np.int64))
-    return f"{zlib.crc32(np.ascontiguousarray(dataset.images.take(index)).tobytes()):08x}"
 
 
 def log(journal: FileIO, ledger: Ledger, number: int) -> None:

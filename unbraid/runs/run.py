@@ -6,7 +6,8 @@ recipe.toml → ledger.jsonl → model.safetensors (+ checkpoint.safetensors) �
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid.codes import Codes
-from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.errors import UnbraidError, expect, listing
 from unbraid.ground.files import is_file, read_bytes, read_json, read_toml
+from unbraid.runs.own import NONE, Own, check_data, check_objects, check_parts, import_modules
 from unbraid.runs.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -39,10 +41,24 @@ class Run:
     """
 
     path: Path
+    own: Own = field(default=NONE, repr=False, compare=False)
 
     @classmethod
-    def load(cls, path: str | Path) -> Run:
-        """A run directory written by `fit` or `unbraid train`."""
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        imports: str | Iterable[str] = (),
+        dataset: Any = None,
+        nets: Any = None,
+        prior: Any = None,
+    ) -> Run:
+        """A run directory written by `fit` or `unbraid train`.
+
+        imports: modules that add the parts it was trained with to the dicts. dataset, nets, prior: the objects that `fit`
+        was given; data must be the same images, nets and prior of the same classes (docs/extending.md).
+        """
+        import_modules(imports)
         path = Path(path)
         if not (is_file(path / RECIPE) and is_file(path / STATE)) and is_file(path / BEFORE / STATE):
             path = path / BEFORE  # a new run was killed before it began: the finished one is all there is
@@ -52,7 +68,12 @@ class Run:
             found=f"no {RECIPE} in it",
             do="Make one with 'unbraid train'.",
         )
-        return cls(path)
+        run = cls(path, Own(dataset, nets, prior))
+        if nets is not None or prior is not None:
+            check_objects(run.recipe, run.own)
+        if dataset is not None:
+            check_data(dataset, run.state, path)
+        return run
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -125,20 +146,36 @@ class Run:
             found=f"status {self.state['status']!r}",
             do=f"Finish it with 'unbraid train --resume --out {quote(str(self.path))}'.{kept}",
         )
+        check_parts(self.recipe, self.state, self.path)
         tensors, _ = read_tensors(self.path / MODEL, "model")
-        shape = tuple(int(s) for s in self.state["shape"])
-        model: Any = build_gan(self.recipe, shape) if is_gan(self.recipe) else build_model(self.recipe, shape)  # type: ignore[arg-type]
+        shape: Any = tuple(self.state["shape"])
+        gan = is_gan(self.recipe)
+        model: Any = build_gan(self.recipe, shape) if gan else build_model(self.recipe, shape, own=self.own)
         fill(model, tensors, "", str(self.path / MODEL))
         model.temperature = value(self.recipe.temperature, self.recipe.budget.steps)
         # as in training: convolutions on the CPU run twice as fast
         return model.eval().requires_grad_(False).to(memory_format=torch.channels_last)
 
     def dataset(self) -> Any:
-        """The data set the run was trained on."""
+        """The data set the run was trained on: the one given to `fit` or `load`, else the one its recipe names."""
         from unbraid import data
 
+        if self.own.dataset is not None:
+            return self.own.dataset
         table = dict(self.recipe.data)
-        return data.load(table.pop("name", ""), **table)
+        name = table.pop("name", "")
+        check_parts(self.recipe, self.state, self.path)
+        expect(
+            name in data.DATASETS,
+            f"{self.path} was trained on data in memory, called {name!r}",
+            found=f"{self.state.get('n', '?')} images of {'×'.join(map(str, self.state['shape']))}",
+            do="Pass them: Run.load(path, dataset=…), or encode(run, dataset). Known by name: "
+            + listing(data.DATASETS)
+            + ".",
+        )
+        found = data.load(name, **table)
+        check_data(found, self.state, self.path)
+        return found
 
     def encode(self, x: Any, batch: int = 128) -> np.ndarray:
         """Posterior means "n d" of images "n c h w" (or "c h w"); probabilities for discrete leaves.

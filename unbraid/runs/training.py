@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -23,8 +23,11 @@ from unbraid.ground.machine import computing
 from unbraid.ground.progress import bar
 from unbraid.model.infogan import is_gan
 from unbraid.objectives.ledger import Ledger, short
+from unbraid.objectives.objective import Objective
+from unbraid.priors.base import Prior
 from unbraid.runs import before, directory, game
 from unbraid.runs.assemble import assemble, single
+from unbraid.runs.own import Own, import_modules, with_objects
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import LEDGER, STATE, Run
 from unbraid.runs.trainer import Broken, Trainer, choose_device, prepare
@@ -38,20 +41,30 @@ def fit(
     quiet: bool = False,
     dataset: Dataset | None = None,
     force: bool = False,
+    imports: str | Iterable[str] = (),
+    nets: tuple[torch.nn.Module, torch.nn.Module] | None = None,
+    prior: Prior | None = None,
+    objective: Objective | None = None,
 ) -> Run:
     """Train a recipe and return the run.
 
     `out` is the run directory (default `runs/<name>-<seed>`). `resume` goes on from its last checkpoint; a recipe, thread
     count or version that differs is refused unless `force`. Ctrl-C and SIGTERM write a checkpoint first.
 
+    Parts of your own come by name from modules (`imports`) or as objects that stand in the place of what the recipe names:
+    `dataset`, `nets` (encoder, decoder), `prior`, `objective`; docs/extending.md shows each. Objects are copied, and
+    `Run.load(path, nets=…)` opens such a run again.
+
     >>> run = fit(Recipe(data="sprites32", latent=4, nets="small32", budget={"steps": 2, "batch": 8}), tmp / "run", quiet=True)
     >>> run.sample(3).shape
     (3, 1, 32, 32)
     """
-    recipe = Recipe.load(recipe)
+    import_modules(imports)
+    own = Own(dataset, nets, prior, objective)
+    recipe = with_objects(Recipe.load(recipe), own)
     choose_device(recipe.budget.device)  # refused before anything is made
     path = Path(out) if out is not None else Path("runs") / recipe.folder
-    parts: Any = game.assemble(recipe, dataset) if is_gan(recipe) else assemble(recipe, dataset)
+    parts: Any = game.assemble(recipe, dataset) if is_gan(recipe) else assemble(recipe, dataset, own)
     with (
         directory.locked(path),
         computing(recipe.budget.threads) as threads,
@@ -65,7 +78,7 @@ def fit(
             _train(path, trainer, threads, start, asked, quiet)
     if asked:  # in the last step: the run is done, but whoever asked wants no other one begun
         raise Stopped(f"stopped as asked; all {recipe.budget.steps} steps were done: {path}")
-    return Run.load(path)
+    return Run.load(path, dataset=dataset, nets=nets, prior=prior)
 
 
 def _train(path: Path, trainer: Trainer, threads: int, start: int, asked: list[float], quiet: bool) -> None:
