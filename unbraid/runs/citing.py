@@ -107,9 +107,10 @@ def _used(run: Run) -> Iterator[tuple[str, str]]:
 
 def _estimator(objective: dict[str, Any]) -> str:
     from unbraid.model.infogan import GANS
-    from unbraid.objectives import build
+    from unbraid.objectives import OBJECTIVES, build
 
-    return "" if objective.get("name") in GANS else build(objective).estimator.partition("(")[0]
+    unknown = objective.get("name", "vae") not in OBJECTIVES  # an object of the user's own
+    return "" if unknown or objective.get("name") in GANS else build(objective).estimator.partition("(")[0]
 
 
 def _scored(run: Run) -> list[str]:

@@ -53,6 +53,7 @@ def import_modules(names: str | Iterable[str]) -> None:
         _BUILT_IN.update({kind: frozenset(table) for kind, table in tables().items()})
     for name in asked:
         plain = isinstance(name, str) and name and all(part.isidentifier() for part in name.split("."))
+        plain = plain and not name.endswith(".py")
         expect(plain, "a module is named as in an import statement", found=repr(name),
                do="Leave out .py; write folders with dots (my_parts.nets).")  # fmt: skip
         if not {"", os.getcwd()} & set(sys.path):
@@ -146,13 +147,14 @@ def _home(entry: Any) -> str:
 def check_parts(recipe: Recipe, state: dict[str, Any], where: Path) -> None:
     """Every part that a run recorded as somebody's own must be in the dicts; else say what to import."""
     recorded = state.get("needs")
-    if not isinstance(recorded, dict):
+    parts, modules = (recorded.get(k) for k in ("parts", "imports")) if isinstance(recorded, dict) else (None, None)
+    if not isinstance(parts, list):
         return
     known = tables()
     missing = [f"{kind} {name}" for kind, name in named(recipe) if name not in known[kind] and name != OWN]
-    lacking = [part for part in missing if part in recorded.get("parts", [])]
+    lacking = [part for part in missing if part in parts]
     if lacking:
-        modules = [str(m) for m in recorded.get("imports", [])]
+        modules = [str(m) for m in modules] if isinstance(modules, list) else []
         flags = " ".join(f"--import {m}" for m in modules)
         raise UnbraidError(
             f"{where} needs parts that are not this library's: {listing(lacking)}. They came from "

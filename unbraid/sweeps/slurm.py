@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unbraid.ground.errors import expect
+from unbraid.runs.own import IMPORTED
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ def script(file: Path, out: Path, batch: Batch, name: str = "sweep", retries: in
         expect(text.replace("-", "").replace(":", "").replace("_", "").replace(".", "").isalnum() or not text,
                f"{what} must be a plain word", found=repr(text), do="For example --partition gpu --time 04:00:00.")  # fmt: skip
     retry = f" --retries {retries}" if retries else ""
-    sweep = shlex.join([sys.executable, "-m", "unbraid", "sweep", str(file.resolve()), "--out", str(out.resolve())])
+    imports = [word for name in IMPORTED for word in ("--import", name)]
+    command = [sys.executable, "-m", "unbraid", "sweep", str(file.resolve()), "--out", str(out.resolve()), *imports]
+    sweep = shlex.join(command)
     log = shlex.quote(str(out.resolve() / "slurm-%A_%a.out"))
     lines = [
         "#!/usr/bin/env bash",

@@ -46,8 +46,10 @@ def serve() -> None:
 def _work(answers: IO[str]) -> None:
     import unbraid.runs.auditing
     import unbraid.runs.training  # noqa: F401  (torch, once)
+    from unbraid.runs.own import import_modules
     from unbraid.sweeps.task import execute
 
+    import_modules(sys.argv[1:])  # said on the command line of whoever started us
     lines: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
     print(json.dumps({"ready": os.getpid()}), file=answers)

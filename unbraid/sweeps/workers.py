@@ -17,6 +17,7 @@ from typing import Any
 
 import unbraid
 from unbraid.ground.errors import UnbraidError
+from unbraid.runs.own import IMPORTED
 from unbraid.sweeps.plan import Job, Plan
 from unbraid.sweeps.worker import STOPPED
 
@@ -118,7 +119,7 @@ class Workers:
         path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
         said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the worker)
         process = subprocess.Popen(
-            [sys.executable, "-P", "-c", START],
+            [sys.executable, "-P", "-c", START, *IMPORTED],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
