@@ -181,6 +181,22 @@ def test_more_steps_simply_go_on_to_the_same_bits(tmp_path):
         assert torch.equal(tensor, longer.model.state_dict()[name]), name
 
 
+def test_a_signal_while_a_checkpoint_is_written_still_leaves_the_word_stopped(tmp_path, monkeypatch):
+    from unbraid.runs import directory
+
+    inner = directory.save
+
+    def save(path, trainer, done):
+        inner(path, trainer, done)
+        if done == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(directory, "save", save)
+    with pytest.raises(Stopped, match="after step 4 of 60"):
+        fit(recipe("vae"), tmp_path / "cut", quiet=True, dataset=toy_data())
+    assert Run.load(tmp_path / "cut").state["status"] == "stopped"
+
+
 def test_moments_are_restored_in_each_parameters_own_layout(tmp_path):
     """Fused Adam walks memory: a channels-last weight needs channels-last moments, or the wrong elements are paired."""
     from unbraid.runs import checkpoint

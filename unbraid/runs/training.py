@@ -115,12 +115,13 @@ def _loop(path: Path, trainer: Trainer, threads: int, start: int, asked: list[fl
             advance(1, _summary(ledger) if log else "")
             minutes = (time.monotonic() - saved) / 60
             due = (number + 1) % budget.checkpoint_every == 0 or minutes > budget.checkpoint_minutes
-            if not last and (due or asked):
+            stop = bool(asked)  # looked at once: a signal during the save is acted on after the next step
+            if not last and (due or stop):
                 directory.save(path, trainer, number + 1)
                 saved = time.monotonic()
-                status = "stopped" if asked else "running"
+                status = "stopped" if stop else "running"
                 write_json(path / STATE, directory.state(trainer, threads, status, number + 1))
-            if asked and not last:
+            if stop and not last:
                 again = f"unbraid train --resume --out {quote(str(path))}"
                 raise Stopped(f"stopped after step {number + 1} of {budget.steps}; go on with: {again}")
 

@@ -44,11 +44,10 @@ def serve() -> None:
 
 
 def _work(answers: IO[str]) -> None:
-    import unbraid.runs.auditing
-    import unbraid.runs.training  # noqa: F401  (torch, once)
     from unbraid.runs.own import import_modules
     from unbraid.sweeps.task import execute
 
+    _warm()
     import_modules(sys.argv[1:])  # said on the command line of whoever started us
     lines: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
@@ -60,6 +59,17 @@ def _work(answers: IO[str]) -> None:
         outcome = execute(job, folder, score, asked["most"], logged)
         print(json.dumps({"outcome": outcome.plain() if outcome else None}), file=answers)
         gc.collect()
+
+
+def _warm() -> None:
+    """Load once what every run needs; torch loads a part of itself only with the first optimiser."""
+    import torch
+
+    import unbraid.runs.auditing
+    import unbraid.runs.training
+
+    unbraid.runs.training, unbraid.runs.auditing  # noqa: B018
+    torch.optim.Adam([torch.zeros(1, requires_grad=True)], fused=True)
 
 
 def _stop(number: int, frame: Any) -> None:

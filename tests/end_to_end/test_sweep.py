@@ -1,0 +1,220 @@
+"""Sweeps in real processes: workers, parents and shards are killed, doubled and late; nothing finished is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from unbraid.runs.training import fit
+from unbraid.sweeps.claims import is_claimed
+from unbraid.sweeps.plan import plan
+from unbraid.sweeps.sweepfile import Sweep
+
+FILE = """
+name = "pin"
+recipe = "decomposition_pinwheel"
+seeds = {seeds}
+[set]
+"budget.steps" = {steps}
+"budget.checkpoint_every" = 10
+"budget.log_every" = 5
+"budget.threads" = 1
+[grid]
+"objective.beta" = {betas}
+[score]
+metrics = []
+audit = 32
+"""
+
+
+def written(folder: Path, steps: int = 60, seeds: int = 2, betas: str = "[0.5, 1]") -> Path:
+    path = folder / "s.toml"
+    path.write_text(FILE.format(steps=steps, seeds=seeds, betas=betas))
+    return path
+
+
+def started(file: Path, out: Path, *options: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "unbraid", "sweep", str(file), "--out", str(out), "--quiet", *map(str, options)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def ended(process: subprocess.Popen[str], code: int = 0, patience: float = 300) -> str:
+    said, _ = process.communicate(timeout=patience)
+    assert process.returncode == code, said
+    return said
+
+
+def until(found, patience: float = 120):
+    """What a function finds, once it finds something."""
+    began = time.monotonic()
+    while time.monotonic() - began < patience:
+        if what := found():
+            return what
+        time.sleep(0.02)
+    raise AssertionError("it never came")
+
+
+def worker_of(run: Path) -> int:
+    """The process that works on a run, once it has trained for a while."""
+    until(lambda: (run / "checkpoint.safetensors").exists())
+    return int(re.findall(r"process (\d+)", (run / "log.txt").read_text())[-1])
+
+
+def jobs_of(file: Path, out: Path):
+    return plan(Sweep.load(file), out).jobs
+
+
+def trainings(out: Path) -> dict[str, int]:
+    """How often each run was begun or gone on with."""
+    return {p.parent.name: p.read_text().count("process ") for p in sorted(out.glob("*/log.txt"))}
+
+
+def digest(path: Path) -> str:
+    """One hash over the weights and the ledger of a run."""
+    return hashlib.sha256(b"".join((path / n).read_bytes() for n in ("model.safetensors", "ledger.jsonl"))).hexdigest()
+
+
+def alone(file: Path, out: Path, folder: Path) -> dict[str, str]:
+    """What each run ends in when it is trained by itself."""
+    return {job.name: digest(fit(job.recipe, folder / job.name, quiet=True).path) for job in jobs_of(file, out)}
+
+
+@pytest.mark.slow
+def test_killed_workers_and_parents_and_two_parents_at_once_end_in_the_bits_of_runs_alone(tmp_path):
+    file, out = written(tmp_path, steps=150, betas="[0.5]"), tmp_path / "out"
+    first, second = (out / job.name for job in jobs_of(file, out))
+    parent = started(file, out, "--workers", 1, "--retries", 1)
+    os.kill(worker_of(first), signal.SIGKILL)  # the worker: its run is tried again, after the other
+    orphan = worker_of(second)
+    parent.kill()  # the parent: its worker leaves a checkpoint and goes
+    parent.communicate()
+    killed = json.loads((first / "outcome.json").read_text())
+    assert (killed["status"], killed["kind"], killed["tries"]) == ("failed", "killed", 1)
+    assert "SIGKILL" in killed["reason"]
+    both = [started(file, out, "--workers", 1) for _ in range(2)]
+    for process in both:
+        assert "2 of 2 runs done" in ended(process)
+    with pytest.raises(ProcessLookupError):
+        os.kill(orphan, 0)
+    assert trainings(out) == {first.name: 2, second.name: 2}
+    assert {p.name: digest(p) for p in (first, second)} == alone(file, out, tmp_path / "alone")
+
+
+def test_ctrl_c_stops_at_a_checkpoint_and_a_failure_is_in_the_exit_code(tmp_path):
+    file, out = written(tmp_path, steps=100_000, seeds=1, betas="[0.5]"), tmp_path / "out"
+    [job] = jobs_of(file, out)
+    parent = started(file, out, "--workers", 1)
+    worker_of(out / job.name)
+    os.kill(parent.pid, signal.SIGINT)
+    assert "the same command goes on" in ended(parent, 130)
+    assert json.loads((out / job.name / "run.json").read_text())["status"] == "stopped"
+    assert not (out / job.name / "outcome.json").exists()
+    assert not is_claimed(out, job.name)
+    bad = written(tmp_path, steps=3, seeds=1, betas="[0.5]")
+    bad.write_text(bad.read_text().replace("[grid]", '"budget.batch" = 401\n[grid]'))
+    said = ended(started(bad, out), 1)
+    assert "0 of 1 runs done" in said
+    assert "refused: a batch is drawn without replacement" in said
+
+
+@pytest.mark.slow
+def test_the_twentieth_run_of_a_warm_worker_ends_in_the_bits_of_a_run_alone(tmp_path):
+    file, out = written(tmp_path, steps=25, seeds=20, betas="[0.5]"), tmp_path / "out"
+    ended(started(file, out, "--workers", 1))
+    jobs = jobs_of(file, out)
+    assert len({re.findall(r"process (\d+)", (out / j.name / "log.txt").read_text())[0] for j in jobs}) == 1
+    recipe = tmp_path / "last.toml"
+    recipe.write_text(jobs[-1].recipe.toml())
+    command = [sys.executable, "-m", "unbraid", "train", str(recipe), "--out", str(tmp_path / "alone"), "--quiet"]
+    subprocess.run(command, check=True, capture_output=True)
+    assert digest(out / jobs[-1].name) == digest(tmp_path / "alone")
+
+
+@pytest.mark.slow
+def test_six_shards_two_killed_at_random_one_late_lose_nothing(tmp_path):
+    file, out = written(tmp_path, steps=300, seeds=6, betas="[0.5, 1]"), tmp_path / "out"
+    rng = random.Random(0)
+    shards = {i: started(file, out, "--workers", 1, "--shard", f"{i}/6") for i in range(1, 6)}
+    for i in rng.sample(sorted(shards), 2):
+        until(lambda: list(out.glob("*/checkpoint.safetensors")))
+        time.sleep(rng.uniform(0, 3))
+        shards[i].kill()
+        shards[i].communicate()
+        shards[i] = started(file, out, "--workers", 1, "--shard", f"{i}/6")  # the scheduler requeues it
+    late = started(file, out, "--workers", 1, "--shard", "6/6")
+    overlapping = started(file, out, "--workers", 1, "--shard", "1/2")
+    for process in (*shards.values(), late, overlapping):
+        assert "runs done" in ended(process, patience=900)
+    before = {p: p.stat().st_mtime_ns for p in out.glob("*/model.safetensors")}
+    assert len(before) == 12
+    said = ended(started(file, out))
+    assert "12 of 12 runs done" in said
+    assert {p: p.stat().st_mtime_ns for p in out.glob("*/model.safetensors")} == before
+    whole = ended(started(file, tmp_path / "whole"), patience=900)
+    assert whole.replace("whole", "out") == said  # the same table
+    assert {j.name: digest(out / j.name) for j in jobs_of(file, out)} == alone(file, out, tmp_path / "alone")
+
+
+SCHEDULER = """#!/usr/bin/env bash
+# A stand-in for sbatch: runs every task of the array at once, and the job that depends on it when all have ended.
+set -eu
+for a in "$@"; do script=$a; done
+tasks=$(sed -n 's/^#SBATCH --array=1-//p' "$script")
+case " $* " in
+  *--dependency=afterany:7*) SLURM_ARRAY_TASK_ID=1 bash "$script" > "$STAND_IN/summary" 2>&1 ;;
+  *) for i in $(seq "$tasks"); do
+       SLURM_ARRAY_TASK_ID=$i bash "$script" > "$STAND_IN/task$i" 2>&1 &
+     done; wait; echo "7;cluster" ;;
+esac
+"""
+
+
+@pytest.mark.slow
+def test_the_slurm_script_runs_under_a_stand_in_for_the_scheduler(tmp_path):
+    file, out = written(tmp_path, steps=10, seeds=2), tmp_path / "a b" / "out"
+    options = ["--script", "slurm", "--shards", 3, "--time", "00:10:00", "--partition", "short", "--gpus", 1]
+    text = ended(started(file, out, *options))
+    for line in ("--array=1-3", "--time=00:10:00", "--partition=short", "--gpus-per-task=1", "--cpus-per-task=1"):
+        assert f"#SBATCH {line}\n" in text
+    script, sbatch = tmp_path / "job.sh", tmp_path / "bin" / "sbatch"
+    sbatch.parent.mkdir()
+    script.write_text(text)
+    sbatch.write_text(SCHEDULER)
+    sbatch.chmod(0o755)
+    environment = os.environ | {"PATH": f"{sbatch.parent}:{os.environ['PATH']}", "STAND_IN": str(tmp_path)}
+    said = subprocess.run(["bash", script], env=environment, check=True, capture_output=True, text=True).stdout
+    assert "array 7;" in said
+    assert "4 of 4 runs done" in (tmp_path / "summary").read_text()
+    assert set(trainings(out).values()) == {1}
+    assert "2 of 2 runs done" in (tmp_path / "task1").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_full_disk_is_an_outcome_and_room_mends_it(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", disk], capture_output=True).returncode:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        file, out = written(tmp_path, steps=40, seeds=4), disk / "out"
+        said = ended(started(file, out, "--workers", 1), 1)
+        assert "No space left on device" in said
+        kept = {p: p.stat().st_mtime_ns for p in out.glob("*/model.safetensors")}
+        assert 0 < len(kept) < 8
+        subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
+        assert "8 of 8 runs done" in ended(started(file, out, "--workers", 1))
+        assert {p: p.stat().st_mtime_ns for p in kept} == kept
+        assert {j.name: digest(out / j.name) for j in jobs_of(file, out)} == alone(file, out, tmp_path / "alone")
+    finally:
+        subprocess.run(["umount", disk], check=True)
