@@ -7,7 +7,7 @@ TORCH ?= torch==2.13.0
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup demo test test-all lint types bench docs clean
+.PHONY: help setup browser demo test test-all lint types bench docs clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,6 +19,10 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 setup: $(VENV)/.ready ## create .venv and install everything
+
+browser: setup ## install the Chromium that the browser tests drive (Debian, as root)
+	command -v chromium >/dev/null || apt-get install -y chromium || (apt-get update && apt-get install -y chromium)
+	$(BIN)/python -c 'import playwright' 2>/dev/null || $(BIN)/pip install --quiet playwright
 
 demo: setup ## train, score and report a VAE and a FactorVAE: about 5 minutes on two cores
 	$(BIN)/unbraid demo --out demo

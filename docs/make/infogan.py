@@ -13,7 +13,7 @@ from sklearn.metrics import mutual_info_score
 
 from unbraid.data import load
 from unbraid.runs.encoding import encode
-from unbraid.figures.panels import LINES, tile
+from unbraid.figures.canvas import LINES, tile
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import Run
 from unbraid.runs.training import fit

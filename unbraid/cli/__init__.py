@@ -10,8 +10,12 @@ import sys
 
 import typer
 
+<<<<<<< ours
 from unbraid.cli import data, demo, runs, score, show, study, sweep
 from unbraid.cli.imports import add_imports
+=======
+from unbraid.cli import data, demo, export, runs, score, show, study, sweep
+>>>>>>> theirs
 from unbraid.ground.errors import Stopped, UnbraidError
 
 HELP = """Learn, measure and explore disentangled latent representations.
@@ -27,6 +31,7 @@ unbraid score runs/one
 unbraid audit runs/one                        the exact price of every term
 unbraid report runs/one
 unbraid sweep SWEEP.toml                      settings × seeds, to one table
+unbraid export runs/one --html                one page to explore it, offline
 unbraid study                                 the papers' figures, by name
 unbraid score --codes mine.npy --factors labels.csv   your own codes
 """
@@ -38,7 +43,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for room in (demo, data, runs, sweep, score, show, study):
+for room in (demo, data, runs, sweep, score, show, study, export):
     room.register(app)
 add_imports(app)
 

@@ -88,8 +88,8 @@ def _table(rows: list[dict[str, object]]) -> None:
 
 
 def _finish(runs: list, rows: list[dict], out: Path) -> None:
-    from unbraid.figures import panels
     from unbraid.figures.report import report
+    from unbraid.figures.traversals import traversals
 
     seeds = sorted({row["seed"] for row in rows})
     by = {(row["objective"], row["seed"]): row["factor_vae"] for row in rows}
@@ -97,7 +97,7 @@ def _finish(runs: list, rows: list[dict], out: Path) -> None:
     said = f"FactorVAE scores above the VAE on the FactorVAE metric in {above} of {len(seeds)} seeds."
     typer.echo(f"\n{said}")
     best = next(r for r in runs if r.recipe.objective["name"] == "factor_vae")
-    figure = panels.traversals(best, best.codes())
+    figure = traversals(best, best.codes())
     picture = out / "traversal.png"
     figure.savefig(picture, dpi=150)
     page = report(

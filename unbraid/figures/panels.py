@@ -1,7 +1,4 @@
-"""The pictures of one run: reconstructions, traversals, KL bars, ledger curves, latent × factor heat map.
-
-Every function returns a matplotlib `Figure` (no global state, no window).
-"""
+"""The pictures of one run, each a matplotlib `Figure` (no global state, no window); `FIGURES` in pictures.py lists them all."""
 
 from __future__ import annotations
 
@@ -13,50 +10,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from unbraid.codes import Codes
+from unbraid.figures.canvas import BLUE, GREY, INK, LINES, WIDE, literal, plain, show, tile
 from unbraid.ground.errors import expect
+from unbraid.runs.leaves import DEAD, prior_values
 from unbraid.runs.run import Run
 
-INK, BLUE, GREY = "#222222", "#2b6cb0", "#a0aec0"
-LINES = ("#2b6cb0", "#c05621", "#2f855a", "#6b46c1", "#b83280", "#4a5568", "#d69e2e", "#319795")
-
-
-def tile(images: np.ndarray, gap: int = 1, ground: float = 1.0) -> np.ndarray:
-    """Rows and columns of images "r s c h w" as one picture "H W 3" with thin gaps.
-
-    >>> tile(np.zeros((2, 3, 1, 8, 8))).shape
-    (17, 26, 3)
-    """
-    r, s, c, h, w = images.shape
-    expect(c in (1, 3), "a picture needs 1 or 3 channels", found=c)
-    sheet = np.full((r * (h + gap) - gap, s * (w + gap) - gap, 3), ground)
-    for i in range(r):
-        for j in range(s):
-            sheet[i * (h + gap) : i * (h + gap) + h, j * (w + gap) : j * (w + gap) + w] = np.moveaxis(
-                images[i, j], 0, -1
-            )
-    return sheet.clip(0, 1)
-
-
-def show(
-    sheet: np.ndarray, rows: Sequence[str] = (), title: str = "", columns: Sequence[str] = (), scale: float = 1.0
-) -> Figure:
-    """One tiled picture with row and column labels."""
-    h, w = sheet.shape[:2]
-    wide = min(max(3.0, w / 60 * scale), 11)
-    label = 0.085 * max((len(r) for r in rows), default=0) + 0.1
-    figure = Figure(
-        figsize=(wide + label, wide * h / w + (0.4 if title else 0.1) + (0.25 if columns else 0)), layout="constrained"
-    )
-    axes = figure.subplots()
-    axes.imshow(sheet, interpolation="nearest")
-    axes.set_xticks([(j + 0.5) * w / len(columns) for j in range(len(columns))], columns, fontsize=7)
-    axes.set_yticks([(i + 0.5) * h / len(rows) for i in range(len(rows))], rows, fontsize=8)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    axes.xaxis.tick_top()
-    if title:
-        axes.set_title(title, fontsize=10, color=INK, loc="left")
-    return figure
+FEW = 60  # points below which a curve shows each of them
 
 
 def _some(run: Run, count: int, seed: int, dataset: Any = None) -> np.ndarray:
@@ -65,9 +24,14 @@ def _some(run: Run, count: int, seed: int, dataset: Any = None) -> np.ndarray:
     return dataset.pixels(index)
 
 
-def reconstructions(run: Run, count: int = 10, seed: int = 0, dataset: Any = None) -> Figure:
+def reconstructions(
+    run: Run, count: int = 10, seed: int = 0, dataset: Any = None, images: Sequence[int] = ()
+) -> Figure:
     """Images above, their reconstructions (decoded posterior means) below."""
-    x = _some(run, count, seed, dataset)
+    dataset = run.dataset() if dataset is None else dataset
+    wrong = [i for i in images if not 0 <= i < len(dataset)]
+    expect(not wrong, "there is no such image", found=wrong, allowed=f"0 to {len(dataset) - 1:,}")
+    x = dataset.pixels(np.array(images)) if len(images) else _some(run, count, seed, dataset)
     return show(
         tile(np.stack([x, run.decode(run.encode(x))])), ["image", "decoded"], f"{run.recipe.name}: reconstructions"
     )
@@ -84,65 +48,86 @@ def scatter(run: Run, count: int = 1000, seed: int = 0, dataset: Any = None) -> 
         axes.plot(flat[:, 0], flat[:, min(1, flat.shape[1] - 1)], ".", markersize=3, color=colour, label=name)
     axes.legend(fontsize=8, frameon=False)
     axes.set_title(f"{run.recipe.name}: reconstructions", fontsize=10, loc="left")
-    _plain(axes)
-    return figure
+    plain(axes)
+    return literal(figure)
 
 
-def samples(run: Run, rows: int = 4, columns: int = 10, seed: int = 0) -> Figure:
+def samples(run: Run, rows: int = 3, columns: int = 10, seed: int = 0) -> Figure:
     """Mean images of codes drawn from the prior."""
     x = run.sample(rows * columns, seed)
     return show(tile(x.reshape(rows, columns, *x.shape[1:])), title=f"{run.recipe.name}: samples from the prior")
 
 
-def traversals(
-    run: Run,
-    codes: Codes | None = None,
-    image: int | None = None,
-    low: float = -3.0,
-    high: float = 3.0,
-    steps: int = 9,
-    most: int = 12,
-    dataset: Any = None,
-) -> Figure:
-    """One row per leaf, sorted by KL: the leaf moved from −3 to 3 (a one-hot leaf through its classes), the rest held.
-
-    Starts from the code of one image (by default a middling one). Kim & Mnih 2018, Fig. 5; Esmaeili et al. 2018, Fig. 5.
-    """
-    dataset = run.dataset() if dataset is None else dataset
-    start = run.encode(dataset.pixels(len(dataset) // 2 if image is None else image))[0]
-    tree = run.model.tree
-    kl = np.zeros(len(tree.leaves)) if codes is None or codes.kl is None else np.nan_to_num(codes.kl)
-    order = sorted(range(len(tree.leaves)), key=lambda i: -kl[i])[:most]
-    rows, names = [], []
-    for i in order:
-        leaf, columns = tree.leaves[i], tree.slices[i]
-        values = np.linspace(low, high, steps) if leaf.kind == "real" else np.linspace(0, 1, steps)
-        if leaf.width == 1:
-            images = run.traverse(start, columns.start, values)
-        elif leaf.kind == "onehot":
-            images = run.traverse(start, leaf.name)
-            images = images[np.arange(steps) % len(images)] if len(images) < steps else images[:steps]
-        else:
-            images = run.traverse(start, columns.start, values)
-        rows.append(images)
-        names.append(f"{leaf.name}  {kl[i]:.2f} nats")
-    heads = [f"{v:+.2g}" for v in np.linspace(low, high, steps)] if tree.all_real else []
-    return show(tile(np.stack(rows)), names, f"{run.recipe.name}: traversals, most informative first", heads)
-
-
 def kl_bars(codes: Codes, title: str = "") -> Figure:
-    """KL(q(z_l|x) ‖ p(z_l)) of each leaf, in nats: which leaves are used, which are pruned."""
+    """KL(q(z_l|x) ‖ p(z_l)) of each leaf, in nats: which leaves are used, which are pruned (grey)."""
     expect(codes.kl is not None, "these codes carry no KL", do="Encode again with 'unbraid encode'.")
     kl = np.nan_to_num(np.asarray(codes.kl))
     names = [leaf.name for leaf in codes.tree.leaves]
-    figure = Figure(figsize=(min(11, 1.4 + 0.42 * len(kl)), 2.6), layout="constrained")
+    figure = Figure(figsize=(WIDE, 2.3), layout="constrained")
     axes = figure.subplots()
-    axes.bar(range(len(kl)), kl, color=[BLUE if k > 0.01 else GREY for k in kl])
+    axes.bar(range(len(kl)), kl, width=min(0.8, 0.08 * len(kl)), color=[BLUE if k >= DEAD else GREY for k in kl])
     axes.set_xticks(range(len(kl)), names, rotation=90 if len(kl) > 12 else 0, fontsize=8)
     axes.set_ylabel("KL (nats)")
     axes.set_title(title or "KL of each leaf", fontsize=10, loc="left")
-    _plain(axes)
-    return figure
+    plain(axes)
+    return literal(figure)
+
+
+def aggregate(run: Run, codes: Codes, most: int = 16, seed: int = 0, leaves: Sequence[str] = ()) -> Figure:
+    """q(z) of the live columns against the prior: one draw from every posterior, and as many from the prior."""
+    tree = run.model.tree
+    kl = np.full(len(tree.leaves), np.inf) if codes.kl is None else np.nan_to_num(np.asarray(codes.kl), nan=np.inf)
+    live = [i for i in np.argsort(-kl, kind="stable") if kl[i] >= DEAD] or list(range(len(tree.leaves)))
+    wanted = [i for i in live if not leaves or tree.leaves[i].name in leaves]
+    expect(wanted, "no live leaf has such a name", found=list(leaves), allowed=[tree.leaves[i].name for i in live])
+    noise = np.random.default_rng(seed).normal(size=codes.mean.shape)
+    drawn = codes.mean + (0 if codes.scale is None else codes.scale * noise)
+    prior = prior_values(run, len(drawn), seed)
+    panels = [(tree.leaves[i], c) for i in wanted for c in _panels_of(tree.leaves[i], tree.slices[i])][:most]
+    across = 4
+    down = math.ceil(len(panels) / across)
+    figure = Figure(figsize=(WIDE, 1.6 * down + 0.3), layout="constrained")
+    grid = figure.subplots(down, across, squeeze=False).ravel()
+    for axes, (leaf, columns) in zip(grid, panels):
+        if leaf.kind == "real":
+            _densities(axes, drawn[:, columns[0]], prior[:, columns[0]])
+        else:
+            _masses(axes, codes.mean[:, columns], prior[:, columns], leaf.kind)
+        name = (
+            leaf.name
+            if leaf.kind == "onehot" or leaf.width == 1
+            else f"{leaf.name}[{columns[0] - tree.slices[tree.leaves.index(leaf)].start}]"
+        )
+        axes.set_title(name, fontsize=8, loc="left")
+        axes.tick_params(labelsize=7)
+        axes.set_yticks([])
+        axes.spines[["top", "right", "left"]].set_visible(False)
+    for axes in grid[len(panels) :]:
+        axes.set_visible(False)
+    figure.suptitle(f"{run.recipe.name}: q(z) (filled) and the prior (line)", fontsize=10, x=0.01, ha="left")
+    return literal(figure)
+
+
+def _panels_of(leaf: Any, columns: slice) -> list[list[int]]:
+    """A one-hot leaf is one panel, any other leaf one panel per column."""
+    every = list(range(columns.start, columns.stop))
+    return [every] if leaf.kind == "onehot" else [[c] for c in every]
+
+
+def _densities(axes: Any, found: np.ndarray, prior: np.ndarray) -> None:
+    low, high = np.quantile(np.r_[found, prior], [0.001, 0.999])
+    edges = np.linspace(low, max(high, low + 1e-6), 49)
+    axes.hist(found, edges, density=True, color=BLUE, alpha=0.55, linewidth=0)
+    axes.hist(prior, edges, density=True, histtype="step", color=INK, linewidth=1)
+
+
+def _masses(axes: Any, found: np.ndarray, prior: np.ndarray, kind: str) -> None:
+    masses, expected = found.mean(0), prior.mean(0)
+    if kind == "binary":
+        masses, expected = np.r_[1 - masses, masses], np.r_[1 - expected, expected]
+    axes.bar(range(len(masses)), masses, color=BLUE, alpha=0.55)
+    axes.step(np.arange(-0.5, len(masses) + 0.5), np.r_[expected, expected[-1:]], where="post", color=INK, linewidth=1)
+    axes.set_xticks(range(len(masses)) if len(masses) <= 12 else [0, len(masses) - 1])
 
 
 def ledger_curves(run: Run) -> Figure:
@@ -150,22 +135,34 @@ def ledger_curves(run: Run) -> Figure:
     rows = run.ledger()
     expect(len(rows) > 0, f"{run.path} has an empty ledger")
     keys = list(rows[-1]["nats"])
-    across = min(3, len(keys))
+    across = 3
     down = math.ceil(len(keys) / across)
-    figure = Figure(figsize=(3.4 * across, 2.1 * down + 0.2), layout="constrained")
+    figure = Figure(figsize=(WIDE, 2.0 * down + 0.2), layout="constrained")
     grid = figure.subplots(down, across, squeeze=False).ravel()
-    for axes, key, colour in zip(grid, keys, LINES * 4):
-        points = [(row["step"], row["nats"][key]) for row in rows if key in row["nats"]]
-        axes.plot(*zip(*points), color=colour, linewidth=1.2)
+    for axes, key, colour in zip(grid, keys, LINES * (1 + len(keys) // len(LINES))):
+        points = [(row["step"] + 1, row["nats"][key]) for row in rows if key in row["nats"]]
+        axes.plot(*zip(*points), color=colour, linewidth=1.2, marker="." if len(points) < FEW else "", markersize=4)
         price = rows[-1]["prices"].get(key)
         axes.set_title(f"{key} × {price:g}" if price is not None else f"{key} (not charged)", fontsize=9, loc="left")
         axes.tick_params(labelsize=7)
-        _plain(axes)
+        _in_view(axes, [v for _, v in points])
+        plain(axes)
     for axes in grid[len(keys) :]:
         axes.set_visible(False)
     figure.supxlabel("step", fontsize=8)
     figure.supylabel("nats per example", fontsize=8)
-    return figure
+    return literal(figure)
+
+
+def _in_view(axes: Any, values: Sequence[float]) -> None:
+    """The first steps start far away and would flatten the rest: past twenty points they may leave the axes."""
+    finite = np.array([v for v in values if v is not None and np.isfinite(v)], dtype=float)
+    if len(finite) <= 20:
+        return
+    rest = finite[len(finite) // 20 :]
+    low, high = float(rest.min()), float(rest.max())
+    room = 0.08 * max(high - low, 1e-9)
+    axes.set_ylim(low - room, high + room)
 
 
 def heat_map(matrix: Any, rows: Sequence[str], columns: Sequence[str], title: str = "", label: str = "") -> Figure:
@@ -179,19 +176,8 @@ def heat_map(matrix: Any, rows: Sequence[str], columns: Sequence[str], title: st
     axes.set_yticks(range(len(rows)), rows, fontsize=8)
     if values.size <= 400:
         for i, j in np.ndindex(*values.shape):
-            axes.text(
-                j,
-                i,
-                f"{values[i, j]:.2f}",
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white" if values[i, j] > 0.6 * top else INK,
-            )
+            ink = "white" if values[i, j] > 0.6 * top else INK
+            axes.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", fontsize=7, color=ink, gid=f"cell{i}-{j}")
     figure.colorbar(picture, label=label, shrink=0.9)
     axes.set_title(title, fontsize=10, loc="left")
-    return figure
-
-
-def _plain(axes: Any) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
+    return literal(figure)

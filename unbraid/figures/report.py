@@ -1,25 +1,32 @@
-"""One self-contained HTML page for one run or several: scores, ledgers, pictures. No script, no outside request."""
+"""One self-contained HTML page for one run or several: scores, audit, pictures. No script, no outside request."""
 
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from unbraid import metrics
 from unbraid._version import __version__
-from unbraid.codes import Codes
-from unbraid.figures import panels
+from unbraid.figures.canvas import drawn
+from unbraid.figures.pictures import FIGURES, Choice, Scene, scene
+from unbraid.figures.tables import audit_of, nats_lines, score_lines, settings
+from unbraid.figures.traversals import traversals
 from unbraid.ground.errors import expect
-from unbraid.ground.files import read_json, write_text
-from unbraid.runs.run import AUDIT, CODES, REPORT, SCORES, Run
+from unbraid.ground.files import write_text
+from unbraid.runs.leaves import DEAD, leaf_notes
+from unbraid.runs.run import REPORT, Run
+
+# in the dark, words and axes turn light and the paper clear; the downloaded PNG stays as in print
+DARK = (
+    "<style>@media (prefers-color-scheme: dark) { text { fill: #dfe3ea !important } "
+    '[style*="fill: #ffffff"] { fill: none !important } '
+    '[style*="stroke: #000000"], [style*="stroke: #222222"] { stroke: #b4bccb !important } }</style>'
+)
 
 
 def report(
@@ -28,114 +35,83 @@ def report(
     title: str = "",
     intro: str = "",
     detail: Sequence[Run] | None = None,
+    after: str = "",
 ) -> Path:
-    """Write `report.html`: a table over all runs, then one section for each of `detail` (all by default)."""
+    """Write `report.html`: tables over all runs, then one section for each of `detail` (all by default)."""
     runs = [runs] if isinstance(runs, Run) else list(runs)
     expect(len(runs) > 0, "a report needs at least one run")
     path = Path(out) if out is not None else runs[0].path / REPORT
-    page = Environment(loader=PackageLoader("unbraid", "figures"), autoescape=True).get_template("report.html")
-    heads = ("run", "objective", "seed", "reconstruction", "KL", *_score_names(runs))
-    shown = runs if detail is None else list(detail)
+    pages = Environment(loader=PackageLoader("unbraid", "figures"), autoescape=True)
+    pages.filters["breakable"] = lambda name: Markup("_<wbr>").join(str(name).split("_"))
+    page = pages.get_template("report.html")
+    groups = settings(runs)
     html = page.render(
         title=title or f"unbraid: {runs[0].recipe.name}",
         intro=intro,
-        heads=heads,
-        rows=[_row(r, heads[5:]) for r in runs],
-        sections=[_section(r) for r in shown],
+        after=after,
+        heads=[(name, len(of)) for name, of in groups.items()],
+        scores=score_lines(groups),
+        nats=nats_lines(groups),
+        audit=audit_of(runs[0]),
+        every=_every(runs) if len(runs) > len(groups) else [],
+        sections=[_section(r, f"run{i}") for i, r in enumerate(runs if detail is None else list(detail), 1)],
         version=__version__,
     )
     write_text(path, html)
     return path
 
 
-def picture(figure: Figure, alt: str) -> Markup:
-    """A figure as an inline image: SVG for lines, PNG for pixels, inside the page itself."""
-    raw = any(axes.images for axes in figure.axes)
-    kind, mime = ("png", "image/png") if raw else ("svg", "image/svg+xml")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=130, metadata={"Date": None} if kind == "svg" else None)
-    data = base64.b64encode(buffer.getvalue()).decode()
-    width = round(figure.get_size_inches()[0] * 92)
-    return Markup('<img alt="{}" width="{}" src="data:{};base64,{}">').format(alt, width, mime, data)
+def embedded(figure: Figure, alt: str, name: str) -> Markup:
+    """A figure inside the page: shown as SVG, with links that save it as PNG and SVG."""
+    svg, png = drawn(figure, "svg"), drawn(figure, "png")
+    shown = svg.replace(b"<defs>", DARK.encode() + b"<defs>", 1)
+    width, height = (round(side * 120) for side in figure.get_size_inches())
+    link = Markup('<a download="{}.{}" href="data:{};base64,{}">{}</a>')
+    return Markup(
+        '<div class="pan"><img alt="{}" width="{}" height="{}" src="data:image/svg+xml;base64,{}"></div><p class="save">{} {}</p>'
+    ).format(
+        alt, width, height, _base64(shown),
+        link.format(name, "png", "image/png", _base64(png), "PNG"),
+        link.format(name, "svg", "image/svg+xml", _base64(svg), "SVG"),
+    )  # fmt: skip
 
 
-def scores_of(run: Run) -> dict[str, Any]:
-    """The scores written by `unbraid score`, by metric name; empty when there are none."""
-    path = run.path / SCORES
-    if not path.is_file():
-        return {}
-    found = read_json(path, "scores")
-    listed = found.get("scores", found) if isinstance(found, dict) else found
-    return {s["name"]: s for s in listed} if isinstance(listed, list) else dict(listed)
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
-def _score_names(runs: Sequence[Run]) -> list[str]:
-    names: dict[str, None] = {}
-    for run in runs:
-        names.update(dict.fromkeys(scores_of(run)))
-    return list(names)
+def _every(runs: Sequence[Run]) -> list[Any]:
+    """One group per run, so that the same tables show every run by itself."""
+    groups = {f"{r.recipe.name} seed {r.recipe.seed}": [r] for r in runs}
+    return [list(groups), score_lines(groups), nats_lines(groups)]
 
 
-def _row(run: Run, names: Sequence[str]) -> list[str]:
-    last = (run.ledger() or [{"nats": {}}])[-1]["nats"]
-    audited = read_json(run.path / AUDIT, "audit")["nats"] if (run.path / AUDIT).is_file() else last
-    found = scores_of(run)
-    numbers = [f"{found[n]['value']:.3f}" if n in found and found[n]["value"] is not None else "–" for n in names]
-    kl = audited.get("kl", last.get("kl"))
-    return [
-        run.path.name,
-        run.recipe.objective["name"],
-        str(run.recipe.seed),
-        f"{audited['reconstruction']:.1f}" if "reconstruction" in audited else "–",
-        "–" if kl is None else f"{kl:.1f}",
-        *numbers,
+def _section(run: Run, anchor: str) -> dict[str, Any]:
+    seen = scene(run)
+    notes = leaf_notes(run, seen.codes)
+    dead = [note.name for note in notes if note.dead]
+    pictures = [
+        (f.title, f.about, embedded(f.call(seen, Choice()), f"{f.title} of {run.path.name}", f"{run.path.name}-{key}"))
+        for key, f in FIGURES.items()
+        if f.fits(seen)
     ]
-
-
-def _section(run: Run) -> dict[str, Any]:
-    dataset = run.dataset()
-    codes = Codes.load(run.path / CODES) if (run.path / CODES).is_file() else None
-    pictures = _sheets(run, dataset, codes)
-    if codes is not None and codes.kl is not None and np.isfinite(codes.kl).any():
-        pictures.append(
-            (
-                "KL of each leaf",
-                "In nats per example, averaged over the data; grey leaves are pruned.",
-                panels.kl_bars(codes, "KL of each leaf"),
-            )
-        )
-    if codes is not None and codes.values is not None:
-        table = metrics.mig(codes).table
-        pictures.append(
-            (
-                "Latents and factors",
-                "Mutual information between each latent and each factor, in nats (histogram of means).",
-                panels.heat_map(table["matrix"], table["units"], table["factors"], "I(latent; factor)", "nats"),
-            )
-        )
-    pictures.append(("Ledger", "Each term of the loss in nats per example, with its price.", panels.ledger_curves(run)))
-    audit = read_json(run.path / AUDIT, "audit") if (run.path / AUDIT).is_file() else None
     return {
+        "anchor": anchor,
         "name": run.path.name,
         "about": run.recipe.about,
         "recipe": run.recipe.toml(),
         "state": run.state,
-        "audit": audit,
-        "pictures": [(name, about, picture(figure, f"{name} of {run.path.name}")) for name, about, figure in pictures],
+        "leaves": notes,
+        "dead": len(dead),
+        "limit": f"{DEAD:g}".removeprefix("0"),
+        "folded": _folded(run, seen, dead),
+        "pictures": pictures,
     }
 
 
-def _sheets(run: Run, dataset: Any, codes: Codes | None) -> list[tuple[str, str, Figure]]:
-    """Pictures of images; for vectors a scatter of them and of their reconstructions."""
-    channels, height, _ = dataset.shape
-    if channels not in (1, 3) or height == 1:
-        return [("Reconstructions", "The data, and what their codes decode to.", panels.scatter(run, dataset=dataset))]
-    return [
-        ("Reconstructions", "Images above, decoded codes below.", panels.reconstructions(run, dataset=dataset)),
-        (
-            "Traversals",
-            "One leaf moved, the others held; sorted by KL.",
-            panels.traversals(run, codes, dataset=dataset),
-        ),
-        ("Samples", "Codes drawn from the prior, decoded.", panels.samples(run)),
-    ]
+def _folded(run: Run, seen: Scene, dead: Sequence[str]) -> Markup | str:
+    """The traversals of dead leaves, for those who want to see that they do nothing."""
+    if not dead or not seen.pictorial:
+        return ""
+    figure = traversals(run, seen.codes, leaves=dead[:12], dataset=seen.dataset, title="")
+    return embedded(figure, f"Dead leaves of {run.path.name}", f"{run.path.name}-dead")

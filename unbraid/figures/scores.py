@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from unbraid.figures.canvas import INK, literal
 from unbraid.ground.errors import expect
 from unbraid.metrics import METRICS, Score
 
-INK, BLUE = "#222222", "#2b6cb0"
 SHOWN = ("mig", "dci", "mcc", "sap", "factor_vae", "irs")
 TITLES = {
     "mig": "information in nats (MIG)",
@@ -43,7 +43,7 @@ def heat_maps(scores: Mapping[str, Score], names: Sequence[str] = SHOWN) -> Figu
         score = scores[name]
         heat_map(axes, np.asarray(score.table["matrix"]), score.table["units"], score.table["factors"])
         axes.set_title(f"{TITLES.get(name, name)}   {score.value:.2f}", fontsize=9, color=INK, loc="left")
-    return figure
+    return literal(figure)
 
 
 def heat_map(axes: Axes, matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
@@ -57,7 +57,7 @@ def heat_map(axes: Axes, matrix: np.ndarray, rows: Sequence[str], columns: Seque
     if matrix.size <= 240:
         for (i, j), value in np.ndenumerate(matrix):
             ink = "white" if value > 0.6 * top else INK
-            axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink)
+            axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink, gid=f"cell{i}-{j}")
     for j in range(matrix.shape[1]):
         i = int(np.argmax(matrix[:, j]))
         if matrix[i, j] > 0:
@@ -88,7 +88,7 @@ def gallery(values: Mapping[str, Mapping[str, Score]], title: str = "") -> Figur
         axes.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if shade[i, j] > 0.6 else INK)
     if title:
         axes.set_title(title, fontsize=10, color=INK, loc="left")
-    return figure
+    return literal(figure)
 
 
 def _shade(name: str, row: np.ndarray) -> np.ndarray:

@@ -84,6 +84,8 @@ def figure(dataset: Dataset, rows: int = 6, columns: int = 12, seed: int = 0) ->
     """A figure of the set: the contact sheet, and below it one row for each factor (points for vectors)."""
     from matplotlib.figure import Figure
 
+    from unbraid.figures.canvas import literal
+
     if dataset.shape[1:] == (1, 1):
         return _scatter(dataset)
     sheet, walks = contact_sheet(dataset, rows, columns, seed), traversal_index(dataset)[:12]
@@ -106,12 +108,14 @@ def figure(dataset: Dataset, rows: int = 6, columns: int = 12, seed: int = 0) ->
         axis.set_xticks([])
         axis.set_yticks([])
         axis.spines[:].set_visible(False)
-    return drawn
+    return literal(drawn)
 
 
 def _scatter(dataset: Dataset) -> Figure:
     """The first two columns of vectors, coloured by the first factor."""
     from matplotlib.figure import Figure
+
+    from unbraid.figures.canvas import literal
 
     points = dataset.pixels(np.arange(min(len(dataset), 5000)))[:, :, 0, 0]
     labels = dataset.labels(np.arange(len(points)))
@@ -127,7 +131,7 @@ def _scatter(dataset: Dataset) -> Figure:
         axis.scatter(points[known, 0], second[known], s=6, c=labels[known, 0], cmap="viridis", linewidths=0)
     axis.set_title(f"{dataset.name}: {len(dataset):,} rows of {dataset.shape[0]}", loc="left", fontsize=9)
     axis.set_aspect("equal")
-    return drawn
+    return literal(drawn)
 
 
 def save(drawn: Figure, path: str | Path, dpi: int = 100) -> Path:

@@ -42,6 +42,6 @@ DEMO: dict[str, Plain] = {
         "cite": "Esmaeili et al. 2018, Eq. 9",
         "latent": {"shape": "onehot(3)", "rest": 7},
         "objective": {"name": "hfvae", "beta": 4.0, "gamma": 3.0},
-        "posterior": {"temperature": {"start": 1.0, "stop": 0.5, "steps": 2000}},
+        "posterior": {"temperature": {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}},
     },
 }

@@ -16,7 +16,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from unbraid.figures.panels import INK, LINES
+from unbraid.figures.canvas import INK, LINES
 from unbraid.ground.progress import Advance
 from unbraid.studies.study import Findings, still
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from unbraid import metrics
 from unbraid.data.factors import Factors
-from unbraid.figures.panels import INK, LINES
+from unbraid.figures.canvas import INK, LINES
 from unbraid.ground.progress import Advance
 from unbraid.studies.study import Findings, still
 

@@ -29,7 +29,7 @@ def legend(axes: Any, **options: Any) -> None:
 
 def tradeoff(axes: Any, results: Results, methods: Mapping[str, Sequence[str]], x: str, y: str) -> None:
     """One quantity over another: a line through the means of each method's settings, its seeds as dots."""
-    from unbraid.figures.panels import LINES
+    from unbraid.figures.canvas import LINES
 
     for colour, (method, arms) in zip(LINES, methods.items(), strict=False):
         means = []
@@ -51,7 +51,7 @@ def number(arm: str) -> str:
 
 def lines(axes: Any, results: Results, series: Mapping[str, Mapping[float, tuple[str, str]]], xlabel: str) -> None:
     """Quantities against a setting; `series` gives for each line and setting the arm and the quantity."""
-    from unbraid.figures.panels import LINES
+    from unbraid.figures.canvas import LINES
 
     for colour, (name, points) in zip(LINES, series.items(), strict=False):
         known = [(x, results.values(arm, quantity)) for x, (arm, quantity) in points.items()]
@@ -67,7 +67,7 @@ def lines(axes: Any, results: Results, series: Mapping[str, Mapping[float, tuple
 
 def boxes(axes: Any, results: Results, arms: Sequence[str], quantity: str) -> None:
     """A box per arm with its seeds as dots."""
-    from unbraid.figures.panels import LINES
+    from unbraid.figures.canvas import LINES
 
     values = [results.values(arm, quantity) for arm in arms]
     axes.boxplot(values, tick_labels=list(arms), widths=0.6, showfliers=False, medianprops={"color": LINES[1]})

@@ -87,7 +87,7 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Fig. 3: the density of q(z) for every cell, first seed; and both divergences against β."""
     from matplotlib.figure import Figure
 
-    from unbraid.figures.panels import LINES
+    from unbraid.figures.canvas import LINES
 
     names = []
     if len(results.arms) == len(ALPHAS) * len(BETAS):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from unbraid.figures.panels import GREY, INK, LINES
+from unbraid.figures.canvas import GREY, INK, LINES
 from unbraid.studies import theory
 
 BETAS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

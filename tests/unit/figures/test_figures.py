@@ -1,0 +1,134 @@
+"""Pictures of runs: one row per leaf with its own cells, names taken literally, every picture as every kind of file."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.text import Text
+from PIL import Image
+
+from unbraid.figures.canvas import drawn
+from unbraid.figures.pictures import FIGURES, Choice, draw, write
+from unbraid.figures.report import report
+from unbraid.figures.traversals import middle, traversal_rows, traversals
+from unbraid.ground.errors import UnbraidError
+from unbraid.runs.encoding import encode
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.run import Run
+from unbraid.runs.training import fit
+
+TREE = {"class": "onehot(10)", "pose": "real(3)", "bits": "binary(2)", "style": 2}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A short run over a mixed tree, with dollar signs in its name."""
+    recipe = Recipe(name="a $ b_$^x", data="digits", latent=TREE, nets={"name": "mlp", "width": 20, "depth": 1},
+                    objective="hfvae", budget={"steps": 4, "batch": 16, "threads": 1})  # fmt: skip
+    made = fit(recipe, tmp_path_factory.mktemp("figures") / "run", quiet=True)
+    encode(made, quiet=True)
+    return Run.load(made.path)
+
+
+def words(figure):
+    return [text.get_text() for text in figure.findobj(Text)]
+
+
+def test_every_leaf_has_its_own_cells(run):
+    rows = traversal_rows(run, run.codes(), dead=True)
+    names = " ".join(row.name for row in rows)
+    wanted = ("class", "pose", "pose)[1]", "pose)[2]", "bits", "style.0", "style.1")
+    assert all(part in names or part.replace(")", "") in names for part in wanted), names
+    ten = next(row for row in rows if "class" in row.name and len(row.cells) == 10)
+    assert ten.cells == tuple("0123456789")
+    assert ten.images.shape[0] == 10
+    wide = [row for row in rows if "pose" in row.name]
+    assert len(wide) == 3
+    assert len({row.images.tobytes() for row in wide}) == 3, "each column of a wide leaf moves by itself"
+    assert all(row.cells[0] == "-2.2" and row.cells[-1] == "+2.2" for row in wide)
+    assert [row.cells for row in rows if "bits" in row.name] == [("0", "1")] * 2
+
+
+def test_rows_are_what_the_decoder_gives(run):
+    rows = traversal_rows(run, run.codes(), image=7, leaves=["class", "pose"], low=-1, high=1, steps=3)
+    start = run.encode(run.dataset().pixels(7))[0]
+    np.testing.assert_array_equal(rows[0].images, run.traverse(start, "class"))
+    moved = np.repeat(start[None], 3, 0)
+    column = run.model.tree.columns("pose")[1]
+    moved[:, column] = [-1, 0, 1]
+    np.testing.assert_array_equal(rows[2].images, run.decode(moved))
+
+
+def test_a_mixed_tree_keeps_its_heads(run):
+    shown = words(traversals(run, run.codes(), dead=True))
+    assert {"0", "9", "-2.2", "+2.2", "1"} <= set(shown)
+
+
+def test_the_start_is_the_middle_of_all_factors():
+    from unbraid.data import load
+
+    sprites = load("sprites32")
+    assert sprites.labels(np.array([middle(sprites)]))[0].tolist() == [1, 3, 8, 8]
+    digits = load("digits", size=8)
+    assert digits.labels()[middle(digits)][0] in (4, 5)
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf", "gif"])
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_picture_is_written_as_every_kind_of_file(run, tmp_path, name, kind):
+    made = write(name, run, tmp_path / f"p.{kind}", Choice(images=(3, 4), steps=3)).read_bytes()
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "gif": b"GIF8"}[kind]
+    assert made.startswith(start)
+    assert len(made) > 800
+    if name == "traversals" and kind == "gif":
+        with Image.open(io.BytesIO(made)) as moving:
+            assert moving.n_frames > 10
+
+
+def test_the_same_picture_gives_the_same_bytes(run):
+    for kind in ("png", "svg", "pdf"):
+        assert drawn(draw("kl", run), kind) == drawn(draw("kl", run), kind)
+
+
+def test_a_dollar_in_a_name_is_a_dollar(run, tmp_path):
+    page = report(run, tmp_path / "page.html").read_text()
+    assert "a $ b_$^x" in page
+    assert "$ b_$^x" in "".join(words(draw("reconstructions", run)))
+
+
+def test_dollars_in_ledger_and_factor_names_do_not_kill_a_page(run, tmp_path):
+    import json
+    import shutil
+
+    from unbraid.codes import Codes
+    from unbraid.data.factors import Factor, Factors
+
+    path = tmp_path / "run"
+    shutil.copytree(run.path, path)
+    lines = [json.loads(line) for line in (path / "ledger.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["nats"]["$\\frac$"] = 1.0
+    (path / "ledger.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    codes = run.codes()
+    Codes(codes.mean, codes.tree, codes.scale, codes.values, Factors((Factor("$x$^$", 10, "class"),), grid=False),
+          codes.kl, codes.index).save(path / "codes.npz")  # fmt: skip
+    page = report(Run.load(path), tmp_path / "page.html")
+    assert page.stat().st_size > 10_000
+
+
+def test_wrong_choices_are_named(run, tmp_path):
+    with pytest.raises(UnbraidError, match="unknown leaf 'pos'. Did you mean 'pose'"):
+        write("traversals", run, tmp_path / "a.png", Choice(leaves=("pos",)))
+    with pytest.raises(UnbraidError, match="there is no such image"):
+        write("traversals", run, tmp_path / "a.png", Choice(images=(99_999,)))
+    with pytest.raises(UnbraidError, match="there is no such image"):
+        write("reconstructions", run, tmp_path / "a.png", Choice(images=(-1,)))
+    with pytest.raises(UnbraidError, match="format of a.tiff is not known"):
+        write("traversals", run, tmp_path / "a.tiff")
+    with pytest.raises(UnbraidError, match="unknown figure 'traversal'. Did you mean 'traversals'"):
+        write("traversal", run, tmp_path / "a.png")
+    with pytest.raises(UnbraidError, match="from low to high"):
+        write("traversals", run, tmp_path / "a.png", Choice(low=1, high=0))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,161 @@
+"""FIGURES: every picture the report has, by name; `draw` makes one of a run, `write` puts it into a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from unbraid import metrics
+from unbraid.codes import Codes
+from unbraid.figures import canvas, panels
+from unbraid.figures.scores import heat_maps
+from unbraid.figures.traversals import REACH, STEPS, animation, traversal_rows, traversals
+from unbraid.ground.errors import UnbraidError, choose, expect
+from unbraid.ground.files import replacing
+from unbraid.runs.leaves import some_codes
+from unbraid.runs.run import CODES, Run
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of a run to show: image numbers, leaves by name, the range and steps of a traversal, dead leaves or not."""
+
+    images: tuple[int, ...] = ()
+    leaves: tuple[str, ...] = ()
+    low: float = -REACH
+    high: float = REACH
+    steps: int = STEPS
+    dead: bool = False
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A run with its data and codes at hand, read once for all its pictures."""
+
+    run: Run
+    dataset: Any
+    codes: Codes | None
+
+    @property
+    def pictorial(self) -> bool:
+        """Whether the data are images that can be shown."""
+        channels, height, _ = self.dataset.shape
+        return channels in (1, 3) and height > 1
+
+    def coded(self) -> Codes:
+        """The codes, which some pictures cannot do without."""
+        return self.codes if self.codes is not None else self.run.codes()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One kind of picture: how to draw it, its heading and caption, and whether a scene has what it shows."""
+
+    call: Callable[[Scene, Choice], Figure]
+    title: str
+    about: str
+    fits: Callable[[Scene], bool] = lambda scene: True
+
+
+def scene(run: Run, dataset: Any = None) -> Scene:
+    """A run with its data and, if it was encoded, its codes."""
+    codes = run.codes() if (run.path / CODES).is_file() else None
+    return Scene(run, run.dataset() if dataset is None else dataset, codes)
+
+
+def _traversals(s: Scene, c: Choice) -> Figure:
+    image = c.images[0] if c.images else None
+    return traversals(
+        s.run, s.codes or some_codes(s.run), image=image, leaves=c.leaves, low=c.low, high=c.high, steps=c.steps,
+        dead=c.dead, dataset=s.dataset,
+    )  # fmt: skip
+
+
+def _reconstructions(s: Scene, c: Choice) -> Figure:
+    if not s.pictorial:
+        return panels.scatter(s.run, dataset=s.dataset)
+    return panels.reconstructions(s.run, dataset=s.dataset, images=c.images)
+
+
+def _information(s: Scene, c: Choice) -> Figure:
+    found = {}
+    for name in ("mig", "dci"):
+        try:
+            found[name] = metrics.METRICS[name](s.coded())
+        except UnbraidError:
+            continue
+    return heat_maps(found, ("mig", "dci"))
+
+
+FIGURES: dict[str, Picture] = {
+    "traversals": Picture(
+        _traversals,
+        "Traversals",
+        "One leaf moved from −2.2 to 2.2 (a discrete one through all its values), the others held at the image in the "
+        "middle of all factors. Rows are named by the factor the leaf follows, with the nats it carries.",
+        lambda s: s.pictorial,
+    ),
+    "reconstructions": Picture(
+        _reconstructions, "Reconstructions", "The data above, what their codes decode to below."
+    ),
+    "samples": Picture(
+        lambda s, c: panels.samples(s.run), "Samples", "Codes drawn from the prior, decoded.", lambda s: s.pictorial
+    ),
+    "information": Picture(
+        _information,
+        "Leaves and factors",
+        "Rows are leaves, columns are factors: mutual information in nats (histogram of means), and DCI's importances. "
+        "The best leaf of each factor is outlined.",
+        lambda s: s.codes is not None and s.codes.values is not None and len(s.codes) >= 20,
+    ),
+    "kl": Picture(
+        lambda s, c: panels.kl_bars(s.coded(), f"{s.run.recipe.name}: KL of each leaf"),
+        "KL of each leaf",
+        "In nats per example, averaged over the data; grey leaves carry less than 0.05.",
+        lambda s: s.codes is not None and s.codes.kl is not None and bool(np.isfinite(s.codes.kl).any()),
+    ),
+    "aggregate": Picture(
+        lambda s, c: panels.aggregate(s.run, s.coded(), leaves=c.leaves),
+        "q(z) against the prior",
+        "One draw from every image's posterior (filled) and as many from the prior (line), for each live leaf.",
+        lambda s: s.codes is not None,
+    ),
+    "ledger": Picture(
+        lambda s, c: panels.ledger_curves(s.run),
+        "Ledger",
+        "Each term of the loss in nats per example over training, with its price.",
+    ),
+}
+
+
+def draw(name: str, run: Run, choice: Choice = Choice(), dataset: Any = None) -> Figure:  # noqa: B008
+    """One picture of a run, by name."""
+    picture, seen = choose(name, FIGURES, "figure"), scene(run, dataset)
+    expect(
+        picture.fits(seen),
+        f"{run.path} cannot be shown as {name!r}",
+        found="no codes with factors" if seen.codes is None or seen.codes.values is None else "data that are no images",
+        do=f"Encode it first with 'unbraid encode {run.path}', or choose another figure: {', '.join(FIGURES)}.",
+    )
+    return picture.call(seen, choice)
+
+
+def write(name: str, run: Run, out: str | Path, choice: Choice = Choice(), dpi: int = 150) -> Path:  # noqa: B008
+    """One picture of a run as a file: PDF, SVG, PNG or GIF by its ending (traversals move in a GIF)."""
+    out = Path(out)
+    if name == "traversals" and out.suffix.lower() == ".gif":
+        moving = animation(_moving_rows(run, choice))
+        with replacing(out) as f:
+            f.write(moving)
+        return out
+    return canvas.save(draw(name, run, choice), out, dpi)
+
+
+def _moving_rows(run: Run, c: Choice) -> Sequence[Any]:
+    image = c.images[0] if c.images else None
+    return traversal_rows(run, some_codes(run), image, c.leaves, c.low, c.high, max(c.steps, 15), c.dead)
