@@ -10,12 +10,8 @@ import sys
 
 import typer
 
-<<<<<<< ours
-from unbraid.cli import data, demo, runs, score, show, study, sweep
-from unbraid.cli.imports import add_imports
-=======
 from unbraid.cli import data, demo, export, runs, score, show, study, sweep
->>>>>>> theirs
+from unbraid.cli.imports import add_imports
 from unbraid.ground.errors import Stopped, UnbraidError
 
 HELP = """Learn, measure and explore disentangled latent representations.
