@@ -4,7 +4,7 @@ A latent space is a tree, and every objective is a row of prices over the terms 
 
     run = unbraid.fit("factor_vae_sprites32")
     codes = unbraid.encode(run)
-    print(unbraid.metrics.mig(codes).value)
+    print(unbraid.score(run))
 
 Public names in the order of the data flow; each is imported on first use, so `import unbraid` brings no torch.
 """
@@ -37,6 +37,8 @@ _HOMES = {
     "encode": "unbraid.runs.encoding",
     "METRICS": "unbraid.metrics",
     "Score": "unbraid.metrics",
+    "Scores": "unbraid.runs.scoring",
+    "score": "unbraid.runs.scoring",
     "report": "unbraid.figures.report",
 }
 _ROOMS = ("data", "priors", "model", "terms", "metrics", "figures")
@@ -74,5 +76,6 @@ if TYPE_CHECKING:
     from unbraid.runs.recipe import Recipe
     from unbraid.runs.recipes import RECIPES
     from unbraid.runs.run import Run
+    from unbraid.runs.scoring import Scores, score
     from unbraid.runs.training import fit
     from unbraid.sweeps import sweep

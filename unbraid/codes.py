@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from unbraid.data.factors import Factors
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_npz, write_npz
+from unbraid.ground.frames import frame
 from unbraid.latent import Latent
 
+USED = 0.05  # nats: a leaf with less carries next to nothing
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Codes:
     """Codes of n images in d columns, with k factor values each.
 
     mean: "n d" posterior means (class probabilities for discrete leaves).
     scale: "n d" posterior standard deviations (0 for discrete leaves), or None for a deterministic encoder.
     values: "n k" factor values, or None. kl: "l" mean KL(q(z_l|x) ‖ p(z_l)) of each leaf in nats, or None.
-    index: "n" position of each row in the data set, or None.
+    index: "n" position of each row in the data set, or None. notes: what they are codes of (data, split, images), if known.
+
+    >>> print(Codes(np.eye(4), Latent.of({"shape": 2, "size": 2})))
+    codes of 4 examples in 4 columns, means alone
+      leaves   shape.0, shape.1, size.0, size.1
     """
 
     mean: np.ndarray
@@ -31,6 +40,7 @@ class Codes:
     factors: Factors | None = None
     kl: np.ndarray | None = None
     index: np.ndarray | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n, d = self.mean.shape if self.mean.ndim == 2 else (-1, -1)
@@ -59,6 +69,59 @@ class Codes:
     def __len__(self) -> int:
         return len(self.mean)
 
+    def __repr__(self) -> str:
+        return "\n".join([self._title, *(f"  {name:<8} {line}" for name, line in self._lines().items())])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{n}</th><td>{escape(line)}</td></tr>" for n, line in self._lines().items())
+        return f"<p>{escape(self._title)}</p><table>{rows}</table>"
+
+    @property
+    def _title(self) -> str:
+        kind = "means alone" if self.scale is None else "means and scales"
+        return f"codes of {len(self):,} examples in {self.mean.shape[1]:,} columns, {kind}"
+
+    def _lines(self) -> dict[str, str]:
+        """What is worth knowing, by name."""
+        leaves = [leaf.name + (f" ({leaf.kind} {leaf.width})" if leaf.width > 1 else "") for leaf in self.tree.leaves]
+        lines = {"leaves": _few(leaves)}
+        if self.kl is not None and np.isfinite(self.kl).any():
+            order = np.argsort(-np.nan_to_num(self.kl))
+            most = _few([f"{self.tree.leaves[i].name} {self.kl[i]:.2f}" for i in order], 6)
+            lines["KL"] = f"{most} nats; {int((np.nan_to_num(self.kl) > USED).sum())} of {len(order)} above {USED}"
+        if self.factors is not None:
+            lines["factors"] = _few([f"{f.name} {f.size or 'continuous'}" for f in self.factors.items])
+        if self.notes:
+            lines["of"] = ", ".join(f"{name} {value}" for name, value in self.notes.items())
+        return lines
+
+    def without(self, *names: str) -> Codes:
+        """The same codes with these factors left out.
+
+        >>> y = np.arange(8).reshape(4, 2)
+        >>> codes = Codes(np.eye(4), Latent.of(4), values=y, factors=Factors.of({"shape": 8, "x": 8}, grid=False))
+        >>> codes.without("shape").factors.names
+        ('x',)
+        """
+        if not names:
+            return self
+        expect(self.factors is not None, "there are no factors to leave out", found=", ".join(names))
+        assert self.factors is not None
+        assert self.values is not None
+        gone = {self.factors.position(name) for name in names}
+        kept = [j for j in range(len(self.factors)) if j not in gone]
+        expect(kept, "a factor must be left to score", found=f"all of {', '.join(self.factors.names)} left out")
+        factors = Factors(tuple(self.factors.items[j] for j in kept), grid=False)
+        return replace(self, values=self.values[:, kept], factors=factors)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: a column per column of code, then one per factor; the index is the place in the data set."""
+        columns: dict[str, Any] = dict(zip(self.tree.column_names, self.mean.T, strict=True))
+        if self.factors is not None and self.values is not None:
+            for factor, values in zip(self.factors.items, self.values.T, strict=True):
+                columns[factor.name if factor.name not in columns else f"factor {factor.name}"] = values
+        return frame(columns, self.index)
+
     def save(self, path: str | Path) -> None:
         """Write `codes.npz`: arrays and two JSON strings, no pickle."""
         arrays = {name: getattr(self, name) for name in ("mean", "scale", "values", "kl", "index")}
@@ -66,6 +129,8 @@ class Codes:
         stored["tree"] = np.array(json.dumps(self.tree.spec))
         if self.factors is not None:
             stored["factors"] = np.array(json.dumps(self.factors.as_dict()))
+        if self.notes:
+            stored["notes"] = np.array(json.dumps(self.notes))
         write_npz(path, stored)
 
     @classmethod
@@ -83,9 +148,15 @@ class Codes:
                 Latent.of(json.loads(str(stored["tree"]))) if "tree" in stored else Latent.of(stored["mean"].shape[1])
             )
             factors = Factors.from_dict(json.loads(str(stored["factors"]))) if "factors" in stored else None
-        except (ValueError, IndexError) as error:
+            notes = json.loads(str(stored["notes"])) if "notes" in stored else {}
+        except (ValueError, IndexError, RecursionError) as error:
             if isinstance(error, UnbraidError):
                 raise
             raise UnbraidError(f"codes {path} are damaged: {error}.") from error
         arrays = {name: stored.get(name) for name in ("scale", "values", "kl", "index")}
-        return cls(stored["mean"], tree, factors=factors, **arrays)
+        expect(isinstance(notes, dict), f"codes {path} are damaged", found="notes that are no table")
+        return cls(stored["mean"], tree, factors=factors, notes=notes, **arrays)
+
+
+def _few(words: list[str], most: int = 12) -> str:
+    return ", ".join(words[:most]) + (f", … ({len(words):,})" if len(words) > most else "")

@@ -51,17 +51,15 @@ def demo(
 
 def _score(run: object, quiet: bool) -> dict[str, object]:
     """Encode, audit and score one run; both models get the same pruning."""
-    from unbraid import metrics
-    from unbraid.ground.files import write_json
     from unbraid.runs.auditing import audit
     from unbraid.runs.encoding import encode
-    from unbraid.runs.run import SCORES, Run
+    from unbraid.runs.run import Run
+    from unbraid.runs.scoring import score
 
     assert isinstance(run, Run)
-    codes = encode(run, quiet=True)
+    encode(run, quiet=True)
     audited = audit(run, rows=1024, quiet=quiet)["nats"]
-    scores = [metrics.factor_vae(codes, protocol="dlib", prune="kl"), metrics.mig(codes), metrics.dci(codes)]
-    write_json(run.path / SCORES, [s.as_dict() for s in scores])
+    scores = score(run, metrics="factor_vae@dlib,mig,dci", quiet=True)
     return {
         "run": run.path.name,
         "objective": run.recipe.objective["name"],
@@ -69,7 +67,7 @@ def _score(run: object, quiet: bool) -> dict[str, object]:
         "recon": audited["reconstruction"],
         "kl": audited["kl"],
         "tc": audited["tc_q:root"],
-        **{s.name: s.value for s in scores},
+        **{name.partition("@")[0]: s.value for name, s in scores.items()},
     }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from unbraid.data.factors import Factor, Factors
-from unbraid.ground.errors import UnbraidError, expect
-from unbraid.ground.files import read_bytes, read_npy
+from unbraid.ground.errors import expect
+from unbraid.ground.files import read_npy
+from unbraid.ground.tables import read_table
 
 FILE_COLUMNS = ("file_name", "filename", "file", "image", "path")
 MISSING = ("", "nan", "NaN", "NA", "None", "null")
@@ -128,27 +127,8 @@ def _table_columns(name: str, table: np.ndarray, path: Path) -> dict[str, np.nda
 
 
 def read_csv(path: str | Path) -> dict[str, np.ndarray]:
-    """The columns of a comma-separated file with a header, as strings."""
-    path = Path(path)
-    try:
-        text = read_bytes(path, "table", limit=1 << 32).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UnbraidError(f"table {path} is not UTF-8 text ({error.reason} at byte {error.start}).") from error
-    try:
-        rows = list(csv.reader(io.StringIO(text)))
-    except csv.Error as error:
-        raise UnbraidError(f"table {path} is no comma-separated text ({error}).") from error
-    expect(rows and rows[0], f"table {path} is empty", do="Its first line must name the columns.")
-    header, body = [name.strip() for name in rows[0]], [row for row in rows[1:] if row]
-    expect(len(set(header)) == len(header), f"table {path} names a column twice", found=header)
-    for number, row in enumerate(body, 2):
-        expect(
-            len(row) == len(header),
-            f"table {path}, line {number}: as many fields as the header has",
-            found=f"{len(row)} for {len(header)}",
-        )
-    columns = zip(*body, strict=True) if body else [()] * len(header)
-    return {
-        name: np.array([field.strip() for field in column], dtype=np.str_)
-        for name, column in zip(header, columns, strict=True)
-    }
+    """The columns of a table of text with a header, as strings (see `unbraid.ground.tables`); one without a name is left out."""
+    table = read_table(path, "table", header=True, counting=False)
+    names = table.names or ()
+    expect(len(set(names)) == len(names), f"table {path} names a column twice", found=list(names))
+    return dict(zip(names, table.columns, strict=True))

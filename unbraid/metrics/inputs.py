@@ -21,10 +21,12 @@ from unbraid.ground.errors import UnbraidError, expect, listing, nearest
 from unbraid.latent import Latent
 from unbraid.metrics.arrays import array_of, column_names, filled, unmasked
 from unbraid.metrics.columns import Column, column
+from unbraid.metrics.pruning import pruned
 from unbraid.metrics.table import STEP, Table
 from unbraid.metrics.units import packed, unit_kl, units_of
 
 FACTOR_BINS = 20
+INPUTS = ("groups", "kinds", "names", "prune", "least")  # options that every metric has, by this door
 
 
 def as_table(
@@ -34,6 +36,8 @@ def as_table(
     groups: Any = None,
     kinds: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
+    prune: str = "none",
+    least: float | None = None,
     needs_factors: bool = True,
     asked: str = "",
     seed: int = 0,
@@ -42,7 +46,9 @@ def as_table(
     """Codes (a `Codes`, an array "n d" or a ready `Table`) and labels "n k" as a validated `Table`.
 
     groups: None (leaves of a `Codes`, else single columns), "top" (children of the root), node names of the tree, a
-    `Latent`, lists of columns, or a dict of named lists. Columns in no group are left out. asked: the metric, for errors.
+    `Latent`, lists of columns, or a dict of named lists. Columns in no group are left out. prune: 'none', or leave out units
+    whose KL to the prior is below `least` nats ('kl', 0.01) or whose deviation is below `least` ('variance', 0.05).
+    asked: the metric, for errors.
 
     >>> table = as_table(np.arange(8.0).reshape(4, 2), [["a", 0], ["b", 1], ["a", 2], ["b", 3]])
     >>> table.kinds, table.y[:, 0].tolist(), table.unit_names
@@ -52,6 +58,7 @@ def as_table(
     if isinstance(codes, Table):
         more = {"factors": factors, "groups": groups, "kinds": kinds, "names": names}
         more = {key: value for key, value in more.items() if value is not None}
+        more |= {"prune": prune} if prune != "none" else {}
         do = "Give them to as_table, which makes the table."
         expect(not more, "a ready table has its labels and groups", found=f"{', '.join(more)} beside it", do=do)
         expect(not needs_factors or codes.names, "this metric needs factors", do="Build the table with labels.")
@@ -104,7 +111,7 @@ def as_table(
     if len(dead):
         few = [table.columns[c] for c in dead] if len(dead) <= 6 else f"{len(dead)} of {z.shape[1]}"
         notes["dead_columns"] = f"all {z.shape[1]}" if len(dead) == z.shape[1] else few
-    return table
+    return pruned(table, prune, least)
 
 
 def options(asked: str, seed: Any, unknown: Mapping[str, Any]) -> None:
@@ -113,7 +120,7 @@ def options(asked: str, seed: Any, unknown: Mapping[str, Any]) -> None:
         from unbraid.metrics import METRICS
 
         own = list(signature(METRICS[asked].call).parameters.values())[2:] if asked in METRICS else []
-        known = [p.name for p in own if p.kind == p.KEYWORD_ONLY] + ["groups", "kinds", "names"]
+        known = [p.name for p in own if p.kind == p.KEYWORD_ONLY] + list(INPUTS)
         name = next(iter(unknown))
         raise UnbraidError(
             f"{asked or 'as_table'} has no option {name!r}.{nearest(name, known)} Known: {listing(known)}."

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.ground.errors import UnbraidError, choose, expect
-from unbraid.metrics.inputs import as_table
+from unbraid.metrics.inputs import INPUTS, as_table
 from unbraid.metrics.score import Metric, Score
 from unbraid.metrics.table import Table
 
@@ -19,7 +19,6 @@ INTERVALS = {
     "seeds": "{} seeds on the same rows",
 }
 NAMES = {"half": "on half of the rows", "bootstrap": "on a bootstrap sample of the rows", "seeds": "with another seed"}
-INPUTS = ("groups", "kinds", "names")
 
 
 def interval(

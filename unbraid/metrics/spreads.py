@@ -8,7 +8,7 @@ import numpy as np
 
 from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
 from unbraid.metrics.importances import OPTIONS, Fit, importances
-from unbraid.metrics.inputs import Table, as_table
+from unbraid.metrics.inputs import INPUTS, Table, as_table
 from unbraid.metrics.score import Score
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
@@ -17,7 +17,6 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "dlib": {"predictor": "gradient_boosting", "classify": True},
     "fast": {"predictor": "histogram_boosting", "classify": True},
 }
-INPUTS = ("groups", "kinds", "names")
 CITE = "Eastwood & Williams 2018"
 
 

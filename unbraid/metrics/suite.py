@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -28,8 +29,9 @@ def battery(
 ) -> dict[str, Score]:
     """Run many metrics and return their scores by name.
 
-    protocol: 'paper', 'dlib' or 'fast', for each metric that knows it; the others have one definition. Without factors
-    only the metrics of codes alone run. seeds: with more than one, each score carries an interval from that many
+    metrics: 'all', or names such as "mig,dci,mig@paper": after the @ stands a protocol of that metric alone. protocol:
+    'paper', 'dlib' or 'fast', for each metric that knows it; the others have one definition. Without factors only the
+    metrics of codes alone run. seeds: with more than one, each score carries an interval from that many
     repetitions, on 'half' of the rows, on a 'bootstrap' sample of them or with other 'seeds' (see `interval`). bins: for
     the metrics that count bins of codes (20). advance(note=…) follows each metric and each of its repetitions.
 
@@ -45,13 +47,11 @@ def battery(
         "a battery scores codes, not a function that encodes",
         do="factor_vae, beta_vae and irs take a function: metrics.factor_vae(function, factors).",
     )
-    labelled = factors is not None or getattr(codes, "values", None) is not None or bool(getattr(codes, "names", ()))
-    wanted = [m.strip() for m in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
-    chosen, strict = selected(wanted, labelled), wanted != ["all"]
     choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "protocol")
     checked(interval, seeds)
-    needs = any(m.needs == "factors" for m in chosen.values())
-    table = as_table(codes, factors, asked="battery", seed=seed, needs_factors=needs, **inputs)
+    wanted = named(metrics)
+    table = as_table(codes, factors, asked="battery", seed=seed, needs_factors=False, **inputs)
+    chosen, strict = selected(wanted, table), wanted != ["all"]
     first = _scores(chosen, table, protocol, seed, bins, strict, advance)
     why = [s.settings["skipped"] for s in first.values() if "skipped" in s.settings]
     expect(len(why) < len(first), "no metric can run on these data", found=why[0] if why else None)
@@ -99,11 +99,13 @@ def _scores(
 ) -> dict[str, Score]:
     scores = {}
     for name, metric in chosen.items():
+        own = name.partition("@")[2]
         settings: dict[str, Any] = {"protocol": protocol} if protocol in metric.protocols else {}
+        settings |= {"protocol": own} if own else {}
         if bins is not None and "bins" in signature(metric.call).parameters:
             settings["bins"] = bins
         try:
-            scores[name] = metric(table, seed=seed, **settings)
+            scores[name] = replace(metric(table, seed=seed, **settings), name=name)
         except UnbraidError as error:
             if strict:
                 raise
@@ -113,16 +115,42 @@ def _scores(
     return scores
 
 
-def selected(metrics: str | Iterable[str], labelled: bool) -> Mapping[str, Metric]:
-    """The metrics asked for, by name; 'all' means every one that these inputs allow."""
+def named(metrics: str | Iterable[str]) -> list[str]:
+    """The names asked for, each one known; or ['all'].
+
+    >>> named("mig, dci")
+    ['mig', 'dci']
+    """
     from unbraid.metrics import METRICS
 
     names = [m.strip() for m in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
     names = [name for name in names if name]
     expect(names, "name at least one metric", allowed=["all", *METRICS])
+    for name in names if names != ["all"] else ():
+        known = choose(name.partition("@")[0], METRICS, "metric")
+        expect(
+            "@" not in name or "protocol" in signature(known.call).parameters,
+            f"{name.partition('@')[0]} has one definition, and no protocols",
+            found=name,
+        )
+    return names
+
+
+def metric_of(name: str) -> Metric:
+    """The metric behind the name of a score: 'mig', or 'mig@paper'."""
+    from unbraid.metrics import METRICS
+
+    return METRICS[name.partition("@")[0]]
+
+
+def selected(metrics: str | Iterable[str], table: Table) -> Mapping[str, Metric]:
+    """The metrics asked for, by name; 'all' means every one that this table allows."""
+    from unbraid.metrics import METRICS
+
+    names, labelled = named(metrics), bool(table.names)
     if names == ["all"]:
         return {n: m for n, m in METRICS.items() if m.needs == "codes" or (labelled and m.needs == "factors")}
-    out = {name: choose(name, METRICS, "metric") for name in names}
+    out = {name: metric_of(name) for name in names}
     wrong = [n for n, m in out.items() if m.needs not in ("factors", "codes")]
     expect(
         not wrong,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from unbraid.ground.errors import UnbraidError, expect, listing, nearest
 from unbraid.metrics.units import Unit
 
 STEP = 1 << 16  # rows at a time
@@ -102,6 +104,36 @@ class Table:
         scale = None if self.scale is None else self.scale[rows]
         some = {"z": self.z[rows], "y": self.y[rows], "v": self.v[rows], "scale": scale}
         return replace(self, **some, notes=dict(self.notes), shared={})
+
+    def without(self, names: Sequence[str]) -> Table:
+        """A table without these factors; `notes['left_out']` names them."""
+        if not names:
+            return self
+        known = [*self.names, *self.notes.get("dropped_factors", [])]
+        for name in names:
+            if name not in known:
+                raise UnbraidError(f"no factor {name!r}.{nearest(name, known)} Factors: {listing(known)}.")
+        kept = [j for j, name in enumerate(self.names) if name not in names]
+        expect(kept, "a factor must be left to score", found=f"all of {listing(known)} left out")
+
+        def some(part: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(part[j] for j in kept)
+
+        notes = {**self.notes, "left_out": list(dict.fromkeys(names))}
+        missing = {k: v for k, v in self.notes.get("missing_labels", {}).items() if k not in names}
+        notes = {k: v for k, v in notes.items() if k != "missing_labels"} | (
+            {"missing_labels": missing} if missing else {}
+        )
+        return replace(
+            self,
+            y=self.y[:, kept],
+            v=self.v[:, kept],
+            names=some(self.names),
+            kinds=some(self.kinds),
+            levels=some(self.levels),
+            notes=notes,
+            shared={},
+        )
 
     def limited(self, most: int, seed: int) -> Table:
         """At most `most` rows, drawn once per seed and shared; `notes['subsampled']` says so."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,13 @@ from unbraid.codes import Codes
 from unbraid.data.batches import gathered
 from unbraid.data.dataset import Dataset
 from unbraid.ground.errors import expect
+from unbraid.ground.files import writable
 from unbraid.ground.machine import computing
 from unbraid.ground.progress import bar
 from unbraid.model import closed
 from unbraid.model.posterior import Posterior
 from unbraid.model.vae import Vae
+from unbraid.runs.parts import part_of
 from unbraid.runs.run import CODES, Run
 
 
@@ -56,20 +60,24 @@ def leaf_kl(model: Vae, q: Posterior, samples: int = 16) -> np.ndarray:
 
 
 def encode(
-    run: Run, dataset: Dataset | None = None, *, most: int = 0, seed: int = 0, quiet: bool = False, save: bool = True
+    run: Run,
+    data: Dataset | str | Path | None = None,
+    *,
+    split: str = "",
+    leave_out: str | Sequence[str] = (),
+    most: int = 0,
+    seed: int = 0,
+    quiet: bool = False,
+    save: bool = True,
 ) -> Codes:
-    """Codes of a data set (the run's own by default); `most` > 0 takes a random subset of that many images.
+    """Codes of the run's own data, of a `split` of them, or of another set; factors in `leave_out` get no labels.
 
-    Written to `codes.npz` in the run directory unless `save` is False.
+    See `part_of` for data and split; `most` > 0 takes a random subset of that many images. Written to `codes.npz` in the
+    run directory unless `save` is False.
     """
-    dataset = run.dataset() if dataset is None else dataset
-    shape = tuple(run.state["shape"])
-    expect(
-        tuple(dataset.shape) == shape,
-        f"data {dataset.name!r} does not fit this run",
-        found=f"images of {tuple(dataset.shape)}",
-        allowed=shape,
-    )
+    if save:
+        writable(run.path)  # before the work, not after it
+    dataset, notes = part_of(run, data, split, leave_out)
     index = np.arange(len(dataset))
     if 0 < most < len(dataset):
         index = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:most])
@@ -77,7 +85,7 @@ def encode(
         q = posteriors(run.model, dataset, index, quiet=quiet)
         kl = leaf_kl(run.model, q)
     labels = _nan_where_missing(dataset.labels(index), dataset.factors)
-    codes = Codes(q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, kl, index)
+    codes = Codes(q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, kl, index, notes)
     if save:
         codes.save(run.path / CODES)
     return codes

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ BEFORE = "before"  # where a run that is overwritten waits until the new one is 
 SCHEMA = 2  # of run.json: 2 has this number and the recipe's hash; 1, which says no number, has not
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A run on disk. `Run.load(path)` reads it; the model is built on first use.
 
@@ -74,6 +75,26 @@ class Run:
         if dataset is not None:
             check_data(dataset, run.state, path)
         return run
+
+    def __repr__(self) -> str:
+        """A few lines: what was trained on what, how far it is, and which files there are."""
+        try:
+            recipe, state = self.recipe, self.state
+        except UnbraidError as error:
+            return f"run {self.path}\n  {error}"
+        data = {key: value for key, value in recipe.data.items() if key != "name"}
+        options = ", ".join(f"{key} {value}" for key, value in data.items())
+        made = [name for name in (MODEL, CODES, AUDIT, SCORES, REPORT) if (self.path / name).is_file()]
+        lines = {
+            "trains": f"{recipe.objective.get('name', '?')}, seed {recipe.seed}",
+            "data": f"{recipe.data.get('name', '?')}{f' ({options})' if options else ''}",
+            "status": f"{state['status']}, step {state['step']:,} of {recipe.budget.steps:,}",
+            "files": ", ".join(made) or "no result yet",
+        }
+        return "\n".join([f"run {self.path}", *(f"  {name:<8} {line}" for name, line in lines.items())])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
     @cached_property
     def recipe(self) -> Recipe:

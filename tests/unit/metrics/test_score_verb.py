@@ -44,7 +44,7 @@ def test_codes_of_a_run_are_scored_and_written_beside_it(app, folder):
     assert done.exit_code == 0, done.exception
     assert "factor_vae" in done.output
     stored = json.loads((folder / "scores.json").read_text())
-    assert stored["factors"] == ["shape", "x"]
+    assert stored["factors"] == {"shape": 3, "x": 12}
     assert stored["scores"]["mig"]["value"] > 0.95
     assert stored["scores"]["factor_vae"]["settings"]["prune"] == "kl"
     assert (folder / "scores.png").read_bytes()[:4] == b"\x89PNG"
@@ -55,7 +55,7 @@ def test_own_arrays_with_words_as_labels_and_json_alone_on_standard_output(app, 
     done = call(app, *own, "--metrics", "mig", "--seeds", 3, "--json", "--out", folder / "here")
     assert done.exit_code == 0, done.exception
     report = json.loads(done.stdout)
-    assert report["factors"] == ["shape", "x"]
+    assert report["factors"] == {"shape": 3, "x": 12}
     low, high = report["scores"]["mig"]["interval"]
     assert low <= report["scores"]["mig"]["value"] <= high
     assert (folder / "here" / "scores.json").is_file()
@@ -117,7 +117,7 @@ def test_the_footer_says_how_intervals_were_found_and_why_a_score_is_nothing(app
     assert "factor_vae: all 4 columns are dead: they never change" in text
     assert "dead columns: all 4" in text
     assert "95%: score ± t·deviation over 3 bootstrap samples of the rows" in text
-    assert json.loads((folder / "scores.json").read_text())["interval"] == "bootstrap"
+    assert json.loads((folder / "scores.json").read_text())["settings"]["interval"] == "bootstrap"
     done = call(app, folder, "--metrics", "mig,factor_vae", "--seeds", 3, "--interval", "seeds")
     text = " ".join(done.output.split())
     assert "no interval for mig: this metric does not depend on a seed" in text
@@ -131,7 +131,7 @@ def test_own_arrays_in_one_file(app, folder):
     done = call(app, folder / "mine.npz", "--metrics", "mig", "--json")
     assert done.exit_code == 0, done.exception
     report = json.loads(done.stdout)
-    assert report["factors"] == ["kind", "place"]
+    assert report["factors"] == {"kind": 3, "place": 12}
     assert report["scores"]["mig"]["value"] > 0.95
     np.savez(folder / "other.npz", z=z, y=y)
     done = call(app, folder / "other.npz")

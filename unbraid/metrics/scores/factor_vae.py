@@ -9,6 +9,7 @@ import numpy as np
 
 from unbraid.ground.errors import choose, expect
 from unbraid.metrics.fixed import Fixed, fixed_rows
+from unbraid.metrics.pruning import WHY, used
 from unbraid.metrics.score import Score, wilson
 
 
@@ -22,9 +23,6 @@ class Protocol:
 
 
 PROTOCOLS = {"paper": Protocol(800, 0, 100), "dlib": Protocol(10_000, 5_000, 64), "fast": Protocol(4_000, 4_000, 64)}
-KL_LEAST = 0.01  # nats: a unit with less has collapsed to the prior; the paper prints no threshold, this is ours
-DEVIATION_LEAST = 0.05  # standard deviation of the means, as disentanglement_lib configures it
-PRUNED = {"kl": "their KL to the prior is below {} nats", "variance": "their deviation is below {}", "none": "dead"}
 
 
 def factor_vae(
@@ -58,7 +56,7 @@ def factor_vae(
     plan = planned(choose(protocol, PROTOCOLS, "FactorVAE protocol"), votes, rows)
     source = fixed_rows(codes, factors, seed, asked="factor_vae", **inputs)
     prune = prune or ("kl" if source.table.kl is not None else "variance" if protocol == "dlib" else "none")
-    alive, least = pruned(source, prune, least)
+    alive, least = used(source.table, prune, least)
     rng = np.random.default_rng([seed, 1])
     k = len(source.table.names)
     settings = {
@@ -79,7 +77,7 @@ def factor_vae(
             0.0,
             {"votes": np.zeros((len(alive), k), int)},
             None,
-            {**settings, **source.table.silence(alive, PRUNED[prune].format(least))},
+            {**settings, **source.table.silence(alive, WHY[prune].format(least))},
             cite,
         )
     fitted = tally(source, alive, rng, plan.fitted, plan.rows)
@@ -114,27 +112,6 @@ def planned(plan: Protocol, votes: int | None, rows: int | None) -> Protocol:
     if votes is not None:
         plan = replace(plan, fitted=votes, scored=votes if plan.scored else 0)
     return plan if rows is None else replace(plan, rows=rows)
-
-
-def pruned(source: Fixed, prune: str, least: float | None) -> tuple[np.ndarray, float]:
-    """Which units may vote "u", and the threshold that decided."""
-    table = source.table
-    choose(prune, {"kl": 0, "variance": 0, "none": 0}, "pruning")
-    if prune == "kl":
-        expect(
-            table.kl is not None,
-            "pruning by KL needs the KL of each leaf",
-            found="codes without `kl`, or a group that splits a leaf",
-            allowed="variance, none",
-            do="Encode with unbraid, or use prune='variance'.",
-        )
-        least = KL_LEAST if least is None else least
-        return table.live & (np.asarray(table.kl) >= least), least
-    if prune == "variance":
-        least = DEVIATION_LEAST if least is None else least
-        spread = np.array([table.deviations[list(u.columns)].max() for u in table.units])
-        return table.live & (spread >= least), least
-    return table.live.copy(), 0.0
 
 
 def tally(source: Fixed, alive: np.ndarray, rng: np.random.Generator, count: int, rows: int) -> np.ndarray:

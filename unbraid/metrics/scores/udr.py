@@ -12,8 +12,8 @@ import numpy as np
 from unbraid.ground.errors import choose, expect
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.matching import ranks
+from unbraid.metrics.pruning import KL_LEAST
 from unbraid.metrics.score import Score
-from unbraid.metrics.scores.factor_vae import KL_LEAST
 
 
 def udr(

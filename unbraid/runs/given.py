@@ -1,0 +1,146 @@
+"""Codes and labels from whatever a user has: a run, codes.npz, arrays in memory, .npy, .npz or a table of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbraid.codes import Codes
+from unbraid.data.dataset import Dataset
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_npy, read_npz
+from unbraid.ground.tables import read_table
+from unbraid.runs.run import CODES, RECIPE, Run
+
+TEXT = (".csv", ".tsv", ".txt")
+
+
+@dataclass(frozen=True)
+class Given:
+    """codes: a `Codes` or an array. factors and names: labels beside an array. images: hashes of the images, if known.
+    folder: where its scores go, None for arrays in memory. run: the run they come from. notes: what was read how."""
+
+    codes: Any
+    factors: Any = None
+    names: Sequence[str] | None = None
+    images: Any = None
+    folder: Path | None = None
+    run: Run | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def given(
+    source: Any,
+    factors: Any = None,
+    *,
+    data: Dataset | str | Path | None = None,
+    split: str = "",
+    quiet: bool = False,
+    save: bool = True,
+) -> Given:
+    """What there is to score. A run without codes of the part that is asked for is encoded first.
+
+    source: a `Run`, a `Codes`, an array "n d", or a path: a run directory, codes.npz, an own .npz with arrays codes,
+    factors, names and hash, an .npy or a table of text. factors: labels, as an array or a path to .npy or text.
+    """
+    labels = read_array(factors, "factors") if isinstance(factors, str | Path) else None
+    if labels is not None:
+        factors = labels.codes
+    found = _source(source, data, split, quiet, save)
+    expect(
+        found.run is not None or (data is None and not split),
+        "data and split choose what a run is looked at on",
+        found="codes without a run",
+        do="Give a run directory, or encode that part and give its codes.",
+    )
+    notes = {**found.notes, **(labels.notes if labels else {})}
+    if factors is None:
+        return replace(found, notes=notes)
+    if labels is not None and labels.folder is not None:
+        _header(found.codes, factors, labels.folder)
+    return replace(found, factors=factors, names=labels.names if labels else None, notes=notes)
+
+
+def _source(source: Any, data: Any, split: str, quiet: bool, save: bool) -> Given:
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if path.is_dir() and (path / RECIPE).is_file():
+            return _of_run(Run.load(path), data, split, quiet, save)
+        path = path / CODES if path.is_dir() else path
+        return _of_file(path)
+    if isinstance(source, Run):
+        return _of_run(source, data, split, quiet, save)
+    return Given(source)
+
+
+def _of_run(run: Run, data: Any, split: str, quiet: bool, save: bool) -> Given:
+    """The codes kept in the run where they are those of the part asked for; else that part is encoded."""
+    if (run.path / CODES).is_file():
+        codes = run.codes()
+        asked = {"data": str(data) if isinstance(data, str | Path) else None, "split": split or None}
+        if data is None and not split:
+            return Given(codes, folder=run.path, run=run)
+        if not isinstance(data, Dataset) and all(v is None or codes.notes.get(k) == v for k, v in asked.items()):
+            return Given(codes, folder=run.path, run=run)
+    from unbraid.runs.encoding import encode
+
+    own = data is None and not split
+    return Given(encode(run, data, split=split, quiet=quiet, save=save and own), folder=run.path, run=run)
+
+
+def _of_file(path: Path) -> Given:
+    if path.suffix in (".npy", *TEXT):
+        found = read_array(path, "codes")
+        return replace(found, names=None, folder=path.parent)
+    expect(path.is_file(), f"there are no codes at {path}", do=f"Make them with: unbraid encode {path.parent}")
+    expect(path.suffix == ".npz", f"cannot read codes {path}", found=path.suffix or "no ending", allowed=_allowed())
+    stored = read_npz(path, "codes")
+    if "mean" in stored:
+        return Given(Codes.load(path), images=stored.get("hash"), folder=path.parent)
+    expect(
+        "codes" in stored,
+        f"{path} holds no codes",
+        found=f"arrays {', '.join(stored) or 'none'}",
+        allowed="codes (n × d) with factors (n × k), names (k) and hash (n) if you have them; or mean, as unbraid encode has it",
+        do="Save it with np.savez(path, codes=z, factors=y), or give --codes z.npy --factors y.npy.",
+    )
+    names = (
+        [str(name) for name in np.atleast_1d(stored["names"])] if "names" in stored and "factors" in stored else None
+    )
+    return Given(stored["codes"], stored.get("factors"), names, stored.get("hash"), path.parent)
+
+
+def read_array(path: str | Path, what: str) -> Given:
+    """A table from .npy or text: the array in `codes`, with column names when a header gives them."""
+    path = Path(path)
+    if path.suffix == ".npy":
+        return Given(read_npy(path, what))
+    expect(path.suffix in TEXT, f"cannot read {what} {path}", found=path.suffix or "no ending", allowed=_allowed())
+    table = read_table(path, what)
+    notes = {f"dropped_columns_of_{what}": [f"{name} (it counts the rows)" for name in table.dropped]}
+    body = table.array
+    if what == "codes":
+        try:
+            body = body.astype(np.float64)
+        except ValueError as error:
+            raise UnbraidError(f"codes {path} must be numbers: {error}.") from error
+    return Given(body, names=table.names, folder=path, notes=notes if table.dropped else {})
+
+
+def _allowed() -> str:
+    return ", ".join((".npz", ".npy", *TEXT))
+
+
+def _header(codes: Any, labels: Any, path: Path) -> None:
+    """One label too many in a table of numbers: its first row is most likely a header."""
+    rows = len(codes)
+    expect(
+        len(labels) != rows + 1,
+        "codes and factors must have the same number of rows",
+        found=f"{rows:,} codes, {rows + 1:,} labels",
+        do=f"If the first row of {path} is a header of numbers, delete it or name the columns in words.",
+    )
