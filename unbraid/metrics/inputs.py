@@ -26,6 +26,7 @@ from unbraid.metrics.table import STEP, Table
 from unbraid.metrics.units import packed, unit_kl, units_of
 
 FACTOR_BINS = 20
+UNIQUE = 0.5  # a discrete factor with more values than this share of the rows is hardly one
 INPUTS = ("groups", "kinds", "names", "prune", "least")  # options that every metric has, by this door
 
 
@@ -56,13 +57,8 @@ def as_table(
     """
     options(asked, seed, unknown)
     if isinstance(codes, Table):
-        more = {"factors": factors, "groups": groups, "kinds": kinds, "names": names}
-        more = {key: value for key, value in more.items() if value is not None}
-        more |= {"prune": prune} if prune != "none" else {}
-        do = "Give them to as_table, which makes the table."
-        expect(not more, "a ready table has its labels and groups", found=f"{', '.join(more)} beside it", do=do)
-        expect(not needs_factors or codes.names, "this metric needs factors", do="Build the table with labels.")
-        return codes
+        beside = {"factors": factors, "groups": groups, "kinds": kinds, "names": names}
+        return _ready(codes, beside | {"prune": None if prune == "none" else prune}, needs_factors)
     tree, kl, scale = Latent.of(1), None, None
     if isinstance(codes, Codes):
         tree, kl, scale = codes.tree, codes.kl, codes.scale
@@ -107,11 +103,24 @@ def as_table(
         tuple(tree.column_names[c] for c in taken),
         taken,
     )
-    dead = np.flatnonzero(table.deviations == 0)
-    if len(dead):
-        few = [table.columns[c] for c in dead] if len(dead) <= 6 else f"{len(dead)} of {z.shape[1]}"
-        notes["dead_columns"] = f"all {z.shape[1]}" if len(dead) == z.shape[1] else few
+    _note_dead(table)
     return pruned(table, prune, least)
+
+
+def _ready(table: Table, beside: Mapping[str, Any], needs_factors: bool) -> Table:
+    """A table that was made before, when nothing is given beside it that would make another."""
+    more = [key for key, value in beside.items() if value is not None]
+    do = "Give them to as_table, which makes the table."
+    expect(not more, "a ready table has its labels and groups", found=f"{', '.join(more)} beside it", do=do)
+    expect(not needs_factors or table.names, "this metric needs factors", do="Build the table with labels.")
+    return table
+
+
+def _note_dead(table: Table) -> None:
+    dead, d = np.flatnonzero(table.deviations == 0), table.z.shape[1]
+    if len(dead):
+        few = [table.columns[c] for c in dead] if len(dead) <= 6 else f"{len(dead)} of {d}"
+        table.notes["dead_columns"] = f"all {d}" if len(dead) == d else few
 
 
 def options(asked: str, seed: Any, unknown: Mapping[str, Any]) -> None:
@@ -197,6 +206,10 @@ def labels(
     missing = {c.name: int((c.index < 0).sum()) for c in kept if (c.index < 0).any()}
     if missing:
         notes["missing_labels"] = missing
+    alone = [c.name for c in kept if c.kind != "continuous" and len(c.levels) > max(10, UNIQUE * (c.index >= 0).sum())]
+    if alone:
+        why = "about as many values as rows: an index, or numbers that want kinds='continuous'?"
+        notes["nearly_unique_factors"] = f"{', '.join(alone)} ({why})"
     return np.stack([c.index for c in kept], 1), np.stack([c.number for c in kept], 1), kept, notes
 
 

@@ -140,3 +140,14 @@ def test_odd_tables_give_a_score_or_a_named_error(name, columns, labels):
     except UnbraidError:
         return
     assert metric.span[0] <= score.value <= metric.span[1]
+
+
+def test_a_discrete_factor_with_about_as_many_values_as_rows_is_warned_of():
+    rng = np.random.default_rng(0)
+    z, y = rng.normal(size=(200, 2)), rng.integers(4, size=200)
+    index = rng.permutation(200)
+    note = metrics.as_table(z, np.column_stack([y, index]), names=["shape", "row"]).notes["nearly_unique_factors"]
+    assert note.startswith("row (about as many values as rows")
+    assert "nearly_unique_factors" in metrics.mig(z, index).settings
+    assert "nearly_unique_factors" not in metrics.as_table(z, y).notes
+    assert "nearly_unique_factors" not in metrics.as_table(z, rng.normal(size=200)).notes
