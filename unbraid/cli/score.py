@@ -140,7 +140,7 @@ def _print(scores: Scores, written: list[Path]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from unbraid.metrics.suite import metric_of
+    from unbraid.metrics.suite import base, metric_of
 
     ceilings = scores.ceilings
     title = f"{scores.rows:,} codes, {len(scores.units)} units, protocol {scores.settings['protocol']}"
@@ -157,7 +157,7 @@ def _print(scores: Scores, written: list[Path]) -> None:
         m = metric_of(name)
         chance = m.chance_of(len(scores.factors)) if scores.factors or m.needs == "codes" else None
         spread = [f"{s.interval[0]:.3f}–{s.interval[1]:.3f}" if s.interval else ""] if intervals else []
-        key = name.partition("@")[0]
+        key = base(name)
         top = [f"{ceilings[key]:.3f}" if key in ceilings else ""] if ceilings else []
         limits = f"{m.span[0]:g}…{m.span[1]:g}".replace("inf", "∞") + (" ↓" if m.direction == "down" else "")
         rows.add_row(

@@ -10,7 +10,9 @@ from typing import Any
 from unbraid.comparing.statistics import interval
 from unbraid.ground.files import read_json
 from unbraid.metrics import METRICS
+from unbraid.metrics.suite import base
 from unbraid.runs.run import AUDIT, SCORES, Run
+from unbraid.runs.scores import Scores
 
 NATS = {  # which way is better, where there is one: less error, and less of what the papers charge for
     "reconstruction": "↓",
@@ -48,26 +50,15 @@ def _unlike(first: Run, second: Run) -> list[str]:
     return [line for line in first.recipe.differences(second.recipe) if not line.startswith("seed:")]
 
 
-def scores_of(run: Run) -> dict[str, Any]:
-    """The scores written by `unbraid score`, by metric name; empty when there are none."""
-    path = run.path / SCORES
-    if not path.is_file():
-        return {}
-    found = read_json(path, "scores")
-    listed = found.get("scores", found) if isinstance(found, dict) else found
-    named = {s["name"]: s for s in listed} if isinstance(listed, list) else dict(listed)
-    return {name: score for name, score in named.items() if isinstance(score, dict) and "value" in score}
+def scores_of(run: Run) -> Scores:
+    """The scores written by `unbraid score`; empty when there are none."""
+    return Scores.load(run.path) if (run.path / SCORES).is_file() else Scores({})
 
 
 def ceilings_of(runs: Sequence[Run]) -> dict[str, float]:
     """What duplicate images allow, by metric, as the first run that knows has it."""
-    for run in runs:
-        path = run.path / SCORES
-        found = read_json(path, "scores") if path.is_file() else {}
-        known = found.get("ceilings") if isinstance(found, dict) else None
-        if isinstance(known, dict):
-            return {name: float(value) for name, value in known.items() if isinstance(value, int | float)}
-    return {}
+    known = (scores_of(run).ceilings for run in runs)
+    return next((found for found in known if found), {})
 
 
 def audit_of(run: Run) -> dict[str, Any] | None:
@@ -79,10 +70,12 @@ def score_lines(groups: Mapping[str, Sequence[Run]]) -> list[Line]:
     """A line for every metric that any run has, in the library's order."""
     values = {name: [_values(scores_of(r)) for r in runs] for name, runs in groups.items()}
     found = {key for rows in values.values() for row in rows for key in row}
-    order = [n for n in METRICS if n in found] + sorted(found - set(METRICS))
+    place = {name: i for i, name in enumerate(METRICS)}
+    order = sorted(found, key=lambda n: (place.get(base(n), len(place)), n))
     tops = ceilings_of([run for runs in groups.values() for run in runs])
-    arrows = {n: "↓" if n in METRICS and METRICS[n].direction == "down" else "↑" for n in order}
-    return [_line(n, arrows[n], values, "{:.3f}".format, _ceiling(tops.get(n))) for n in order]
+    down = {name for name, metric in METRICS.items() if metric.direction == "down"}
+    arrows = {n: "↓" if base(n) in down else "↑" for n in order}
+    return [_line(n, arrows[n], values, "{:.3f}".format, _ceiling(tops.get(base(n)))) for n in order]
 
 
 def nats_lines(groups: Mapping[str, Sequence[Run]]) -> list[Line]:
@@ -95,8 +88,8 @@ def nats_lines(groups: Mapping[str, Sequence[Run]]) -> list[Line]:
     return [_line(n, NATS.get(n, ""), values, _two) for n in order]
 
 
-def _values(scores: Mapping[str, Any]) -> dict[str, float]:
-    return {name: float(s["value"]) for name, s in scores.items() if isinstance(s["value"], int | float)}
+def _values(scores: Scores) -> dict[str, float]:
+    return {name: s.value for name, s in scores.items() if math.isfinite(s.value)}
 
 
 def _nats(run: Run) -> dict[str, float]:

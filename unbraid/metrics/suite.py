@@ -127,20 +127,25 @@ def named(metrics: str | Iterable[str]) -> list[str]:
     names = [name for name in names if name]
     expect(names, "name at least one metric", allowed=["all", *METRICS])
     for name in names if names != ["all"] else ():
-        known = choose(name.partition("@")[0], METRICS, "metric")
+        known = choose(base(name), METRICS, "metric")
         expect(
             "@" not in name or "protocol" in signature(known.call).parameters,
-            f"{name.partition('@')[0]} has one definition, and no protocols",
+            f"{base(name)} has one definition, and no protocols",
             found=name,
         )
     return names
+
+
+def base(name: str) -> str:
+    """The metric's own name in the name of a score: 'mig' of 'mig@paper'."""
+    return name.partition("@")[0]
 
 
 def metric_of(name: str) -> Metric:
     """The metric behind the name of a score: 'mig', or 'mig@paper'."""
     from unbraid.metrics import METRICS
 
-    return METRICS[name.partition("@")[0]]
+    return METRICS[base(name)]
 
 
 def selected(metrics: str | Iterable[str], table: Table) -> Mapping[str, Metric]:
