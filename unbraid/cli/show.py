@@ -46,13 +46,15 @@ def recipes(context: typer.Context) -> None:
     """List the recipes; 'unbraid recipes show NAME > mine.toml' gives one to edit."""
     if context.invoked_subcommand is not None:
         return
+    from textwrap import wrap
+
     from unbraid.runs.recipe import Recipe
     from unbraid.runs.recipes import RECIPES
 
     width = max(len(name) for name in RECIPES) + 2
     for name in RECIPES:
-        recipe = Recipe.load(name)
-        typer.echo(f"{name:<{width}}{recipe.about}")
+        first, *rest = wrap(Recipe.load(name).about, 80 - width) or [""]
+        typer.echo("\n".join([f"{name:<{width}}{first}", *(" " * width + line for line in rest)]))
     typer.echo("\nunbraid train NAME          train one\nunbraid recipes show NAME   print it as TOML to edit")
 
 

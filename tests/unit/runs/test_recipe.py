@@ -25,6 +25,32 @@ def test_every_named_recipe_round_trips_through_toml(name):
     assert recipe.cite
 
 
+MEANINGS = {
+    "vae_sprites32": "18200573c5b6c2b8", "factor_vae_sprites32": "f7b5d3affc1ad61f", "hfvae_sprites32": "a34242896737b322",
+    "beta_tcvae_sprites32": "e503b5ebf30001f2", "dip_vae_sprites32": "e3c28e6786f0c436", "vae_2dshapes": "a3e7f3e22ca9094c",
+    "beta_vae_2dshapes": "11bc5966d0ce8a32", "factor_vae_2dshapes": "cb985eaf49087b3a", "hfvae_dsprites": "8819bb853ad6d59e",
+    "hfvae_mnist": "07d2bf28eb66b5d5", "hfvae_fashion_mnist": "82816d07630ba3f7", "dip_vae_2dshapes": "7d5a2b42c69bdf9a",
+    "isa_vae_dsprites": "236efbefa6a0fe55", "decomposition_pinwheel": "1617369fe1b88967",
+    "info_wgan_gp_mnist": "ba56da92605342cb",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_a_named_recipe_means_the_same_for_ever(name):
+    assert Recipe.load(name).hash == MEANINGS[name], "a recipe that is mended gets a new name"
+
+
+def test_kumars_recipe_is_equation_6_with_a_running_covariance():
+    from unbraid.objectives import build
+
+    recipe = Recipe.load("dip_vae_i_2dshapes")
+    row = build(recipe.objective)
+    assert row.prices == {"kl": 1.0, "moments_od@mean": 10.0, "moments_d@mean": 100.0}
+    assert row.critics["moments_mean"].rho < 1
+    assert "ours" in recipe.about
+    assert "Table 1" not in Recipe.load("dip_vae_2dshapes").cite
+
+
 def test_set_changes_one_field_and_a_new_name_drops_old_options():
     recipe = Recipe.load("factor_vae_sprites32").set(
         "budget.steps=7", "objective.name=beta_vae", "objective.beta=2", "data.orientation=true"
