@@ -141,7 +141,8 @@ def _interrupting() -> Iterator[None]:
     before = {}
     try:
         for number in (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
-            before[number] = signal.signal(number, interrupt)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means what it says
+                before[number] = signal.signal(number, interrupt)
     except ValueError:
         pass  # not in the main thread: whoever started us handles signals
     try:

@@ -1,0 +1,79 @@
+"""Sweeps: what a run costs beside its training in a warm worker, and two workers against one. `python -m bench sweeps`"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.core import Row
+from unbraid.runs.recipe import Recipe
+from unbraid.sweeps.plan import Plan, jobs
+from unbraid.sweeps.walk import Walk
+from unbraid.sweeps.workers import Workers
+
+PIN = Recipe.load("decomposition_pinwheel").set("budget.threads=1", "budget.log_every=1000")
+SHORT = 12  # runs of one step
+LONG, STEPS = 8, 300  # runs, steps of each
+
+
+@contextmanager
+def crew(count: int) -> Iterator[Workers]:
+    """Some workers, warm."""
+    workers = Workers(count)
+    try:
+        workers.idle(count)
+        while not all(w.ready for w in workers.alive):
+            workers.hear(1)
+        yield workers
+    finally:
+        workers.stop()
+
+
+def walked(workers: Workers, folder: Path, runs: int, steps: int) -> float:
+    """Seconds in which these workers do so many runs."""
+    recipes = [PIN.set(f"budget.steps={steps}", f"seed={seed}") for seed in range(runs)]
+    state = Walk(Plan(folder, jobs(folder, recipes, [f"s{r.seed}" for r in recipes])), workers)
+    began = time.perf_counter()
+    while not state.over:
+        state.turn()
+    assert all(o.done for o in state.ended.values())
+    return time.perf_counter() - began
+
+
+def cold(folder: Path) -> float:
+    """Seconds of one run of one step by `unbraid train`, in a process of its own."""
+    command = [sys.executable, "-m", "unbraid", "train", "decomposition_pinwheel", "--quiet", "--out", str(folder)]
+    command += ["--set", "budget.steps=1", "--set", "budget.threads=1"]
+    began = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    return time.perf_counter() - began
+
+
+def rows(rounds: int = 3) -> list[Row]:
+    """All rows, measured in turns."""
+    warm, fresh, ratios, ones, twos = [], [], [], [], []
+    with tempfile.TemporaryDirectory() as place, crew(1) as one, crew(2) as two:
+        folder = Path(place)
+        for workers in (one, two):
+            walked(workers, folder / f"first{id(workers)}", 2, 2)  # the first run is not counted
+        for turn in range(rounds):
+            warm.append(walked(one, folder / f"warm{turn}", SHORT, 1) / SHORT)
+            fresh.append(cold(folder / f"cold{turn}"))
+            ones.append(walked(one, folder / f"one{turn}", LONG, STEPS))
+            twos.append(walked(two, folder / f"two{turn}", LONG, STEPS))
+            ratios.append(ones[-1] / twos[-1])
+    each, alone, gain = statistics.median(warm), statistics.median(fresh), statistics.median(ratios)
+    return [
+        {"name": "a run of one step in a warm worker against unbraid train", "ours": each, "baseline": alone,
+         "ratio": each / alone, "limit": "0.5 s", "ok": each <= 0.5, "note": f"all that is not training, {SHORT} runs"},
+        {"name": "two workers against one", "ours": statistics.median(twos), "baseline": statistics.median(ones),
+         "ratio": gain, "limit": "> 1.9", "ok": gain >= 1.9,
+         "note": f"times faster, {LONG} runs of {STEPS} steps, in turns; needs two idle cores"},
+    ]  # fmt: skip
