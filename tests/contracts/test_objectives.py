@@ -21,6 +21,7 @@ PAIR = {"a": 2, "b": {"x": 1, "y": 1}}
 CASES = {
     "beta_svae": {"latent": {"kind": "onehot(3)", "style": 3}},
     "beta_svae masses": {"latent": {"kind": "onehot(3)", "bit": "binary(2)", "style": 2}, "masses": True},
+    "free_bits_vae": {"floor": 0.2},
     "annealed_vae": {"gamma": 10.0, "capacity": 5.0, "steps": 20},
     "factor_vae": {"critic": SMALL, "gamma": 4.0},
     "factor_vae_prior": {"critic": SMALL, "gamma": 4.0},

@@ -60,11 +60,12 @@ def train(
     from unbraid.runs.training import fit
 
     run = fit(chosen, out, resume=resume, force=force, quiet=quiet)
-    last = (run.ledger() or [{"nats": {}}])[-1]["nats"]  # empty when the ledger was lost and --force went on without it
-    shown = [f"{key} {value:.2f}" for key, value in last.items()]
+    line = (run.ledger() or [{"nats": {}}])[-1]  # empty when the ledger was lost and --force went on without it
+    shown = [f"{key} {value:.2f}" for key, value in line["nats"].items()]
     terms = "  ".join([*shown[:MOST], *([f"and {len(shown) - MOST} more"] if len(shown) > MOST else [])])
     terms = terms or "the ledger is empty"
-    typer.echo(f"trained {chosen.budget.steps} steps: {terms} (nats per example, last batch)")
+    how = "".join(f"; {key} {means}" for key, means in line.get("how", {}).items())
+    typer.echo(f"trained {chosen.budget.steps} steps: {terms} (nats per example, last batch{how})")
     place = quote(str(run.path))
     typer.echo(f"run: {run.path}\nnext: unbraid encode {place} && unbraid score {place} && unbraid report {place}")
 
@@ -110,7 +111,7 @@ def audit(
     typer.echo(
         _iwae_line(result)
         + f"nats per example; q(z) {result['estimator']} of {result['components']:,} posteriors, {result['rows']:,} samples; "
-        f"balance {result['balance']:.1e}\n{run / AUDIT}"
+        f"kl {result['how']['kl']}; balance {result['balance']:.1e}\n{run / AUDIT}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Annotated
 
 import typer
@@ -37,7 +38,8 @@ def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markd
         shown.add_row(row["objective"], row["prices"], *(row[c] for c in objective_table.COLUMNS))
     Console().print(shown)
     typer.echo(
-        "Prices per nat; an effective price is the sum along kl → {mi, agg}, agg → {tc, dw}. 'unbraid cite' names the papers."
+        "Prices per nat; an effective price is the sum along kl → {mi, agg}, agg → {tc, dw}. 'unbraid cite' names the papers.\n"
+        + textwrap.fill(objective_table.NOTE, 80)
     )
 
 

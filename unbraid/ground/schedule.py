@@ -1,16 +1,86 @@
-"""Numbers that change with the step: frozen records, so that a recipe stays plain TOML."""
+"""Prices, and other numbers that change with the step: frozen records, so that a recipe stays plain TOML.
+
+A price knows how to charge, what it settles to and how it is shown. To add a kind: a class here, and its name below.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeAlias
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, TypeAlias
 
+from unbraid.ground import options
 from unbraid.ground.errors import UnbraidError, choose, expect
+
+FOREVER = 10**12
+
+
+class Schedule(ABC):
+    """A price that is more than a number. `per_leaf`: it is charged on the batch mean of each leaf, not on their sum."""
+
+    per_leaf: ClassVar[bool] = False
+
+    @abstractmethod
+    def at(self, step: int) -> float:
+        """The value at a step."""
+
+    def charge(self, nats: Any, step: int) -> Any:
+        """What a term of so many nats costs at a step."""
+        now = self.at(step)
+        return nats if now == 1 else now * nats
+
+    def rate(self, step: int) -> float:
+        """The price per nat that the ledger shows."""
+        return self.at(step)
+
+    def settled(self) -> float | None:
+        """The price per nat it comes to in the end; None when it is a function of the nats."""
+        return self.at(FOREVER)
+
+    def shown(self, key: str) -> str:
+        """The price of a term, for the printed table."""
+        return f"{key} {name_of(self)} → {self.at(FOREVER):g}"
+
+    def ends(self) -> tuple[float, ...] | None:
+        """The values it moves between; None when it is a function of the nats."""
+        return (self.at(0), self.at(FOREVER))
+
+    def affine(self, factor: float, plus: float = 0.0) -> Schedule:
+        """factor · price + plus, where that is a schedule of the same kind."""
+        raise UnbraidError(
+            f"another price is worked out from this schedule: found {name_of(self)}; "
+            "allowed: a number, or schedule linear, cosine or cyclic."
+        )
+
+    def check(self, what: str) -> None:
+        """Errors in its numbers."""
+        steps = getattr(self, "steps", 1)
+        expect(steps >= 1, f"steps of {what} must be a whole number, 1 or more", found=steps)
+
+    @classmethod
+    def read_option(cls, plain: Any, what: str) -> Price:
+        """See `read`."""
+        return read(plain, what)
 
 
 @dataclass(frozen=True)
-class Linear:
+class Constant(Schedule):
+    """One number."""
+
+    number: Any
+
+    def at(self, step: int) -> float:
+        """See `Schedule.at`."""
+        return self.number
+
+    def shown(self, key: str) -> str:
+        """See `Schedule.shown`."""
+        return f"{key} {spelled(self.number)}"
+
+
+@dataclass(frozen=True)
+class Linear(Schedule):
     """From `start` to `stop` in a straight line over `steps`, then constant.
 
     >>> Linear(0, 4, steps=10).at(5)
@@ -22,12 +92,16 @@ class Linear:
     steps: int
 
     def at(self, step: int) -> float:
-        """The value at a step."""
+        """See `Schedule.at`."""
         return self.start + (self.stop - self.start) * min(step / self.steps, 1.0)
+
+    def affine(self, factor: float, plus: float = 0.0) -> Linear:
+        """See `Schedule.affine`."""
+        return replace(self, start=factor * self.start + plus, stop=factor * self.stop + plus)
 
 
 @dataclass(frozen=True)
-class Cosine:
+class Cosine(Schedule):
     """From `start` to `stop` along half a cosine over `steps`, then constant."""
 
     start: float
@@ -35,12 +109,16 @@ class Cosine:
     steps: int
 
     def at(self, step: int) -> float:
-        """The value at a step."""
+        """See `Schedule.at`."""
         return self.stop + (self.start - self.stop) * 0.5 * (1 + math.cos(math.pi * min(step / self.steps, 1.0)))
+
+    def affine(self, factor: float, plus: float = 0.0) -> Cosine:
+        """See `Schedule.affine`."""
+        return replace(self, start=factor * self.start + plus, stop=factor * self.stop + plus)
 
 
 @dataclass(frozen=True)
-class Cyclic:
+class Cyclic(Schedule):
     """A saw-tooth of period `steps`: up in a line during the first `rise` of each period, then constant (Fu et al. 2019)."""
 
     start: float
@@ -49,12 +127,25 @@ class Cyclic:
     rise: float = 0.5
 
     def at(self, step: int) -> float:
-        """The value at a step."""
+        """See `Schedule.at`."""
         return self.start + (self.stop - self.start) * min((step % self.steps) / (self.steps * self.rise), 1.0)
+
+    def ends(self) -> tuple[float, ...]:
+        """See `Schedule.ends`."""
+        return (self.start, self.stop)
+
+    def affine(self, factor: float, plus: float = 0.0) -> Cyclic:
+        """See `Schedule.affine`."""
+        return replace(self, start=factor * self.start + plus, stop=factor * self.stop + plus)
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        super().check(what)
+        expect(0 < self.rise <= 1, f"rise of {what} must lie in (0, 1]", found=self.rise)
 
 
 @dataclass(frozen=True)
-class Geometric:
+class Geometric(Schedule):
     """From `start` to `stop` by a constant factor over `steps`, then constant: for temperatures."""
 
     start: float
@@ -62,12 +153,21 @@ class Geometric:
     steps: int
 
     def at(self, step: int) -> float:
-        """The value at a step."""
+        """See `Schedule.at`."""
         return self.start * (self.stop / self.start) ** min(step / self.steps, 1.0)
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        super().check(what)
+        expect(
+            min(self.start, self.stop) > 0,
+            f"a geometric schedule of {what} needs positive ends",
+            found=(self.start, self.stop),
+        )
 
 
 @dataclass(frozen=True)
-class Capacity:
+class Capacity(Schedule):
     """A price that is a function: γ·|term − C(step)|, C rising in a line from 0 to `stop` nats (Burgess et al. 2018)."""
 
     gamma: float
@@ -78,21 +178,93 @@ class Capacity:
         """The capacity C at a step, in nats."""
         return self.stop * min(step / self.steps, 1.0)
 
+    def charge(self, nats: Any, step: int) -> Any:
+        """See `Schedule.charge`: γ·|nats − C(step)| of the batch mean."""
+        return self.gamma * (nats - self.at(step)).abs()
 
-Schedule: TypeAlias = Linear | Cosine | Cyclic | Geometric | Capacity
+    def rate(self, step: int) -> float:
+        """See `Schedule.rate`."""
+        return self.gamma
+
+    def settled(self) -> None:
+        """See `Schedule.settled`."""
+
+    def shown(self, key: str) -> str:
+        """See `Schedule.shown`."""
+        return f"{key} ↦ {spelled(self.gamma)}·|{key} − C|"
+
+    def ends(self) -> None:
+        """See `Schedule.ends`."""
+
+
+@dataclass(frozen=True)
+class FreeBits(Schedule):
+    """A price that is a function: β·Σ_l max(λ, term_l), the first λ nats of every leaf free (Kingma et al. 2016).
+
+    The maximum is taken of each leaf's mean over the batch, so a leaf below its floor is not pushed at all.
+    """
+
+    floor: float
+    price: float = 1.0
+    per_leaf: ClassVar[bool] = True
+
+    def at(self, step: int) -> float:
+        """The floor λ, in nats a leaf."""
+        return self.floor
+
+    def charge(self, nats: Any, step: int) -> Any:
+        """See `Schedule.charge`: of the batch means "l" of the leaves."""
+        return self.price * nats.clamp_min(self.floor).sum()
+
+    def rate(self, step: int) -> float:
+        """See `Schedule.rate`: above the floor."""
+        return self.price
+
+    def settled(self) -> None:
+        """See `Schedule.settled`."""
+
+    def shown(self, key: str) -> str:
+        """See `Schedule.shown`."""
+        price = "" if self.price == 1 else f"{spelled(self.price)}·"
+        return f"{key} ↦ {price}Σ_l max({spelled(self.floor)}, {key}_l)"
+
+    def ends(self) -> None:
+        """See `Schedule.ends`."""
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        expect(self.floor >= 0, f"floor of {what} must be 0 nats or more", found=self.floor)
+
+
 Price: TypeAlias = float | Schedule
-SCHEDULES: dict[str, type] = {
+SCHEDULES: dict[str, type[Schedule]] = {
     "linear": Linear,
     "cosine": Cosine,
     "cyclic": Cyclic,
     "geometric": Geometric,
     "capacity": Capacity,
+    "free_bits": FreeBits,
 }
+
+
+def priced(price: Price) -> Schedule:
+    """A number as the price it is."""
+    return price if isinstance(price, Schedule) else Constant(price)
 
 
 def value(price: Price, step: int) -> float:
     """A number, or a schedule's value at a step (for a capacity: C)."""
     return price.at(step) if isinstance(price, Schedule) else price
+
+
+def name_of(price: Schedule) -> str:
+    """The name of a schedule in recipes."""
+    return next((name for name, made in SCHEDULES.items() if type(price) is made), type(price).__name__.lower())
+
+
+def spelled(number: Any) -> str:
+    """A number, or a letter that stands for one."""
+    return f"{number:g}" if isinstance(number, int | float) else str(number)
 
 
 def read(plain: Any, what: str = "price") -> Price:
@@ -112,39 +284,15 @@ def read(plain: Any, what: str = "price") -> Price:
         found=repr(plain),
         do='For example 4, or {schedule = "linear", start = 0, stop = 4, steps = 1000}.',
     )
-    made = choose(plain.get("schedule", ""), SCHEDULES, "schedule")
-    options = {k: v for k, v in plain.items() if k != "schedule"}
-    names = [f.name for f in fields(made)]
-    for key, number in options.items():
-        expect(key in names, f"schedule {plain['schedule']!r} of {what} takes no {key!r}", allowed=names)
-        expect(
-            isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number),
-            f"{key!r} of {what} must be a finite number",
-            found=repr(number),
-        )
-        expect(
-            key != "steps" or (number >= 1 and number == int(number)),
-            f"steps of {what} must be a whole number, 1 or more",
-            found=number,
-        )
-        expect(key != "rise" or 0 < number <= 1, f"rise of {what} must lie in (0, 1]", found=number)
-    geometric = plain["schedule"] == "geometric"
-    expect(
-        not geometric or min(options.get("start", 1), options.get("stop", 1)) > 0,
-        f"a geometric schedule of {what} needs positive ends",
-        found=options,
-    )
-    try:
-        return made(**{k: int(v) if k == "steps" else float(v) for k, v in options.items()})
-    except TypeError as error:
-        raise UnbraidError(
-            f"schedule {plain['schedule']!r} of {what} needs {', '.join(names)}; found {', '.join(options) or 'nothing'}."
-        ) from error
+    name = plain.get("schedule", "")
+    made = choose(name, SCHEDULES, "schedule")
+    price = options.record(made, {k: v for k, v in plain.items() if k != "schedule"}, f"schedule {name!r} of {what}")
+    price.check(what)
+    return price
 
 
 def write(price: Price) -> Any:
     """The inverse of `read`: plain TOML."""
     if isinstance(price, Schedule):
-        name = next(n for n, made in SCHEDULES.items() if isinstance(price, made))
-        return {"schedule": name, **asdict(price)}
+        return {"schedule": name_of(price), **asdict(price)}  # type: ignore[call-overload]
     return price

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unbraid.ground.schedule import Capacity, Price, value
+from unbraid.terms import TERMS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -13,11 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Terms in nats per example, the prices charged at this step, and the loss they add up to."""
+    """Terms in nats per example, the prices charged at this step, and the loss they add up to.
+
+    `how` says by what means a term was worked out where there are two: the KL 'closed' or 'sampled'.
+    """
 
     nats: dict[str, Tensor]
     prices: dict[str, float]
     loss: Tensor
+    how: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def elbo(self) -> float | None:
@@ -37,17 +42,10 @@ class Ledger:
     def record(self, **more: Any) -> dict[str, Any]:
         """Plain numbers, for one line of `ledger.jsonl`."""
         nats = {key: round(float(n), 6) for key, n in self.nats.items()}
-        return {**more, "loss": round(float(self.loss.detach()), 6), "nats": nats, "prices": self.prices}
-
-
-def charge(price: Price, nats: Tensor, step: int) -> Tensor:
-    """Price × nats; for a capacity γ·|nats − C(step)| of the batch mean. Burgess et al. 2018."""
-    if isinstance(price, Capacity):
-        return price.gamma * (nats - price.at(step)).abs()
-    now = value(price, step)
-    return nats if now == 1 else now * nats
+        line = {**more, "loss": round(float(self.loss.detach()), 6), "nats": nats, "prices": self.prices}
+        return {**line, "how": dict(self.how)} if self.how else line
 
 
 def short(key: str) -> str:
     """A term's name for a narrow line."""
-    return {"reconstruction": "rec", "tc_q@ratio": "tc"}.get(key, key)
+    return (TERMS[key].short if key in TERMS else "") or key

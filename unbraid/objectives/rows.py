@@ -6,25 +6,18 @@ All prices are in nats per example, with sums over pixels and columns, so a pape
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from unbraid import terms
 from unbraid.ground import options
 from unbraid.ground.errors import choose
-from unbraid.ground.schedule import Capacity, Price, read
+from unbraid.ground.schedule import Capacity, FreeBits, Price, read
 from unbraid.objectives.objective import Objective
 from unbraid.objectives.prices import affine
 from unbraid.terms.critics import RatioSpec
 
 PAPER = RatioSpec()  # Kim & Mnih's discriminator
-DIVERGENCES = {
-    "mmd": "agg@mmd",
-    "mmd_rbf": "agg@mmd_rbf",
-    "inclusive_kl": "agg@inclusive_kl",
-    "exclusive_kl": "agg",
-    "ratio": "agg@ratio",
-    "adversary": "agg@adversary",
-}
 
 
 def vae() -> Objective:
@@ -49,6 +42,11 @@ def beta_svae(beta: Price = 4.0, masses: bool = False) -> Objective:
 def annealed_vae(gamma: float = 1000.0, capacity: float = 25.0, steps: int = 100_000) -> Objective:
     """reconstruction + γ |KL − C(step)|: the price is a function. Burgess et al. 2018."""
     return Objective("annealed_vae", {"kl": Capacity(gamma, capacity, steps)}, "Burgess et al. 2018")
+
+
+def free_bits_vae(floor: float = 0.5) -> Objective:
+    """reconstruction + Σ_l max(λ, KL_l): the first λ nats of every leaf are free. Kingma et al. 2016."""
+    return Objective("free_bits_vae", {"kl": FreeBits(floor)}, "Kingma et al. 2016")
 
 
 def entropy_vae(beta: Price = 4.0) -> Objective:
@@ -126,12 +124,12 @@ def info_vae(
 ) -> Objective:
     """reconstruction + (1−α) KL + (α+λ−1) D(q(z), p(z)); α = 1 leaves mi free. Zhao et al. 2017."""
     prices = {"kl": 1 - alpha, _divergence(divergence): alpha + lam - 1}
-    return _row("info_vae", prices, "Zhao et al. 2017", estimator, critic)
+    return _row("info_vae", prices, "Zhao et al. 2017", estimator, critic=critic)
 
 
 def wae(lam: Price = 10.0, divergence: str = "mmd", critic: RatioSpec = PAPER) -> Objective:
     """reconstruction + λ MMD²(q(z), p(z)). Tolstikhin et al. 2018, Alg. 2 ('adversary' is its Alg. 1)."""
-    return _row("wae", {_divergence(divergence): lam}, "Tolstikhin et al. 2018, Alg. 2", "stratified", critic)
+    return _row("wae", {_divergence(divergence): lam}, "Tolstikhin et al. 2018, Alg. 2", "stratified", critic=critic)
 
 
 def decomposition(
@@ -143,7 +141,7 @@ def decomposition(
 ) -> Objective:
     """reconstruction + β KL + α D(q(z), p(z)). Mathieu et al. 2019, Eq. 7."""
     prices = {"kl": beta, _divergence(divergence): alpha}
-    return _row("decomposition", prices, "Mathieu et al. 2019, Eq. 7", estimator, critic)
+    return _row("decomposition", prices, "Mathieu et al. 2019, Eq. 7", estimator, critic=critic)
 
 
 def anchor_vae(lam: Price = 1.0, anchors: str = "anchors", estimator: str = "stratified") -> Objective:
@@ -156,20 +154,33 @@ def hfs_vae(gamma: Price = 10.0, beta: Price = 1.0) -> Objective:
     return Objective("hfs_vae", {"kl": beta, "support": gamma}, "Roth et al. 2023")
 
 
-def row(prices: dict, estimator: str = "stratified", critic: RatioSpec = PAPER, rho: float = 1.0) -> Objective:
-    """Any row of your own: `prices = {"mi" = 1, "tc:root" = 4, "tc" = 2, "dw" = 1}`. This library."""
-    known = {key: read(p, f"price {key!r}") for key, p in prices.items()}
-    return _row("row", known, "this library", estimator, critic, rho)
-
-
-def _row(
-    name: str, prices: dict[str, Any], cite: str, estimator: str = "", critic: RatioSpec = PAPER, rho: float = 1.0
+def row(
+    prices: dict,
+    estimator: str = "stratified",
+    critic: RatioSpec = PAPER,
+    rho: float = 1.0,
+    critics: dict[str, dict] | None = None,
 ) -> Objective:
-    return Objective(name, prices, cite, estimator, terms.critics(prices, critic, rho))
+    """Any row of your own: `prices = {"mi" = 1, "tc:root" = 4, "tc" = 2, "dw" = 1}`; `critics` sets those behind its terms.
+
+    `critic` and `rho` are short for options of the density-ratio critics and of the running covariance. This library.
+    """
+    known = {key: read(p, f"price {key!r}") for key, p in prices.items()}
+    specs = terms.critics(known, {"critic": critic, "rho": rho})
+    for name, table in (critics or {}).items():
+        spec = choose(name, specs, "critic of this row")
+        stated = {f.name: getattr(spec, f.name) for f in fields(spec)}
+        specs[name] = options.record(type(spec), {**stated, **table}, f"critic {name!r}")
+    return Objective("row", known, "this library", estimator, specs)
+
+
+def _row(name: str, prices: dict[str, Any], cite: str, estimator: str = "", **given: Any) -> Objective:
+    """A row whose critics take what they know of the options given."""
+    return Objective(name, prices, cite, estimator, terms.critics(prices, given))
 
 
 def _divergence(name: str) -> str:
-    return choose(name, DIVERGENCES, "divergence")
+    return choose(name, terms.divergences(), "divergence")
 
 
 OBJECTIVES: dict[str, Callable[..., Objective]] = {
@@ -177,6 +188,7 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "beta_vae": beta_vae,
     "beta_svae": beta_svae,
     "annealed_vae": annealed_vae,
+    "free_bits_vae": free_bits_vae,
     "entropy_vae": entropy_vae,
     "factor_vae": factor_vae,
     "factor_vae_prior": factor_vae_prior,

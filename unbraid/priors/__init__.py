@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
-from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
+from unbraid.ground import options
+from unbraid.ground.errors import choose, expect
 from unbraid.latent import Branch, Latent, Leaf
 from unbraid.priors.base import Prior
 from unbraid.priors.conditional import Conditional
@@ -99,25 +99,14 @@ def _parts(tree: Latent, node: Branch | Leaf, named: set[str], kinds: set[str]) 
 
 
 def _make(spec: dict[str, Any], tree: Latent) -> Prior:
-    options = dict(spec)
-    name = options.pop("name", "gaussian")
-    lr = options.pop("lr", None)
+    plain = dict(spec)
+    name = plain.pop("name", "gaussian")
+    lr = plain.pop("lr", None)
     expect(
         lr is None or (isinstance(lr, int | float) and 0 < lr < 10),
         f"lr of prior {name!r} must be a positive number",
         found=repr(lr),
     )
-    make = choose(name, PRIORS, "prior")
-    allowed = [p for p in inspect.signature(make).parameters if p != "tree"]
-    for option in options:
-        if option not in allowed:
-            raise UnbraidError(
-                f"prior {name!r} takes no option {option!r}.{nearest(option, allowed)} "
-                f"Options: {listing([*allowed, 'lr'])}."
-            )
-    try:
-        prior = make(tree, **options)
-    except (TypeError, RuntimeError) as error:
-        raise UnbraidError(f"prior {name!r} cannot be built from {options}: {error}.") from error
-    prior.lr = lr
+    prior = options.call(choose(name, PRIORS, "prior"), plain, f"prior {name!r}", also=("lr",), tree=tree)
+    prior.lr, prior.name = lr, name
     return prior

@@ -7,6 +7,7 @@ ratios are those of the relaxed variables and float32 does not overflow at low t
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -39,6 +40,7 @@ class Prior(nn.Module):
     def __init__(self, tree: Latent, finest: tuple[str, ...] | None = None):
         super().__init__()
         self.tree = tree
+        self.name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()  # or the name it is built by
         self.finest = tuple(leaf.name for leaf in tree.leaves) if finest is None else finest
 
     @abstractmethod
@@ -81,9 +83,8 @@ class Prior(nn.Module):
         self.tree.index(node)
         if not self.knows(node):
             known = [name for name in self.tree.names if self.knows(name)]
-            name = type(self).__name__.lower()
             raise UnbraidError(
-                f"{asked} needs the prior's marginal at {node!r}, but prior {name} has marginals "
+                f"{asked} needs the prior's marginal at {node!r}, but prior {self.name} has marginals "
                 f"only at: {listing(known)}. Drop that price, use tc_q and dw_joint "
                 "(which need no marginals), or use prior 'gaussian'."
             )

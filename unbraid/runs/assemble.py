@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +14,12 @@ from torch import nn
 from unbraid import data, objectives, priors
 from unbraid.data.batches import gathered, permutation
 from unbraid.data.dataset import Dataset
-from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
-from unbraid.ground.schedule import Capacity, Price, Schedule
+from unbraid.ground import options
+from unbraid.ground.errors import UnbraidError, choose, expect
+from unbraid.ground.schedule import Price, priced
 from unbraid.latent import Latent
 from unbraid.model import LIKELIHOODS, NETS, POSTERIORS, Vae
-from unbraid.objectives.objective import Objective, split_key
+from unbraid.objectives.objective import Objective
 from unbraid.runs.own import NONE, Own, check_objects, copied
 from unbraid.runs.recipe import Recipe
 from unbraid.terms.critics import Critic
@@ -62,7 +62,6 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None, own: Own = NONE) ->
         model.prior.start(lambda n: sample_images(dataset, n, recipe.seed))
         objective = own.objective or objectives.build(recipe.objective)
         objective.check(tree, model.prior)
-        _check_support(objective, model.prior)
         critics = {name: spec.build(tree, model.prior, model.family) for name, spec in objective.critics.items()}
     _check_batch(recipe, dataset)
     _check_pixels(dataset, model, recipe)
@@ -89,11 +88,11 @@ def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None
     prior = priors.build(recipe.prior, tree) if own.prior is None else _own_prior(own.prior, tree)
     family = choose(recipe.family, POSTERIORS, "posterior family")
     channels = shape[0] * likelihood.maps
-    options = {"shape": tuple(shape), "tree": tree, "params": family.count(tree), "outputs": channels}
+    fixed = {"shape": tuple(shape), "tree": tree, "params": family.count(tree), "outputs": channels}
     if own.nets is None:
-        encoder, decoder = _named(recipe.nets, NETS, "net", **options)
+        encoder, decoder = _named(recipe.nets, NETS, "net", **fixed)
     else:
-        encoder, decoder = _own_nets(own.nets, tuple(shape), tree, options["params"])
+        encoder, decoder = _own_nets(own.nets, tuple(shape), tree, family.count(tree))
     model = Vae(tree, encoder, decoder, prior, likelihood, family)
     prior.attach(model, shape)
     with torch.no_grad():
@@ -149,40 +148,16 @@ def mix(seed: int, step: int) -> int:
 
 
 def _named(spec: dict[str, Any], table: dict[str, Any], what: str, **fixed: Any) -> Any:
-    options = dict(spec)
-    name = options.pop("name", "")
-    make = choose(name, table, what)
-    allowed = [p for p in inspect.signature(make).parameters if p not in fixed]
-    for key in options:
-        if key not in allowed:
-            raise UnbraidError(
-                f"{what} {name!r} takes no option {key!r}.{nearest(key, allowed)} Options: {listing(allowed) or 'none'}."
-            )
-    try:
-        return make(**fixed, **options)
-    except (TypeError, RuntimeError) as error:
-        if isinstance(error, UnbraidError):
-            raise
-        raise UnbraidError(f"{what} {name!r} cannot be built from {options}: {error}.") from error
+    plain = dict(spec)
+    name = plain.pop("name", "")
+    return options.call(choose(name, table, what), plain, f"{what} {name!r}", **fixed)
 
 
 def _check_temperature(temperature: Price) -> None:
-    expect(not isinstance(temperature, Capacity), "a temperature is a number or a schedule from start to stop")
-    ends = (temperature.start, temperature.stop) if isinstance(temperature, Schedule) else (temperature,)  # type: ignore[union-attr]
+    ends = priced(temperature).ends()
+    expect(ends is not None, "a temperature is a number or a schedule from start to stop")
+    assert ends is not None
     expect(all(0 < t <= 100 for t in ends), "posterior.temperature must be positive, 100 at most", found=ends)
-
-
-def _check_support(objective: Objective, prior: priors.Prior) -> None:
-    """No KL to a prior that is 0 somewhere: a Gaussian posterior makes it infinite."""
-    for key in objective.prices if prior.bounded else ():
-        term, _, how = split_key(key)
-        infinite = term in ("kl", "agg", "tc", "dw", "dw_joint") and how in ("", "sample", "exclusive_kl")
-        expect(
-            not infinite,
-            f"{objective.name} prices {key!r}, which is infinite for a prior that is 0 outside its box",
-            do="Use an objective that only draws from the prior ('wae', 'info_gan'), "
-            "or prior 'generalised_gaussian' with a large p.",
-        )
 
 
 def _check_batch(recipe: Recipe, dataset: Dataset) -> None:

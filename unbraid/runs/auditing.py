@@ -16,12 +16,12 @@ from unbraid.ground.errors import expect
 from unbraid.ground.files import writable, write_json
 from unbraid.ground.machine import computing
 from unbraid.ground.progress import bar
+from unbraid.model import closed
 from unbraid.model.draw import Draw
-from unbraid.objectives.objective import split_key
 from unbraid.runs.encoding import leaf_kl, posteriors
 from unbraid.runs.iwae import iwae
 from unbraid.runs.run import AUDIT, Run
-from unbraid.terms import TERMS, exact
+from unbraid.terms import exact, value_of
 
 
 def audit(
@@ -75,8 +75,7 @@ def audit(
             q = everything.rows(torch.from_numpy(part))
             draw = Draw(model, gathered(dataset.images, index[part]), q, q.rsample(), len(index), estimator)
             for key in sums:
-                term, node, how = split_key(key)
-                sums[key].append(TERMS[f"{term}@{how}" if how else term](draw, node).double())
+                sums[key].append(value_of(draw, key).double())
             advance(len(part))
     values = {key: torch.cat(found) for key, found in sums.items()}
     result = _summary(values, keys, leaves)
@@ -86,6 +85,7 @@ def audit(
         kl = leaf_kl(model, everything)
     result |= {
         "leaf_kl": dict(zip(leaves, _plain(kl))),
+        "how": {"kl": closed.how(model.family, model.prior)},
         "estimator": "exact" if len(index) == len(dataset) else "exact over a subset",
         "components": len(index),
         "rows": len(chosen),

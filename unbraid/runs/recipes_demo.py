@@ -25,7 +25,7 @@ DEMO: dict[str, Plain] = {
         **_SPRITES,
         "name": "beta_tcvae_colour_sprites",
         "about": "β-TCVAE on coloured sprites: each factor finds a latent of its own in a minute.",
-        "cite": "Chen et al. 2018, Eq. 4",
+        "cite": "Chen et al. 2018",
         "objective": {"name": "beta_tcvae", "beta": 4.0},
     },
     "factor_vae_colour_sprites": {

@@ -1,67 +1,84 @@
-"""Terms by key: functions of a draw (and of a node, for keys `term:node`), in nats per example."""
+"""Terms by key: one record each. To add one: a function and a line in `TERMS`; every other list is worked out from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from unbraid.ground.shapes import Tensor
+from unbraid.model.draw import Draw
 from unbraid.model.pairwise import log_mixture
 from unbraid.terms import decomposition, divergence
 from unbraid.terms.bank import Bank, BankSpec
-from unbraid.terms.critics import Critic, PriorRatio, PriorSpec, Ratio, RatioSpec
+from unbraid.terms.critics import Critic, PriorRatio, PriorSpec, Ratio, RatioSpec, prior_spec, ratio_spec
 from unbraid.terms.estimators import ESTIMATORS, exact
-from unbraid.terms.moments import Moments, MomentsSpec
+from unbraid.terms.moments import Moments, MomentsSpec, moments_spec
+from unbraid.terms.term import Behind, Term, plain_key, split_key
 
-TERMS: dict[str, Callable[..., Any]] = {
-    "reconstruction": decomposition.reconstruction,
-    "kl": decomposition.kl,
-    "kl@sample": decomposition.kl_sampled,
-    "kl@categorical": decomposition.kl_categorical,
-    "entropy": decomposition.entropy,
-    "mi": decomposition.mi,
-    "agg": decomposition.agg,
-    "agg@mmd": divergence.mmd,
-    "agg@mmd_rbf": divergence.mmd_rbf,
-    "agg@inclusive_kl": divergence.inclusive_kl,
-    "tc": decomposition.tc,
-    "tc_q": decomposition.tc_q,
-    "dw": decomposition.dw,
-    "dw_joint": decomposition.dw_joint,
-    "support": divergence.support,
+Q, P = "q(z)", "log p"
+# fmt: off
+TERMS: dict[str, Term] = {
+    "reconstruction": Term(decomposition.reconstruction, short="rec"),
+    "kl": Term(decomposition.kl, leaves=decomposition.kl_leaves, needs=(P,), estimates_kl=True),
+    "kl@sample": Term(decomposition.kl_sampled, needs=(P,), estimates_kl=True),
+    "kl@categorical": Term(decomposition.kl_categorical, needs=(P, "masses"), estimates_kl=True),
+    "entropy": Term(decomposition.entropy, needs=("real",)),
+    "mi": Term(decomposition.mi, "kl", per="node", needs=(Q,), estimates_kl=True),
+    "agg": Term(decomposition.agg, "kl", needs=(Q, P), estimates_kl=True),
+    "agg@mmd": Term(divergence.mmd, "kl"),
+    "agg@mmd_rbf": Term(divergence.mmd_rbf, "kl"),
+    "agg@inclusive_kl": Term(divergence.inclusive_kl, "kl"),
+    "agg@ratio": Term(None, "kl", estimates_kl=True, critic=Behind("prior_ratio", prior_spec("ratio"))),
+    "agg@adversary": Term(None, "kl", critic=Behind("adversary", prior_spec("adversary"))),
+    "tc": Term(decomposition.tc, "agg", per="branch", needs=(Q, P), estimates_kl=True),
+    "tc_q": Term(decomposition.tc_q, "agg", per="branch", needs=(Q,), estimates_kl=True, twin="tc"),
+    "tc_q@ratio": Term(None, "agg", estimates_kl=True, twin="tc", critic=Behind("ratio", ratio_spec), short="tc"),
+    "dw": Term(decomposition.dw, "agg", needs=(Q, P), estimates_kl=True),
+    "dw_joint": Term(decomposition.dw_joint, "agg", needs=(Q, P), estimates_kl=True, twin="dw"),
+    "moments_od@mean": Term(critic=Behind("moments_mean", moments_spec("mean"))),
+    "moments_d@mean": Term(critic=Behind("moments_mean", moments_spec("mean"))),
+    "moments_od@code": Term(critic=Behind("moments_code", moments_spec("code"))),
+    "moments_d@code": Term(critic=Behind("moments_code", moments_spec("code"))),
+    "support": Term(divergence.support),
 }
-
-# Terms with a memory: a name for the critic, and what makes it from the critic's options and the moments' rho.
-CRITICS: dict[str, tuple[str, Callable[[RatioSpec, float], Any]]] = {
-    "tc_q@ratio": ("ratio", lambda critic, rho: critic),
-    "agg@ratio": ("prior_ratio", lambda critic, rho: PriorSpec("ratio", critic)),
-    "agg@adversary": ("adversary", lambda critic, rho: PriorSpec("adversary", critic)),
-    "moments_od@mean": ("moments_mean", lambda critic, rho: MomentsSpec("mean", rho)),
-    "moments_d@mean": ("moments_mean", lambda critic, rho: MomentsSpec("mean", rho)),
-    "moments_od@code": ("moments_code", lambda critic, rho: MomentsSpec("code", rho)),
-    "moments_d@code": ("moments_code", lambda critic, rho: MomentsSpec("code", rho)),
-}
-
-PAIRWISE = ("mi", "agg", "tc", "tc_q", "dw", "dw_joint")
-MOVES_PRIOR = ("kl", "kl@sample", "kl@categorical", "agg", "tc", "dw", "dw_joint")  # they train a learned prior
+# fmt: on
 
 
-def critics(keys: Iterable[str], critic: RatioSpec = RatioSpec(), rho: float = 1.0) -> dict[str, Any]:  # noqa: B008
-    """The specs of the critics behind some keys, each once.
+def value_of(draw: Draw, key: str) -> Tensor:
+    """A term of a draw by its key, in nats per example; terms with a critic come from that."""
+    return TERMS[plain_key(key)](draw, split_key(key)[1])
+
+
+def needing(need: str) -> tuple[str, ...]:
+    """The terms that need something of q or p.
+
+    >>> needing("masses")
+    ('kl@categorical',)
+    """
+    return tuple(key for key, term in TERMS.items() if need in term.needs)
+
+
+def divergences() -> dict[str, str]:
+    """Ways to compare q(z) with p(z), by name: 'exclusive_kl' is the KL of the decomposition itself."""
+    return {split_key(key)[2] or "exclusive_kl": key for key in TERMS if split_key(key)[0] == "agg"}
+
+
+def critics(keys: Iterable[str], given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The specs of the critics behind some keys, each once, made of a row's own options.
 
     >>> list(critics(["kl", "moments_od@mean", "moments_d@mean", "agg@ratio"]))
     ['moments_mean', 'prior_ratio']
     """
-    return {CRITICS[key][0]: CRITICS[key][1](critic, rho) for key in keys if key in CRITICS}
+    found = [TERMS[key].critic for key in keys if key in TERMS]
+    return {behind.name: behind.make(given or {}) for behind in found if behind is not None}
 
 
 __all__ = [
-    "CRITICS",
     "ESTIMATORS",
-    "MOVES_PRIOR",
-    "PAIRWISE",
     "TERMS",
     "Bank",
     "BankSpec",
+    "Behind",
     "Critic",
     "Moments",
     "MomentsSpec",
@@ -69,7 +86,13 @@ __all__ = [
     "PriorSpec",
     "Ratio",
     "RatioSpec",
+    "Term",
     "critics",
+    "divergences",
     "exact",
     "log_mixture",
+    "needing",
+    "plain_key",
+    "split_key",
+    "value_of",
 ]

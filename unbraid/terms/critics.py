@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -33,6 +34,9 @@ class Critic(nn.Module):
         return None
 
 
+MOST = {"width": 16_384, "depth": 64, "steps": 1000}  # a layer of 16,384 squared takes 1 GB
+
+
 @dataclass(frozen=True)
 class RatioSpec:
     """A density-ratio critic: width, depth (hidden layers) and its own Adam. Kim & Mnih 2018, App. A."""
@@ -44,11 +48,11 @@ class RatioSpec:
     steps: int = 1
 
     def __post_init__(self) -> None:
-        for name, low in (("width", 1), ("depth", 1), ("steps", 1)):
+        for name, most in MOST.items():
             number = getattr(self, name)
             expect(
-                isinstance(number, int) and number >= low,
-                f"critic {name} must be a whole number, {low} or more",
+                isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= most,
+                f"critic {name} must be a whole number between 1 and {most:,}",
                 found=repr(number),
             )
         expect(
@@ -73,6 +77,11 @@ class RatioSpec:
         sizes = [d] + [self.width] * self.depth
         layers = [layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.LeakyReLU(0.2))]
         return nn.Sequential(*layers, nn.Linear(sizes[-1], 2))
+
+
+def ratio_spec(given: Mapping[str, Any]) -> RatioSpec:
+    """The density-ratio critic of a row's option `critic`."""
+    return given.get("critic", RatioSpec())
 
 
 class Ratio(Critic):
@@ -133,6 +142,11 @@ class PriorSpec:
     def build(self, tree: Latent, prior: Any, family: Any = None) -> PriorRatio:
         """The critic's net for one tree and prior."""
         return PriorRatio(tree, self, prior)
+
+
+def prior_spec(how: str) -> Callable[[Mapping[str, Any]], PriorSpec]:
+    """What makes the critic against the prior of a row's option `critic`."""
+    return lambda given: PriorSpec(how, given.get("critic", RatioSpec()))
 
 
 class PriorRatio(Critic):

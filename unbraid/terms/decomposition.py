@@ -31,6 +31,13 @@ def kl(draw: Draw, node: str = "") -> Nats:
     return kl_sampled(draw) if known is None else known
 
 
+def kl_leaves(draw: Draw, node: str = "") -> Float[Tensor, "b l"]:
+    """KL(q(z_l|x) ‖ p(z_l)) of each leaf: in closed form where there is one, else at the sample."""
+    known = closed.leaf_kl(draw.q, draw.model.prior)
+    at = list(draw.tree.leaf_nodes)
+    return draw.log_qx[:, at] - draw.log_p[:, at] if known is None else known
+
+
 def kl_sampled(draw: Draw, node: str = "") -> Nats:
     """log q(z|x) − log p(z) at the sample: the number the books balance to."""
     return draw.log_qx[:, 0] - draw.log_p[:, 0]
@@ -60,7 +67,7 @@ def _with_masses(draw: Draw, part: Prior, q: Posterior, z: Tensor) -> Nats:
     return q.log_prob(z)[:, 0] - part.log_prob(z, q.temperature)[:, 0]
 
 
-def mi(draw: Draw, node: str = "root") -> Nats:
+def mi(draw: Draw, node: str = "") -> Nats:
     """I(n; z_v): log q(z_v|x) − log q(z_v). Never above log N by a right estimator."""
     at = draw.tree.index(node or "root")
     return draw.log_qx[:, at] - draw.log_q[:, at]
@@ -71,7 +78,7 @@ def agg(draw: Draw, node: str = "") -> Nats:
     return draw.log_q[:, 0] - draw.log_p[:, 0]
 
 
-def tc(draw: Draw, node: str = "root") -> Nats:
+def tc(draw: Draw, node: str = "") -> Nats:
     """log q(z_v)/Π_c q(z_c) − log p(z_v)/Π_c p(z_c) at branch v, c its children. Esmaeili et al. 2018, Fig. 4."""
     prior = draw.model.prior
     return sum(
@@ -81,7 +88,7 @@ def tc(draw: Draw, node: str = "root") -> Nats:
     )  # type: ignore[return-value]
 
 
-def tc_q(draw: Draw, node: str = "root") -> Nats:
+def tc_q(draw: Draw, node: str = "") -> Nats:
     """log q(z_v)/Π_c q(z_c) at branch v: the total correlation of q alone."""
     return draw.log_q @ matrix(draw.tree, "incidence", draw.log_q)[_branch(draw, node)]
 
@@ -99,11 +106,11 @@ def dw_joint(draw: Draw, node: str = "") -> Nats:
 
 def entropy(draw: Draw, node: str = "") -> Nats:
     """H[q(z|x)] in closed form: ½ log|2πe S(x)|. Mathieu et al. 2019, Eq. 5."""
-    expect(draw.tree.all_real, "term 'entropy' is for real leaves", found=str(draw.tree))
     return draw.q.entropy()
 
 
 def _branch(draw: Draw, node: str) -> int:
+    node = node or "root"
     names = [branch.name for branch in draw.tree.branches]
     expect(node in names, f"there is no total correlation at {node!r}", allowed=names)
     return names.index(node)

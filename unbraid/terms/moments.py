@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,11 @@ class MomentsSpec:
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Moments:
         """The running covariance for one tree."""
         return Moments(tree, self)
+
+
+def moments_spec(of: str) -> Callable[[Mapping[str, Any]], MomentsSpec]:
+    """What makes the running covariance of a row's option `rho`."""
+    return lambda given: MomentsSpec(of, given.get("rho", 1.0))
 
 
 def code_covariance(q: Posterior, of: str = "code") -> Float[Tensor, "r r"]:

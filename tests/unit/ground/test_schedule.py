@@ -1,11 +1,24 @@
 """Schedules: values, limits, and plain TOML."""
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unbraid.ground.errors import UnbraidError
-from unbraid.ground.schedule import Capacity, Cosine, Cyclic, Geometric, Linear, read, value, write
+from unbraid.ground.schedule import (
+    SCHEDULES,
+    Capacity,
+    Cosine,
+    Cyclic,
+    FreeBits,
+    Geometric,
+    Linear,
+    priced,
+    read,
+    value,
+    write,
+)
 
 
 @pytest.mark.parametrize("made", [Linear(0, 4, 10), Cosine(0, 4, 10), Geometric(1, 4, 10), Capacity(1000, 4, 10)])
@@ -41,9 +54,43 @@ def test_round_trip(start, stop, steps):
         {"schedule": "linear", "start": 0, "stop": 1, "steps": 0},
         {"schedule": "linear", "start": "a", "stop": 1, "steps": 2},
         {"schedule": "geometric", "start": 0, "stop": 1, "steps": 2},
+        {"schedule": "free_bits", "floor": -1},
+        {"schedule": "free_bits", "flor": 1},
         {"schedule": "cyclic", "start": 0, "stop": 1, "steps": 2, "rise": 0},
     ],
 )
 def test_bad_prices_are_named(plain):
     with pytest.raises(UnbraidError):
         read(plain)
+
+
+def test_every_kind_charges_settles_and_shows_itself():
+    made = [
+        Linear(0, 4, 10),
+        Cosine(0, 4, 10),
+        Cyclic(0, 4, 10),
+        Geometric(1, 4, 10),
+        Capacity(9, 4, 10),
+        FreeBits(0.5),
+    ]
+    assert {type(price) for price in made} == set(SCHEDULES.values())
+    for price in (*made, 3.0):
+        kind = priced(price)
+        nats = torch.tensor([2.0, 0.1]) if kind.per_leaf else torch.tensor(2.0)
+        assert kind.charge(nats, 7).shape == ()
+        assert (kind.settled() is None) == (kind.ends() is None) == ("↦" in kind.shown("kl"))
+        assert kind.shown("kl").startswith("kl ")
+        assert read(write(price)) == price
+
+
+def test_charges():
+    nats = torch.tensor(3.0)
+    assert priced(4.0).charge(nats, 0) == 12
+    assert priced(1.0).charge(nats, 0) is nats
+    assert Linear(0, 4, 10).charge(nats, 5) == 6
+    assert Capacity(10.0, 4.0, 10).charge(nats, 5) == 10  # |3 − 2|
+    leaves = torch.tensor([2.0, 0.1, 0.5], requires_grad=True)
+    cost = FreeBits(0.5, price=2.0).charge(leaves, 0)
+    cost.backward()
+    assert cost.item() == 6
+    assert leaves.grad.tolist() == [2.0, 0.0, 2.0]

@@ -1,0 +1,132 @@
+"""What an objective asks of tree, prior and posterior, checked before any work starts; every error names the fix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
+from unbraid.ground.schedule import priced
+from unbraid.latent import Latent
+from unbraid.priors.base import Prior
+from unbraid.terms import ESTIMATORS, TERMS, BankSpec, needing, plain_key, split_key
+
+if TYPE_CHECKING:
+    from unbraid.objectives.objective import Objective
+
+
+def check(objective: Objective, tree: Latent, prior: Prior) -> None:
+    """Unknown keys or nodes, an unfit prior or estimator, missing marginals."""
+    for key in objective.prices:
+        choose(plain_key(key), TERMS, f"term in objective {objective.name!r}")
+        _check_node(objective, key, tree)
+        _check_price(objective, key, tree, prior)
+    if objective.pairwise and BankSpec.name not in objective.critics:
+        choose(objective.estimator, {**ESTIMATORS, BankSpec.name: None}, f"estimator of objective {objective.name!r}")
+    _check_latents(objective, tree, prior)
+    _check_support(objective, prior)
+    _check_marginals(objective, tree, prior)
+
+
+def _check_node(objective: Objective, key: str, tree: Latent) -> None:
+    term, node, _ = split_key(key)
+    if not node:
+        return
+    expect(
+        node in tree.names,
+        f"objective {objective.name!r} prices {key!r}, but the latent tree has no node {node!r}",
+        allowed=tree.names,
+        do=f"Rename the node in latent, or name another one in the objective's options.{nearest(node, tree.names)}",
+    )
+    branch = TERMS[plain_key(key)].per == "branch"
+    expect(
+        TERMS[plain_key(key)].per != "" and (not branch or node in [b.name for b in tree.branches]),
+        f"objective {objective.name!r} prices {key!r}",
+        found=f"{term!r}, which has no price {'at a leaf' if branch else 'per node'}",
+        allowed=[name for name, known in TERMS.items() if known.per],
+    )
+
+
+def _check_price(objective: Objective, key: str, tree: Latent, prior: Prior) -> None:
+    """A price charged leaf by leaf needs a term that has leaves, and a prior that knows their marginals."""
+    if not priced(objective.prices[key]).per_leaf:
+        return
+    allowed = [name for name, term in TERMS.items() if term.leaves is not None]
+    expect(
+        key in allowed,
+        f"objective {objective.name!r} prices {key!r} leaf by leaf, but it has no value per leaf",
+        allowed=allowed,
+    )
+    unknown = [leaf.name for leaf in tree.leaves if not prior.knows(leaf.name)]
+    expect(
+        not unknown,
+        f"objective {objective.name!r} prices {key!r} leaf by leaf, but prior {prior.name!r} has no marginal at: "
+        f"{listing(unknown)}",
+        do="Use a number as the price, or prior 'gaussian'.",
+    )
+
+
+def _check_latents(objective: Objective, tree: Latent, prior: Prior) -> None:
+    """A prior of the right kind, discrete leaves where they are asked for, and a way to train a learned prior."""
+    names = {module.name for module in prior.modules() if isinstance(module, Prior)}  # a joint prior may hold it
+    if objective.prior and not names & set(objective.prior):
+        asked = " or ".join(map(repr, objective.prior))
+        row = objective.name.replace("isa_", "beta_")
+        raise UnbraidError(
+            f"objective {objective.name!r} is defined with prior {asked}: found {prior.name!r}. "
+            f"Set prior.name to {objective.prior[0]!r}, or use the same row under its own name, {row!r}."
+        )
+    expect(
+        not objective.mixed or not tree.all_real,
+        f"objective {objective.name!r} needs a tree with discrete leaves",
+        found=str(tree),
+        do='Add one, such as latent = {digit = "onehot(10)", style = 10}, or use beta_vae.',
+    )
+    for key in objective.prices:
+        needs = TERMS[plain_key(key)].needs
+        expect(
+            "real" not in needs or tree.all_real,
+            f"objective {objective.name!r} prices {key!r}, which is for real leaves",
+            found=str(tree),
+        )
+        expect(
+            "masses" not in needs or prior.masses or tree.all_real,
+            f"objective {objective.name!r} prices {key!r}, which needs the masses of discrete leaves",
+            found=f"prior {prior.name!r}, which has none",
+            do="Use prior 'discrete' or 'conditional' there, or price 'kl'.",
+        )
+    if any(p.requires_grad for p in prior.parameters()):
+        moved = any("log p" in TERMS[plain_key(key)].needs for key in objective.prices)
+        expect(
+            moved,
+            f"objective {objective.name!r} cannot train a learned prior",
+            found=f"prices on {listing(objective.prices)}",
+            do="Fix the prior (learned = false), or price one of: " + listing(needing("log p")) + ".",
+        )
+
+
+def _check_support(objective: Objective, prior: Prior) -> None:
+    """No density of a prior that is 0 somewhere: a posterior with tails makes its logarithm infinite."""
+    for key in objective.prices if prior.bounded else ():
+        expect(
+            "log p" not in TERMS[plain_key(key)].needs,
+            f"{objective.name} prices {key!r}, which is infinite for a prior that is 0 outside its box",
+            do="Use an objective that only draws from the prior ('wae', 'info_gan'), "
+            "or prior 'generalised_gaussian' with a large p.",
+        )
+
+
+def _check_marginals(objective: Objective, tree: Latent, prior: Prior) -> None:
+    below = [b.name for b in tree.branches if b.name in prior.finest or not prior.knows(b.name)]
+    whole = objective.rows(tree)
+    if "dw" not in whole and not any(split_key(k)[0] == "tc" and not split_key(k)[2] for k in whole):
+        return
+    for name in below:
+        inside = whole.get(f"tc:{name}", 0.0)
+        if inside != whole.get("dw", 0.0):
+            group = next((g for g in prior.finest if name in tree.below(g)), name)
+            known = [n for n in tree.names if prior.knows(n)]
+            raise UnbraidError(
+                f"{objective.name} prices 'tc:{name}' at {inside} and 'dw' at {whole.get('dw', 0.0)}, but prior "
+                f"{prior.name} has marginals only at: {listing(known)}. Give both the same price "
+                f"(then KL(q‖p) of {group!r} is charged as a whole), use tc_q and dw_joint, or prior 'gaussian'."
+            )

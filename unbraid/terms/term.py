@@ -1,0 +1,62 @@
+"""What a term is: one record with all that is known of it, so that every list of terms follows from one dict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The critic behind a term: a name (terms of one name share it), and what makes its spec of a row's own options.
+
+    `make` takes the options by name and reads those it knows; a critic with an option of its own touches no other.
+    """
+
+    name: str
+    make: Callable[[Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A function of a draw (and of a node), in nats per example, positive = cost; and where it stands.
+
+    under: the term whose price it pays too. per: 'branch' when it is a sum over branches that may be priced one by one,
+    'node' when it may be asked of any one node. leaves: its value leaf by leaf "b l", if it has one. needs, among
+    'q(z)' (an estimator of the aggregate posterior), 'log p' (the density of the prior, which must not be 0 anywhere;
+    its gradient trains a learned prior), 'masses' (of discrete leaves) and 'real' (no discrete leaves). estimates_kl:
+    it estimates that very part of the KL, whatever the means. twin: the term in whose column the table shows it. critic:
+    what gives it instead of `call`.
+    """
+
+    call: Callable[..., Any] | None = None
+    under: str = ""
+    per: str = ""
+    leaves: Callable[..., Any] | None = None
+    needs: tuple[str, ...] = ()
+    estimates_kl: bool = False
+    twin: str = ""
+    critic: Behind | None = None
+    short: str = ""
+
+    def __call__(self, draw: Any, node: str = "") -> Any:
+        assert self.call is not None, "this term comes from its critic"
+        return self.call(draw, node)
+
+
+def split_key(key: str) -> tuple[str, str, str]:
+    """`term[:node][@how]` in three parts.
+
+    >>> split_key("tc:pose"), split_key("tc_q@ratio")
+    (('tc', 'pose', ''), ('tc_q', '', 'ratio'))
+    """
+    left, _, how = key.partition("@")
+    term, _, node = left.partition(":")
+    return term, node, how
+
+
+def plain_key(key: str) -> str:
+    """The key without its node: what stands in `TERMS`."""
+    term, _, how = split_key(key)
+    return f"{term}@{how}" if how else term
