@@ -13,9 +13,10 @@ from unbraid.codes import Codes
 from unbraid.figures.canvas import BLUE, GREY, INK, LINES, WIDE, literal, plain, show, tile
 from unbraid.ground.errors import expect
 from unbraid.runs.leaves import DEAD, prior_values
-from unbraid.runs.run import Run
+from unbraid.runs.run import LEDGER, Run
 
 FEW = 60  # points below which a curve shows each of them
+MOST = 60  # terms of a ledger that are drawn
 
 
 def _some(run: Run, count: int, seed: int, dataset: Any = None) -> np.ndarray:
@@ -131,10 +132,11 @@ def _masses(axes: Any, found: np.ndarray, prior: np.ndarray, kind: str) -> None:
 
 
 def ledger_curves(run: Run) -> Figure:
-    """Every term of the ledger over the steps, each on its own axis, with the price charged at the end."""
+    """The terms of the ledger over the steps (of a long one the first `MOST`), each with the price charged at the end."""
     rows = run.ledger()
     expect(len(rows) > 0, f"{run.path} has an empty ledger")
-    keys = list(rows[-1]["nats"])
+    keys = list(rows[-1]["nats"])[:MOST]
+    left = len(rows[-1]["nats"]) - len(keys)
     across = 3
     down = math.ceil(len(keys) / across)
     figure = Figure(figsize=(WIDE, 2.0 * down + 0.2), layout="constrained")
@@ -149,7 +151,7 @@ def ledger_curves(run: Run) -> Figure:
         plain(axes)
     for axes in grid[len(keys) :]:
         axes.set_visible(False)
-    figure.supxlabel("step", fontsize=8)
+    figure.supxlabel(f"step ({left:,} more terms are in {LEDGER})" if left else "step", fontsize=8)
     figure.supylabel("nats per example", fontsize=8)
     return literal(figure)
 

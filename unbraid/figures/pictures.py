@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,7 @@ def draw(name: str, run: Run, choice: Choice = Choice(), dataset: Any = None) ->
         picture.fits(seen),
         f"{run.path} cannot be shown as {name!r}",
         found="no codes with factors" if seen.codes is None or seen.codes.values is None else "data that are no images",
-        do=f"Encode it first with 'unbraid encode {run.path}', or choose another figure: {', '.join(FIGURES)}.",
+        do=f"Encode it first with 'unbraid encode {quote(str(run.path))}', or choose another figure: {', '.join(FIGURES)}.",
     )
     return picture.call(seen, choice)
 

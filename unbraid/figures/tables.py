@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from unbraid.comparing.statistics import interval
-from unbraid.ground.files import read_json
 from unbraid.metrics import METRICS
 from unbraid.metrics.suite import base
-from unbraid.runs.run import AUDIT, SCORES, Run
+from unbraid.runs.run import SCORES, Run
 from unbraid.runs.scores import Scores
 
 NATS = {  # which way is better, where there is one: less error, and less of what the papers charge for
@@ -63,7 +62,7 @@ def ceilings_of(runs: Sequence[Run]) -> dict[str, float]:
 
 def audit_of(run: Run) -> dict[str, Any] | None:
     """What `unbraid audit` wrote, or None."""
-    return read_json(run.path / AUDIT, "audit") if (run.path / AUDIT).is_file() else None
+    return run.audited()
 
 
 def score_lines(groups: Mapping[str, Sequence[Run]]) -> list[Line]:

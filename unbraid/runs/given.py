@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,9 @@ def _of_file(path: Path) -> Given:
     if path.suffix in (".npy", *TEXT):
         found = read_array(path, "codes")
         return replace(found, names=None, folder=path.parent)
-    expect(path.is_file(), f"there are no codes at {path}", do=f"Make them with: unbraid encode {path.parent}")
+    expect(
+        path.is_file(), f"there are no codes at {path}", do=f"Make them with: unbraid encode {quote(str(path.parent))}"
+    )
     expect(path.suffix == ".npz", f"cannot read codes {path}", found=path.suffix or "no ending", allowed=_allowed())
     stored = read_npz(path, "codes")
     if "mean" in stored:

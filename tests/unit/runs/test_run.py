@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from tests.toys import toy_data
 from unbraid.cli import app, main
+from unbraid.figures.panels import ledger_curves
+from unbraid.figures.report import report
 from unbraid.ground.errors import UnbraidError
 from unbraid.runs.auditing import audit
 from unbraid.runs.recipe import Recipe
@@ -132,3 +134,27 @@ def test_a_path_that_is_no_text_can_be_printed(tmp_path):
     done = subprocess.run(command, capture_output=True, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(b"error: cannot read recipe a\\udcffb.toml")
+
+
+def test_a_ledger_of_thousands_of_terms_is_read_and_drawn_in_part(run, tmp_path):
+    (tmp_path / "recipe.toml").write_bytes((run.path / "recipe.toml").read_bytes())
+    nats = {"reconstruction": 1.0, **{f"mi:leaf{i}": 0.5 for i in range(5000)}}
+    row = {"loss": 1.0, "nats": nats, "prices": dict.fromkeys(nats, 1.0)}
+    (tmp_path / "ledger.jsonl").write_text("".join(json.dumps({"step": s, **row}) + "\n" for s in range(20)))
+    figure = ledger_curves(Run.load(tmp_path))
+    assert sum(axes.get_visible() for axes in figure.axes) == 60
+    assert figure.get_supxlabel() == "step (4,941 more terms are in ledger.jsonl)"
+    assert len(Run.load(tmp_path).ledger()) == 20
+
+
+@pytest.mark.parametrize("name", ["audit.json", "scores.json", "ledger.jsonl", "run.json"])
+@pytest.mark.parametrize("text", ["{", "3", "[1, 2]", '{"scores": 3}', DEEP])
+def test_a_report_names_the_damaged_file(run, name, text):
+    path = run.path / name
+    before = path.read_bytes() if path.exists() else None
+    path.write_text(text + "\n")
+    try:
+        with pytest.raises(UnbraidError, match=rf"{name}|scores in"):
+            report(Run.load(run.path, dataset=DATA))
+    finally:
+        path.unlink() if before is None else path.write_bytes(before)
