@@ -39,6 +39,7 @@ _HOMES = {
     "Score": "unbraid.metrics",
     "Scores": "unbraid.runs.scoring",
     "score": "unbraid.runs.scoring",
+    "compare": "unbraid.comparing",
     "report": "unbraid.figures.report",
 }
 _ROOMS = ("data", "priors", "model", "terms", "metrics", "figures")
@@ -64,6 +65,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from unbraid import data, figures, metrics, model, priors, terms
     from unbraid.codes import Codes
+    from unbraid.comparing import compare
     from unbraid.data import DATASETS, Dataset
     from unbraid.figures.report import report
     from unbraid.ground.errors import UnbraidError

@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from unbraid.cli import data, demo, export, runs, score, show, study, sweep
+from unbraid.cli import compare, data, demo, export, runs, score, show, study, sweep
 from unbraid.cli.imports import add_imports
 from unbraid.ground.errors import Stopped, UnbraidError
 
@@ -26,6 +26,7 @@ unbraid encode runs/one
 unbraid score runs/one
 unbraid audit runs/one                        the exact price of every term
 unbraid report runs/one
+unbraid compare runs                          one table over settings and seeds
 unbraid sweep SWEEP.toml                      settings × seeds, to one table
 unbraid export runs/one --html                one page to explore it, offline
 unbraid study                                 the papers' figures, by name
@@ -39,7 +40,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for room in (demo, data, runs, sweep, score, show, study, export):
+for room in (demo, data, runs, sweep, score, compare, show, study, export):
     room.register(app)
 add_imports(app)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 RECIPE, STATE, LEDGER, CHECKPOINT = "recipe.toml", "run.json", "ledger.jsonl", "checkpoint.safetensors"
 MODEL, CODES, AUDIT, SCORES = "model.safetensors", "codes.npz", "audit.json", "scores.json"
 PICTURE, REPORT, LOCK = "scores.png", "report.html", ".lock"
+OUTCOME = "outcome.json"  # what became of a run of a sweep
 BEFORE = "before"  # where a run that is overwritten waits until the new one is done
 SCHEMA = 2  # of run.json: 2 has this number and the recipe's hash; 1, which says no number, has not
 

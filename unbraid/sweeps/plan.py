@@ -10,13 +10,11 @@ from typing import Any
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_json, read_toml
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import RECIPE
+from unbraid.runs.run import OUTCOME, RECIPE
 from unbraid.sweeps.names import label, letters, unique
 from unbraid.sweeps.scoring import Scoring
 from unbraid.sweeps.settings import Setting
 from unbraid.sweeps.sweepfile import Sweep
-
-OUTCOME = "outcome.json"  # what became of a run, beside it
 
 
 @dataclass(frozen=True)

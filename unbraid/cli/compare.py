@@ -1,0 +1,155 @@
+"""`unbraid compare`: one table over runs, sweeps or codes, and the plots a paper prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unbraid.ground.errors import choose, expect
+
+Sources = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUNS…|SWEEP|CODES…",
+        help="Run directories, folders of them, SWEEP.toml, or codes (.npy, .npz or a folder).",
+    ),
+]
+Metrics = Annotated[
+    str, typer.Option("--metrics", "-m", help="Quantities with commas: mig,dci,reconstruction,tc_q:root.")
+]
+Baseline = Annotated[
+    str,
+    typer.Option(
+        "--baseline", "-b", help="A setting's label: differences from it, paired by seed.", show_default=False
+    ),
+]
+Format = Annotated[str, typer.Option("--format", "-f", help="terminal, markdown, latex, csv or json.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the table to this file.", show_default=False)]
+Factors = Annotated[
+    Path | None, typer.Option(help="Labels for codes: .npy or .csv, one row per row of codes.", show_default=False)
+]
+Protocol = Annotated[str, typer.Option(help="For codes: fast, dlib or paper.")]
+Udr = Annotated[
+    bool | None,
+    typer.Option(
+        "--udr/--no-udr", help="Agreement of repeated runs, to choose without labels.", show_default="up to 100"
+    ),
+]
+Own = Annotated[bool, typer.Option("--own", help="Also how well single models were measured (intervals over rows).")]
+Equal = Annotated[
+    str, typer.Option(metavar="[QUANTITY]", help="Compare methods at equal QUANTITY, e.g. reconstruction.", show_default=False)
+]  # fmt: skip
+Plot = Annotated[
+    list[str],
+    typer.Option(
+        metavar="KIND:X,Y=FILE",
+        help="trade_off:X,Y, against:FIELD,Y, correlations or boxes:Y, as .png, .svg or .pdf; may be repeated.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb `compare` to a typer app."""
+    app.command("compare")(compare)
+
+
+def compare(
+    sources: Sources,
+    metrics: Metrics = "all",
+    baseline: Baseline = "",
+    format: Format = "terminal",
+    out: Out = None,
+    factors: Factors = None,
+    protocol: Protocol = "fast",
+    udr: Udr = None,
+    own: Own = False,
+    equal: Equal = "",
+    plot: Plot = [],  # noqa: B006  (typer reads the default)
+    quiet: Quiet = False,
+) -> None:
+    """One table: settings over seeds with 95% intervals, the best marked, differences from a baseline, plots."""
+    from unbraid import comparing
+    from unbraid.comparing.printed import show
+    from unbraid.comparing.written import FORMATS
+    from unbraid.ground.files import write_text
+
+    choose(format, {"terminal": None, **FORMATS}, "format")
+    wanted = [_plot(p) for p in plot]
+    scoring: dict[str, Any] = {"factors": factors} if factors is not None else {}
+    scoring |= {"protocol": protocol} if protocol != "fast" else {}
+    table = comparing.compare(
+        *map(_source, sources), metrics=metrics, baseline=baseline or None, agreement=udr, quiet=quiet, **scoring
+    )
+    if format == "terminal" and out is None:
+        from rich.console import Console
+
+        show(table, Console(), own)
+    else:
+        made = FORMATS[format](table) if format != "terminal" else f"{table}\n"
+        if out is None:
+            typer.echo(made, nl=False)
+        else:
+            write_text(out, made)
+    if equal:
+        _equal(table, equal, format != "terminal")
+    for kind, arguments, path in wanted:
+        _draw(table, kind, arguments, path)
+    written = [*([out] if out else []), *(path for _, _, path in wanted)]
+    if written:
+        typer.echo("written: " + ", ".join(map(str, written)), err=format != "terminal")
+
+
+def _source(path: Path) -> Path:
+    """A sweep's file stands for the directory of its runs."""
+    if path.suffix != ".toml":
+        return path
+    from unbraid.sweeps.sweepfile import FILE, Sweep
+
+    name = Sweep.load(path).name
+    kept = [path.parent] if path.name == FILE else []
+    found = next((p for p in (*kept, Path("runs") / name) if p.is_dir()), None)
+    expect(
+        found is not None, f"the runs of {path} are not in runs/{name}", do="Name the directory you gave with --out."
+    )
+    assert found is not None
+    return found
+
+
+def _plot(asked: str) -> tuple[str, list[str], Path]:
+    """KIND:X,Y=FILE in its parts, checked before any work."""
+    from unbraid.figures.compared import ENDINGS, PLOTS
+
+    what, sign, file = asked.partition("=")
+    example = "For example --plot trade_off:reconstruction,mig=tradeoff.pdf."
+    expect(sign and file, "a plot reads KIND:X,Y=FILE", found=repr(asked), do=example)
+    expect(Path(file).suffix in ENDINGS, f"cannot draw {file}", found=Path(file).suffix or "no ending", allowed=ENDINGS)
+    kind, _, rest = what.partition(":")
+    arguments = [p.strip() for p in rest.split(",") if p.strip()]
+    choose(kind, PLOTS, "plot")
+    most = {"trade_off": 2, "against": 2, "correlations": 1, "boxes": 1}[kind]
+    expect(len(arguments) <= most, f"{kind} takes at most {most} names", found=", ".join(arguments), do=example)
+    return kind, arguments, Path(file)
+
+
+def _draw(table: Any, kind: str, arguments: list[str], path: Path) -> None:
+    from unbraid.figures.compared import PLOTS, save
+
+    plot: Any = PLOTS[kind]
+    save(plot(table, *arguments), path)
+
+
+def _equal(table: Any, against: str, to_error: bool) -> None:
+    """Methods at equal reconstruction, one line for each quantity and pair."""
+    from unbraid.comparing.equal import at_equal
+
+    for quantity in table.quantities:
+        if quantity == against:
+            continue
+        for e in at_equal(table, quantity, against):
+            c = e.contrast
+            seeds = f"n = {c.n}" + (f", {len(e.alone)} seeds share no range" if e.alone else "")
+            found = f"{c.mean:+.3f} [{c.low:+.3f}, {c.high:+.3f}] p {e.holm:.2g}" if c.n > 1 else "no interval"
+            typer.echo(f"{quantity} at equal {against}, {e.method} − {e.other}: {found} ({seeds})", err=to_error)

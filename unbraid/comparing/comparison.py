@@ -1,0 +1,247 @@
+"""`compare`: models from anywhere, grouped by setting over seeds, in one table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from unbraid.codes import Codes
+from unbraid.comparing.models import Model
+from unbraid.comparing.quantities import chosen, ordered
+from unbraid.comparing.settings import labels, method, swept, varying
+from unbraid.comparing.sources import gathered
+from unbraid.comparing.table import Comparison, Group, against, averaged, matrix
+from unbraid.ground.errors import UnbraidError, expect, listing
+from unbraid.ground.progress import bar
+from unbraid.metrics import METRICS, udr
+
+UNASKED = 100  # models whose codes are compared for UDR without being asked to
+OPEN = ("running", "stopped", "begun")
+
+
+def compare(
+    *sources: Any,
+    metrics: str | Iterable[str] = "all",
+    baseline: str | None = None,
+    agreement: bool | None = None,
+    level: float = 0.95,
+    quiet: bool = True,
+    **scoring: Any,
+) -> Comparison:
+    """One table over runs, sweeps or codes: each setting's mean over seeds with its t interval, the best marked.
+
+    sources: run directories, folders of them (a sweep), `Run`s, folders of .npy or .npz codes, or {model: {seed: codes}}.
+    metrics: quantities by name, metrics and audited terms alike. baseline: the label of a setting; the others' differences
+    from it are paired by seed, with Cohen's d_z = mean/sd and Holm over the table. agreement: UDR of the models of each
+    setting (by default for up to 100 models that have codes). scoring: factors, protocol and what else `unbraid.score`
+    takes, for codes that nobody has scored.
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 4, (500, 2))
+    >>> codes = {m: {s: y + e * rng.normal(size=y.shape) for s in range(3)} for m, e in (("sharp", 0.1), ("noisy", 1.0))}
+    >>> table = compare(codes, factors=y, metrics="mig", baseline="noisy")
+    >>> [g.label for g in table.groups], table.best("mig")
+    (['noisy', 'sharp'], 1)
+    """
+    expect(sources, "name something to compare", do="For example compare('runs/beta'), or a dict of codes.")
+    expect(0 < level < 1, "level must be between 0 and 1", found=level)
+    models, foreign = gathered(sources, metrics=metrics, quiet=quiet, **scoring)
+    models, notes = _once(models)
+    models = _told_apart(models)
+    groups = _grouped(models)
+    expect(any(g.models for g in groups), "nothing here has been trained to its end", found=_states(models, foreign),
+           do="Give run directories, a folder of them, or a folder of codes.")  # fmt: skip
+    known = ordered(q for g in groups for m in g.models for q in m.values)
+    expect(
+        known,
+        "no model here has been scored",
+        do="Score each with: unbraid encode RUN, unbraid score RUN, unbraid audit RUN.",
+    )
+    quantities = chosen(metrics, known)
+    if baseline is not None:  # it stands first
+        groups.insert(0, groups.pop(_baseline(baseline, groups)))
+    rows = [matrix(g.models, quantities) for g in groups]
+    keys = varying([g.fields for g in groups])
+    table = Comparison(
+        tuple(groups),
+        tuple(quantities),
+        averaged(rows, level),
+        _own(groups, quantities),
+        tuple(keys),
+        tuple(swept([g.fields for g in groups])),
+        None if baseline is None else against(groups, rows, 0, level),
+        notes=(*notes, *_notes(groups, quantities, foreign)),
+        level=level,
+    )
+    able = sum(m.codes is not None for g in groups for m in g.models)
+    return _agreed(table, quiet) if agreement or (agreement is None and able <= UNASKED) else table
+
+
+def _once(models: Sequence[Model]) -> tuple[list[Model], list[str]]:
+    """One model for each setting and seed: a repeated recipe gives the same bits and is no further evidence."""
+    kept: dict[Any, Model] = {}
+    twice = []
+    for model in models:
+        key = (model.setting, model.seed) if model.setting else model.name
+        before = kept.get(key)
+        if before is not None and model.place != before.place:
+            twice.append(model.name)
+        if before is None or (model.done, len(model.values)) > (before.done, len(before.values)):
+            kept[key] = model
+    few = ", ".join(twice[:5]) + (f" and {len(twice) - 5} more" if len(twice) > 5 else "")
+    return list(kept.values()), [f"the same recipe and seed as another, counted once: {few}"] if twice else []
+
+
+def _told_apart(models: list[Model]) -> list[Model]:
+    """Scores made in different ways get different names: 'mig (paper)' is not compared with 'mig (fast)'."""
+    hows = {repr(sorted(m.how.items())): m.how for m in models if m.done and m.how}
+    differing = [
+        k
+        for k in dict.fromkeys(k for h in hows.values() for k in h)
+        if len({repr(h.get(k)) for h in hows.values()}) > 1
+    ]
+    if not differing:
+        return models
+
+    def renamed(model: Model) -> Model:
+        told = ", ".join(_said(key, model.how.get(key)) for key in differing if key in model.how)
+        if not told:
+            return model
+        name = {q: f"{q} ({told})" if q in METRICS else q for q in model.values}
+        return replace(
+            model,
+            values={name[q]: v for q, v in model.values.items()},
+            own={name.get(q, q): v for q, v in model.own.items()},
+        )
+
+    return [renamed(m) for m in models]
+
+
+def _said(key: str, value: Any) -> str:
+    if key == "left_out":
+        return f"without {listing(value)}"
+    return str(value) if key == "protocol" else f"{key} {value}"
+
+
+def _grouped(models: Sequence[Model]) -> list[Group]:
+    """Models by setting, settings by method and then along what is swept."""
+    by: dict[str, list[Model]] = {}
+    for model in models:
+        by.setdefault(model.setting, []).append(model)
+    settings = [dict(found[0].fields) for found in by.values()]
+    keys, numbers = varying(settings), swept(settings)
+    made = [
+        Group(
+            label,
+            method(fields, keys),
+            fields,
+            tuple(sorted((m for m in found if m.done), key=lambda m: m.seed)),
+            tuple(m for m in found if not m.done and m.state not in OPEN),
+            tuple(m for m in found if m.state in OPEN),
+        )
+        for label, fields, found in zip(labels(settings), settings, by.values())
+    ]
+    return sorted(made, key=lambda g: (g.method, [g.fields.get(k, -np.inf) for k in numbers], g.label))
+
+
+def _baseline(asked: str, groups: Sequence[Group]) -> int:
+    """The group a label names, whole or by some of its words."""
+    names = [g.label for g in groups]
+    if asked in names:
+        return names.index(asked)
+    words = set(asked.split())
+    found = [i for i, name in enumerate(names) if words <= set(name.split())]
+    if len(found) == 1:
+        return found[0]
+    shown = listing(names[i] for i in (found or range(len(names)))[:30])
+    raise UnbraidError(f"baseline {asked!r} names {len(found) or 'no'} settings. Give one of: {shown}.")
+
+
+def _own(groups: Sequence[Group], quantities: Sequence[str]) -> np.ndarray:
+    """The mean half width of the models' own intervals over rows "g q"."""
+    nan = float("nan")
+
+    def half(ends: tuple[float, float] | None) -> float:
+        return nan if ends is None else (ends[1] - ends[0]) / 2
+
+    widths = [
+        np.array([[half(m.own.get(q)) for q in quantities] for m in g.models]).reshape(-1, len(quantities))
+        for g in groups
+    ]
+    return averaged(widths).mean
+
+
+def _states(models: Sequence[Model], foreign: Sequence[Model]) -> str:
+    counts = Counter(m.state for m in (*models, *foreign))
+    return ", ".join(f"{n} {state}" for state, n in counts.items()) or "nothing"
+
+
+def _notes(groups: Sequence[Group], quantities: Sequence[str], foreign: Sequence[Model]) -> list[str]:
+    """What the cells cannot show: failures by name, runs without numbers, what is no run."""
+    notes = []
+    for word, found in (
+        ("failed", [m for g in groups for m in g.failed]),
+        ("not finished", [m for g in groups for m in g.open]),
+    ):
+        if found:
+            few = "; ".join(f"{m.name}{f' ({_cut(m.why)})' if m.why else ''}" for m in found[:5])
+            notes.append(f"{len(found)} {word}: {few}{f' and {len(found) - 5} more' if len(found) > 5 else ''}")
+    bare = [m.name for g in groups for m in g.models if not any(q in m.values for q in quantities)]
+    if bare:
+        notes.append(
+            f"{len(bare)} without these numbers: {', '.join(bare[:5])}{' …' if len(bare) > 5 else ''} "
+            "(make them with unbraid score, unbraid audit)"
+        )
+    damaged = [m for m in foreign if m.state == "damaged"]
+    if damaged:
+        notes.append(f"{len(damaged)} damaged: " + "; ".join(f"{m.name} ({_cut(m.why)})" for m in damaged[:5]))
+    others = len(foreign) - len(damaged)
+    return notes + (
+        [f"{others} other folder{'' if others == 1 else 's'} or link{'' if others == 1 else 's'} passed over"]
+        if others
+        else []
+    )
+
+
+def _cut(why: str) -> str:
+    return why if len(why) <= 100 else why[:99] + "…"
+
+
+def _agreed(table: Comparison, quiet: bool) -> Comparison:
+    """The table with the UDR of each group whose models have codes of the same examples."""
+    value = np.full(len(table.groups), np.nan)
+    per_model: dict[str, float] = {}
+    notes = []
+    able = [[m for m in g.models if m.codes is not None] for g in table.groups]
+    with bar("agreement of models", sum(len(a) > 1 for a in able), quiet) as advance:
+        for i, found in enumerate(able):
+            if len(found) < 2:
+                continue
+            try:
+                score = udr([_loaded(m.codes) for m in found])
+                value[i] = score.value
+                per_model |= {m.name: float(u) for m, u in zip(found, score.table["models"])}
+            except UnbraidError as error:
+                notes.append(f"no UDR for {table.groups[i].label}: {error}")
+            advance()
+    if not np.isfinite(value).any():
+        return replace(table, notes=(*table.notes, *notes[:3]))
+    return replace(table, udr=value, udr_models=per_model, notes=(*table.notes, *notes[:3]))
+
+
+def _loaded(codes: Any) -> Any:
+    from unbraid.runs.given import given
+
+    found = given(codes).codes
+    width = (found.mean if isinstance(found, Codes) else np.asarray(found)).shape[-1]
+    expect(width <= 2000, "UDR compares every pair of columns", found=f"{width:,} columns", allowed="up to 2,000")
+    return found
+
+
+def ranked(table: Comparison) -> list[tuple[str, float]]:
+    """Models by their own UDR, best first: for choosing one without labels."""
+    return sorted(table.udr_models.items(), key=lambda item: -item[1])

@@ -1,0 +1,108 @@
+"""At equal reconstruction: per method and seed the curve score(reconstruction) over its settings, compared where both have one.
+
+A method with a single setting has a curve of one point: it is compared there, if the other's curve passes over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unbraid.comparing.statistics import Contrast, holm, one_sample
+from unbraid.comparing.table import Comparison
+from unbraid.ground.errors import choose, expect
+
+Curve = tuple[np.ndarray, np.ndarray]
+POINTS = 101
+
+
+@dataclass(frozen=True)
+class Equal:
+    """`method` minus `other` in a quantity at equal values of another, paired by seed.
+
+    ranges: what both curves of a seed share. alone: seeds of both methods that share nothing. holm: p over all that
+    were asked for together.
+    """
+
+    quantity: str
+    against: str
+    method: str
+    other: str
+    contrast: Contrast
+    ranges: dict[int, tuple[float, float]]
+    alone: tuple[int, ...] = ()
+    holm: float = float("nan")
+
+
+def curves(table: Comparison, quantity: str, against: str) -> dict[str, dict[int, Curve]]:
+    """method → seed → (values of `against` in order, means of `quantity` there)."""
+    for name in (quantity, against):
+        choose(name, dict.fromkeys(table.quantities), "quantity")
+    points: dict[str, dict[int, list[tuple[float, float]]]] = {}
+    for group, x, y in zip(table.groups, table.values(against), table.values(quantity)):
+        for seed in x.keys() & y.keys():
+            points.setdefault(group.method, {}).setdefault(seed, []).append((x[seed], y[seed]))
+    return {m: {s: _curve(p) for s, p in sorted(seeds.items())} for m, seeds in sorted(points.items())}
+
+
+def _curve(points: list[tuple[float, float]]) -> Curve:
+    """Points in order; several at one place become their mean."""
+    x, where = np.unique([p[0] for p in points], return_inverse=True)
+    return x, np.bincount(where, [p[1] for p in points]) / np.bincount(where)
+
+
+def difference(first: Curve, second: Curve) -> tuple[float, tuple[float, float]] | None:
+    """The mean difference of two curves over the range they share, by linear interpolation; None where they share none.
+
+    >>> line = np.array([0.0, 1.0, 2.0])
+    >>> difference((line, line), (line + 1, line))
+    (1.0, (1.0, 2.0))
+    """
+    low, high = max(first[0][0], second[0][0]), min(first[0][-1], second[0][-1])
+    if low > high:
+        return None
+    at = np.linspace(low, high, POINTS) if low < high else np.array([low])
+    gap = np.interp(at, *first) - np.interp(at, *second)
+    mean = np.trapezoid(gap, at) / (high - low) if low < high else gap[0]
+    return round(float(mean), 12), (float(low), float(high))
+
+
+def at_equal(
+    table: Comparison, quantity: str, against: str = "reconstruction", other: str | None = None
+) -> list[Equal]:
+    """Every method against another at equal reconstruction (or another quantity), with Holm over the list."""
+    found = curves(table, quantity, against)
+    expect(len(found) > 1, "only one method is here", found=", ".join(found), do="Compare runs of two methods or more.")
+    base = _other(table, found, other)
+    made = [_equal(table, quantity, against, m, base, found[m], found[base]) for m in found if m != base]
+    adjusted = holm([e.contrast.p for e in made])
+    return [replace(e, holm=float(p)) for e, p in zip(made, adjusted)]
+
+
+def _other(table: Comparison, found: Mapping[str, object], other: str | None) -> str:
+    """The method to compare with: as asked, that of the baseline, or the first."""
+    if other is not None:
+        choose(other, found, "method")
+        return other
+    if table.differences is not None and table.groups[table.differences.baseline].method in found:
+        return table.groups[table.differences.baseline].method
+    return next(iter(found))
+
+
+def _equal(
+    table: Comparison,
+    quantity: str,
+    against: str,
+    method: str,
+    other: str,
+    mine: dict[int, Curve],
+    theirs: dict[int, Curve],
+) -> Equal:
+    shared = [seed for seed in mine if seed in theirs]
+    gaps = {seed: difference(mine[seed], theirs[seed]) for seed in shared}
+    known = {seed: gap for seed, gap in gaps.items() if gap is not None}
+    contrast = one_sample([gap for gap, _ in known.values()], table.level)
+    alone = tuple(s for s in shared if gaps[s] is None)
+    return Equal(quantity, against, method, other, contrast, {s: ends for s, (_, ends) in known.items()}, alone)

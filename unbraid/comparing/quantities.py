@@ -1,0 +1,65 @@
+"""What is compared: metrics, audited terms, ELBO; which way is better, and in which order they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from unbraid.ground.errors import UnbraidError, listing, nearest
+from unbraid.metrics import METRICS
+
+TERMS = {"reconstruction": "down", "elbo": "up", "iwae": "up", "kl": "", "mi": "", "dw": "", "dw_joint": "", "agg": ""}
+UDR = "udr"
+
+
+def bare(quantity: str) -> str:
+    """The name without a word on how it was scored: 'mig' of 'mig (paper)'."""
+    return quantity.partition(" (")[0]
+
+
+def direction(quantity: str) -> str:
+    """'up' when more is better, 'down' when less is, '' when neither.
+
+    >>> direction("mig"), direction("reconstruction"), direction("tc_q:root"), direction("kl")
+    ('up', 'down', 'down', '')
+    """
+    name = bare(quantity)
+    if name in TERMS:
+        return TERMS[name]
+    if name in METRICS:
+        return METRICS[name].direction
+    return "down" if name.startswith(("tc:", "tc_q:", "mmd", "tc@", "tc_q@")) else ""
+
+
+def arrow(quantity: str) -> str:
+    """↑ or ↓ after a name, or nothing."""
+    return {"up": " ↑", "down": " ↓"}.get(direction(quantity), "")
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """Metrics first, in their own order, then reconstruction, bounds and terms."""
+    metrics, terms = list(METRICS), [*TERMS]
+
+    def place(name: str) -> tuple[int, int, str]:
+        known = bare(name)
+        if known in terms:
+            return 1, terms.index(known), name
+        return (0, metrics.index(known), name) if known in METRICS else (2, 0, name)
+
+    return sorted(dict.fromkeys(names), key=place)
+
+
+def chosen(wanted: str | Iterable[str], known: list[str]) -> list[str]:
+    """Quantities asked for by name; 'all' for every one that a model has. 'mig' also finds 'mig (paper)'."""
+    names = [n.strip() for n in wanted.split(",")] if isinstance(wanted, str) else list(wanted)
+    if names in (["all"], []):
+        return known
+    found = []
+    for name in names:
+        same = [k for k in known if name in (k, bare(k))]
+        if not same:
+            raise UnbraidError(
+                f"no model here has {name!r}.{nearest(name, known)} Known: {listing(known) or 'nothing'}. "
+                "Score runs with 'unbraid score' and 'unbraid audit'."
+            )
+        found += [k for k in same if k not in found]
+    return found

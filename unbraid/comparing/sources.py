@@ -1,0 +1,152 @@
+"""Where models come from: run directories, folders of them, folders of codes, or arrays in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbraid.codes import Codes
+from unbraid.comparing.index import is_run, runs_in
+from unbraid.comparing.models import Model, of_scores, read_run
+from unbraid.ground.errors import expect
+from unbraid.ground.progress import bar
+from unbraid.metrics import METRICS
+from unbraid.runs.run import Run
+
+ENDINGS = (".npy", ".npz")
+LABELS = ("factors", "labels")  # a file of this name in a folder of codes belongs to all of them
+
+
+def gathered(
+    sources: Sequence[Any],
+    *,
+    metrics: str | Iterable[str] = "all",
+    factors: Any = None,
+    quiet: bool = True,
+    **scoring: Any,
+) -> tuple[list[Model], list[Model]]:
+    """Every model of some sources, and apart from them what is no model: foreign folders and damaged runs."""
+    found: list[Model] = []
+    own: list[tuple[str, int, Any, Any]] = []  # codes that have to be scored: model, seed, codes, their labels
+    for source in sources:
+        if isinstance(source, Mapping):
+            own += [(m, s, codes, factors) for m, s, codes in _of_mapping(source)]
+        elif isinstance(source, Run):
+            found.append(read_run(source.path))
+        else:
+            _look(Path(source), factors, found, own, quiet)
+    expect(
+        factors is None or own,
+        "factors are for codes, and only runs were given",
+        do="Runs are scored with 'unbraid score RUN'.",
+    )
+    models = [m for m in found if m.state not in ("foreign", "damaged")]
+    models += _scored(own, metrics, quiet, scoring)
+    return models, [m for m in found if m.state in ("foreign", "damaged")]
+
+
+def _look(path: Path, factors: Any, found: list[Model], own: list[Any], quiet: bool) -> None:
+    """A path: one run, one file of codes, a folder of codes, or a folder of runs."""
+    expect(
+        path.exists(), f"there is nothing at {path}", do="Give run directories, a folder of them, or a folder of codes."
+    )
+    if path.is_file():
+        expect(path.suffix in ENDINGS, f"cannot compare {path}", found=path.suffix or "no ending", allowed=ENDINGS)
+        own.append((*_named(path, path.parent), str(path), factors))
+    elif is_run(path):
+        found.append(read_run(path))
+    else:
+        files = _files(path, "*.np[yz]")
+        listed = [] if files else runs_in(path, quiet)
+        if any(m.state != "foreign" for m in listed):
+            found += listed
+            return
+        files += _files(path, "*/*.np[yz]")
+        expect(files, f"{path} holds neither runs nor codes",
+               do="Give a folder of run directories, or of .npy or .npz files named MODEL-SEED or MODEL/SEED.")  # fmt: skip
+        labels = factors if factors is not None else _labels(path)
+        own += [(*_named(f, path), str(f), labels) for f in files]
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    """Codes in a folder, or in the folders just below it; labels and links are left out."""
+    found = sorted(folder.glob(pattern))
+    return [
+        p
+        for p in found
+        if p.stem not in LABELS and not p.is_symlink() and not p.parent.is_symlink() and not is_run(p.parent)
+    ]
+
+
+def _labels(folder: Path) -> Path | None:
+    return next(
+        (p for stem in LABELS for end in (".npy", ".csv", ".tsv") if (p := folder / f"{stem}{end}").is_file()), None
+    )
+
+
+def _named(path: Path, folder: Path) -> tuple[str, int]:
+    """Model and seed from a name: MODEL/SEED.npy, MODEL-SEED.npy, MODEL_s3.npy, MODEL-seed=3.npz; else seed 0.
+
+    >>> [_named(Path(p), Path("c")) for p in ("c/vae/3.npy", "c/vae-3.npy", "c/b-vae_seed12.npz", "c/beta4.npy", "c/vae/s1.npy")]
+    [('vae', 3), ('vae', 3), ('b-vae', 12), ('beta4', 0), ('vae', 1)]
+    """
+    inside = path.parent != folder
+    alone = re.fullmatch(r"(?:seed|s)?[-_=]?(\d{1,9})", path.stem)
+    if alone:
+        return path.parent.name, int(alone[1])
+    ended = re.fullmatch(r"(.+?)[-_. ](?:seed|s)?[-_=]?(\d{1,9})", path.stem)
+    name, seed = (ended[1], int(ended[2])) if ended else (path.stem, 0)
+    return (f"{path.parent.name}/{name}" if inside else name), seed
+
+
+def _of_mapping(source: Mapping[Any, Any]) -> Iterator[tuple[str, int, Any]]:
+    """Codes by model: one table, a list of tables, or seed → table."""
+    for model, codes in source.items():
+        if isinstance(codes, Mapping):
+            for seed, table in codes.items():
+                whole = isinstance(seed, int | np.integer)
+                expect(whole, "seeds are whole numbers", found=repr(seed), do="Give {model: {seed: codes}}.")
+                yield str(model), int(seed), table
+        elif isinstance(codes, list | tuple) and codes and not _is_row(codes[0]):
+            yield from ((str(model), seed, table) for seed, table in enumerate(codes))
+        else:
+            yield str(model), 0, codes
+
+
+def _is_row(one: Any) -> bool:
+    """True for a row of numbers: a list of rows is one table of codes."""
+    return not isinstance(one, Codes) and np.ndim(one) == 1
+
+
+def _scored(
+    own: Sequence[tuple[str, int, Any, Any]], metrics: Any, quiet: bool, scoring: Mapping[str, Any]
+) -> list[Model]:
+    """Codes as models, scored one after the other so that only one is in memory."""
+    if not own:
+        return []
+    from unbraid.runs.scoring import score
+
+    wanted = _metrics(metrics)
+    models = []
+    with bar("scoring codes", len(own), quiet) as advance:
+        for name, seed, codes, labels in own:
+            place = codes if isinstance(codes, str) else ""
+            scores = score(codes, labels, metrics=wanted, save=False, quiet=True, **scoring)
+            values, intervals, how = of_scores(scores)
+            how.pop("data", None)
+            shown = place or f"{name}-{seed}"
+            models.append(
+                Model(shown, f"model {name}", {"model": name}, seed, "done", "", values, intervals, how, codes, place)
+            )
+            advance(note=name)
+    return models
+
+
+def _metrics(asked: Any) -> str | list[str]:
+    """The metrics among the quantities asked for; all when none of them is one."""
+    names = [n.strip() for n in asked.split(",")] if isinstance(asked, str) else list(asked)
+    return [n for n in names if n in METRICS and METRICS[n].needs in ("factors", "codes")] or "all"

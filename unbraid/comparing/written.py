@@ -1,0 +1,187 @@
+"""The table in files: Markdown, LaTeX (booktabs), CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from typing import Any
+
+from unbraid._version import __version__
+from unbraid.comparing import numbers
+from unbraid.comparing.printed import lines
+from unbraid.comparing.quantities import arrow, direction
+from unbraid.comparing.table import Comparison, Group
+from unbraid.metrics.score import plain
+
+TEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "λ": r"$\lambda$", "ν": r"$\nu$", "ρ": r"$\rho$",
+    "σ": r"$\sigma$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "±": r"$\pm$", "–": "--", "…": r"\ldots{}", "\n": " ",
+}  # fmt: skip
+
+
+def markdown(table: Comparison) -> str:
+    """A row for each setting, a column for each quantity; the best mean is bold."""
+    heads = ["setting", "n", *(q + arrow(q) for q in table.quantities), *(["udr ↑"] if table.udr is not None else [])]
+    rows = [
+        [g.label, _n(g), *(_marked(table, i, j) for j in range(len(table.quantities))), *_udr(table, i)]
+        for i, g in enumerate(table.groups)
+    ]
+    parts = [_grid(heads, rows), f"Mean ± {table.level:.0%} t interval over n seeds; **bold**: best mean."]
+    d = table.differences
+    if d is not None:
+        rows = [
+            [g.label, *(_difference(table, i, j) for j in range(len(table.quantities)))]
+            for i, g in enumerate(table.groups)
+            if i != d.baseline
+        ]
+        parts.append(
+            _grid([f"minus {table.groups[d.baseline].label}", *(q + arrow(q) for q in table.quantities)], rows)
+        )
+        parts.append(
+            f"Paired by seed: mean ± {table.level:.0%} interval, d = mean/sd of the differences, "
+            f"p after Holm over {d.tests} tests."
+        )
+    return "\n\n".join([*parts, *(_escaped(line) for line in lines(table))]) + "\n"
+
+
+def _grid(heads: list[str], rows: list[list[str]]) -> str:
+    body = [["" if c is None else _escaped(c) for c in row] for row in (heads, *rows)]
+    out = ["| " + " | ".join(row) + " |" for row in body]
+    return "\n".join([out[0], "|---|" + "---:|" * (len(heads) - 1), *out[1:]])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", r"\|").replace("\n", " ").replace("<", "&lt;").replace("_", r"\_")
+
+
+def _marked(table: Comparison, i: int, j: int, bold: str = "**{}**") -> str:
+    mean, half, n = float(table.cells.mean[i, j]), float(table.cells.half[i, j]), int(table.cells.n[i, j])
+    digits = table.cells.places[j]
+    spread = numbers.spread(half, digits)
+    shown = numbers.mean(mean, digits) + (f" ± {spread}" if spread else "")
+    shown = bold.format(shown) if table.best(table.quantities[j]) == i else shown
+    return shown + (f" ({n})" if 0 < n != len(table.groups[i].models) else "")
+
+
+def _difference(table: Comparison, i: int, j: int) -> str:
+    d = table.differences
+    assert d is not None
+    mean, half = float(d.cells.mean[i, j]), float(d.cells.half[i, j])
+    if not math.isfinite(mean):
+        return "–"
+    digits, effect, p = d.cells.places[j], d.effect[i, j], d.holm[i, j]
+    spread = numbers.spread(half, digits)
+    told = [*([f"d {effect:.1f}"] if math.isfinite(effect) else []), *([f"p {p:.2g}"] if math.isfinite(p) else [])]
+    shown = numbers.mean(mean, digits, sign=True) + (f" ± {spread}" if spread else "")
+    return f"{shown} ({', '.join(told)})" if told else shown
+
+
+def _udr(table: Comparison, i: int) -> list[str]:
+    return [] if table.udr is None else [numbers.mean(float(table.udr[i]), 3)]
+
+
+def _n(group: Group) -> str:
+    failed = f", {len(group.failed)} failed" if group.failed else ""
+    return f"{len(group.models)}{failed}{f', {len(group.open)} open' if group.open else ''}"
+
+
+def latex(table: Comparison) -> str:
+    r"""A tabular for booktabs: a row for each setting, a column for each quantity; the best mean in \textbf."""
+    heads = [
+        "setting",
+        "$n$",
+        *(tex(q + arrow(q)) for q in table.quantities),
+        *([tex("udr ↑")] if table.udr is not None else []),
+    ]
+    out = [f"% made by unbraid {__version__}; needs \\usepackage{{booktabs}}", rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
+           r"\toprule", " & ".join(heads) + r" \\", r"\midrule"]  # fmt: skip
+    for i, group in enumerate(table.groups):
+        cells = [_tex_cell(table, i, j) for j in range(len(table.quantities))]
+        out.append(" & ".join([tex(group.label), tex(_n(group)), *cells, *map(tex, _udr(table, i))]) + r" \\")
+    told = f"Mean ± {table.level:.0%} t interval over n seeds; bold: best mean."
+    out += [r"\bottomrule", r"\end{tabular}", *(f"% {line}".replace("\n", " ") for line in (told, *table.notes))]
+    return "\n".join(out) + "\n"
+
+
+def _tex_cell(table: Comparison, i: int, j: int) -> str:
+    shown = _marked(table, i, j, bold="\0{}\1")
+    return tex(shown).replace("\0", r"\textbf{").replace("\1", "}")
+
+
+def tex(text: str) -> str:
+    r"""Text that LaTeX prints as it is.
+
+    >>> print(tex("beta_vae β=4 & 5%"))
+    beta\_vae $\beta$=4 \& 5\%
+    """
+    return re.sub("|".join(map(re.escape, TEX)), lambda m: TEX[m[0]], text)
+
+
+def records(table: Comparison) -> list[dict[str, Any]]:
+    """A row for each setting and quantity, with everything the table knows of it; None where nothing is known."""
+    rows = []
+    c, d = table.cells, table.differences
+    for i, g in enumerate(table.groups):
+        for j, q in enumerate(table.quantities):
+            row = {"setting": g.label, "method": g.method, **{k: g.fields.get(k) for k in table.fields}}
+            row |= {
+                "quantity": q,
+                "better": direction(q),
+                "n": int(c.n[i, j]),
+                "mean": c.mean[i, j],
+                "low": c.low[i, j],
+                "high": c.high[i, j],
+            }
+            row |= {
+                "deviation": c.deviation[i, j],
+                "best": table.best(q) == i,
+                "own_half": table.own[i, j],
+                "failed": len(g.failed),
+            }
+            if d is not None:
+                row |= {"baseline": table.groups[d.baseline].label, "difference": d.cells.mean[i, j]}
+                row |= {"difference_low": d.cells.low[i, j], "difference_high": d.cells.high[i, j]}
+                row |= {"pairs": int(d.cells.n[i, j]), "d_z": d.effect[i, j], "p": d.p[i, j], "p_holm": d.holm[i, j]}
+            if table.udr is not None:
+                row["udr"] = table.udr[i]
+            rows.append(plain(row))
+    return rows
+
+
+def csv_text(table: Comparison) -> str:
+    """`records` as CSV; text that a spreadsheet would take for a formula is quoted."""
+    rows, out = records(table), io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: _safe(v) for k, v in row.items()} for row in rows)
+    return out.getvalue()
+
+
+def _safe(value: Any) -> Any:
+    value = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def json_text(table: Comparison) -> str:
+    """The whole table: cells, models with their numbers, failures, notes."""
+    models = [
+        {"name": m.name, "setting": g.label, "seed": m.seed, "state": m.state, "why": m.why, "values": dict(m.values),
+         "own": dict(m.own), "udr": table.udr_models.get(m.name)}
+        for g in table.groups
+        for m in (*g.models, *g.failed, *g.open)
+    ]  # fmt: skip
+    d = table.differences
+    content = {
+        "unbraid": __version__, "level": table.level, "quantities": list(table.quantities), "fields": list(table.fields),
+        "baseline": None if d is None else table.groups[d.baseline].label, "tests": 0 if d is None else d.tests,
+        "cells": records(table), "models": models, "notes": list(table.notes),
+    }  # fmt: skip
+    return json.dumps(plain(content), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+FORMATS = {"markdown": markdown, "latex": latex, "csv": csv_text, "json": json_text}
