@@ -53,6 +53,7 @@ def test_the_walk_from_recipe_to_page(run):
     assert page.count("<img") >= 5
     assert not re.search(r"(src|href)=\"(https?:)?//", page), "the page must not reach outside"
     assert "<script" not in page
+    assert page.count("download=") >= 2 * page.count("<figure>") > 10
 
 
 def test_python_does_the_same(run):
@@ -142,13 +143,36 @@ def test_recipes_table_and_cite_print():
 
 
 def test_the_demo_walks_to_its_end(tmp_path):
-    said = unbraid("demo", "--out", tmp_path / "demo", "--steps", "3", "--seeds", "5", "--quiet")
-    assert "FactorVAE scores above the VAE" in said
+    words = ["demo", "--out", tmp_path / "demo", "--steps", "3", "--seeds", "5", "--quiet"]
+    said = unbraid(*words)
+    assert re.search(r"β-TCVAE is above the VAE in MIG in [01] of 1 seed \(smallest gap -?0\.\d\d\)", said)
+    assert "training 4 runs" in said
+    assert "unbraid train beta_tcvae_colour_sprites --set data.name=images" in said
+    assert all(len(line) <= 80 for line in said.splitlines() if str(tmp_path) not in line)
     assert (tmp_path / "demo" / "report.html").stat().st_size > 50_000
-    with Image.open(tmp_path / "demo" / "traversal.png") as picture:
-        assert picture.size[0] > 200
-    again = unbraid("demo", "--out", tmp_path / "demo", "--steps", "3", "--seeds", "5", "--quiet")
-    assert "report:" in again  # finished runs are kept
+    with Image.open(tmp_path / "demo" / "traversals.png") as picture:
+        assert picture.size[0] > 1000
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "demo").rglob("*")}
+    again = unbraid(*words)  # nothing is trained, scored or drawn again
+    assert again == said[said.index("\n") + 1 :]
+    assert files == {path: path.stat().st_mtime_ns for path in (tmp_path / "demo").rglob("*")}
+
+
+def test_a_picture_of_the_report_becomes_a_file(run, tmp_path):
+    said = unbraid(
+        "figure", "traversals", run, "--out", tmp_path / "t.pdf", "--leaves", "shape,rest.1", "--images", "7"
+    )
+    assert "t.pdf" in said
+    assert (tmp_path / "t.pdf").read_bytes().startswith(b"%PDF")
+    assert "traversals" in unbraid("figure")
+    assert "whole numbers" in unbraid("figure", "kl", run, "--images", "a", code=2)
+    assert "needs a run directory" in unbraid("figure", "kl", code=2)
+
+
+def test_the_version_is_printed():
+    import importlib.metadata
+
+    assert unbraid("--version").strip() == f"unbraid {importlib.metadata.version('unbraid')}"
 
 
 def test_a_sweep_names_the_run_that_failed(tmp_path):

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import Annotated
 
 import typer
 
-from unbraid.cli import compare, data, demo, export, runs, score, show, study, sweep
+from unbraid._version import __version__
+from unbraid.cli import compare, data, demo, export, figure, runs, score, show, study, sweep
 from unbraid.cli.imports import add_imports
 from unbraid.ground.errors import Stopped, UnbraidError
 
@@ -27,6 +29,7 @@ unbraid score runs/one
 unbraid audit runs/one                        the exact price of every term
 unbraid report runs/one
 unbraid compare runs                          one table over settings and seeds
+unbraid figure traversals runs/one --out t.pdf   any picture of it as a file
 unbraid sweep SWEEP.toml                      settings × seeds, to one table
 unbraid export runs/one --html                one page to explore it, offline
 unbraid study                                 the papers' figures, by name
@@ -40,9 +43,24 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for room in (demo, data, runs, sweep, score, compare, show, study, export):
+for room in (demo, data, runs, sweep, score, compare, show, study, export, figure):
     room.register(app)
 add_imports(app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"unbraid {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:

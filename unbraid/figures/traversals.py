@@ -117,37 +117,68 @@ def inside(image: int, dataset: Any) -> int:
 
 
 def sheet(rows: Sequence[Row], title: str = "") -> Figure:
-    """Rows of unequal length, each with words under its cells where they differ from the row above."""
+    """Rows of unequal length, each with words above its cells where they differ from the row above."""
     expect(len(rows) > 0, "there is no leaf to move")
-    _, h, w = rows[0].images.shape[1:]
-    heads = [i == 0 or rows[i].cells != rows[i - 1].cells for i in range(len(rows))]
-    label = 0.075 * max(len(r.name) for r in rows) + 0.15
-    most = max(len(r.cells) for r in rows)
-    cell = min(0.8, (WIDE - label - 0.05) / most - 0.03)  # inches
-    tall = h / w * cell
-    gap, head = 0.06, 0.17
-    height = sum(tall + gap + head * first for first in heads) + (0.32 if title else 0.05)
-    width = label + most * (cell + 0.03) + 0.05
+    width, height = _size(rows, title, WIDE)
     figure = Figure(figsize=(width, height))
-    top = height - (0.32 if title else 0.05)
+    _place(figure, rows, title, 0, WIDE)
+    return literal(figure)
+
+
+def beside(pairs: Sequence[tuple[str, Run, Codes | None]], dataset: Any = None) -> Figure:
+    """The live leaves of several runs side by side, all started from the same image: (title, run, codes) for each."""
+    dataset = pairs[0][1].dataset() if dataset is None else dataset
+    room = 1.35 * WIDE / len(pairs)
+    made = [(title, traversal_rows(run, codes, steps=7, dataset=dataset)) for title, run, codes in pairs]
+    height = max(_size(rows, title, room)[1] for title, rows in made)
+    figure = Figure(figsize=(room * len(pairs), height))
+    for k, (title, rows) in enumerate(made):
+        _place(figure, rows, title, k * room, room)
+    return literal(figure)
+
+
+GAP, HEAD, TITLE = 0.06, 0.17, 0.34  # inches between rows, of the words above cells, of a title
+
+
+def _cell(rows: Sequence[Row], room: float) -> tuple[float, float]:
+    """Inches of the names' column and of one cell when the rows may take `room`."""
+    label = 0.075 * max(len(r.name) for r in rows) + 0.15
+    return label, min(0.8, (room - label - 0.05) / max(len(r.cells) for r in rows) - 0.03)
+
+
+def _heads(rows: Sequence[Row]) -> list[bool]:
+    return [i == 0 or rows[i].cells != rows[i - 1].cells for i in range(len(rows))]
+
+
+def _size(rows: Sequence[Row], title: str, room: float) -> tuple[float, float]:
+    """Width and height in inches that some rows take."""
+    label, cell = _cell(rows, room)
+    h, w = rows[0].images.shape[2:]
+    height = sum(h / w * cell + GAP + HEAD * first for first in _heads(rows)) + (TITLE if title else 0.05)
+    return label + max(len(r.cells) for r in rows) * (cell + 0.03) + 0.05, height
+
+
+def _place(figure: Figure, rows: Sequence[Row], title: str, left: float, room: float) -> None:
+    """Draw rows from the top of a figure, `left` inches from its edge."""
+    width, height = figure.get_size_inches()
+    label, cell = _cell(rows, room)
+    h, w = rows[0].images.shape[2:]
+    tall, top = h / w * cell, height - (TITLE if title else 0.05)
     if title:
-        figure.text(0.05 / width, 1 - 0.1 / height, title, fontsize=10, color=INK, va="top")
-    for row, first in zip(rows, heads):
-        count, ink = len(row.cells), GREY if row.dead else INK
-        span = count * (cell + 0.03) - 0.03
-        top -= head * first
-        if first:
-            for j, word in enumerate(row.cells):
-                x = label + j * (cell + 0.03) + cell / 2
-                figure.text(x / width, (top + 0.03) / height, word, fontsize=6.5, color="#667788", ha="center")
-        axes = figure.add_axes((label / width, (top - tall) / height, span / width, tall / height))
+        figure.text((left + 0.05) / width, 1 - 0.1 / height, title, fontsize=10, color=INK, va="top")
+    for row, first in zip(rows, _heads(rows)):
+        top -= HEAD * first
+        for j, word in enumerate(row.cells if first else ()):
+            x = left + label + j * (cell + 0.03) + cell / 2
+            figure.text(x / width, (top + 0.03) / height, word, fontsize=6.5, color="#667788", ha="center")
+        span = len(row.cells) * (cell + 0.03) - 0.03
+        axes = figure.add_axes(((left + label) / width, (top - tall) / height, span / width, tall / height))
         axes.imshow(tile(row.images[None], max(1, round(0.03 / cell * w))), interpolation="none", aspect="auto")
         axes.axis("off")
-        figure.text(
-            (label - 0.1) / width, (top - tall / 2) / height, row.name, fontsize=8, color=ink, ha="right", va="center"
-        )
-        top -= tall + gap
-    return literal(figure)
+        ink = GREY if row.dead else INK
+        at = ((left + label - 0.1) / width, (top - tall / 2) / height)
+        figure.text(*at, row.name, fontsize=8, color=ink, ha="right", va="center")
+        top -= tall + GAP
 
 
 def animation(rows: Sequence[Row], scale: int = 0) -> bytes:

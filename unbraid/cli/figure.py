@@ -1,0 +1,64 @@
+"""`unbraid figure`: any picture of the report as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def figure(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Which picture; all are listed when left out.")] = "",
+    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="A run directory.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="A file ending in .pdf, .svg, .png or .gif; default NAME.png.")
+    ] = None,
+    images: Annotated[str, typer.Option(help="Images by number, with commas: where traversals start.")] = "",
+    leaves: Annotated[
+        str, typer.Option(help="Leaves by name, with commas (default: those that carry something).")
+    ] = "",
+    low: Annotated[float, typer.Option(help="Where a traversal of a real leaf begins.")] = -2.2,
+    high: Annotated[float, typer.Option(help="Where it ends.")] = 2.2,
+    steps: Annotated[int, typer.Option(min=2, max=100, help="In how many steps.")] = 9,
+    dead: Annotated[bool, typer.Option("--dead", help="Also leaves that carry next to nothing.")] = False,
+    dpi: Annotated[int, typer.Option(min=30, max=1200, help="Dots per inch of PNG and GIF.")] = 150,
+) -> None:
+    """Any picture of the report as a file: PDF, SVG, PNG or GIF (traversals move in a GIF)."""
+    from unbraid.ground.errors import expect
+    from unbraid.ground.files import writable
+
+    if not name:
+        from unbraid.figures.pictures import FIGURES
+
+        for key, picture in FIGURES.items():
+            typer.echo(f"{key:<17}{picture.title}")
+        typer.echo("\nunbraid figure NAME RUN --out FILE.pdf")
+        return
+    expect(
+        run is not None, "figure needs a run directory", do=f"For example: unbraid figure {name} runs/one --out a.pdf"
+    )
+    from unbraid.figures.pictures import Choice, write
+    from unbraid.runs.run import Run
+
+    path = out if out is not None else Path(f"{name}.png")
+    writable(path.parent)
+    choice = Choice(_numbers(images), _words(leaves), low, high, steps, dead)
+    typer.echo(f"figure: {write(name, Run.load(Path(str(run))), path, choice, dpi)}")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    from unbraid.ground.errors import expect
+
+    words = _words(text)
+    expect(all(w.isdecimal() for w in words), "images are whole numbers with commas between", found=repr(text))
+    return tuple(int(word) for word in words)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the app."""
+    app.command()(figure)
