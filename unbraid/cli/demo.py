@@ -77,7 +77,7 @@ def _work(recipes: list[Recipe], out: Path, workers: int, quiet: bool) -> list[d
     from unbraid.sweeps.scoring import Scoring
 
     data.load("colour_sprites")  # made once, before the runs ask for it together
-    runs = sweep(recipes, out, workers, quiet, score=Scoring(metrics=list(METRICS), audit=1024))
+    runs = sweep(recipes, out, workers, quiet, score=Scoring(metrics=list(METRICS), most=0, audit=1024))
     rows = [_row(run) for run in runs]
     pair = [next(r for r in runs if r.recipe.name == name) for name in (PLAIN, STRUCTURED)]
     seed = recipes[0].seed
