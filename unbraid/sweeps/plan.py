@@ -53,6 +53,7 @@ class Plan:
 def plan(sweep: Sweep, folder: str | Path) -> Plan:
     """The plan of a sweep's file in a directory."""
     runs = sweep.runs()
+    sweep.score.check()
     short = letters(field for _, setting in runs for field in setting)
     several = not isinstance(sweep.recipe, str)
     return Plan(Path(folder), jobs(folder, [r for r, _ in runs], [_head(r, s, short, several) for r, s in runs]),

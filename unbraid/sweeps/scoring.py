@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unbraid.runs.run import Run
+from unbraid.ground.errors import choose, expect
+from unbraid.runs.run import CODES, Run
+
+USUAL = ("mig", "dci", "factor_vae")  # what is measured of labelled data unless said
+PARTS = ("", "train", "test", "all", "held_out")
 
 
 class Scoring(BaseModel):
-    """Which metrics by which protocol, without which factors, on which part of the data; and how large an audit."""
+    """Which metrics by which protocol, without which factors, on which part of the data; and how large an audit.
+
+    metrics: names, 'mig@paper' for a protocol of its own, ['all'], or [] for none; unsaid: mig, dci and factor_vae where
+    there are labels. most: encode a random subset of so many images. audit: samples of the audit, 0 for none.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    metrics: list[str] = ["all"]
+    metrics: list[str] | None = None
     protocol: str = "fast"
     leave_out: list[str] = []
     split: str = ""
@@ -29,31 +41,59 @@ class Scoring(BaseModel):
         """Eight letters that change with any setting: scores made otherwise are made anew, training is not."""
         return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
 
+    def check(self) -> None:
+        """Refuse names that nobody knows, before anything is trained."""
+        from unbraid.metrics.suite import named
+
+        if self.metrics:
+            named(self.metrics)
+        choose(self.protocol, dict.fromkeys(("fast", "dlib", "paper")), "protocol")
+        choose(self.split, dict.fromkeys(PARTS), "split")
+
+    def fits(self, dataset: Any) -> None:
+        """Refuse factors that the data do not have, before a run is trained on them."""
+        for name in self.leave_out:
+            expect(dataset.factors is not None, f"{dataset.name} has no factors to leave out", found=name)
+            dataset.factors.position(name)
+
+    def chosen(self, labelled: bool) -> list[str]:
+        """The metrics of a run on data with or without labels."""
+        return self.metrics if self.metrics is not None else list(USUAL) if labelled else ["active_units"]
+
 
 def measure(run: Run, score: Scoring, dataset: Any, seconds: dict[str, float]) -> dict[str, float]:
-    """Encode, audit and score a trained run; returns the headline numbers and adds the seconds of each stage."""
-    from unbraid import metrics
-    from unbraid.ground.files import write_json
+    """Encode, audit and score a trained run; returns the headline numbers and adds the seconds of each stage.
+
+    `dataset` is what the run was trained on, and what it is measured on unless a split is asked for.
+    """
     from unbraid.runs.auditing import audit
     from unbraid.runs.encoding import encode
-    from unbraid.runs.run import SCORES
+    from unbraid.runs.parts import part_of
+    from unbraid.runs.scoring import score as scored
 
     found: dict[str, float] = {}
-    codes = timed(seconds, "encode", lambda: encode(run, dataset, most=score.most, quiet=True))
+    with timed(seconds, "encode"):
+        part, notes = part_of(run, None if score.split else dataset, score.split)
+        codes = replace(encode(run, part, most=score.most, quiet=True, save=False), notes=notes)
+        codes.save(run.path / CODES)
     if score.audit:
-        audited = timed(seconds, "audit", lambda: audit(run, dataset, rows=score.audit, quiet=True))
+        with timed(seconds, "audit"):
+            audited = audit(run, part, rows=score.audit, quiet=True)
         found |= {"elbo": audited["elbo"], "reconstruction": audited["nats"]["reconstruction"]}
-    if score.metrics:
-        scores = timed(seconds, "score", lambda: metrics.battery(codes, metrics=score.metrics, protocol=score.protocol))
-        write_json(run.path / SCORES, [s.as_dict() for s in scores.values()])
-        found = {name: s.value for name, s in scores.items()} | found
-    return found
+    metrics = score.chosen(codes.values is not None)
+    if metrics:
+        with timed(seconds, "score"):
+            how: dict[str, Any] = {"protocol": score.protocol, "leave_out": score.leave_out}
+            made = scored(run, metrics=metrics, **how, duplicates=False, quiet=True)
+        found = {name: s.value for name, s in made.items()} | found
+    return {name: float(value) for name, value in found.items() if math.isfinite(value)}
 
 
-def timed(seconds: dict[str, float], stage: str, work: Any) -> Any:
-    """What some work returns; its seconds are noted under the stage's name."""
+@contextmanager
+def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Note the seconds of a block under a stage's name."""
     began = time.perf_counter()
     try:
-        return work()
+        yield
     finally:
         seconds[stage] = round(time.perf_counter() - began, 3)

@@ -41,9 +41,10 @@ def best(ended: Mapping[str, Outcome], score: Scoring | None) -> str:
 def headline(score: Scoring) -> tuple[str, bool]:
     """The number a live table follows, and whether more of it is better."""
     from unbraid.metrics import METRICS
+    from unbraid.metrics.suite import base
 
-    named = [name for name in score.metrics if name in METRICS]
-    return (named[0], METRICS[named[0]].direction != "down") if named else ("elbo", True)
+    named = [name for name in score.chosen(True) if base(name) in METRICS]
+    return (named[0], METRICS[base(named[0])].direction != "down") if named else ("elbo", True)
 
 
 def summary(plan: Plan, ended: Mapping[str, Outcome], shown: int = 20) -> list[str]:

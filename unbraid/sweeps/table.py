@@ -1,18 +1,29 @@
-"""The table a sweep ends in: runs grouped by what was swept, over seeds."""
+"""The table a sweep ends in: its runs compared by setting, over seeds."""
 
 from __future__ import annotations
 
-from unbraid.sweeps import outcomes
+from typing import Any
+
+from unbraid.ground.errors import UnbraidError
+from unbraid.runs.run import RECIPE
 from unbraid.sweeps.plan import Plan
+from unbraid.sweeps.status import status
 
 
-def table(plan: Plan) -> list[str]:
-    """One line per run with its headline numbers."""
-    found = {job.name: o.scores for job in plan.jobs if (o := outcomes.read(plan.folder, job)) is not None and o.done}
-    keys = list(dict.fromkeys(key for scores in found.values() for key in scores))[:5]
-    width = max(map(len, found), default=3) + 2
-    head = f"{'run':<{width}}" + "".join(f"{key:>12}" for key in keys)
-    return [head] + [
-        f"{name:<{width}}" + "".join(f"{s[k]:>12.4g}" if k in s else f"{'':>12}" for k in keys)
-        for name, s in found.items()
-    ]
+def table(plan: Plan, quiet: bool = True) -> Any:
+    """The comparison of a plan's runs, and of no others that may lie beside them."""
+    from unbraid.comparing import compare
+
+    runs = [plan.folder / job.name for job in plan.jobs if (plan.folder / job.name / RECIPE).is_file()]
+    alone = len(runs) == len(plan.jobs) and not status(plan).other
+    return compare(plan.folder, quiet=quiet) if alone else compare(*runs, quiet=quiet)  # a whole folder has an index
+
+
+def lines(plan: Plan, width: int = 80) -> list[str]:
+    """The comparison as text, or one line that says why there is none."""
+    from unbraid.comparing.printed import text
+
+    try:
+        return text(table(plan), width).splitlines()
+    except UnbraidError as error:
+        return [f"no table: {error}"]

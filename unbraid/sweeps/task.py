@@ -46,6 +46,8 @@ def _tried(job: Job, folder: Path, score: Scoring | None, before: Outcome | None
     base = Outcome(DONE, tries=failed_before + 1, hash=job.hash, scored=score.digest if score else "")
     seconds = dict(before.seconds) if before is not None else {}
     try:
+        if score is not None:
+            score.fits(dataset_of(job))
         run = trained(job, folder, seconds)
         scores = measure(run, score, dataset_of(job), seconds) if score is not None else {}
         return dataclasses.replace(base, scores=scores, seconds=seconds)

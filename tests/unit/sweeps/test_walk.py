@@ -244,3 +244,26 @@ def test_a_run_begun_with_other_threads_starts_anew_and_a_finished_one_stays(tmp
     (path / "outcome.json").unlink()
     assert task.execute(job, tmp_path, None).done
     assert Run.load(path).state["threads"] == 1
+
+
+def test_scores_are_of_the_part_the_metrics_and_the_factors_asked_for(tmp_path, failing):
+    from unbraid.runs.run import Run
+    from unbraid.runs.scores import Scores
+
+    [job] = planned(tmp_path, 1).jobs
+    outcome = task.execute(job, tmp_path, Scoring(split="test", metrics=["mig", "active_units"], audit=16))
+    assert outcome.done, outcome.reason
+    assert set(outcome.scores) == {"mig", "active_units", "elbo", "reconstruction"}
+    scores, codes = Scores.load(tmp_path / job.name), Run.load(tmp_path / job.name).codes()
+    assert scores.settings["split"] == codes.notes["split"] == "test"
+    assert len(codes) < 400
+    failing(0, AssertionError("it trains again"))
+    refused = task.execute(job, tmp_path, Scoring(leave_out=["leg"]), most=9)
+    assert (refused.kind, "leg" in refused.reason) == ("refused", True)
+    assert set(task.execute(job, tmp_path, Scoring(audit=0), most=9).scores) == {"mig", "dci", "factor_vae"}
+    sprites = Recipe.load("vae_sprites32").set("seed=7", "budget.steps=2", "nets.name=small32")
+    [job] = jobs(tmp_path, [sprites], ["v"])
+    outcome = task.execute(job, tmp_path, Scoring(leave_out=["shape"], metrics=["mig"], audit=0, most=600))
+    assert outcome.done, outcome.reason
+    scores = Scores.load(tmp_path / job.name)
+    assert (scores.settings["left_out"], scores.rows, "shape" in scores.factors) == (["shape"], 600, False)
