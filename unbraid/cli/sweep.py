@@ -126,9 +126,11 @@ def _walk(part: Plan, workers: int, quiet: bool, shard: str) -> None:
 
 def _table(part: Plan) -> None:
     """The comparison over seeds; it reads what the runs wrote."""
-    from unbraid.sweeps.table import table
+    import shutil
 
-    for line in table(part):
+    from unbraid.sweeps.table import lines
+
+    for line in lines(part, max(80, min(160, shutil.get_terminal_size().columns))):
         typer.echo(line)
 
 

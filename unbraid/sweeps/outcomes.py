@@ -8,8 +8,8 @@ from typing import Any
 
 from unbraid.ground.errors import UnbraidError
 from unbraid.ground.files import read_json, write_json, write_text
-from unbraid.runs.run import RECIPE
-from unbraid.sweeps.plan import OUTCOME, Job
+from unbraid.runs.run import OUTCOME, RECIPE
+from unbraid.sweeps.plan import Job
 
 LOG = "log.txt"
 DONE, FAILED = "done", "failed"

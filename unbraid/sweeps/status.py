@@ -6,10 +6,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from unbraid.runs.run import RECIPE
+from unbraid.runs.run import OUTCOME, RECIPE
 from unbraid.sweeps import outcomes
 from unbraid.sweeps.claims import claim, is_claimed
-from unbraid.sweeps.outcomes import OUTCOME, Outcome
+from unbraid.sweeps.outcomes import Outcome
 from unbraid.sweeps.plan import Plan
 
 
