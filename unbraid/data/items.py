@@ -96,13 +96,20 @@ def _is_loader(source: Any) -> bool:
 
 def _unbatched(loader: Any) -> Iterator[Any]:
     for batch in loader:
-        if isinstance(batch, Mapping):
-            for i in range(len(next(iter(batch.values())))):
-                yield {key: values[i] for key, values in batch.items()}
-        elif isinstance(batch, (tuple, list)):
-            yield from zip(*batch, strict=True)
-        else:
+        if not isinstance(batch, (Mapping, tuple, list)):
             yield from batch
+        else:
+            for i in range(len(next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0])):
+                yield _at(batch, i)
+
+
+def _at(batch: Any, i: int) -> Any:
+    """Item `i` of a collated batch: mappings and lists of columns keep their form, words come as a list of them."""
+    if isinstance(batch, Mapping):
+        return {key: _at(column, i) for key, column in batch.items()}
+    if isinstance(batch, (tuple, list)) and not all(isinstance(part, PLAIN) for part in batch):
+        return tuple(_at(column, i) for column in batch)
+    return batch[i]
 
 
 def parted(item: Any, image: str = "", columns: list[str] | None = None) -> tuple[Any, Any]:

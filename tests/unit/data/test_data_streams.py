@@ -64,6 +64,11 @@ def test_a_data_loader_is_taken_apart(make):
     data = make(DataLoader(Stream(), batch_size=4))
     right(data)
     assert data.factors.names == ("kind",)
+    words = make(DataLoader([(x, "abc"[y]) for x, y in zip(IMAGES, LABELS, strict=True)], batch_size=4))
+    assert words.factors.items[0].values == ("a", "b", "c")
+    assert words.labels()[:, 0].tolist() == LABELS.tolist()
+    mapped = make(DataLoader([{"image": x, "kind": int(y)} for x, y in zip(IMAGES, LABELS, strict=True)], batch_size=3))
+    right(mapped)
     shuffled = make(DataLoader(Own(), batch_size=4, shuffle=True, generator=torch.Generator().manual_seed(1)))
     for i in range(10):
         place = next(k for k in range(10) if np.allclose(shuffled.pixels(i)[0], IMAGES[k] / 255, atol=1e-6))
