@@ -44,7 +44,7 @@ def _whole(path: Path) -> None:
     try:
         with open(path, "rb") as opened:
             shape, dtype, need = _read_header(opened)
-    except (OSError, ValueError, SyntaxError):
+    except Exception:  # numpy raises many kinds on damaged headers; the reader names them
         return
     found = path.stat().st_size
     expect(

@@ -59,6 +59,9 @@ def of(
         expect(own is None or labels is None, "labels come once: in the items or beside them")
         labels = _unknown(own, classes) if labels is None else labels
     else:
+        expect(
+            source.dtype.kind in "buif", "an array must hold numbers", found=f"{source.dtype} of shape {source.shape}"
+        )
         rows = source
     if rows.ndim == 2:
         data = vectors(name, _finite(rows), None, None)

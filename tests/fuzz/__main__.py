@@ -1,0 +1,116 @@
+"""Run the campaign in a process of its own, started again after a crash; a table at the end."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.campaign import PATIENCE, READERS, worker
+
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+BEGIN, END = "<!-- fuzz: begin -->", "<!-- fuzz: end -->"
+Case = list[Any]  # reader, number, outcome, what was said, seconds
+
+
+def campaign(count: int, seed: int, only: str = "", quiet: bool = False) -> list[Case]:
+    """`count` cases over all readers by their weights (or all of them on one).
+
+    A process that dies or hangs is a wrong case, and the next process goes on after it.
+    """
+    chosen = {name: reader for name, reader in READERS.items() if not only or name == only}
+    total = sum(reader.weight for reader in chosen.values())
+    counts = {name: max(1, round(count * reader.weight / total)) for name, reader in chosen.items()}
+    planned = [(name, case) for name, n in counts.items() for case in range(n)]
+    done: list[Case] = []
+    while len(done) < len(planned):
+        before = len(done)
+        end = _some(seed, counts, done, quiet)
+        if len(done) < len(planned):
+            if len(done) == before and end.startswith("the process died (1)"):
+                raise SystemExit(f"the worker does not start: {end}")
+            done.append([*planned[len(done)], "wrong", end, 0.0])
+            _show(done[-1], quiet)
+    return done
+
+
+def _some(seed: int, counts: dict[str, int], done: list[Case], quiet: bool) -> str:
+    """Run cases until all are done or the process ends; how it ended."""
+    call = [sys.executable, "-m", "tests.fuzz", "--worker", json.dumps([seed, counts, len(done)])]
+    process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    errors: list[str] = []
+    drain = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
+    drain.start()
+    last, hung = [time.monotonic()], threading.Event()
+
+    def watch() -> None:
+        while process.poll() is None:
+            if time.monotonic() - last[0] > 3 * PATIENCE + 120:
+                hung.set()
+                process.kill()
+            time.sleep(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    for line in process.stdout:
+        done.append(json.loads(line))
+        last[0] = time.monotonic()
+        _show(done[-1], quiet)
+    process.wait()
+    drain.join(5)
+    said = "".join(errors)[-400:]
+    return "a hang that only a kill ends" if hung.is_set() else f"the process died ({process.returncode}): {said}"
+
+
+def _show(case: Case, quiet: bool) -> None:
+    if case[2] == "wrong" and not quiet:
+        print(f"{case[0]}, case {case[1]}: {case[3]}", flush=True)
+
+
+def counted(cases: list[Case]) -> dict[str, int]:
+    """How many cases ended in which way."""
+    return {"tried": len(cases)} | {way: sum(c[2] == way for c in cases) for way in ("named", "right", "wrong")}
+
+
+def table(cases: list[Case]) -> str:
+    """The outcome as a table in markdown."""
+    rows = {name: counted([c for c in cases if c[0] == name]) for name in dict.fromkeys(c[0] for c in cases)}
+    lines = ["| reader | tried | named | accepted right | wrong |", "|---|---:|---:|---:|---:|"]
+    for name, row in [*rows.items(), ("**all**", counted(cases))]:
+        lines.append(f"| {name} | {row['tried']:,} | {row['named']:,} | {row['right']:,} | {row['wrong']:,} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Parse, run, print, and write the table into docs/reliability.md if asked."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--count", type=int, default=24_000, help="cases in all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", choices=["", *READERS], help="one reader")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
+    parser.add_argument("--worker", default="", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if asked.worker:
+        worker(*json.loads(asked.worker))
+        return
+    cases = campaign(asked.count, asked.seed, asked.only)
+    text = table(cases)
+    slow = sorted(cases, key=lambda case: -case[4])[:3]
+    print(f"\n{text}\nslowest: {', '.join(f'{c[0]} {c[1]} ({c[4]:.1f} s)' for c in slow)}")
+    if asked.write:
+        page = PAGE.read_text()
+        head, tail = page[: page.index(BEGIN) + len(BEGIN)], page[page.index(END) :]
+        PAGE.write_text(f"{head}\n{text}\n\nSeed {asked.seed}.\n{tail}")
+    sys.exit(1 if any(case[2] == "wrong" for case in cases) else 0)
+
+
+if __name__ == "__main__":
+    main()

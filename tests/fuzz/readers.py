@@ -1,0 +1,665 @@
+"""The readers under fire: for each how a hostile input is made, how the library reads it, and what it must have read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz import truths
+from tests.fuzz.mutations import Rng, spoiled, spoiled_npy, spoiled_table, spoiled_text, spoiled_zip
+
+OLD = Path(__file__).parents[1] / "data" / "runs_of_0_1"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One door of the library.
+
+    `make(rng, folder)` writes a hostile input and returns it; `read` gives it to the library; `unlike(input, value)` says
+    how an accepted value differs from what the input holds, or ''. `weight` is its share of the campaign.
+    """
+
+    weight: float
+    make: Callable[[Rng, Path], Any]
+    read: Callable[[Any], Any]
+    unlike: Callable[[Any, Any], str]
+
+
+def noise(*shape: int, seed: int = 7) -> np.ndarray:
+    """Bytes that no other seed gives."""
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+def packed(write: Callable[[io.BytesIO], Any]) -> bytes:
+    """What a writer of files writes."""
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
+
+
+def pick(options: list[Any], rng: Rng) -> Any:
+    """One of them."""
+    return options[int(rng.integers(len(options)))]
+
+
+# arrays ------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def npy_seeds() -> list[bytes]:
+    arrays = [
+        noise(6, 8, 8),
+        noise(5, 8, 9, 3),
+        noise(5, 3, 8, 9),
+        noise(6, 8, 8) > 99,
+        (noise(4, 8, 8) / 255).astype(np.float32),
+        noise(4, 8, 8) / 255,
+        np.asfortranarray(noise(4, 8, 8)),
+        noise(4, 8, 8).astype(np.int64),
+    ]
+    return [packed(lambda f, a=a: np.save(f, a)) for a in arrays]
+
+
+def npy(rng: Rng, folder: Path) -> Path:
+    path = folder / "x.npy"
+    path.write_bytes(spoiled_npy(pick(npy_seeds(), rng), rng))
+    return path
+
+
+def load_images(path: Path, **options: Any) -> Any:
+    from unbraid.data import load
+
+    return load("images", path=str(path), **options)
+
+
+def load_vectors(path: Path, **options: Any) -> Any:
+    from unbraid.data import load
+
+    return load("vectors", path=str(path), **options)
+
+
+def npy_unlike(path: Path, data: Any) -> str:
+    return truths.images_unlike(data, truths.npy(path.read_bytes()))
+
+
+@cache
+def npz_seeds() -> list[bytes]:
+    images, kinds = noise(6, 8, 8), np.arange(6) % 3
+    tables: list[dict[str, Any]] = [
+        {"images": images, "labels": kinds},
+        {"images": images},
+        {"images": images, "label": np.array(list("abcabc"))},
+        {"imgs": images / 255, "labels": np.array([0.5, 1.5, 0.5, 2.5, 1.5, 0.5])},
+    ]
+    return [packed(lambda f, t=t: np.savez_compressed(f, **t)) for t in tables]
+
+
+def npz(rng: Rng, folder: Path) -> Path:
+    path = folder / "x.npz"
+    path.write_bytes(spoiled_zip(pick(npz_seeds(), rng), rng, spoiled_npy))
+    return path
+
+
+def npz_unlike(path: Path, data: Any) -> str:
+    arrays = truths.npz(path.read_bytes())
+    many = [a for a in arrays.values() if a.ndim >= 3]
+    name = next((n for n in ("labels", "label") if n in arrays), "")
+    labels = arrays.get(name)
+    columns = {} if labels is None else {"label": labels} if labels.ndim == 1 else _numbered("label", labels)
+    wrong = truths.images_unlike(data, many[0]) if len(many) == 1 else f"{len(many)} arrays of images"
+    return wrong or truths.labels_unlike(data, columns)
+
+
+def _numbered(name: str, table: np.ndarray) -> dict[str, Any]:
+    return {f"{name}_{i}": column for i, column in enumerate(table.T)}
+
+
+@cache
+def hdf5_seeds() -> list[bytes]:
+    import h5py
+
+    def write(file: io.BytesIO, how: str) -> None:
+        with h5py.File(file, "w", libver="latest" if how == "latest" else "earliest") as f:
+            if how == "gzip":
+                f.create_dataset("images", data=noise(6, 8, 8), compression="gzip", chunks=(6, 8, 8))
+            else:
+                f["images"] = noise(6, 8, 8)
+            if how == "words":
+                f.create_dataset("labels", data=list("abcabc"), dtype=h5py.string_dtype())
+            elif how != "bare":
+                f["labels"] = np.arange(6) % 3
+
+    return [packed(partial(write, how=how)) for how in ("plain", "gzip", "words", "bare", "latest")]
+
+
+def hdf5(rng: Rng, folder: Path) -> Path:
+    path = folder / "x.h5"
+    path.write_bytes(spoiled(pick(hdf5_seeds(), rng), rng))
+    return path
+
+
+def hdf5_unlike(path: Path, data: Any) -> str:
+    """Pixels as they lie in the file's bytes; where these are packed or missing, as zlib unpacks the one chunk."""
+    import h5py
+
+    with h5py.File(path) as file:
+        arrays: dict[str, Any] = {}
+        file.visititems(lambda name, item: arrays.update({name: item}) if isinstance(item, h5py.Dataset) else None)
+        many = [item for item in arrays.values() if len(item.shape or ()) in (3, 4)]
+        stored, start = many[0], many[0].id.get_offset()
+        if start is not None and stored.dtype.kind in "buif":
+            raw = path.read_bytes()[start : start + stored.nbytes]
+            images = np.frombuffer(raw.ljust(stored.nbytes, b"\0"), stored.dtype).reshape(stored.shape)
+        else:
+            images = stored[()]
+        name = next((n for n in ("labels", "label") if n in arrays), "")
+        columns: dict[str, Any] = {}
+        if name:
+            words = arrays[name].dtype.kind == "O"
+            values = arrays[name].asstr()[()] if words else arrays[name][()]
+            columns = {"label": values} if values.ndim == 1 else _numbered("label", values)
+        return truths.images_unlike(data, np.asarray(images)) or truths.labels_unlike(data, columns)
+
+
+# tables ------------------------------------------------------------------------------------------------------------
+
+TABLES = [
+    "shape,x,y\n" + "".join(f"{'abc'[i % 3]},{i % 4},{i * 0.5}\n" for i in range(12)),
+    "shape;x;y\n" + "".join(f"{'abc'[i % 3]};{i % 4};{i * 0.5}\n" for i in range(12)),
+    "shape\tx\ty\n" + "".join(f"{'abc'[i % 3]}\t{i % 4}\t{i * 0.5}\n" for i in range(12)),
+    ",x,y\n" + "".join(f"{i},{i % 4},{i * 0.37}\n" for i in range(12)),
+    "a\r\n" + "".join(f"{i % 2}\r\n" for i in range(12)),
+    '"the name","b"\n' + "".join(f'"x, {i % 3}","say ""{i % 2}"""\n' for i in range(12)),
+]
+
+
+def csv(rng: Rng, folder: Path) -> Path:
+    path = folder / ("x.tsv" if rng.random() < 0.1 else "x.csv")
+    path.write_bytes(spoiled_text(pick(TABLES, rng), rng))
+    return path
+
+
+def read_table(path: Path) -> Any:
+    from unbraid.data.labels import read_columns
+
+    return read_columns(path)
+
+
+def csv_unlike(path: Path, columns: Any) -> str:
+    text = path.read_bytes().decode("utf-8-sig")
+    tried = []
+    for delimiter in (",", ";", "\t", "|"):
+        rows = truths.table(text, delimiter)
+        header, body = [name.strip() for name in rows[0]], rows[1:]
+        if not set(columns) <= set(header) or any(len(row) != len(header) for row in body):
+            continue
+        expected = {
+            n: [f.strip() for f in c]
+            for n, c in zip(header, zip(*body, strict=True) if body else [[]] * len(header), strict=True)
+        }
+        left = set(header) - set(columns)
+        if all(list(map(str, columns[n])) == expected[n] for n in columns):
+            lost = [
+                n for n in left if n not in ("", "index") and not n.startswith("Unnamed") and not _counts(expected[n])
+            ]
+            return f"columns lost: {lost}" if lost else ""
+        tried.append(delimiter)
+    return f"no reading by {tried or 'any delimiter'} gives these columns"
+
+
+def _counts(column: list[str]) -> bool:
+    """Whether a column counts its rows."""
+    return column in ([str(i) for i in range(len(column))], [str(i + 1) for i in range(len(column))])
+
+
+def vectors_csv(rng: Rng, folder: Path) -> Path:
+    path = folder / "v.csv"
+    rows = "".join(f"{i * 0.5},{-i},{i**2}e-1\n" for i in range(8))
+    path.write_bytes(spoiled_text(f"a,b,c\n{rows}", rng))
+    return path
+
+
+def vectors_unlike(path: Path, data: Any) -> str:
+    text = path.read_bytes().decode("utf-8-sig")
+    names = data.notes["columns"]
+    for delimiter in (",", ";", "\t", "|"):
+        rows = truths.table(text, delimiter)
+        header = [name.strip() for name in rows[0]]
+        if set(names) <= set(header) and all(len(row) == len(header) for row in rows[1:]):
+            try:
+                expected = np.array([[float(row[header.index(n)]) for n in names] for row in rows[1:]])
+            except ValueError:
+                continue
+            found = data.pixels(np.arange(len(data)))[:, :, 0, 0]
+            if found.shape == expected.shape and np.allclose(found, expected, rtol=1e-6, atol=1e-38):
+                return "" if np.isfinite(found).all() else "a number that is none"
+    return "other numbers"
+
+
+@cache
+def parquet_seeds() -> list[bytes]:
+    import pyarrow as pa
+    from PIL import Image
+    from pyarrow import parquet
+
+    pictures = [packed(lambda f, i=i: Image.fromarray(noise(8, 8, seed=i)).save(f, "PNG")) for i in range(5)]
+    numbers = {"a": [0.5, 1, 2, 3, 4], "b": [1, 2, 3, 4, 5], "v": [[1.0, 2.0]] * 5}
+    tables = [pa.table(numbers), pa.table({"image": pictures, "kind": list("abcab")})]
+    return [
+        packed(lambda f, t=t, c=c: parquet.write_table(t, f, compression=c)) for t in tables for c in ("none", "snappy")
+    ]
+
+
+def parquet(rng: Rng, folder: Path) -> tuple[Path, str]:
+    place = int(rng.integers(4))
+    path = folder / "x.parquet"
+    path.write_bytes(spoiled(parquet_seeds()[place], rng))
+    return path, "vectors" if place < 2 else "images"
+
+
+def read_parquet(given: tuple[Path, str]) -> Any:
+    path, kind = given
+    return load_vectors(path) if kind == "vectors" else load_images(path)
+
+
+def parquet_unlike(given: tuple[Path, str], data: Any) -> str:
+    from PIL import Image
+    from pyarrow import parquet as tables
+
+    table = tables.read_table(io.BytesIO(given[0].read_bytes()), use_threads=False).to_pydict()
+    if given[1] == "images":
+        raw = table[next(n for n, c in table.items() if isinstance(c[0], bytes))]
+        images = np.stack([np.asarray(Image.open(io.BytesIO(r))) for r in raw])
+        words = {n: c for n, c in table.items() if not isinstance(c[0], bytes)}
+        return truths.images_unlike(data, images) or truths.labels_unlike(data, words)
+    rows = [np.array(c, float).reshape(len(data), -1) for c in table.values()]
+    found = data.pixels(np.arange(len(data)))[:, :, 0, 0]
+    return "" if np.allclose(found, np.concatenate(rows, axis=1), rtol=1e-6) else "other numbers"
+
+
+# published files ---------------------------------------------------------------------------------------------------
+
+
+@cache
+def mat_seeds() -> list[bytes]:
+    from scipy.io import savemat
+
+    arrays = [
+        {"x": noise(4, 5)},
+        {"faces": noise(6, 4) / 3, "y": np.arange(3)},
+        {"z": np.arange(6, dtype=np.int16).reshape(2, 3)},
+    ]
+    return [packed(lambda f, a=a, c=c: savemat(f, a, do_compression=c)) for a in arrays for c in (False, True)]
+
+
+def mat(rng: Rng, folder: Path) -> Path:
+    path = folder / "x.mat"
+    path.write_bytes(spoiled(pick(mat_seeds(), rng), rng))
+    return path
+
+
+def read_mat(path: Path) -> Any:
+    from unbraid.data.matlab import read_mat
+
+    return read_mat(path)
+
+
+def mat_unlike(path: Path, arrays: Any) -> str:
+    expected = truths.mat(path.read_bytes())
+    for name, found in arrays.items():
+        if found.dtype.kind not in "buif":
+            continue  # words and cells, which no loader takes
+        if name not in expected:
+            return f"an array {name!r} that is not there"
+        if found.shape != expected[name].shape or not np.array_equal(found, expected[name], equal_nan=True):
+            return f"other numbers in {name!r}"
+    return ""
+
+
+def idx_raw(array: np.ndarray) -> bytes:
+    return bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.astype(np.uint8).tobytes()
+
+
+def idx(rng: Rng, folder: Path) -> Path:
+    for stem, array in (("images-idx3-ubyte", noise(12, 28, 28)), ("labels-idx1-ubyte", np.arange(12) % 10)):
+        raw, path = idx_raw(array), folder / f"t10k-{stem}.gz"
+        fate = rng.random()
+        if fate < 0.3:
+            path.write_bytes(gzip.compress(raw, 1))
+        elif fate < 0.7:  # spoil what is inside, or the packed bytes
+            path.write_bytes(gzip.compress(spoiled(raw, rng), 1))
+        else:
+            path.write_bytes(spoiled(gzip.compress(raw, 1), rng))
+    return folder
+
+
+def read_mnist(folder: Path) -> Any:
+    from unbraid.data import load
+
+    return load("mnist", path=str(folder), split="test")
+
+
+def idx_unlike(folder: Path, data: Any) -> str:
+    images, labels = (
+        truths.idx((folder / f"t10k-{s}.gz").read_bytes()) for s in ("images-idx3-ubyte", "labels-idx1-ubyte")
+    )
+    return truths.images_unlike(data, images) or (
+        "" if data.labels()[:, 0].tolist() == labels.tolist() else "other labels"
+    )
+
+
+def norb(rng: Rng, folder: Path) -> Path:
+    array = noise(3, 2, 4, 4) if rng.random() < 0.5 else np.arange(6, dtype=np.int32)
+    magic = 0x1E3D4C55 if array.dtype == np.uint8 else 0x1E3D4C54
+    sizes = [*array.shape, *([1] * (3 - array.ndim))]
+    raw = np.array([magic, array.ndim, *sizes], "<u4").tobytes() + array.tobytes()
+    path = folder / "x.mat"
+    path.write_bytes(gzip.compress(spoiled(raw, rng), 1) if rng.random() < 0.5 else spoiled(raw, rng))
+    return path
+
+
+def read_norb(path: Path) -> Any:
+    from unbraid.data.smallnorb import read_matrix
+
+    return read_matrix(path)
+
+
+def same_array(truth: Callable[[bytes], np.ndarray], path: Path, found: np.ndarray) -> str:
+    expected = truth(path.read_bytes())
+    return "" if found.shape == expected.shape and np.array_equal(found, expected) else "other numbers"
+
+
+@cache
+def picture_seeds() -> list[tuple[str, bytes]]:
+    from PIL import Image
+
+    grey, rgb = Image.fromarray(noise(9, 8)), Image.fromarray(noise(9, 8, 3))
+    kinds = [
+        ("png", grey),
+        ("png", rgb),
+        ("jpg", rgb),
+        ("bmp", grey),
+        ("gif", grey),
+        ("tif", rgb),
+        ("webp", rgb),
+        ("ppm", rgb),
+    ]
+    return [
+        (end, packed(lambda f, e=end, p=p: p.save(f, {"jpg": "JPEG", "tif": "TIFF"}.get(e, e.upper()))))
+        for end, p in kinds
+    ]
+
+
+def pictures(rng: Rng, folder: Path) -> tuple[Path, bool]:
+    place = folder / "photos"
+    for i in range(3):
+        end, raw = pick(picture_seeds(), rng)
+        (place / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
+        (place / "ab"[i % 2] / f"{i}.{end}").write_bytes(spoiled(raw, rng) if rng.random() < 0.5 else raw)
+    if rng.random() < 0.2:
+        (place / "metadata.csv").write_bytes(spoiled_text("file_name,kind\na/0.png,1\nb/1.png,2\n", rng))
+    return place, bool(rng.random() < 0.4)
+
+
+def read_pictures(given: tuple[Path, bool]) -> Any:
+    return load_images(given[0], skip_damaged=given[1])
+
+
+def pictures_unlike(given: tuple[Path, bool], data: Any) -> str:
+    import warnings
+
+    from PIL import Image
+
+    files = sorted(p for p in given[0].rglob("*") if p.is_file() and p.suffix != ".csv")
+    lost = {Path(name).name for name in data.notes.get("damaged", [])}
+    kept = [f for f in files if f.name not in lost]
+    if len(kept) != len(data):
+        return f"{len(data)} images of {len(kept)}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i, file in enumerate(kept):
+            with Image.open(file) as image:
+                plain = np.asarray(image.convert("RGB" if data.shape[0] == 3 else "L"))
+                plain = (
+                    _on_white(image, data.shape[0])
+                    if "A" in image.getbands() or "transparency" in image.info
+                    else plain
+                )
+                deep = image.mode[0] in "IF"
+            expected = plain[None] if plain.ndim == 2 else plain.transpose(2, 0, 1)
+            if not deep and not np.array_equal(np.rint(255 * data.pixels(i)[0]), expected):
+                return f"other pixels in {file.name}"
+    return ""
+
+
+def _on_white(image: Any, channels: int) -> np.ndarray:
+    clear = np.asarray(image.convert("RGBA")).astype(float)
+    flat = np.rint(clear[..., :3] * clear[..., 3:] / 255 + 255 - clear[..., 3:]).astype(np.uint8)
+    from PIL import Image
+
+    return np.asarray(Image.fromarray(flat).convert("RGB" if channels == 3 else "L"))
+
+
+@cache
+def archive_seeds() -> list[tuple[str, bytes]]:
+    def tarred(file: io.BytesIO, mode: str) -> None:
+        with tarfile.open(fileobj=file, mode=mode, format=tarfile.USTAR_FORMAT) as tar:  # type: ignore[call-overload]
+            for name, size in (("d/a.png", 300), ("d/b.png", 700), ("d/list.txt", 20)):
+                member = tarfile.TarInfo(name)
+                member.size = size
+                tar.addfile(member, io.BytesIO(noise(size).tobytes()))
+
+    def zipped(file: io.BytesIO) -> None:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("d/a.png", noise(300).tobytes())
+            archive.writestr("d/b.png", noise(700).tobytes())
+
+    return [
+        ("x.tar", packed(partial(tarred, mode="w"))),
+        ("x.tar.gz", packed(partial(tarred, mode="w:gz"))),
+        ("x.zip", packed(zipped)),
+    ]
+
+
+def archives(rng: Rng, folder: Path) -> Path:
+    name, raw = pick(archive_seeds(), rng)
+    (folder / name).write_bytes(spoiled(raw, rng))
+    return folder / name
+
+
+def read_archive(path: Path) -> dict[str, bytes]:
+    from unbraid.data import archives
+
+    return dict(archives.contents(path, archives.names(path, r"\.png$")))
+
+
+def archive_unlike(path: Path, found: dict[str, bytes]) -> str:
+    raw = path.read_bytes()
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            expected = {n: archive.read(n) for n in archive.namelist()}
+    else:
+        try:
+            expected = truths.tar(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+        except ValueError:  # numbers that are not octal, which GNU tar may write
+            with tarfile.open(path) as tar:
+                expected = {m.name: tar.extractfile(m).read() for m in tar if m.isfile()}  # type: ignore[union-attr]
+    wrong = [n for n, content in found.items() if expected.get(n) != content]
+    return f"other bytes in {wrong[0]!r}" if wrong else ""
+
+
+# recipes and runs --------------------------------------------------------------------------------------------------
+
+
+@cache
+def recipe_seeds() -> list[str]:
+    return [(run / "recipe.toml").read_text() for run in sorted(OLD.iterdir())]
+
+
+def recipe(rng: Rng, folder: Path) -> Path:
+    import tomli_w
+
+    path, text = folder / "recipe.toml", pick(recipe_seeds(), rng)
+    if rng.random() < 0.4:
+        path.write_bytes(spoiled_text(text, rng))
+        return path
+    table = spoiled_table(tomllib.loads(text), rng)
+    try:
+        path.write_text(tomli_w.dumps(table))
+    except (TypeError, AttributeError, ValueError):  # what TOML cannot say
+        path.write_bytes(spoiled_text(text, rng))
+    return path
+
+
+def read_recipe(path: Path) -> Any:
+    """The recipe, and the model that is built of it: what a run would begin with."""
+    from unbraid.model.infogan import is_gan
+    from unbraid.runs import game
+    from unbraid.runs.assemble import assemble
+    from unbraid.runs.recipe import Recipe
+
+    found = Recipe.load(path)
+    return found, (game.assemble(found) if is_gan(found) else assemble(found))
+
+
+def recipe_unlike(path: Path, value: Any) -> str:
+    said, (found, _) = tomllib.loads(path.read_bytes().decode()), value
+    plain = found.plain()
+    for key in ("seed", "name", "temperature"):
+        if key in said and plain.get(key, said[key]) != said[key]:
+            return f"{key} = {said[key]!r} became {plain.get(key)!r}"
+    for section in ("objective", "budget", "data"):
+        for key, given in (said.get(section) if isinstance(said.get(section), dict) else {}).items():
+            kept = plain.get(section, {}).get(key, given)
+            if kept != given and not (isinstance(given, (list, tuple)) and list(kept) == list(given)):
+                return f"{section}.{key} = {given!r} became {kept!r}"
+    return ""
+
+
+def run_with(name: str, spoil: Callable[[bytes, Rng], bytes], rng: Rng, folder: Path, kind: str = "vae") -> Path:
+    """A copy of an old run in which one file is spoiled."""
+    path = folder / "run"
+    shutil.copytree(OLD / kind, path)
+    (path / name).write_bytes(spoil((OLD / kind / name).read_bytes(), rng))
+    return path
+
+
+def spoiled_json(raw: bytes, rng: Rng) -> bytes:
+    """JSON with hostile values, or spoiled text."""
+    if rng.random() < 0.3:
+        return spoiled_text(raw.decode(), rng)
+    if b"}\n{" in raw:
+        lines = [line for line in raw.decode().split("\n") if line]
+        place = int(rng.integers(len(lines)))
+        lines[place] = json.dumps(spoiled_table(json.loads(lines[place]), rng))
+        return ("\n".join(lines) + "\n").encode()
+    return json.dumps(spoiled_table(json.loads(raw), rng)).encode()
+
+
+def open_run(path: Path) -> Any:
+    """The state of a run, and a sample of its model."""
+    from unbraid import Run
+
+    run = Run.load(path)
+    return run.state, run.sample(2)
+
+
+def run_unlike(path: Path, value: Any) -> str:
+    state, images = value
+    if json.dumps(state, sort_keys=True) != json.dumps(json.loads((path / "run.json").read_bytes()), sort_keys=True):
+        return "another state"
+    return "" if np.isfinite(images).all() and images.shape == (2, 1, 8, 8) else f"samples of shape {images.shape}"
+
+
+def read_ledger(path: Path) -> Any:
+    from unbraid import Run
+
+    return Run.load(path).ledger()
+
+
+def ledger_unlike(path: Path, rows: Any) -> str:
+    lines = (path / "ledger.jsonl").read_bytes().split(b"\n")[:-1]
+    same = json.dumps(rows, sort_keys=True) == json.dumps([json.loads(line) for line in lines], sort_keys=True)
+    return "" if same else "other rows"
+
+
+def read_scores(path: Path) -> Any:
+    """What a report shows of scores and audit."""
+    from unbraid import Run
+    from unbraid.figures import report
+
+    run = Run.load(path)
+    found = report.scores_of(run)
+    return found, report._row(run, list(found))
+
+
+def scores_unlike(path: Path, value: Any) -> str:
+    said = json.loads((path / "scores.json").read_bytes())
+    said = said.get("scores", said) if isinstance(said, dict) else said
+    expected = (
+        {s["name"]: s.get("value") for s in said}
+        if isinstance(said, list)
+        else {n: s.get("value") for n, s in said.items()}
+    )
+    found = {name: score.get("value") for name, score in value[0].items()}
+    if json.dumps(found, sort_keys=True) != json.dumps(expected, sort_keys=True):
+        return "other scores"
+    for shown, name in zip(value[1][5:], found, strict=True):
+        number = found[name]
+        if (shown == "–") != (number is None) or (number is not None and shown != f"{number:.3f}"):
+            return f"{name}: {number!r} is shown as {shown}"
+    return ""
+
+
+def read_codes(path: Path) -> Any:
+    from unbraid import Codes
+
+    return Codes.load(path / "codes.npz")
+
+
+def codes_unlike(path: Path, codes: Any) -> str:
+    arrays = truths.npz((path / "codes.npz").read_bytes())
+    for name in ("mean", "scale", "values", "kl", "index"):
+        found = getattr(codes, name)
+        if (found is None) != (name not in arrays) or (
+            found is not None and not np.array_equal(found, arrays[name], equal_nan=found.dtype.kind == "f")
+        ):
+            return f"other {name}"
+    wide = codes.tree.width == codes.mean.shape[1]
+    return "" if wide and codes.mean.ndim == 2 and np.isfinite(codes.mean).all() else "codes that no metric can take"
+
+
+def model_unlike(path: Path, value: Any) -> str:
+    from unbraid import Run
+
+    expected = truths.safetensors((path / "model.safetensors").read_bytes())
+    for name, tensor in Run.load(path).model.state_dict().items():
+        if not np.array_equal(tensor.numpy(), expected[name]):
+            return f"other weights in {name}"
+    return run_unlike(path, value)
+
+
+def resume(path: Path) -> Any:
+    """A stopped run goes on."""
+    from unbraid import Run, fit
+
+    return fit(Run.load(path).recipe, path, resume=True, force=True, quiet=True)
+
+
+def resume_unlike(_: Path, run: Any) -> str:
+    steps = [row["step"] for row in run.ledger()]
+    weights = truths.safetensors((run.path / "model.safetensors").read_bytes())
+    finite = all(np.isfinite(w).all() for w in weights.values() if w.dtype.kind == "f")
+    return "" if steps == [0, 2, 4, 5] and run.state["status"] == "done" and finite else f"steps {steps}"
