@@ -36,7 +36,7 @@ def campaign(count: int, seed: int, only: str = "", quiet: bool = False) -> list
             if len(done) == before and end.startswith("the process died (1)"):
                 raise SystemExit(f"the worker does not start: {end}")
             done.append([*planned[len(done)], "wrong", end, 0.0])
-            _show(done[-1], quiet)
+            _show(done, quiet)
     return done
 
 
@@ -62,16 +62,18 @@ def _some(seed: int, counts: dict[str, int], done: list[Case], quiet: bool) -> s
     for line in process.stdout:
         done.append(json.loads(line))
         last[0] = time.monotonic()
-        _show(done[-1], quiet)
+        _show(done, quiet)
     process.wait()
     drain.join(5)
     said = "".join(errors)[-400:]
     return "a hang that only a kill ends" if hung.is_set() else f"the process died ({process.returncode}): {said}"
 
 
-def _show(case: Case, quiet: bool) -> None:
-    if case[2] == "wrong" and not quiet:
-        print(f"{case[0]}, case {case[1]}: {case[3]}", flush=True)
+def _show(done: list[Case], quiet: bool) -> None:
+    """Say what is wrong as soon as it is found, ten times for each reader."""
+    name, case, outcome, said, _ = done[-1]
+    if outcome == "wrong" and not quiet and sum(c[0] == name and c[2] == "wrong" for c in done) <= 10:
+        print(f"{name}, case {case}: {said}", flush=True)
 
 
 def counted(cases: list[Case]) -> dict[str, int]:

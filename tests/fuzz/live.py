@@ -42,6 +42,8 @@ def hostile_array(rng: Rng, n: int) -> Any:
         rng,
     )
     array: Any = rng.random(shape)
+    if rng.random() < 0.3:  # a good one
+        return pick([(255 * array).astype(np.uint8), array, array.astype(np.float32), array > 0.5], rng)
     kind = pick(["f4", "f8", "f2", "u1", "b", "i8", "c16", "O", "U3", "M8[s]", ">f8", "longdouble"], rng)
     with np.errstate(all="ignore"), suppress(ValueError, TypeError):
         array = (
@@ -64,6 +66,8 @@ def hostile_array(rng: Rng, n: int) -> Any:
 
 def hostile_labels(rng: Rng, n: int) -> Any:
     """Labels of some form, most of them wrong somewhere."""
+    if rng.random() < 0.4:
+        return pick([None, np.arange(n), [i % 2 for i in range(n)], {"a": ["ab"[i % 2] for i in range(n)]}], rng)
     entries = [0, 1, 2, 0.5, "a", "b", "", None, np.nan, np.inf, True, -1, [1], {"x": 1}, b"c", 10**30]
     column = [
         pick(entries[: int(rng.integers(2, len(entries)))], rng) for _ in range(n if rng.random() < 0.9 else n + 1)
@@ -186,8 +190,18 @@ RULES = [
 
 
 def options(rng: Rng, _: Path) -> Any:
+    name = pick(SETS, rng)
+    if rng.random() < 0.4:  # what makes sense, together or not
+        sense = {
+            "split": pick(["train", "test", "all"], rng),
+            "test": 0.3,
+            "seed": int(rng.integers(9)),
+            "subsample": 7,
+            "dedupe": True,
+        }
+        return name, {key: sense[key] for key in sense if rng.random() < 0.5}
     chosen = [pick(OPTIONS, rng) for _ in range(int(rng.integers(1, 4)))]
-    return pick(SETS, rng), {name: pick([*VALUES, *RULES, *RULES], rng) for name in chosen}
+    return name, {option: pick([*VALUES, *RULES, *RULES], rng) for option in chosen}
 
 
 def read_options(given: Any) -> Any:
@@ -200,7 +214,7 @@ def options_unlike(given: Any, data: Any) -> str:
     chosen = given[1]
     if not len(data) or not np.isfinite(data.pixels([0, len(data) - 1])).all():
         return "no images, or pixels that are no numbers"
-    if isinstance(chosen.get("subsample"), int) and len(data) != chosen["subsample"]:
+    if type(chosen.get("subsample")) is int and len(data) != chosen["subsample"]:
         return f"{len(data)} images of {chosen['subsample']}"
     if "n" in chosen and not set(chosen) & {
         "subsample",

@@ -205,18 +205,20 @@ def csv_unlike(path: Path, columns: Any) -> str:
         header, body = [name.strip() for name in rows[0]], rows[1:]
         if not set(columns) <= set(header) or any(len(row) != len(header) for row in body):
             continue
-        expected = {
-            n: [f.strip() for f in c]
-            for n, c in zip(header, zip(*body, strict=True) if body else [[]] * len(header), strict=True)
-        }
-        left = set(header) - set(columns)
-        if all(list(map(str, columns[n])) == expected[n] for n in columns):
-            lost = [
-                n for n in left if n not in ("", "index") and not n.startswith("Unnamed") and not _counts(expected[n])
-            ]
+        fields = zip(*body, strict=True) if body else [()] * len(header)
+        expected = {name: [field.strip() for field in column] for name, column in zip(header, fields, strict=True)}
+        if all(_same_words(list(map(str, columns[n])), expected[n], delimiter) for n in columns):
+            named = [n for n in set(header) - set(columns) if n and not n.startswith("Unnamed: ")]
+            lost = [n for n in named if not _counts(expected[n])]
             return f"columns lost: {lost}" if lost else ""
         tried.append(delimiter)
     return f"no reading by {tried or 'any delimiter'} gives these columns"
+
+
+def _same_words(found: list[str], expected: list[str], delimiter: str) -> bool:
+    """Word for word; where fields are not parted by commas, 1,5 may be read as the number 1.5."""
+    dotted = [word.replace(",", ".") for word in expected] if delimiter != "," else expected
+    return found in (expected, dotted)
 
 
 def _counts(column: list[str]) -> bool:
@@ -311,7 +313,7 @@ def mat(rng: Rng, folder: Path) -> Path:
 
 
 def read_mat(path: Path) -> Any:
-    from unbraid.data.matlab import read_mat
+    from unbraid.data.mat5 import read_mat
 
     return read_mat(path)
 
@@ -596,37 +598,38 @@ def ledger_unlike(path: Path, rows: Any) -> str:
 
 
 def read_scores(path: Path) -> Any:
-    """What a report shows of scores and audit."""
+    """The scores of a run, and what a report shows of them and of the audit."""
     from unbraid import Run
-    from unbraid.figures import report
+    from unbraid.figures import tables
+    from unbraid.runs.scores import Scores
 
     run = Run.load(path)
-    found = report.scores_of(run)
-    return found, report._row(run, list(found))
+    lines = (*tables.score_lines({"run": [run]}), *tables.nats_lines({"run": [run]}))
+    return Scores.load(path), {line.name: line.cells[0] for line in lines}
 
 
 def scores_unlike(path: Path, value: Any) -> str:
     said = json.loads((path / "scores.json").read_bytes())
     said = said.get("scores", said) if isinstance(said, dict) else said
-    expected = (
-        {s["name"]: s.get("value") for s in said}
-        if isinstance(said, list)
-        else {n: s.get("value") for n, s in said.items()}
-    )
-    found = {name: score.get("value") for name, score in value[0].items()}
-    if json.dumps(found, sort_keys=True) != json.dumps(expected, sort_keys=True):
-        return "other scores"
-    for shown, name in zip(value[1][5:], found, strict=True):
-        number = found[name]
-        if (shown == "–") != (number is None) or (number is not None and shown != f"{number:.3f}"):
-            return f"{name}: {number!r} is shown as {shown}"
-    return ""
+    pairs = said.items() if isinstance(said, dict) else ((s["name"], s) for s in said)
+    expected = {name: s["value"] for name, s in pairs}
+    for name, number in expected.items():
+        found = value[0][name].value
+        if not (found == number or (number is None and np.isnan(found))):
+            return f"{name}: {number!r} became {found!r}"
+    nats = json.loads((path / "audit.json").read_bytes())["nats"]
+    shown = {n: f"{v:.3f}" for n, v in expected.items() if v is not None} | {n: f"{v:.2f}" for n, v in nats.items()}
+    wrong = [n for n, text in shown.items() if float(value[1][n]) != float(text)]
+    return f"{wrong[0]} is shown as {value[1][wrong[0]]}, not {shown[wrong[0]]}" if wrong else ""
 
 
 def read_codes(path: Path) -> Any:
-    from unbraid import Codes
+    """The codes of a run, after a metric has taken them: it must refuse those that are no numbers."""
+    from unbraid import Codes, metrics
 
-    return Codes.load(path / "codes.npz")
+    codes = Codes.load(path / "codes.npz")
+    metrics.mig(codes) if codes.values is not None else metrics.METRICS["total_correlation"](codes)
+    return codes
 
 
 def codes_unlike(path: Path, codes: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from unbraid.data import archives, store
 from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.download import fetch
 from unbraid.data.factors import Factor, Factors
+from unbraid.data.mat5 import arrays
 from unbraid.data.pictures import resized
 from unbraid.data.published import File, checked, status
 from unbraid.ground.errors import UnbraidError, expect
@@ -58,12 +58,9 @@ def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
 
 
 def _read(raw: bytes, name: str) -> np.ndarray:
-    from scipy.io import loadmat
-
-    try:
-        image = loadmat(io.BytesIO(raw))["im"]
-    except Exception as error:  # scipy raises many kinds on damaged files
-        raise UnbraidError(f"cars3d: {name} is damaged or holds no array 'im'.") from error
+    image = arrays(raw, f"cars3d: {name}").get("im")
+    if image is None:
+        raise UnbraidError(f"cars3d: {name} holds no array 'im'.")
     expect(
         image.shape == (128, 128, 3, 24, 4) and image.dtype == np.uint8,
         f"cars3d: {name} has another layout",

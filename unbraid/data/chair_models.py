@@ -8,7 +8,6 @@ all_chair_names.mat, which lies in rendered_chairs.tar (so their script reads it
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from unbraid.data import archives, store
+from unbraid.data.mat5 import arrays
 from unbraid.data.pictures import named, picture, planes
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_bytes
@@ -95,16 +95,10 @@ def _selected(where: Path, path: Path) -> list[str]:
 
 
 def _array(raw: bytes, key: str, name: str) -> np.ndarray:
-    from scipy.io import loadmat
-
-    try:
-        array = loadmat(io.BytesIO(raw))[key]
-        expect(isinstance(array, np.ndarray) and array.dtype.kind in "biufO", f"chairs: {key!r} of {name} is no list")
-        return array
-    except UnbraidError:
-        raise
-    except Exception as error:  # scipy raises many kinds on damaged files
-        raise UnbraidError(f"chairs: {name} is damaged or holds no {key!r}.") from error
+    array = arrays(raw, f"chairs: {name}").get(key)
+    if array is None or array.dtype.kind not in "biufO":
+        raise UnbraidError(f"chairs: {name} holds no {key!r}, or it is no list.")
+    return array
 
 
 def distinct(masks: np.ndarray, count: int) -> list[int]:

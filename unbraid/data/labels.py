@@ -100,14 +100,14 @@ def _plain(column: Sequence[Any] | np.ndarray) -> np.ndarray:
     return raw
 
 
-def read_columns(path: str | Path) -> dict[str, np.ndarray]:
-    """The named columns of a .csv (with a header), .npz (one array per factor, or one table) or .npy (a table)."""
+def read_columns(path: str | Path, counting: bool = True) -> dict[str, np.ndarray]:
+    """The named columns of a .csv or .tsv (with a header), .npz (one array per factor, or one table) or .npy (a table)."""
     path = Path(path).expanduser()
-    if path.suffix == ".csv":
-        return read_csv(path)
+    if path.suffix in (".csv", ".tsv"):
+        return read_csv(path, counting)
     if path.suffix == ".npy":
         return _table_columns("factor", read_npy(path, "labels"), path)
-    expect(path.suffix == ".npz", "labels come as .csv, .npz or .npy", found=path.name)
+    expect(path.suffix == ".npz", "labels come as .csv, .tsv, .npz or .npy", found=path.name)
     from unbraid.data.arrays import fits, member, shapes_npz
 
     columns: dict[str, np.ndarray] = {}
@@ -126,9 +126,12 @@ def _table_columns(name: str, table: np.ndarray, path: Path) -> dict[str, np.nda
     return {f"{name}_{i}": column for i, column in enumerate(table.T)}
 
 
-def read_csv(path: str | Path) -> dict[str, np.ndarray]:
-    """The columns of a table of text with a header, as strings (see `unbraid.ground.tables`); one without a name is left out."""
-    table = read_table(path, "table", header=True, counting=False)
+def read_csv(path: str | Path, counting: bool = True) -> dict[str, np.ndarray]:
+    """The columns of a .csv or .tsv with a header, as words; those that only count the rows are left out, which is said."""
+    table = read_table(path, header=True, counting=counting)
     names = table.names or ()
-    expect(len(set(names)) == len(names), f"table {path} names a column twice", found=list(names))
+    expect(len(set(names)) == len(names), f"table {path} names a column twice", found=", ".join(names))
+    if table.dropped:
+        gone = ", ".join(table.dropped)
+        print(f"{path}: left out {gone}, which only counts the rows. Name it otherwise to keep it.", file=sys.stderr)
     return dict(zip(names, table.columns, strict=True))

@@ -11,6 +11,7 @@ from unbraid.data import archives, pictures, store
 from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.download import fetch
 from unbraid.data.factors import Factor, Factors
+from unbraid.data.mat5 import read_mat
 from unbraid.data.published import File, checked, status
 from unbraid.ground.errors import UnbraidError, expect
 
@@ -24,17 +25,6 @@ OLIVETTI_FILE = File(
 COIL_SITE = "https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/"
 COIL_ZIP = "coil-20-proc.zip"
 COIL_FILE = File(COIL_SITE + COIL_ZIP)  # no checksum is published; the zip's own CRC of every picture is checked
-
-
-def read_mat(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a .mat file; damage is named."""
-    from scipy.io import loadmat
-
-    expect(path.is_file(), f"{path} does not exist")
-    try:
-        return {name: array for name, array in loadmat(path).items() if isinstance(array, np.ndarray)}
-    except Exception as error:  # scipy raises many kinds on damaged files
-        raise UnbraidError(f"cannot read {path}: {error}. It is damaged, cut off or no .mat file.") from error
 
 
 def _inside(path: str, *names: str) -> Path:

@@ -99,7 +99,9 @@ def _columns(path: Path, key: str) -> dict[str, np.ndarray]:
         expect(table.ndim == 2, f"vectors: {key!r} in {path} must be a table", found=f"shape {table.shape}")
         return {f"column_{i}": column for i, column in enumerate(table.T)}
     expect(
-        path.suffix in (".csv", ".npz", ".npy"), "vectors come as .csv, .npy, .npz, .h5 or .parquet", found=path.name
+        path.suffix in (".csv", ".tsv", ".npz", ".npy"),
+        "vectors come as .csv, .npy, .npz, .h5 or .parquet",
+        found=path.name,
     )
     if path.suffix == ".npy":
         rows = read_npy(path, "vectors", mmap=True)
@@ -109,7 +111,7 @@ def _columns(path: Path, key: str) -> dict[str, np.ndarray]:
             found=f"shape {rows.shape}",
             do="For images use the data set 'images'.",
         )
-    columns = label_files.read_columns(path)
+    columns = label_files.read_columns(path, counting=False)  # a column that counts may be data here
     if key:
         columns = {name: column for name, column in columns.items() if name == key or name.startswith(f"{key}_")}
         expect(columns, f"vectors: {path} holds no array {key!r}")

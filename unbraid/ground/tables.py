@@ -75,11 +75,13 @@ def read_table(
 
 def _text(path: Path, what: str, limit: int) -> str:
     try:
-        return read_bytes(path, what, limit).decode("utf-8-sig")
+        text = read_bytes(path, what, limit).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnbraidError(
             f"{what} {path} is not UTF-8 text ({error.reason} at byte {error.start}). Save it as UTF-8 CSV."
         ) from error
+    expect("\0" not in text, f"{what} {path} is no text", found="a NUL byte", do="Save it as UTF-8 CSV.")
+    return text
 
 
 def _rows(text: str, delimiter: str, where: str, most: int | None = None) -> list[list[str]]:
@@ -87,7 +89,7 @@ def _rows(text: str, delimiter: str, where: str, most: int | None = None) -> lis
     found: list[list[str]] = []
     before = csv.field_size_limit(FIELD)
     try:
-        for row in csv.reader(io.StringIO(text, newline=None), delimiter=delimiter):
+        for row in csv.reader(io.StringIO(text, newline=None), delimiter=delimiter, strict=True):
             if row:
                 found.append(row)
             if most is not None and len(found) >= most:

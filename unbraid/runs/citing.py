@@ -115,15 +115,10 @@ def _estimator(objective: dict[str, Any]) -> str:
 
 def _scored(run: Run) -> list[str]:
     """The names of the metrics in scores.json, if there is one."""
-    from unbraid.ground.files import read_json
     from unbraid.runs.run import SCORES
+    from unbraid.runs.scores import Scores
 
-    path = Path(run.path) / SCORES
-    stored = read_json(path, "scores") if path.is_file() else {}
-    rows = stored.get("scores", stored) if isinstance(stored, dict) else stored
-    if isinstance(rows, dict):
-        return [str(name) for name in rows]
-    return [str(row.get("name", "")) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return list(Scores.load(run.path)) if (Path(run.path) / SCORES).is_file() else []
 
 
 def _net(name: str) -> str:

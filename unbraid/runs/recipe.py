@@ -97,6 +97,8 @@ class Recipe(BaseModel):
     @classmethod
     def _named(cls, table: Any) -> Any:
         """A bare name stands for a table with that name."""
+        name = table.get("name", "") if isinstance(table, dict) else ""
+        expect(isinstance(name, str), "the name must be text", found=repr(name)[:80])
         return {"name": table} if isinstance(table, str) else table
 
     @property
