@@ -114,7 +114,9 @@ def _matrix(body: bytes, order: str) -> tuple[str, np.ndarray]:
         else:
             parts.append((kind, body[at + 8 : at + 8 + size]))
             at += 8 + size + -size % 8
-    flags, dims, name, data = (*parts, (2, b""))[:4]  # an empty one may lack its data
+    if len(parts) < 4:  # an empty one may lack its data, and more if it is damaged
+        return "", np.zeros(0)
+    flags, dims, name, data = parts[:4]
     shape = struct.unpack(f"{order}{len(dims[1]) // 4}i", dims[1])
     stored = np.frombuffer(data[1], np.dtype(KINDS[data[0]]).newbyteorder(order))
     kind = CLASSES[flags[1][0] if order == "<" else flags[1][3]]

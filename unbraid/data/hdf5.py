@@ -6,7 +6,10 @@ arrays are refused, so that a file from elsewhere shows nothing but itself.
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +20,7 @@ import numpy as np
 from unbraid.ground.errors import UnbraidError, expect
 
 WORDS = 1 << 28  # letters of all labels together: many rows may point to one long word
+PATIENCE = 15.0  # seconds to read them, and one more for each 100,000
 
 
 @contextmanager
@@ -103,15 +107,45 @@ def _words(stored: Any, key: str, path: Path) -> np.ndarray:
     """Words of fixed or of any length; other objects (references, lists) are refused."""
     import h5py
 
+    kind = h5py.check_string_dtype(stored.dtype)
     expect(
-        stored.ndim == 1 and h5py.check_string_dtype(stored.dtype) is not None,
+        stored.ndim == 1 and kind is not None,
         f"{key!r} of {path} must hold numbers, or a column of words",
         found=f"{stored.dtype} of shape {stored.shape}",
     )
-    rows, letters = [], 0
-    for start in range(0, len(stored), 1024):
-        piece = stored.asstr("utf-8", errors="strict")[start : start + 1024].tolist()
+    if kind.length is not None:
+        return np.array(stored.asstr("utf-8", errors="strict")[()].tolist(), np.str_)
+    return _apart(path, key, PATIENCE + len(stored) / 1e5)
+
+
+APART = """
+import json, sys, h5py
+path, key, most = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with h5py.File(path, "r") as file:
+    words, letters = file[key].asstr("utf-8", errors="strict"), 0
+    for start in range(0, len(file[key]), 1024):
+        piece = words[start : start + 1024].tolist()
         letters += sum(map(len, piece))
-        expect(letters <= WORDS, f"the words of {key!r} in {path} are too long to be labels", found=f"over {WORDS:,}")
-        rows += piece
-    return np.array(rows, np.str_)
+        if letters > most:
+            sys.exit(7)
+        print(json.dumps(piece))
+"""
+
+
+def _apart(path: Path, key: str, patience: float) -> np.ndarray:
+    """Words of any length, read in a process of their own: in a damaged file HDF5 may look for them for ever."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", APART, str(path), key, str(WORDS)], capture_output=True, timeout=patience
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UnbraidError(f"cannot read {key!r} of {path}: its words do not end. It is damaged.") from error
+    except ValueError as error:  # a name with a NUL byte cannot be passed on
+        raise UnbraidError(f"cannot read {key!r} of {path}: {error}.") from error
+    expect(
+        done.returncode != 7,
+        f"the words of {key!r} in {path} are too long to be labels",
+        found=f"over {WORDS:,} letters",
+    )
+    expect(done.returncode == 0, f"cannot read {key!r} of {path}", do="It is damaged.")
+    return np.array([word for line in done.stdout.splitlines() for word in json.loads(line)], np.str_)

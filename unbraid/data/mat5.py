@@ -115,7 +115,7 @@ def _matrix(body: bytes, order: str, depth: int) -> tuple[str, np.ndarray | None
     if kind == CHAR and stored == UTF8:  # a letter may be several bytes
         values = np.array([ord(letter) for letter in content.decode("utf-8")], np.uint32)
     else:
-        values = np.frombuffer(content, np.dtype(STORED[stored]).newbyteorder(order))
+        values = np.frombuffer(content, np.dtype(order + STORED[stored]))
     expect(
         values.size == count, "a matrix holds another number of values than it says", found=f"{values.size} of {count}"
     )

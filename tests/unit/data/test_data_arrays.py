@@ -170,12 +170,24 @@ def test_labels_in_hdf5_may_be_words_of_any_length(tmp_path, monkeypatch):
         load("images", path=str(tmp_path / "x.h5"))
 
 
+def test_words_that_never_end_are_left(tmp_path, monkeypatch):
+    """In some damaged files HDF5 looks for a word for ever; here by a reader that does."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["images"] = IMAGES
+        file.create_dataset("labels", data=list("abcabc"), dtype=h5py.string_dtype())
+    monkeypatch.setattr(hdf5, "APART", "while True: pass")
+    monkeypatch.setattr(hdf5, "PATIENCE", 0.5)
+    with pytest.raises(UnbraidError, match="its words do not end. It is damaged"):
+        load("images", path=str(tmp_path / "x.h5"))
+
+
 def test_damaged_hdf5_is_named(tmp_path):
     """Every byte of the first 4 kB in turn: read as it was written, or named; never a traceback."""
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("images", data=IMAGES, compression="gzip")
-        file.create_dataset("labels", data=list("abcabc"), dtype=h5py.string_dtype())
+        file["labels"] = np.arange(6)
     raw = (tmp_path / "x.h5").read_bytes()
     named = 0
     for place in range(0, min(len(raw), 4096), 13):
