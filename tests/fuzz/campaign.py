@@ -20,7 +20,7 @@ from tests.fuzz import live, readers, truths
 from tests.fuzz.mutations import spoiled, spoiled_npy, spoiled_zip
 from tests.fuzz.readers import Reader
 
-PATIENCE = 20  # seconds for one case
+PATIENCE = 60  # seconds for one case
 MEMORY = 1 << 30  # bytes above what the process had when it began
 
 
