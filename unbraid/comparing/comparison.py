@@ -165,7 +165,7 @@ def _own(groups: Sequence[Group], quantities: Sequence[str]) -> np.ndarray:
     """The mean half width of the models' own intervals over rows "g q"."""
     nan = float("nan")
 
-    def half(ends: tuple[float, float] | None) -> float:
+    def half(ends: Sequence[float] | None) -> float:
         return nan if ends is None else (ends[1] - ends[0]) / 2
 
     widths = [

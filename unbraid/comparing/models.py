@@ -8,7 +8,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -41,7 +41,7 @@ class Model:
     state: str = "done"
     why: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
-    own: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    own: Mapping[str, Sequence[float]] = field(default_factory=dict)
     how: Mapping[str, Any] = field(default_factory=dict)
     codes: Any = None
     place: str = ""
@@ -164,10 +164,10 @@ def _table(path: Path) -> dict[str, Any]:
     return found
 
 
-def _measured(path: Path) -> tuple[dict[str, float], dict[str, tuple[float, float]], dict[str, Any]]:
+def _measured(path: Path) -> tuple[dict[str, float], dict[str, list[float]], dict[str, Any]]:
     """Scores and audited terms, their own intervals, and how they were scored."""
     values: dict[str, float] = {}
-    own: dict[str, tuple[float, float]] = {}
+    own: dict[str, list[float]] = {}
     how: dict[str, Any] = {}
     if regular(path / SCORES):
         values, own, how = of_scores(Scores.load(path))
@@ -181,14 +181,14 @@ def _measured(path: Path) -> tuple[dict[str, float], dict[str, tuple[float, floa
         if finite(value):
             values[key] = float(value)
             if finite(errors.get(key)):
-                own[key] = (value - 1.96 * errors[key], value + 1.96 * errors[key])
+                own[key] = [value - 1.96 * errors[key], value + 1.96 * errors[key]]
     return values, own, how
 
 
-def of_scores(scores: Scores) -> tuple[dict[str, float], dict[str, tuple[float, float]], dict[str, Any]]:
+def of_scores(scores: Scores) -> tuple[dict[str, float], dict[str, list[float]], dict[str, Any]]:
     """The values of scores, their own intervals over rows, and the settings that change what they mean."""
     values = {name: s.value for name, s in scores.items() if finite(s.value)}
-    own = {name: s.interval for name, s in scores.items() if s.interval and all(map(finite, s.interval))}
+    own = {name: list(s.interval) for name, s in scores.items() if s.interval and all(map(finite, s.interval))}
     return values, own, {key: scores.settings[key] for key in SCORED if scores.settings.get(key) not in (None, [], "")}
 
 

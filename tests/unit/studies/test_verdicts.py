@@ -72,18 +72,18 @@ def test_from_results():
 @pytest.mark.parametrize("n", [5, 20])
 def test_false_holds_below_one_in_twenty(n):
     """Four claims, all of them wrong: a page with any false 'holds' is rare, and so is one with a false word either way."""
-    pages = page([0.0] * 4, n, 500, n)
+    pages = page([0.0] * 4, n, 250, n)
     false = np.mean([any(v.word == HOLDS for v in one) for one in pages])
     other = np.mean([any(v.note == "it is on the other side" for v in one) for one in pages])
-    assert false < 0.025 + 3 * (0.025 / 500) ** 0.5
-    assert false + other < 0.05 + 3 * (0.05 / 500) ** 0.5
+    assert false < 0.025 + 3 * (0.025 / 250) ** 0.5
+    assert false + other < 0.05 + 3 * (0.05 / 250) ** 0.5
 
 
 def test_power_is_as_predicted():
     """One claim with a true effect: 'holds' as often as the formula says; at the smallest visible gap in 80 of 100."""
     gap = smallest_gap(0.1, 12)
-    share = np.mean([one[0].word == HOLDS for one in page([gap], 12, 1000, 1)])
-    assert share == pytest.approx(0.8, abs=4 * (0.16 / 1000) ** 0.5)
+    share = np.mean([one[0].word == HOLDS for one in page([gap], 12, 500, 1)])
+    assert share == pytest.approx(0.8, abs=4 * (0.16 / 500) ** 0.5)
 
 
 @pytest.mark.slow
