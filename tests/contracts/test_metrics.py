@@ -13,6 +13,7 @@ from unbraid.metrics import METRICS, Score, as_table
 FACTORS = Factors.of({"shape": 3, "scale": 4, "x": 8, "y": 8})
 SCORED = sorted(n for n, m in METRICS.items() if m.needs in ("factors", "codes"))
 LABELLED = sorted(n for n, m in METRICS.items() if m.needs == "factors")
+POSTERIORS = sorted(n for n, m in METRICS.items() if m.needs == "posteriors")
 N = 1200
 
 
@@ -169,3 +170,28 @@ def test_unknown_protocol_is_named(name):
 def test_ceiling_is_declared_of_a_known_kind(name):
     known = metrics.ceilings(np.arange(10) % 5, np.arange(10))
     assert {METRICS[name].ceiling_of(p) for p in ("", *METRICS[name].protocols)} <= set(known)
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_metrics_of_posteriors_keep_their_promises(name):
+    from unbraid.codes import Codes
+    from unbraid.latent import Latent
+
+    z, _ = mixed()
+    apart, joined = np.random.default_rng(0).normal(size=(N, 2)), np.repeat(z[:, :1], 2, 1)
+    low, high = METRICS[name].span
+
+    def of(means, scale=0.5, **settings):
+        return METRICS[name](Codes(means, Latent.of(means.shape[1]), np.full(means.shape, scale)), **settings)
+
+    score = of(z)
+    assert low <= score.interval[0] <= score.value <= score.interval[1] <= high
+    assert score.cite
+    assert json.loads(json.dumps(score.as_dict(), allow_nan=False))["value"] == score.value
+    assert of(z, seed=3).value == of(z, seed=3).value
+    assert of(z[:, ::-1]).value == pytest.approx(score.value, abs=0.1)
+    assert of(np.ones((N, 3))).value == pytest.approx(0, abs=1e-9)
+    assert of(apart).value < 0.1 < 0.3 < of(joined).value
+    assert of(joined, groups=[[0, 1]]).value == pytest.approx(0, abs=1e-9)
+    with pytest.raises(UnbraidError, match="scales"):
+        METRICS[name](z)

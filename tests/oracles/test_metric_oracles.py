@@ -163,9 +163,30 @@ def test_correlation_of_codes_and_the_most_entangled_factors(data):
     z, y = data
     c = np.abs(np.corrcoef(z.T))
     score = metrics.correlations(z, y, top=2)
-    assert score.value == pytest.approx(np.mean([c[i, j] for i in range(4) for j in range(4) if i != j]))
+    expected = np.mean([c[i, j] for i in range(4) for j in range(4) if i != j])
+    assert score.value == pytest.approx(expected)
+    assert score.table["over_all"] == pytest.approx(expected)
+    np.testing.assert_allclose(np.abs(score.table["codes"]), c)
     assert score.table["entangled"]["y2"]["unit"] == "z3"
     assert next(iter(score.table["entangled"]["y2"]["factors"])) == "y2"
+
+
+@pytest.mark.parametrize("known", ["kl", "scale"])
+def test_correlations_are_those_of_active_columns_and_both_are_given(known):
+    rng = np.random.default_rng(0)
+    live, shared = rng.normal(size=(3000, 3)), rng.normal(size=(3000, 1))
+    dead = 1e-3 * (shared + 0.1 * rng.normal(size=(3000, 4)))  # collapsed means, and yet they go together
+    codes = Codes(
+        np.column_stack([live, dead]),
+        Latent.of(7),
+        scale=np.tile([0.1] * 3 + [1.0] * 4, (3000, 1)) if known == "scale" else None,
+        kl=np.array([2.0] * 3 + [1e-5] * 4) if known == "kl" else None,
+    )
+    score = metrics.correlations(codes)
+    assert score.settings["active_columns"] == 3
+    assert score.value == score.table["over_active"] < 0.05
+    assert score.table["over_all"] > 0.25
+    assert metrics.correlations(codes, prune=known if known == "kl" else "variance").table["over_all"] == score.value
 
 
 def test_r2_is_that_of_least_squares():
@@ -230,8 +251,54 @@ def test_total_correlation_of_a_gaussian_pair():
     mu = rng.multivariate_normal([0, 0], [[0.91, rho], [rho, 0.91]], size=n)
     codes = Codes(mu, Latent.of(2), scale=np.full((n, 2), 0.3))  # C = 0.91 + 0.09 = 1 on the diagonal
     truth = -0.5 * log(1 - rho**2)
-    assert metrics.total_correlation(codes).value == pytest.approx(truth, abs=0.04)
-    assert metrics.total_correlation(codes, how="exact").value == pytest.approx(truth, abs=0.06)
+    assert metrics.gaussian_total_correlation(codes).value == pytest.approx(truth, abs=0.04)
+    exact = metrics.total_correlation(codes, draws=2000)
+    assert exact.value == pytest.approx(truth, abs=0.06)
+    assert exact.interval[0] < truth < exact.interval[1]
+    assert exact.settings["components"] == n
+
+
+def test_posterior_information_is_that_of_mixtures_over_all_rows():
+    """Against a plain double loop over draws and rows, with holes in the labels."""
+    from unbraid.metrics.posterior import drawn, information
+
+    rng = np.random.default_rng(1)
+    n = 60
+    y = np.column_stack([rng.integers(3, size=n), rng.integers(4, size=n)]).astype(float)
+    y[:7, 1] = np.nan
+    codes = Codes(rng.normal(size=(n, 2)) + y[:, :1], Latent.of(2), scale=rng.uniform(0.2, 0.6, size=(n, 2)))
+    table = as_table(codes, y)
+    rows, z = drawn(table, 25, 0)
+    found = information(table, 0, 25)
+    for a, row in enumerate(rows):
+        for u in range(2):
+            q = np.exp(-0.5 * ((z[a, u] - codes.mean[:, u]) / codes.scale[:, u]) ** 2) / codes.scale[:, u]
+            for k in range(2):
+                known = table.y[:, k] >= 0
+                same = table.y[:, k] == table.y[row, k]
+                if known[row]:
+                    assert found[a, u, k] == pytest.approx(log(q[same].mean()) - log(q[known].mean()))
+                else:
+                    assert np.isnan(found[a, u, k])
+
+
+def test_mig_of_the_paper_counts_every_row_and_gives_its_error():
+    """An independent code: a subset with each sample's own row in it says more than all rows do."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    y = np.arange(n) % 30
+    codes = Codes(rng.normal(size=(n, 2)), Latent.of(2), scale=np.full((n, 2), 0.02))
+    score = metrics.mig(codes, y, protocol="paper")
+    alone = score.table["matrix"][0, 0]
+    few = metrics.mig(Codes(codes.mean[:300], codes.tree, scale=codes.scale[:300]), y[:300], protocol="paper").table[
+        "matrix"
+    ][0, 0]
+    assert alone < 0.4 < 1.2 < few  # nats that are not there: the fewer components, the more
+    assert score.settings["components"] == n
+    assert score.settings["draws"] >= 1000
+    assert 0 < score.table["standard_error"] < 0.05
+    spread = np.std([metrics.mig(codes, y, protocol="paper", seed=s).value for s in range(8)])
+    assert spread < 3 * score.table["standard_error"]
 
 
 def test_information_from_posterior_samples_matches_the_gaussian_channel():
@@ -311,6 +378,37 @@ def test_mean_differences_by_a_plain_loop(data):
             b = rng.choice(np.flatnonzero(y[:, factor] == y[a, factor]))
             means.append(np.abs(z[a] - z[b]))
         assert x[k == factor].mean(0) == pytest.approx(np.mean(means, 0), rel=0.1, abs=0.02)
+
+
+def test_the_svm_of_dip_vae_minimises_the_hinge_loss():
+    """Kumar et al. 2017, Sec. 3: hinge with C = 0.01, against a slow sub-gradient descent of the printed objective."""
+    from unbraid.metrics.scores.beta_vae import squared_svm, svm
+
+    rng = np.random.default_rng(0)
+    x = np.abs(rng.normal(size=(300, 2)) + np.repeat([[0.0, 1.5], [1.5, 0.0]], 150, 0))
+    k = np.repeat([0, 1], 150)
+    _, weights = svm(x, k, x, 2, 0)
+    t, features = np.where(k == 1, 1.0, -1.0), np.column_stack([x, np.ones(300)])  # its bias is penalised alike
+
+    w = np.zeros(3)
+    for step in range(4000):  # ½‖w‖² + 0.01 Σ max(0, 1 − t w·x) is 1-strongly convex: steps of 1/step arrive
+        w = w - 0.5 / (step + 2) * (w - 0.01 * (t * (t * (features @ w) < 1)) @ features)
+    np.testing.assert_allclose(np.abs(w[:2]), weights[:, 1], atol=0.02)
+    assert np.abs(squared_svm(x, k, x, 2, 0)[1] - weights).max() > 0.1
+
+
+def test_attributes_as_printed_are_plain_accuracies_with_an_unweighted_bias():
+    rng = np.random.default_rng(0)
+    rare = rng.random(4000) < 0.05
+    z = rng.normal(size=(4000, 2)) + 0.5 * rare[:, None]
+    printed, ours = metrics.attributes(z, rare, protocol="paper"), metrics.attributes(z, rare)
+    assert printed.settings["value_is"] == "accuracy"
+    assert printed.value == printed.table["accuracy"][0] == pytest.approx(0.95, abs=0.01)
+    assert ours.value == ours.table["balanced_accuracy"][0] == pytest.approx(0.64, abs=0.06)
+    score = z @ [1.0, 1.0]
+    loss = [np.maximum(0, 1 - np.where(rare, 1, -1) * (score + b)).mean() for b in np.linspace(-8, 8, 4001)]
+    b = hinge_bias(score, rare, balanced=False)
+    assert np.maximum(0, 1 - np.where(rare, 1, -1) * (score + b)).mean() <= min(loss) + 1e-9
 
 
 def test_hinge_bias_is_the_minimum():

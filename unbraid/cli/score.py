@@ -155,7 +155,7 @@ def _print(scores: Scores, written: list[Path]) -> None:
         rows.add_column("what it asks", no_wrap=True, overflow="ellipsis")
     for name, s in scores.items():
         m = metric_of(name)
-        chance = m.chance_of(len(scores.factors)) if scores.factors or m.needs == "codes" else None
+        chance = m.chance_of(len(scores.factors)) if scores.factors or m.needs != "factors" else None
         spread = [f"{s.interval[0]:.3f}–{s.interval[1]:.3f}" if s.interval else ""] if intervals else []
         key = base(name)
         top = [f"{ceilings[key]:.3f}" if key in ceilings else ""] if ceilings else []

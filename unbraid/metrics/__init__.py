@@ -20,6 +20,7 @@ from unbraid.metrics.scores.dci_es import dci_es
 from unbraid.metrics.scores.dcimig import dcimig
 from unbraid.metrics.scores.explicitness import explicitness
 from unbraid.metrics.scores.factor_vae import factor_vae
+from unbraid.metrics.scores.gaussian_total_correlation import gaussian_total_correlation
 from unbraid.metrics.scores.hoyer import hoyer
 from unbraid.metrics.scores.info_mec import info_mec
 from unbraid.metrics.scores.informativeness import informativeness
@@ -38,10 +39,10 @@ from unbraid.metrics.scores.udr import udr
 from unbraid.metrics.suite import battery
 
 __all__ = [
-    "METRICS", "Metric", "Score", "Table", "active_units", "as_table", "attributes", "battery", "beta_vae", "ceilings",
-    "completeness", "correlations", "dci", "dci_es", "dcimig", "explicitness", "factor_vae", "hoyer", "info_mec",
-    "informativeness", "interval", "irs", "jemmig", "mcc", "med", "mig", "mig_sup", "modularity", "r2", "reconstruction", "sap",
-    "total_correlation", "udr",
+    "METRICS", "Metric", "Score", "Table", "active_units", "as_table", "attributes", "battery", "beta_vae",
+    "ceilings", "completeness", "correlations", "dci", "dci_es", "dcimig", "explicitness", "factor_vae",
+    "gaussian_total_correlation", "hoyer", "info_mec", "informativeness", "interval", "irs", "jemmig", "mcc", "med",
+    "mig", "mig_sup", "modularity", "r2", "reconstruction", "sap", "total_correlation", "udr",
 ]  # fmt: skip
 
 ALL, PAPER = ("paper", "dlib", "fast"), ("paper", "fast")
@@ -86,13 +87,15 @@ METRICS: dict[str, Metric] = {
         lowered=("rotated", "missing", "noisy"), ceiling="correlation"),
     "r2": Metric(r2, "factors are linear in the code", seeded=True, lowered=("missing", "noisy"), ceiling="variance"),
     "attributes": Metric(attributes, "one direction tells each attribute", chance=0.5, seeded=True, rescaled=False,
-        lowered=("missing", "noisy"), ceiling="one"),
+        protocols=PAPER, lowered=("missing", "noisy"), ceiling="one"),
     "correlations": Metric(correlations, "columns of code correlate", direction="down", needs="codes"),
     "hoyer": Metric(hoyer, "codes are sparse", chance=None, needs="codes"),
     "active_units": Metric(active_units, "units that move with the data", span=(0.0, INF), chance=None, needs="codes",
         rescaled=False),
-    "total_correlation": Metric(total_correlation, "dependence between units, in nats", span=(0.0, INF),
-        direction="down", needs="codes", seeded=True),
+    "total_correlation": Metric(total_correlation, "dependence between units of q(z), in nats", span=(0.0, INF),
+        direction="down", chance=None, needs="posteriors", seeded=True),
+    "gaussian_total_correlation": Metric(gaussian_total_correlation, "linear dependence between units, in nats",
+        span=(0.0, INF), direction="down", needs="codes", seeded=True),
     "udr": Metric(udr, "models trained alike agree", noise=0.1, needs="runs", seeded=True),
     "reconstruction": Metric(reconstruction, "error per image", span=(0.0, INF), direction="down", chance=None,
         needs="images", rescaled=False),

@@ -9,6 +9,7 @@ import numpy as np
 
 from unbraid.ground.errors import expect
 
+HUGE = 1e151  # beyond this, squares and sums of numbers overflow
 MANY = 64  # a real-valued column with more distinct values than this is continuous
 
 
@@ -51,6 +52,13 @@ def column(raw: np.ndarray, name: str, kind: str | None = None, bins: int = 20) 
         f"factor {name!r} must be finite",
         found="infinity",
         do="Mark missing labels as NaN.",
+    )
+    expect(
+        not np.nan_to_num(np.abs(number)).max(initial=0) > HUGE,
+        f"factor {name!r} must be small enough to be squared and summed",
+        found=f"{np.nanmax(np.abs(number)):.3g}" if (~missing).any() else None,
+        allowed=f"up to {HUGE:g}",
+        do="Divide it by a power of ten.",
     )
     values, found = np.unique(number[~missing], return_inverse=True)
     whole = bool((values == np.round(values)).all())

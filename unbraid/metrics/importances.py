@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from unbraid.ground.machine import default_threads
 from unbraid.metrics.boosting import boost
 from unbraid.metrics.inputs import Table
 
+COLUMNS = 1024  # compared at once
+TREES, SECONDS = 5_000, 30  # beyond both, boosting says what it will take
 MOST = 15_000  # rows used by predictors: 10,000 to fit and 5,000 to score, as is common
 
 
@@ -120,10 +123,15 @@ def shared(gain: np.ndarray, x: np.ndarray) -> np.ndarray:
     Histogram boosting breaks a tie by taking the first column each time, which would make an exact copy look unused;
     GradientBoosting breaks it at random.
     """
-    centred = x.astype(np.float64) - x.mean(0)
-    length = np.sqrt((centred**2).sum(0)).clip(1e-12)
-    twins = np.abs(centred.T @ centred) > (1 - 1e-9) * np.outer(length, length)
-    return (twins / np.maximum(twins.sum(1, keepdims=True), 1)) @ gain
+    used, mean = np.flatnonzero(gain > 0), x.mean(0)
+    some = x[:, used].astype(np.float64) - mean[used]
+    length = np.sqrt((some**2).sum(0)).clip(1e-12)
+    twins = np.empty((len(used), len(gain)), bool)
+    for a in range(0, len(gain), COLUMNS):  # only columns that gained can have copies that gained nothing
+        other = x[:, a : a + COLUMNS].astype(np.float64) - mean[a : a + COLUMNS]
+        size = np.sqrt((other**2).sum(0)).clip(1e-12)
+        twins[:, a : a + COLUMNS] = np.abs(some.T @ other) > (1 - 1e-9) * np.outer(length, size)
+    return (gain[used] / np.maximum(twins.sum(1), 1)) @ twins
 
 
 def gradient_boosting(
@@ -133,6 +141,17 @@ def gradient_boosting(
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
     kind = GradientBoostingClassifier if classes else GradientBoostingRegressor
+    trees = rounds * len(np.unique(y)) if classes else rounds
+    if trees > TREES:  # one tree per class and round: hundreds of classes take hours, so say it first
+        start = time.perf_counter()
+        kind(n_estimators=1, random_state=seed).fit(x, y)
+        seconds = rounds * (time.perf_counter() - start)
+        if seconds > SECONDS:
+            warnings.warn(
+                f"gradient boosting of a factor with {len(np.unique(y)):,} values grows {trees:,} trees, about "
+                f"{seconds / 60:.0f} minutes. protocol='fast' takes seconds; rounds= lowers their number.",
+                stacklevel=2,
+            )
     model = kind(n_estimators=rounds, random_state=seed).fit(x, y)
     return model.feature_importances_, model.predict(x_new)
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from unbraid.ground.errors import choose, expect
-from unbraid.metrics.estimates import POSTERIOR, neighbours, posterior
+from unbraid.metrics import posterior
+from unbraid.metrics.estimates import neighbours
 from unbraid.metrics.inputs import Table
 from unbraid.metrics.units import Unit
 
@@ -125,21 +126,26 @@ def mutual(
     seed: int = 0,
     most: int = 10_000,
     near: int = 3,
+    draws: int = posterior.DRAWS,
 ) -> np.ndarray:
     """The matrix I(z_u; y_k) in nats, "u k".
 
     estimator: 'histogram' counts cells of the means; 'knn' is Ross's (2014) estimate from the `near` nearest
-    neighbours, no bins (discrete units are counted); 'posterior' averages over z ~ q(z|x) (Chen et al. 2018), and needs
-    posterior scales.
+    neighbours, no bins (discrete units are counted); 'posterior' averages over `draws` samples z ~ q(z|x), every q a
+    mixture over all rows (Chen et al. 2018), and needs posterior scales.
 
     >>> y = np.arange(400) % 4
     >>> from unbraid.metrics.inputs import as_table
     >>> bool(np.isclose(mutual(as_table(y.astype(float), y))[0, 0], np.log(4)))
     True
     """
-    ways: dict[str, Any] = {"histogram": _histogram, "knn": partial(neighbours, near=near), "posterior": posterior}
+    ways: dict[str, Any] = {
+        "histogram": _histogram,
+        "knn": partial(neighbours, near=near),
+        "posterior": partial(_posterior, draws=draws),
+    }
     how = choose(estimator, ways, "MI estimator")
-    key = ("mutual", estimator, bins, binning, seed, most, near)
+    key = ("mutual", estimator, bins, binning, seed, most, near, draws)
     if key not in table.shared:
         found = how(table, bins, binning, seed, most)
         discrete = [i for i, u in enumerate(table.units) if u.kind != "real"] if estimator == "knn" else []
@@ -149,10 +155,16 @@ def mutual(
     return table.shared[key]
 
 
-def sampled(table: Table, estimator: str, most: int = 10_000) -> dict[str, str]:
-    """A note for `Score.settings` when an estimate of `mutual` does not use all rows."""
-    used = {"knn": most, "posterior": min(most, POSTERIOR)}.get(estimator, len(table))
+def sampled(table: Table, estimator: str, most: int = 10_000, draws: int = posterior.DRAWS) -> dict[str, Any]:
+    """A note for `Score.settings` on what an estimate of `mutual` is averaged over."""
+    if estimator == "posterior":
+        return {"draws": draws, "components": len(table)}
+    used = most if estimator == "knn" else len(table)
     return {"subsampled": f"{used:,} of {len(table):,} rows"} if used < len(table) else {}
+
+
+def _posterior(table: Table, bins: int, binning: str, seed: int, most: int, draws: int) -> np.ndarray:
+    return np.maximum(np.nanmean(posterior.information(table, seed, draws), axis=0), 0)
 
 
 def _histogram(table: Table, bins: int, binning: str, seed: int, most: int) -> np.ndarray:

@@ -20,7 +20,7 @@ from unbraid.data.factors import KINDS
 from unbraid.ground.errors import UnbraidError, expect, listing, nearest
 from unbraid.latent import Latent
 from unbraid.metrics.arrays import array_of, column_names, filled, unmasked
-from unbraid.metrics.columns import Column, column
+from unbraid.metrics.columns import HUGE, Column, column
 from unbraid.metrics.pruning import pruned
 from unbraid.metrics.table import STEP, Table
 from unbraid.metrics.units import packed, unit_kl, units_of
@@ -153,12 +153,23 @@ def numbers(codes: Any) -> np.ndarray:
     z = z[:, None] if z.ndim == 1 else z
     expect(z.ndim == 2, "codes must be a table: rows of examples, columns of code", found=f"shape {z.shape}")
     expect(z.shape[0] >= 2 and z.shape[1] >= 1, "codes need at least 2 rows and 1 column", found=f"shape {z.shape}")
-    bad = sum(int((~np.isfinite(z[a : a + STEP])).any(1).sum()) for a in range(0, len(z), STEP))
+    bad, largest = 0, 0.0
+    for a in range(0, len(z), STEP):
+        part = z[a : a + STEP]
+        bad += int((~np.isfinite(part)).any(1).sum())
+        largest = max(largest, float(np.abs(part).max())) if not bad else largest
     expect(
         bad == 0,
         "codes must be finite",
         found=f"NaN or infinity in {bad:,} of {len(z):,} rows",
         do="Drop those rows from codes and factors.",
+    )
+    expect(
+        largest <= HUGE,
+        "codes must be small enough to be squared and summed",
+        found=f"{largest:.3g}",
+        allowed=f"up to {HUGE:g}",
+        do="Divide them by a power of ten.",
     )
     return z
 

@@ -51,7 +51,7 @@ def interval(
     entry = choose(metric, METRICS, "metric") if isinstance(metric, str) else metric
     call = entry.call if isinstance(entry, Metric) else entry
     known = next((m for m in METRICS.values() if m.call is call), None)
-    one = known is None or known.needs in ("factors", "codes")
+    one = known is None or known.needs in ("factors", "codes", "posteriors")
     expect(one, "intervals are for metrics of one table of codes", found=getattr(call, "__name__", "a function"))
     checked(how, seeds, fewest=2)
     entry = known or Metric(call, "", span=(-np.inf, np.inf), seeded=True)

@@ -54,7 +54,8 @@ class Metric:
 
     span: the lowest and highest value. direction: 'up' when more is better, 'down' when less is.
     chance: what codes that know nothing score, as a number or a function of the number of factors (None: no level),
-    and noise: how far from it a few thousand rows may fall. needs: 'factors', 'codes', 'runs' or 'images'.
+    and noise: how far from it a few thousand rows may fall. needs: 'factors', 'codes', 'posteriors' (codes with
+    scales), 'runs' or 'images'.
     rescaled: unchanged when columns are rescaled. lowered: the damages that lower it, among 'rotated', 'duplicated',
     'missing', 'noisy'. ceiling: how duplicate images bound it (see `ceilings`), under: where a protocol's is another.
     """

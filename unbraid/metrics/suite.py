@@ -61,7 +61,7 @@ def battery(
     # table by table, so that only one is in memory and metrics share what they make of it
     moved = {name: metric for name, metric in chosen.items() if interval != "seeds" or moving(metric, table)}
     lone = single(table, interval, seeds, seed)
-    able = {n: m for n, m in moved.items() if "skipped" not in first[n].settings and (not lone or m.needs == "codes")}
+    able = {n: m for n, m in moved.items() if "skipped" not in first[n].settings and (not lone or m.needs != "factors")}
     for each, other in resamples(table, interval, seeds, seed):
         for name, score in _scores(able, other, protocol, each, bins, False, advance).items():
             others[name].append(score)
@@ -152,18 +152,19 @@ def selected(metrics: str | Iterable[str], table: Table) -> Mapping[str, Metric]
     """The metrics asked for, by name; 'all' means every one that this table allows."""
     from unbraid.metrics import METRICS
 
-    names, labelled = named(metrics), bool(table.names)
+    names = named(metrics)
+    there = {"codes": True, "factors": bool(table.names), "posteriors": table.scale is not None}
     if names == ["all"]:
-        return {n: m for n, m in METRICS.items() if m.needs == "codes" or (labelled and m.needs == "factors")}
+        return {n: m for n, m in METRICS.items() if there.get(m.needs, False)}
     out = {name: metric_of(name) for name in names}
-    wrong = [n for n, m in out.items() if m.needs not in ("factors", "codes")]
+    wrong = [n for n, m in out.items() if m.needs not in there]
     expect(
         not wrong,
         "these metrics do not score one table of codes",
         found=wrong,
         do="Call them from Python: metrics.udr([a, b]).",
     )
-    unlabelled = [n for n, m in out.items() if m.needs == "factors" and not labelled]
+    unlabelled = [n for n, m in out.items() if m.needs == "factors" and not there["factors"]]
     expect(
         not unlabelled,
         "these metrics need factors",

@@ -21,7 +21,9 @@ def world() -> tuple[np.ndarray, np.ndarray]:
     return y + 0.3 * rng.normal(size=y.shape), y
 
 
-@pytest.mark.parametrize("name", sorted({*FACTORED, "correlations", "hoyer", "active_units", "total_correlation"}))
+@pytest.mark.parametrize(
+    "name", sorted({*FACTORED, "correlations", "hoyer", "active_units", "gaussian_total_correlation"})
+)
 def test_columns_in_no_group_are_not_there(world, name):
     z, y = world
     beside = np.column_stack([z[:, 1], z[:, 0], np.random.default_rng(1).normal(size=600)])
@@ -202,3 +204,58 @@ def test_functions_are_asked_for_few_rows_and_checked_every_time(world, name):
 
         with pytest.raises(UnbraidError, match=says):
             METRICS[name](odd, y, protocol="fast")
+
+
+@pytest.mark.parametrize("name", sorted({*FACTORED, "correlations", "hoyer", "active_units"}))
+@pytest.mark.parametrize("size", [1e300, 1e-200, 1e140])
+def test_numbers_at_the_ends_of_the_range_are_scored_or_named(world, name, size):
+    z, y = world
+    fast = {"protocol": "fast"} if "fast" in METRICS[name].protocols else {}
+    for codes, labels in ((z * size, y), (z, y * size)):
+        try:
+            assert np.isfinite(METRICS[name](codes, labels, **fast).value)
+        except UnbraidError as error:
+            assert size == 1e300, error
+            assert "squared and summed" in str(error)
+
+
+@pytest.mark.parametrize("name", sorted({*FACTORED, "correlations", "hoyer", "active_units"}))
+def test_every_metric_prunes_by_one_option_and_says_so(world, name):
+    z, y = world
+    noise = np.random.default_rng(3).normal(size=(600, 2))
+    told = Codes(np.column_stack([z, 0.01 * noise]), Latent.of(4), kl=np.array([1.0, 2.0, 0.001, 0.002]))
+    fast = {"protocol": "fast"} if "fast" in METRICS[name].protocols else {}
+    kept = METRICS[name](Codes(z, Latent.of(2), kl=np.array([1.0, 2.0])), y, **fast)
+    for how in ("kl", "variance"):
+        found = METRICS[name](told, y, prune=how, **fast)
+        assert found.value == kept.value, how
+        assert found.settings["prune"] == how
+        assert found.settings["least"] == {"kl": 0.01, "variance": 0.05}[how]
+    if name != "factor_vae":  # its paper prunes collapsed units; the others leave them in unless asked
+        assert "prune" not in METRICS[name](told, y, **fast).settings
+    with pytest.raises(UnbraidError, match="needs the KL"):
+        METRICS[name](z, y, prune="kl", **fast)
+    with pytest.raises(UnbraidError, match="unknown pruning"):
+        METRICS[name](told, y, prune="klein", **fast)
+
+
+def test_dead_latents_no_longer_bend_mig_when_pruned():
+    rng = np.random.default_rng(0)
+    y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
+    z = np.column_stack([y + 0.2 * rng.normal(size=y.shape), 1e-3 * (y[:, 0] + rng.normal(size=600))])
+    told = Codes(z, Latent.of(3), kl=np.array([2.0, 2.0, 1e-6]))
+    assert metrics.mig(told, y, prune="kl").value == metrics.mig(z[:, :2], y).value
+    assert metrics.mig(told, y).value < metrics.mig(told, y, prune="kl").value - 0.05
+    silent = metrics.mig(Codes(z, Latent.of(3), kl=np.zeros(3)), y, prune="kl")
+    assert silent.value == 0
+    assert silent.settings["pruned_units"] == "all 3"
+
+
+def test_slow_boosting_says_what_it_will_take(world, monkeypatch):
+    from unbraid.metrics import importances
+
+    monkeypatch.setattr(importances, "TREES", 3)
+    monkeypatch.setattr(importances, "SECONDS", 0)
+    z, y = world
+    with pytest.warns(UserWarning, match=r"grows 8 trees, about \d+ minutes. protocol='fast' takes seconds"):
+        metrics.dci(z, y[:, 1], protocol="dlib", rounds=2)

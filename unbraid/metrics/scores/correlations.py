@@ -9,16 +9,25 @@ import numpy as np
 from unbraid.metrics.gaps import tables
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.matching import MOST, strengths
+from unbraid.metrics.pruning import KL_LEAST, used
 from unbraid.metrics.score import Score
+
+ACTIVE = 0.01  # share of a column's variance in q(z) that its means must make up
+
+
+SHOWN = 512  # columns up to which the whole matrix is kept
 
 
 def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0, **inputs: Any) -> Score:
-    """Mean absolute correlation between different columns of code; with factors, what each column follows.
+    """Mean absolute correlation between different active columns of code; with factors, what each column follows.
 
-    value = mean_{i ≠ j} |corr(z_i, z_j)| over live columns (0: uncorrelated)      Kumar et al. 2017, Tables 3–4, Fig. 2
+    value = mean_{i ≠ j} |corr(z_i, z_j)| over active columns (0: uncorrelated)    Kumar et al. 2017, Tables 3–4, Fig. 2
 
-    table['entangled'] lists, for each factor, the unit that correlates best with it and the `top` factors that this
-    same unit correlates with: in a disentangled code the first stands alone.
+    Active are columns of units with a KL to the prior of at least 0.01 nats; without KLs, those whose means have more than
+    a hundredth of the variance of q(z); without scales, all that change. table['over_all'] counts every column that
+    changes, collapsed ones too, whose tiny means often correlate. table['entangled'] lists, for each factor, the unit
+    that correlates best with it and the `top` factors that this same unit correlates with: in a disentangled code the
+    first stands alone. table['codes'] is the matrix itself, up to 512 columns.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(correlations(y.astype(float), y).value, 6)
@@ -27,29 +36,64 @@ def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0
     table = as_table(codes, factors, asked="correlations", seed=seed, needs_factors=False, **inputs)
     small = table.limited(MOST, seed)
     alive = table.deviations > 0
-    c = np.zeros((len(alive), len(alive)))
-    z = small.scaled[:, alive].astype(np.float64)
-    z = (z - z.mean(0)) / np.maximum(z.std(0), 1e-12)
-    c[np.ix_(alive, alive)] = z.T @ z / len(z)
-    off = np.abs(c[np.ix_(alive, alive)])[~np.eye(int(alive.sum()), dtype=bool)]
-    rows: dict[str, Any] = {
-        "codes": c,
-        "columns": list(table.columns),
-    }
+    active, rule = active_columns(table)
+    value, over_all = mean_correlation(small, active), mean_correlation(small, alive)
+    rows: dict[str, Any] = {"over_active": value, "over_all": over_all, "columns": list(table.columns)}
+    rows |= {"codes": matrix(small, alive)} if len(alive) <= SHOWN else {}
     if table.names:
         s = strengths(small)
         rows |= tables(table, s) | {
             "entangled": {name: _entangled(table, s, k, top) for k, name in enumerate(table.names)}
         }
-    value = float(np.clip(off.mean(), 0, 1)) if off.size else 0.0
-    return Score(
-        "correlations",
-        value,
-        rows,
-        None,
-        {"top": top, "live_columns": int(alive.sum()), **small.notes},
-        "Kumar et al. 2017",
-    )
+    settings = {
+        "top": top,
+        "live_columns": int(alive.sum()),
+        "active_columns": int(active.sum()),
+        "active_by": rule,
+        **small.notes,
+    }
+    return Score("correlations", value, rows, None, settings, "Kumar et al. 2017")
+
+
+def active_columns(table: Table) -> tuple[np.ndarray, str]:
+    """True for each column in use "d", and the rule that decided."""
+    alive = table.deviations > 0
+    if table.kl is not None:
+        units, _ = used(table, "kl")
+        return alive & np.array([units[owner] for owner in table.owner]), f"KL of at least {KL_LEAST} nats"
+    if table.scale is not None:
+        noise = np.array([(s.astype(np.float64) ** 2).mean() for s in table.scale.T])
+        variance = table.deviations**2
+        return alive & (variance > ACTIVE * (variance + noise)), f"more than {ACTIVE} of the variance of q(z)"
+    return alive, "columns that change"
+
+
+def mean_correlation(table: Table, chosen: np.ndarray) -> float:
+    """Mean |corr| over pairs of different columns, in tiles: no matrix of columns × columns is held."""
+    columns = np.flatnonzero(chosen)
+    if len(columns) < 2:
+        return 0.0
+    step, total = max(1, SHOWN * SHOWN // len(columns)), 0.0
+    for a in range(0, len(columns), step):
+        some = _standard(table, columns[a : a + step])
+        for b in range(0, len(columns), SHOWN):
+            total += float(np.abs(some.T @ _standard(table, columns[b : b + SHOWN])).sum())
+    d = len(columns)
+    return float(np.clip((total / len(table) - d) / (d * (d - 1)), 0, 1))
+
+
+def matrix(table: Table, alive: np.ndarray) -> np.ndarray:
+    """Correlations of all columns "d d"; 0 for those that never change."""
+    c, columns = np.zeros((len(alive), len(alive))), np.flatnonzero(alive)
+    z = _standard(table, columns)
+    c[np.ix_(alive, alive)] = z.T @ z / len(z)
+    return c
+
+
+def _standard(table: Table, columns: np.ndarray) -> np.ndarray:
+    z = table.z[:, columns] - table.means[columns]
+    z -= z.mean(0)
+    return z / np.maximum(z.std(0), 1e-300)
 
 
 def _entangled(table: Table, s: np.ndarray, k: int, top: int) -> dict[str, Any]:

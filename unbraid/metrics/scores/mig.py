@@ -9,7 +9,8 @@ import numpy as np
 from unbraid.ground.errors import choose
 from unbraid.metrics.gaps import tables, top_two
 from unbraid.metrics.information import factor_entropies, mutual, sampled
-from unbraid.metrics.inputs import as_table
+from unbraid.metrics.inputs import Table, as_table
+from unbraid.metrics.posterior import DRAWS, information
 from unbraid.metrics.score import Score
 
 ESTIMATORS = {"dlib": "histogram", "fast": "histogram", "paper": "posterior", "knn": "knn"}
@@ -22,6 +23,7 @@ def mig(
     protocol: str = "dlib",
     bins: int = 20,
     binning: str = "width",
+    draws: int = DRAWS,
     seed: int = 0,
     **inputs: Any,
 ) -> Score:
@@ -29,7 +31,8 @@ def mig(
 
     MIG = 1/K Σ_k (I(z_1st; y_k) − I(z_2nd; y_k)) / H(y_k)        Chen et al. 2018
 
-    protocol: 'dlib' and 'fast' count 20 bins of the means; 'paper' averages over posterior samples (falls back to bins
+    protocol: 'dlib' and 'fast' count 20 bins of the means; 'paper' averages log q(z|y)/q(z) over `draws` posterior samples,
+    both densities mixtures over all rows, with the standard error in `table` and the interval (it falls back to bins
     without posterior scales, and says so); 'knn' is Ross's estimate without bins.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
@@ -40,7 +43,7 @@ def mig(
     estimator = choose(protocol, ESTIMATORS, "MIG protocol")
     if estimator == "posterior" and table.scale is None:
         estimator = "histogram"
-    i, h = mutual(table, estimator, bins, binning, seed), factor_entropies(table)
+    i, h = mutual(table, estimator, bins, binning, seed, draws=draws), factor_entropies(table)
     first, second = top_two(i)
     gaps = (first - second) / h
     settings = {
@@ -50,13 +53,22 @@ def mig(
         "binning": binning,
         "seed": seed,
         **table.notes,
-        **sampled(table, estimator),
+        **sampled(table, estimator, draws=draws),
     }
-    return Score(
-        "mig",
-        float(np.clip(gaps.mean(), 0, 1)),
-        tables(table, i, gaps=gaps, entropies=h),
-        None,
-        settings,
-        "Chen et al. 2018",
-    )
+    value = float(np.clip(gaps.mean(), 0, 1))
+    error = _error(table, i, h, seed, draws) if estimator == "posterior" else None
+    rows = tables(table, i, gaps=gaps, entropies=h) | ({} if error is None else {"standard_error": error})
+    bounds = None if error is None else (max(0.0, value - 1.96 * error), min(1.0, value + 1.96 * error))
+    settings |= {} if error is None else {"interval": "normal, over draws"}
+    return Score("mig", value, rows, bounds, settings, "Chen et al. 2018")
+
+
+def _error(table: Table, i: np.ndarray, h: np.ndarray, seed: int, draws: int) -> float:
+    """The standard error of MIG over the draws: of each one's mean gap between the two best units."""
+    gains = information(table, seed, draws)
+    order = np.argsort(-i, axis=0)
+    k = np.arange(len(h))
+    second = gains[:, order[1], k] if len(order) > 1 else 0.0
+    each = np.nanmean((gains[:, order[0], k] - second) / h, axis=1)
+    each = each[np.isfinite(each)]
+    return float(each.std(ddof=1) / np.sqrt(len(each)))
