@@ -56,6 +56,7 @@ def test_the_page_runs_as_printed(house, capsys):
     said = capsys.readouterr().out
     assert "best_correlation" in said
     assert "['my_parts']" in said
+    assert names["Run"].load("runs/bars").ledger()[-1]["prices"]["size"] == 0.01
     needed = names["Run"].load("runs/bars").state["needs"]
     assert needed["imports"] == ["my_parts"]
     assert set(needed["parts"]) == {
@@ -174,6 +175,16 @@ def test_the_working_directory_is_the_last_place(house):
     assert sys.path[-1] == str(house)
     assert "" not in sys.path
     own.import_modules("my_last")
+
+
+def test_a_priced_term_of_ones_own_is_recorded(house):
+    (house / "my_term.py").write_text(
+        "from unbraid.terms import TERMS, Term\nTERMS['size'] = Term(lambda draw, node='': draw.z.square().sum(-1))\n"
+    )
+    row = {"name": "row", "prices": {"kl": 1.0, "size": 0.1}}
+    recipe = Recipe(data="toy", latent=2, nets="mlp", objective=row, budget=BUDGET)
+    run = fit(recipe, "r", imports="my_term", dataset=toy_data(24), quiet=True)
+    assert run.state["needs"] == {"parts": ["term size"], "imports": ["my_term"]}
 
 
 def test_nothing_in_a_file_is_imported(house):
