@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from unbraid.data import load
-from unbraid.objectives.rows import OBJECTIVES
+from unbraid.objectives import ROWS as OBJECTIVES
 from unbraid.runs.assemble import assemble
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.trainer import Trainer, prepare, step

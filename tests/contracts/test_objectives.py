@@ -10,8 +10,9 @@ from unbraid.data.dataset import Dataset, Pixels
 from unbraid.ground.errors import UnbraidError
 from unbraid.ground.tensors import read_tensors
 from unbraid.model.draw import Draw
-from unbraid.objectives.rows import OBJECTIVES, build
-from unbraid.runs.assemble import assemble
+from unbraid.objectives import OBJECTIVES, ROWS, build
+from unbraid.runs.assemble import assemble, single
+from unbraid.runs.assemble import prepare as prepare_any
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.trainer import prepare, step
 from unbraid.runs.training import fit
@@ -42,7 +43,7 @@ CASES = {
     "decomposition adversary": {"divergence": "adversary", "critic": SMALL},
     "row": {"prices": {"mi": 1.0, "tc:root": 3.0, "tc": 2.0, "dw": 1.0}, "latent": PAIR},
 }
-for _name in OBJECTIVES:
+for _name in ROWS:
     CASES.setdefault(_name, {})
 ORDERED = {"mss"}  # its weights depend on who stands next to whom in the batch
 
@@ -186,6 +187,34 @@ def test_errors_name_the_fix() -> None:
         with pytest.raises(UnbraidError) as error:
             assemble(Recipe(data="blobs", latent=4, nets="mlp", budget={"batch": 8}, **change), blobs())
         assert words in str(error.value)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_rows_and_games_share_one_protocol(name: str) -> None:
+    """recipe → parts → trainer: modules and optimisers to save, terms to log, a step that gives a ledger."""
+    case = dict(CASES.get(name, {"noise": 3}))
+    tables = {key: case.pop(key) for key in ("latent", "prior") if key in case}
+    plan = Recipe(
+        data="blobs",
+        **({"latent": {"k": "onehot(3)", "s": 2} if name not in ROWS else 4} | tables),
+        nets="mlp" if name in ROWS else "info_gan_small",
+        objective={"name": name, **case},
+        budget={"steps": 2, "batch": 16, "threads": 1, "device": "cpu"},
+    )
+    with single():
+        trainer = prepare_any(assemble(plan, blobs()))
+        ledger = trainer.step(0, trainer.logged)
+    parts = trainer.parts
+    assert parts.objective.name == name
+    assert parts.objective.papers
+    assert parts.objective.shown()
+    assert set(parts.modules) >= {"model"}
+    assert "model" in trainer.optimisers
+    moved = {id(p) for o in trainer.optimisers.values() for g in o.param_groups for p in g["params"]}
+    assert {id(p) for p in parts.modules.parameters() if p.requires_grad} <= moved
+    assert set(trainer.logged) <= set(ledger.nats)
+    assert set(ledger.prices) <= set(ledger.nats)
+    assert torch.isfinite(ledger.loss)
 
 
 def test_schedules_move_derived_prices() -> None:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from tests.toys import any_draw, model_on
 from unbraid.latent import Latent
+from unbraid.objectives import build
 from unbraid.objectives.objective import Objective
-from unbraid.objectives.rows import beta_tcvae, beta_vae, build, hfvae, vae
+from unbraid.objectives.rows import beta_tcvae, beta_vae, hfvae, vae
 from unbraid.terms import ESTIMATORS, TERMS
 from unbraid.terms.estimators import WEIGHTS
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
-from unbraid.objectives.rows import build as objective
+from unbraid.objectives import build as objective
 from unbraid.priors import GeneralisedGaussian, LpNested, isa
 
 DEEP = {"a": {"b": {"c": 2, "d": 1}, "e": 2}, "f": {"g": 3}, "h": 1}

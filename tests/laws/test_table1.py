@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unbraid.latent import Latent
-from unbraid.objectives.rows import OBJECTIVES, build
+from unbraid.objectives import OBJECTIVES, build
 from unbraid.priors import Gaussian
 
 # Paper: recipe, effective (mi, tc between, tc within, dw), and what stands apart. ②: mi; ④: tc and dw; Ⓐ: tc between.

@@ -7,86 +7,21 @@ fair bits. Q's output is a diagonal posterior, so codes, metrics and figures are
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import nn
 
-from unbraid.ground import options
-from unbraid.ground.errors import UnbraidError, choose, expect
+from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.posterior import emit
 from unbraid.model.posteriors import Diagonal
 from unbraid.priors.hard_codes import HardCodes
 
-if TYPE_CHECKING:
-    from unbraid.runs.recipe import Recipe
-
 Shape = tuple[int, int, int]
 NO_ELBO = "an InfoGAN has no likelihood and no ELBO, so it cannot be audited. Encode and score it instead."
-
-
-@dataclass(frozen=True)
-class Gan:
-    """A GAN objective: λ, the count of noise columns, the critic's rate and steps per step, the penalty η (0: none)."""
-
-    name: str
-    lam: float
-    noise: int
-    critic_lr: float
-    critic_steps: int
-    penalty: float
-    cite: str
-
-    def __post_init__(self) -> None:
-        expect(
-            self.lam >= 0 and self.penalty >= 0,
-            f"lambda and penalty of {self.name!r} must be 0 or more",
-            found=(self.lam, self.penalty),
-        )
-        expect(
-            1 <= self.noise <= 100_000 and self.critic_steps >= 1,
-            f"noise and critic_steps of {self.name!r} must be 1 or more",
-            found=(self.noise, self.critic_steps),
-        )
-        expect(0 < self.critic_lr < 10, f"critic_lr of {self.name!r} must be positive", found=self.critic_lr)
-
-
-def info_gan(lam: float = 1.0, noise: int = 62, critic_lr: float = 1e-4, critic_steps: int = 1) -> Gan:
-    """min_{G,Q} max_D E log D(x) + E log(1−D(G(z))) − λ E log Q(c|G(z)).
-
-    Chen et al. 2016; Kim & Mnih 2018, Eqs. 13–15.
-    """
-    return Gan("info_gan", lam, noise, critic_lr, critic_steps, 0.0, "Chen et al. 2016; Kim & Mnih 2018, Eq. 15")
-
-
-def info_wgan_gp(
-    lam: float = 1.0, noise: int = 62, critic_lr: float = 1e-4, critic_steps: int = 5, penalty: float = 10.0
-) -> Gan:
-    """min_{G,Q} max_D E D(x) − E D(G(z)) − η E(‖∇D(x̂)‖ − 1)² − λ E log Q(c|G(z)). Kim & Mnih 2018, Eq. 16.
-
-    Printed with + η; for the critic's maximisation it must be subtracted. Steps per step: 5, Gulrajani et al. 2017.
-    """
-    expect(penalty > 0, "info_wgan_gp needs a penalty above 0", found=penalty, do="10 is the paper's.")
-    return Gan("info_wgan_gp", lam, noise, critic_lr, critic_steps, penalty, "Kim & Mnih 2018, Eq. 16")
-
-
-GANS: dict[str, Callable[..., Gan]] = {"info_gan": info_gan, "info_wgan_gp": info_wgan_gp}
-
-
-def is_gan(recipe: Recipe) -> bool:
-    """True when the recipe's objective is a GAN and not a row of prices."""
-    return recipe.objective.get("name") in GANS
-
-
-def gan_of(recipe: Recipe) -> Gan:
-    """The GAN a recipe asks for; bad options are named errors."""
-    plain = dict(recipe.objective)
-    name = plain.pop("name", "")
-    return options.call(choose(name, GANS, "GAN objective"), plain, f"objective {name!r}")
 
 
 class InfoGan(nn.Module):
@@ -145,7 +80,7 @@ class InfoGan(nn.Module):
     def information(self, q: Diagonal, codes: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
         """log Q(c|x) + H(c): Eq. 13 and its constant, a lower bound of I(c; G(c, ε)) in nats."""
         total = codes.new_zeros(len(codes))
-        for leaf, s in zip(self.tree.leaves, self.tree.slices):
+        for leaf, s in zip(self.tree.leaves, self.tree.slices, strict=True):
             loc, c = q.loc[:, s], codes[:, s]
             if leaf.kind == "real":
                 log_scale = q.log_scale[:, s]
@@ -167,9 +102,10 @@ class GanNet:
     first: int
     down: tuple[tuple[int, int], ...]
     slope: float = 0.2  # of the generator's ReLUs between its maps; 0 as in Table 4
+    late: bool = False  # batch norm after the activation, as the tables print it
 
     def __call__(self, shape: Shape, tree: Latent, noise: int, wasserstein: bool) -> InfoGan:
-        """All nets for one image shape: batch norm as printed; a Wasserstein trunk has only one LayerNorm."""
+        """All nets for one image shape; a Wasserstein trunk has only one LayerNorm."""
         c, h, w = shape
         factor = math.prod(s for _, s in self.up)
         expect(
@@ -180,28 +116,31 @@ class GanNet:
         )
         inner = (h // factor, w // factor)
         flat = inner[0] * inner[1]
+        leaky = nn.LeakyReLU(0.2)
         trunk: list[nn.Module] = []
-        for i, ((a, _), (b, stride)) in enumerate(zip(((c, 1), *self.up[:-1]), self.up)):
-            trunk += [*_conv(a, b, stride), *([nn.BatchNorm2d(b)] if i and not wasserstein else []), nn.LeakyReLU(0.2)]
+        for i, ((a, _), (b, stride)) in enumerate(zip(((c, 1), *self.up[:-1]), self.up, strict=True)):
+            norms = [nn.BatchNorm2d(b)] if i and not wasserstein else []
+            trunk += [*_conv(a, b, stride), *self._ordered(norms, leaky)]
         norm = nn.LayerNorm(self.hidden) if wasserstein else nn.BatchNorm1d(self.hidden)
-        trunk += [nn.Flatten(), nn.Linear(self.up[-1][0] * flat, self.hidden), norm, nn.LeakyReLU(0.2)]
-        encoder = nn.Sequential(
-            nn.Linear(self.hidden, 128), nn.BatchNorm1d(128), nn.LeakyReLU(0.2), nn.Linear(128, Diagonal.count(tree))
-        )
+        trunk += [nn.Flatten(), nn.Linear(self.up[-1][0] * flat, self.hidden), *self._ordered([norm], leaky)]
+        head = [nn.Linear(self.hidden, 128), *self._ordered([nn.BatchNorm1d(128)], leaky)]
+        encoder = nn.Sequential(*head, nn.Linear(128, Diagonal.count(tree)))
         generator: list[nn.Module] = [
             nn.Linear(tree.width + noise, self.hidden),
-            nn.BatchNorm1d(self.hidden),
-            nn.ReLU(),
+            *self._ordered([nn.BatchNorm1d(self.hidden)], nn.ReLU()),
             nn.Linear(self.hidden, self.first * flat),
-            nn.BatchNorm1d(self.first * flat),
-            nn.ReLU(),
+            *self._ordered([nn.BatchNorm1d(self.first * flat)], nn.ReLU()),
             nn.Unflatten(1, (self.first, *inner)),
         ]
-        for (a, _), (b, stride) in zip(((self.first, 1), *self.down[:-1]), self.down):
-            generator += [*_upconv(a, b, stride), nn.BatchNorm2d(b), nn.LeakyReLU(self.slope)]
+        for (a, _), (b, stride) in zip(((self.first, 1), *self.down[:-1]), self.down, strict=True):
+            generator += [*_upconv(a, b, stride), *self._ordered([nn.BatchNorm2d(b)], nn.LeakyReLU(self.slope))]
         generator += [nn.ConvTranspose2d(self.down[-1][0], c, 4, 2, 1), nn.Sigmoid()]
         critic = nn.Linear(self.hidden, 1)
         return InfoGan(tree, noise, nn.Sequential(*generator), nn.Sequential(*trunk), critic, encoder)
+
+    def _ordered(self, norms: list[Any], act: nn.Module) -> list[nn.Module]:
+        """Norm and activation in this net's order."""
+        return [act, *norms] if self.late else [*norms, act]
 
 
 def _conv(a: int, b: int, stride: int) -> list[nn.Module]:
@@ -222,12 +161,5 @@ GAN_NETS: dict[str, GanNet] = {
     "info_gan_table6": GanNet(TABLE6_UP, 1024, 256, ((256, 1), (256, 1), (128, 2), (64, 2))),
     "info_gan_small": GanNet(((16, 2), (32, 2)), 128, 32, ((16, 2),)),
 }
-
-
-def build_gan(recipe: Recipe, shape: Shape) -> InfoGan:
-    """The InfoGAN of a recipe, with fresh weights. `nets` is one of Kim & Mnih's Tables 4–6 or info_gan_small."""
-    gan = gan_of(recipe)
-    name = recipe.nets.get("name", "")
-    default = {28: "info_gan_table4", 64: "info_gan_table5"}.get(shape[1], "info_gan_small")
-    net = choose(default if name == "conv" else name, GAN_NETS, "net of a GAN")
-    return net(shape, recipe.tree, gan.noise, gan.penalty > 0).float()
+# The tables print the norm after the activation; the nets above, which runs were trained with, have it before.
+GAN_NETS |= {f"info_gan_table{n}_printed": replace(GAN_NETS[f"info_gan_table{n}"], late=True) for n in (4, 5, 6)}

@@ -1,6 +1,33 @@
-"""Objectives: THE TABLE of rows, the arithmetic of prices, the ledger."""
+"""Objectives by name: THE TABLE of rows, and games beside it; the arithmetic of prices, the ledger."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from unbraid.ground import options
+from unbraid.ground.errors import choose
+from unbraid.objectives.game import Game
+from unbraid.objectives.games import GAMES
 from unbraid.objectives.objective import Objective
-from unbraid.objectives.rows import OBJECTIVES, build
+from unbraid.objectives.rows import ROWS
 
-__all__ = ["OBJECTIVES", "Objective", "build"]
+OBJECTIVES: dict[str, Callable[..., Objective | Game]] = {**ROWS, **GAMES}
+
+
+def build(spec: dict[str, Any]) -> Any:
+    """An objective from a recipe's table, `{name = "hfvae", beta = 4, …}`; bad options are named errors.
+
+    >>> build({"name": "beta_vae", "beta": 8}).effective()["dw"]
+    8.0
+    >>> build({"name": "info_gna"})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    unbraid.ground.errors.UnbraidError: unknown objective 'info_gna'. Did you mean 'info_gan'? ...
+    """
+    plain = dict(spec)
+    name = plain.pop("name", "vae")
+    return options.call(choose(name, OBJECTIVES, "objective"), plain, f"objective {name!r}")
+
+
+__all__ = ["GAMES", "OBJECTIVES", "ROWS", "Game", "Objective", "build"]

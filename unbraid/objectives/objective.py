@@ -90,6 +90,10 @@ class Objective:
         """Prices in a unit of their own. See `prices.apart`."""
         return arithmetic.apart(self.prices)
 
+    def marks(self) -> set[str]:
+        """The columns of the table that hold the price of a twin. See `prices.marked`."""
+        return arithmetic.marked(self.prices)
+
     def shown(self) -> str:
         """The prices on one line, for the printed table."""
         return ", ".join(priced(price).shown(key) for key, price in self.prices.items())

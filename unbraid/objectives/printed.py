@@ -6,9 +6,9 @@ import inspect
 from typing import Any
 
 from unbraid.ground.schedule import spelled
+from unbraid.objectives import OBJECTIVES
 from unbraid.objectives.letters import Letters
-from unbraid.objectives.prices import COLUMNS, marked
-from unbraid.objectives.rows import OBJECTIVES
+from unbraid.objectives.prices import COLUMNS
 
 LETTERS = {
     "alpha": "α",
@@ -49,8 +49,8 @@ def rows() -> list[dict[str, str]]:
 
 
 def _row(name: str, objective: Any) -> dict[str, str]:
-    effective, stars = objective.effective(), marked(objective.prices)
-    function = any(price is None for price in effective.values())
+    effective, stars = objective.effective(), objective.marks()
+    function = not effective or any(price is None for price in effective.values())
     cells = {c: "–" if function else spelled(effective[c]) + (" *" if c in stars else "") for c in COLUMNS}
     return {
         "objective": name,

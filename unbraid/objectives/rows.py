@@ -183,7 +183,7 @@ def _divergence(name: str) -> str:
     return choose(name, terms.divergences(), "divergence")
 
 
-OBJECTIVES: dict[str, Callable[..., Objective]] = {
+ROWS: dict[str, Callable[..., Objective]] = {
     "vae": vae,
     "beta_vae": beta_vae,
     "beta_svae": beta_svae,
@@ -207,14 +207,3 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "hfs_vae": hfs_vae,
     "row": row,
 }
-
-
-def build(spec: dict[str, Any]) -> Objective:
-    """An objective from a recipe's table, `{name = "hfvae", beta = 4, …}`; bad options are named errors.
-
-    >>> build({"name": "beta_vae", "beta": 8}).effective()["dw"]
-    8.0
-    """
-    plain = dict(spec)
-    name = plain.pop("name", "vae")
-    return options.call(choose(name, OBJECTIVES, "objective"), plain, f"objective {name!r}")

@@ -1,193 +1,66 @@
-"""From a recipe to the parts of a run: data, tree, model, objective and critics, checked before any work starts."""
+"""From a recipe to the parts of a run and to its trainer, whatever kind of objective it names.
+
+Each kind of objective has three functions: `assemble` (recipe and data to parts, checked before any work starts),
+`build_model` (the model alone, for a run that is opened) and `prepare` (parts to a trainer). Parts have a recipe,
+dataset, model, objective and modules; a trainer has parts, device, optimisers, `logged` terms and `step`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import torch
-from torch import nn
-
-from unbraid import data, objectives, priors
-from unbraid.data.batches import gathered, permutation
+from unbraid import objectives
 from unbraid.data.dataset import Dataset
-from unbraid.ground import options
-from unbraid.ground.errors import UnbraidError, choose, expect
-from unbraid.ground.schedule import Price, priced
+from unbraid.ground.errors import expect
 from unbraid.latent import Latent
-from unbraid.model import LIKELIHOODS, NETS, POSTERIORS, Vae
-from unbraid.objectives.objective import Objective
-from unbraid.runs.own import NONE, Own, check_objects, copied
+from unbraid.objectives import Game, Objective
+from unbraid.runs import game, row, trainer
+from unbraid.runs.own import NONE, OWN, Own
 from unbraid.runs.recipe import Recipe
-from unbraid.terms.critics import Critic
-
-SAMPLE_STREAM = 1000  # the stream of images that priors begin from, apart from those of training
+from unbraid.runs.row import Parts, sample_images
+from unbraid.runs.seeding import mix, single
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What a recipe means: the objects that train."""
+class Kind:
+    """How one kind of objective is assembled, opened and trained."""
 
-    recipe: Recipe
-    dataset: Dataset
-    tree: Latent
-    model: Vae
-    objective: Objective
-    critics: dict[str, Critic]
-    temperature: Price
-
-    @property
-    def modules(self) -> nn.ModuleDict:
-        """Model and critics under one roof, for their state."""
-        return nn.ModuleDict(
-            {"model": self.model, **{f"critic_{name}": critic for name, critic in self.critics.items()}}
-        )
+    assemble: Callable[..., Any]
+    build_model: Callable[..., Any]
+    prepare: Callable[..., Any]
 
 
-def assemble(recipe: Recipe, dataset: Dataset | None = None, own: Own = NONE) -> Parts:
+KINDS: dict[type, Kind] = {
+    Objective: Kind(row.assemble, row.build_model, trainer.prepare),
+    Game: Kind(game.assemble, game.build_model, game.prepare),
+}
+
+
+def assemble(recipe: Recipe, dataset: Dataset | None = None, own: Own = NONE) -> Any:
     """Build and check everything; weights are a function of the recipe's seed, those of nets given as objects their own."""
-    check_objects(recipe, own, training=True)
-    table = dict(recipe.data)
-    if dataset is None:
-        dataset = data.load(table.pop("name", ""), **table)
-    tree = recipe.tree
-    temperature = recipe.temperature
-    _check_temperature(temperature)
-    with torch.random.fork_rng(devices=[]), single():
-        torch.manual_seed(mix(recipe.seed, -1))
-        model = build_model(recipe, dataset.shape, tree, own)
-        model.prior.start(lambda n: sample_images(dataset, n, recipe.seed))
-        objective = own.objective or objectives.build(recipe.objective)
-        objective.check(tree, model.prior)
-        critics = {name: spec.build(tree, model.prior, model.family) for name, spec in objective.critics.items()}
-    _check_batch(recipe, dataset)
-    _check_pixels(dataset, model, recipe)
-    return Parts(recipe, dataset, tree, model, objective, critics, temperature)
-
-
-@contextmanager
-def single() -> Iterator[None]:
-    """Models are built and trained in float32, whatever the program around them has set as torch's default."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float32)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-@single()
-def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None = None, own: Own = NONE) -> Vae:
-    """The model of a recipe for one image shape, with fresh weights; tried once on an empty batch."""
-    check_objects(recipe, own)
-    tree = recipe.tree if tree is None else tree
-    likelihood = _named(recipe.likelihood, LIKELIHOODS, "likelihood")
-    prior = priors.build(recipe.prior, tree) if own.prior is None else _own_prior(own.prior, tree)
-    family = choose(recipe.family, POSTERIORS, "posterior family")
-    channels = shape[0] * likelihood.maps
-    fixed = {"shape": tuple(shape), "tree": tree, "params": family.count(tree), "outputs": channels}
-    if own.nets is None:
-        encoder, decoder = _named(recipe.nets, NETS, "net", **fixed)
-    else:
-        encoder, decoder = _own_nets(own.nets, tuple(shape), tree, family.count(tree))
-    model = Vae(tree, encoder, decoder, prior, likelihood, family)
-    prior.attach(model, shape)
-    with torch.no_grad():
-        model.eval()
-        out = model.decoder(model.encoder(torch.zeros(1, *shape))[:, : tree.width])
+    given = own.objective is not None or recipe.objective.get("name") == OWN
+    objective = own.objective if given else objectives.build(recipe.objective)
     expect(
-        out.shape[1:] == (channels, *shape[1:]),
-        "the decoder must give images of the size it was built for",
-        found=tuple(out.shape[1:]),
-        allowed=(channels, *shape[1:]),
+        not isinstance(own.objective, Game),
+        "a game is named in the recipe, not given as an object",
+        found=getattr(own.objective, "name", ""),
+        do=f"Put its function into OBJECTIVES and use objective = {{name = {getattr(own.objective, 'name', '')!r}}}.",
     )
-    return model.train()
+    return KINDS[Objective if given else type(objective)].assemble(recipe, objective, dataset, own)
 
 
-def _own_prior(prior: priors.Prior, tree: Latent) -> priors.Prior:
-    """A copy of a prior given as an object, which must be for this tree."""
-    expect(prior.tree == tree, "the prior is for another latent tree", found=str(prior.tree), allowed=str(tree))
-    return copied(prior)
+def build_model(recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None = None, own: Own = NONE) -> Any:
+    """The model of a recipe for one image shape, with fresh weights."""
+    known = recipe.objective.get("name", "vae") in objectives.OBJECTIVES
+    kind = type(objectives.build(recipe.objective)) if known else Objective  # one of your own is a row
+    return KINDS[kind].build_model(recipe, shape, tree, own)
 
 
-def _own_nets(nets: Any, shape: tuple[int, ...], tree: Latent, params: int) -> tuple[nn.Module, nn.Module]:
-    """Copies of nets given as objects, tried once; what they raise is named."""
-    encoder, decoder = copied(nets[0]), copied(nets[1])
-    try:
-        with torch.no_grad():
-            found = encoder.eval()(torch.zeros(1, *shape))
-            decoder.eval()(torch.zeros(1, tree.width))
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        raise UnbraidError(
-            f"the nets do not fit: {error}. The encoder takes images of {shape}, the decoder codes of {tree.width} columns."
-        ) from error
-    expect(
-        tuple(found.shape) == (1, params),
-        "the encoder must give the parameters of the posterior",
-        found=tuple(found.shape),
-        allowed=f"b × {params} for {tree}",
-    )
-    return encoder, decoder
+def prepare(parts: Any) -> Any:
+    """Move the parts to the device and make their optimisers: a trainer."""
+    return KINDS[type(parts.objective)].prepare(parts)
 
 
-def sample_images(dataset: Dataset, n: int, seed: int = 0) -> torch.Tensor:
-    """At most n images of the data, drawn without replacement: what priors that begin from the data see of it."""
-    index = np.sort(permutation(seed, SAMPLE_STREAM, 0, len(dataset))[:n])
-    return gathered(dataset.images, index, torch.device("cpu"))
-
-
-def mix(seed: int, step: int) -> int:
-    """One 63-bit seed from a run's seed and a step (splitmix64), so that chance is a function of both."""
-    word = (seed * 0x9E3779B97F4A7C15 + (step + 1) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
-    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
-    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
-    return (word ^ (word >> 31)) >> 1
-
-
-def _named(spec: dict[str, Any], table: dict[str, Any], what: str, **fixed: Any) -> Any:
-    plain = dict(spec)
-    name = plain.pop("name", "")
-    return options.call(choose(name, table, what), plain, f"{what} {name!r}", **fixed)
-
-
-def _check_temperature(temperature: Price) -> None:
-    ends = priced(temperature).ends()
-    expect(ends is not None, "a temperature is a number or a schedule from start to stop")
-    assert ends is not None
-    expect(all(0 < t <= 100 for t in ends), "posterior.temperature must be positive, 100 at most", found=ends)
-
-
-def _check_batch(recipe: Recipe, dataset: Dataset) -> None:
-    expect(
-        recipe.budget.batch <= len(dataset),
-        "a batch is drawn without replacement, so it must fit the data",
-        found=f"batch {recipe.budget.batch}, {len(dataset)} images",
-        do="Lower budget.batch.",
-    )
-
-
-def _check_pixels(dataset: Dataset, model: Vae, recipe: Recipe, piece: int = 4096) -> None:
-    """Float images are read once: no NaN, and inside the likelihood's range. Bytes and bits cannot be outside [0, 1]."""
-    images = dataset.images
-    if images.take(np.zeros(1, np.int64)).dtype.kind != "f":
-        return
-    low, high = np.inf, -np.inf
-    for start in range(0, len(images), piece):
-        part = images.take(np.arange(start, min(start + piece, len(images))))
-        low, high = min(low, float(part.min())), max(high, float(part.max()))
-        expect(
-            np.isfinite(low) and np.isfinite(high),
-            f"data {dataset.name!r} holds NaN or infinite pixels",
-            found=f"between images {start} and {start + len(part) - 1}",
-            do="Mend or drop those images.",
-        )
-    bounds = (model.likelihood.low, model.likelihood.high)
-    expect(
-        bounds[0] <= low and high <= bounds[1],
-        f"likelihood {recipe.likelihood.get('name')!r} needs values in [{bounds[0]:g}, {bounds[1]:g}]",
-        found=f"values from {low:g} to {high:g}",
-        do="Scale the images to that range, or use likelihood 'gaussian'.",
-    )
+__all__ = ["KINDS", "Kind", "Parts", "assemble", "build_model", "mix", "prepare", "sample_images", "single"]

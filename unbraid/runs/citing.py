@@ -42,14 +42,14 @@ def lines() -> dict[str, dict[str, str]]:
     from unbraid.data import DATASETS
     from unbraid.metrics import METRICS
     from unbraid.model import LIKELIHOODS, NETS, POSTERIORS
-    from unbraid.model.infogan import GAN_NETS, GANS
-    from unbraid.objectives.rows import OBJECTIVES
+    from unbraid.model.infogan import GAN_NETS
+    from unbraid.objectives import OBJECTIVES
     from unbraid.priors import PRIORS
     from unbraid.runs.recipes import RECIPES
     from unbraid.terms.estimators import WEIGHTS
 
     return {
-        "objective": {name: _said(make) for name, make in {**OBJECTIVES, **GANS}.items()},
+        "objective": {name: _said(make) for name, make in OBJECTIVES.items()},
         "metric": {name: _said(metric.call) for name, metric in METRICS.items()},
         "data set": {name: source.cite or "your own data: cite where it is from" for name, source in DATASETS.items()},
         "prior": {name: _said(make) for name, make in PRIORS.items()},
@@ -86,12 +86,14 @@ def bibliography(found: dict[str, str]) -> str:
 
 
 def _used(run: Run) -> Iterator[tuple[str, str]]:
+    from unbraid.objectives import GAMES
+
     recipe = run.recipe
     name = str(recipe.objective.get("name", ""))
     yield "objective", name
     yield "estimator", _estimator(recipe.objective)
     yield "data set", str(recipe.data.get("name", ""))
-    if "gan" not in name:
+    if name not in GAMES:
         yield "posterior", recipe.family
         yield "likelihood", str(recipe.likelihood.get("name", ""))
         tables: list[Any] = [recipe.prior, *recipe.prior.get("parts", {}).values()]
@@ -106,11 +108,10 @@ def _used(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def _estimator(objective: dict[str, Any]) -> str:
-    from unbraid.model.infogan import GANS
     from unbraid.objectives import OBJECTIVES, build
 
     unknown = objective.get("name", "vae") not in OBJECTIVES  # an object of the user's own
-    return "" if unknown or objective.get("name") in GANS else build(objective).estimator.partition("(")[0]
+    return "" if unknown else getattr(build(objective), "estimator", "").partition("(")[0]
 
 
 def _scored(run: Run) -> list[str]:

@@ -1,34 +1,39 @@
-"""Training InfoGANs: run directory, checkpoints and resume as in `train`, with a game in place of a row of prices."""
+"""A game in place of a row of prices: its parts, its trainer and one step, as `row` and `trainer` have them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from unbraid import data
+from unbraid import objectives
 from unbraid.data.batches import Batches
 from unbraid.data.dataset import Dataset, Pixels
-from unbraid.ground.errors import UnbraidError, expect
-from unbraid.ground.schedule import Price
-from unbraid.model.infogan import Gan, InfoGan, build_gan, gan_of
+from unbraid.ground.errors import choose, expect
+from unbraid.latent import Latent
+from unbraid.model.infogan import GAN_NETS, InfoGan
+from unbraid.objectives.game import Game
 from unbraid.objectives.ledger import Ledger
-from unbraid.runs.assemble import mix, single
+from unbraid.runs.own import NONE, Own
 from unbraid.runs.recipe import Recipe
+from unbraid.runs.row import load_data
+from unbraid.runs.seeding import mix, single
+from unbraid.runs.trainer import Broken, choose_device
 
 Told = tuple[Tensor, dict[str, Tensor]]  # a loss, and what to write in the ledger
 
 
 @dataclass(frozen=True)
-class GanParts:
-    """What a GAN recipe means: the objects that train."""
+class GameParts:
+    """What a recipe with a game means: the objects that train."""
 
     recipe: Recipe
     dataset: Dataset
+    tree: Latent
     model: InfoGan
-    gan: Gan
+    objective: Game
 
     @property
     def modules(self) -> nn.ModuleDict:
@@ -37,15 +42,15 @@ class GanParts:
 
 
 @dataclass
-class GanTrainer:
-    """Everything that changes during a run: the two players and their optimisers. Stands where `train.Trainer` does."""
+class GameTrainer:
+    """Everything that changes during a run: the two players and their optimisers."""
 
-    parts: GanParts
+    parts: GameParts
     device: torch.device
     batches: Batches
     generator: torch.optim.Optimizer
     critic: torch.optim.Optimizer
-    rows: dict[str, Price] = field(default_factory=lambda: {"kl": 0.0})
+    logged: tuple[str, ...] = ()
 
     @property
     def optimisers(self) -> dict[str, torch.optim.Optimizer]:
@@ -57,20 +62,12 @@ class GanTrainer:
         return step(self, number)
 
 
-def assemble(recipe: Recipe, dataset: Dataset | None = None) -> GanParts:
+def assemble(recipe: Recipe, objective: Game, dataset: Dataset | None = None, own: Own = NONE) -> GameParts:
     """Build and check everything; weights are a function of the recipe's seed."""
-    table = dict(recipe.data)
-    if dataset is None:
-        dataset = data.load(table.pop("name", ""), **table)
-    with torch.random.fork_rng(devices=[]), single():
+    dataset = load_data(recipe, dataset)
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(mix(recipe.seed, -1))
-        model = build_gan(recipe, dataset.shape)
-    expect(
-        recipe.budget.batch <= len(dataset),
-        "a batch is drawn without replacement, so it must fit the data",
-        found=f"batch {recipe.budget.batch}, {len(dataset)} images",
-        do="Lower budget.batch.",
-    )
+        model = build_model(recipe, dataset.shape, recipe.tree, own, objective)
     images = dataset.images
     if isinstance(images, Pixels) and images.array.dtype.kind == "f":
         low, high = float(images.array.min()), float(images.array.max())
@@ -80,26 +77,52 @@ def assemble(recipe: Recipe, dataset: Dataset | None = None) -> GanParts:
             found=f"values from {low:g} to {high:g}",
             do="Scale the images to that range.",
         )
-    return GanParts(recipe, dataset, model, gan_of(recipe))
+    return GameParts(recipe, dataset, recipe.tree, model, objective)
 
 
-def prepare(parts: GanParts) -> GanTrainer:
+@single()
+def build_model(
+    recipe: Recipe,
+    shape: tuple[int, int, int],
+    tree: Latent | None = None,
+    own: Own = NONE,
+    objective: Game | None = None,
+) -> InfoGan:
+    """The InfoGAN of a recipe, with fresh weights. `nets` is one of Kim & Mnih's Tables 4–6 or info_gan_small."""
+    expect(
+        own.nets is None and own.prior is None,
+        "the nets and codes of a game cannot be given as objects",
+        do="Name one of its nets: " + ", ".join(GAN_NETS) + ".",
+    )
+    expect(
+        recipe.family == "diagonal",
+        "Q(c|x) of a game is the diagonal family",
+        found=repr(recipe.family),
+        do="Leave posterior.family out.",
+    )
+    game = objectives.build(recipe.objective) if objective is None else objective
+    game.check()
+    name = recipe.nets.get("name", "")
+    default = {28: "info_gan_table4", 64: "info_gan_table5"}.get(shape[1], "info_gan_small")
+    net = choose(default if name == "conv" else name, GAN_NETS, "net of a game")
+    return net(shape, recipe.tree if tree is None else tree, game.noise, game.penalty > 0).float()
+
+
+def prepare(parts: GameParts) -> GameTrainer:
     """Move the model to the device; the critic's Adam has its own rate and moves trunk, D and Q."""
-    from unbraid.runs.trainer import choose_device
-
     budget, model = parts.recipe.budget, parts.model
     device = choose_device(budget.device)
     model.to(device)
     batches = Batches(parts.dataset.images, budget.batch, parts.recipe.seed, device)
     players = [*model.trunk.parameters(), *model.critic.parameters(), *model.encoder.parameters()]
     generator = torch.optim.Adam(list(model.generator.parameters()), lr=budget.lr, betas=budget.betas, fused=True)
-    critic = torch.optim.Adam(players, lr=parts.gan.critic_lr, betas=budget.betas, fused=True)
-    return GanTrainer(parts, device, batches, generator, critic)
+    critic = torch.optim.Adam(players, lr=parts.objective.critic_lr, betas=budget.betas, fused=True)
+    return GameTrainer(parts, device, batches, generator, critic)
 
 
-def step(trainer: GanTrainer, number: int) -> Ledger:
+def step(trainer: GameTrainer, number: int) -> Ledger:
     """One step: the critic (with Q) plays `critic_steps` times on fresh batches, then the generator once."""
-    parts, gan, model = trainer.parts, trainer.parts.gan, trainer.parts.model
+    parts, gan, model = trainer.parts, trainer.parts.objective, trainer.parts.model
     torch.manual_seed(mix(parts.recipe.seed, number))
     b = trainer.batches.batch
     nats: dict[str, Tensor] = {}
@@ -122,13 +145,13 @@ def step(trainer: GanTrainer, number: int) -> Ledger:
     model.requires_grad_(True)
     nats |= told
     if not all(bool(t.isfinite()) for t in nats.values()):
-        raise UnbraidError(
+        raise Broken(
             f"the game is no longer finite at step {number}: {', '.join(nats)}. Lower budget.lr or objective.critic_lr."
         )
-    return Ledger({key: t.detach() for key, t in nats.items()}, {"information": -gan.lam}, loss.detach())
+    return Ledger({key: t.detach() for key, t in nats.items()}, dict(gan.prices), loss.detach())
 
 
-def critic_loss(model: InfoGan, gan: Gan, real: Tensor, fake: Tensor, codes: Tensor) -> Told:
+def critic_loss(model: InfoGan, gan: Game, real: Tensor, fake: Tensor, codes: Tensor) -> Told:
     """What trunk, D and Q minimise: −V − λ information; V holds the penalty subtracted, so here it is added."""
     hidden = model.trunk(fake)
     on_real, on_fake = model.score(real), model.critic(hidden).squeeze(1)
@@ -150,7 +173,7 @@ def gradient_penalty(model: InfoGan, real: Tensor, fake: Tensor) -> Tensor:
     return (gradient.flatten(1).norm(dim=1) - 1).square().mean()
 
 
-def generator_loss(model: InfoGan, gan: Gan, codes: Tensor, noise: Tensor) -> Told:
+def generator_loss(model: InfoGan, gan: Game, codes: Tensor, noise: Tensor) -> Told:
     """What G minimises: −D(G(z)), or −log D(G(z)) which does not saturate, − λ information."""
     hidden = model.trunk(model.generate(codes, noise))
     score = model.critic(hidden).squeeze(1)

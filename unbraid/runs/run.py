@@ -157,7 +157,6 @@ class Run:
 
         from unbraid.ground.schedule import value
         from unbraid.ground.tensors import fill, read_tensors
-        from unbraid.model.infogan import build_gan, is_gan
         from unbraid.runs.assemble import build_model
 
         before = self.path / BEFORE
@@ -171,8 +170,7 @@ class Run:
         check_parts(self.recipe, self.state, self.path)
         tensors, _ = read_tensors(self.path / MODEL, "model")
         shape: Any = tuple(self.state["shape"])
-        gan = is_gan(self.recipe)
-        model: Any = build_gan(self.recipe, shape) if gan else build_model(self.recipe, shape, own=self.own)
+        model = build_model(self.recipe, shape, own=self.own)
         fill(model, tensors, "", str(self.path / MODEL))
         model.temperature = value(self.recipe.temperature, self.recipe.budget.steps)
         # as in training: convolutions on the CPU run twice as fast

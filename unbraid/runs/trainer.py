@@ -16,7 +16,8 @@ from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.schedule import Price, value
 from unbraid.objectives.ledger import Ledger
 from unbraid.priors.base import Prior
-from unbraid.runs.assemble import Parts, mix
+from unbraid.runs.row import Parts
+from unbraid.runs.seeding import mix
 
 
 class Broken(UnbraidError):
@@ -39,6 +40,11 @@ class Trainer:
     def optimisers(self) -> dict[str, torch.optim.Optimizer]:
         """Every optimiser, by name."""
         return {"model": self.optimiser, **self.critic_optimisers}
+
+    @property
+    def logged(self) -> tuple[str, ...]:
+        """Terms that the ledger shows without a price: the KL, where it is finite."""
+        return () if "kl" in self.rows or self.parts.model.prior.bounded else ("kl",)
 
     def step(self, number: int, also: tuple[str, ...] = ()) -> Ledger:
         """See `step`."""

@@ -21,16 +21,16 @@ from unbraid.ground.errors import Stopped, UnbraidError
 from unbraid.ground.files import write_json
 from unbraid.ground.machine import computing
 from unbraid.ground.progress import bar
-from unbraid.model.infogan import is_gan
 from unbraid.objectives.ledger import Ledger, short
 from unbraid.objectives.objective import Objective
 from unbraid.priors.base import Prior
-from unbraid.runs import before, directory, game
-from unbraid.runs.assemble import assemble, single
+from unbraid.runs import before, directory
+from unbraid.runs.assemble import assemble, prepare
 from unbraid.runs.own import Own, import_modules, with_objects
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import LEDGER, STATE, Run
-from unbraid.runs.trainer import Broken, Trainer, choose_device, prepare
+from unbraid.runs.seeding import single
+from unbraid.runs.trainer import Broken, Trainer, choose_device
 
 
 def fit(
@@ -64,7 +64,7 @@ def fit(
     recipe = with_objects(Recipe.load(recipe), own)
     choose_device(recipe.budget.device)  # refused before anything is made
     path = Path(out) if out is not None else Path("runs") / recipe.folder
-    parts: Any = game.assemble(recipe, dataset) if is_gan(recipe) else assemble(recipe, dataset, own)
+    parts = assemble(recipe, dataset, own)
     with (
         directory.locked(path),
         computing(recipe.budget.threads) as threads,
@@ -72,7 +72,7 @@ def fit(
         single(),
         _signals() as asked,
     ):
-        trainer: Any = game.prepare(parts) if is_gan(recipe) else prepare(parts)
+        trainer = prepare(parts)
         start = directory.begin(path, trainer, threads, resume, force)
         if start < recipe.budget.steps or not before.finished(path):
             _train(path, trainer, threads, start, asked, quiet)
@@ -96,8 +96,6 @@ def _train(path: Path, trainer: Trainer, threads: int, start: int, asked: list[f
 def _loop(path: Path, trainer: Trainer, threads: int, start: int, asked: list[float], quiet: bool) -> None:
     recipe, budget = trainer.parts.recipe, trainer.parts.recipe.budget
     saved = time.monotonic()
-    bounded = trainer.parts.model.prior.bounded  # its KL is infinite
-    logged = tuple(key for key in ("kl",) if key not in trainer.rows and not bounded)
     with (
         bar(f"{recipe.name} seed {recipe.seed}", budget.steps, quiet) as advance,
         open(path / LEDGER, "ab", buffering=0) as journal,
@@ -107,7 +105,7 @@ def _loop(path: Path, trainer: Trainer, threads: int, start: int, asked: list[fl
             last = number + 1 == budget.steps
             log = number % budget.log_every == 0 or last
             try:
-                ledger = trainer.step(number, logged if log else ())
+                ledger = trainer.step(number, trainer.logged if log else ())
             except Broken as error:
                 raise Broken(f"{error} {directory.way_back(path)}") from None
             if log:

@@ -58,11 +58,9 @@ def estimate(plan: Plan, known: Mapping[str, Outcome | None], advance: Callable[
 
 def built(job: Job) -> Any:
     """The parts of a job's run, as training would assemble them."""
-    from unbraid.model.infogan import is_gan
-    from unbraid.runs import game
     from unbraid.runs.assemble import assemble
 
-    return game.assemble(job.recipe, dataset_of(job)) if is_gan(job.recipe) else assemble(job.recipe, dataset_of(job))
+    return assemble(job.recipe, dataset_of(job))
 
 
 def _kind(job: Job) -> str:
@@ -85,13 +83,10 @@ def _timed(parts: Any) -> float:
     import torch
 
     from unbraid.ground.machine import computing
-    from unbraid.model.infogan import is_gan
-    from unbraid.runs import game
-    from unbraid.runs.assemble import single
-    from unbraid.runs.trainer import prepare
+    from unbraid.runs.assemble import prepare, single
 
     with computing(parts.recipe.budget.threads or 1), torch.random.fork_rng(), single():
-        trainer: Any = game.prepare(parts) if is_gan(parts.recipe) else prepare(parts)
+        trainer = prepare(parts)
         for number in range(2):
             trainer.step(number)
         began, number = time.perf_counter(), 2

@@ -15,9 +15,11 @@ from unbraid.ground.errors import UnbraidError
 from unbraid.ground.tensors import read_tensors
 from unbraid.latent import Latent
 from unbraid.model import Diagonal
-from unbraid.model.infogan import GAN_NETS, GANS, build_gan, info_gan, info_wgan_gp
+from unbraid.model.infogan import GAN_NETS
+from unbraid.objectives.games import GAMES, info_gan, info_wgan_gp
 from unbraid.priors.hard_codes import HardCodes
 from unbraid.runs import game as gan
+from unbraid.runs.assemble import assemble, prepare
 from unbraid.runs.encoding import encode
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.training import fit
@@ -67,7 +69,7 @@ def test_codes_are_hard_and_uniform() -> None:
     tree = Latent.of(CODES)
     prior = HardCodes(tree)
     torch.manual_seed(0)
-    model = build_gan(recipe("info_gan"), (1, 8, 8)).double()
+    model = gan.build_model(recipe("info_gan"), (1, 8, 8)).double()
     values, _ = model.inputs(6000)
     assert set(values[:, :4].unique().tolist()) == {0.0, 1.0}
     assert torch.equal(values[:, :3].sum(1), torch.ones(6000))
@@ -77,7 +79,7 @@ def test_codes_are_hard_and_uniform() -> None:
 
 
 def test_information_is_zero_for_an_encoder_that_knows_nothing_and_log_k_for_one_that_knows_all() -> None:
-    model = build_gan(recipe("info_gan"), (1, 8, 8)).double()
+    model = gan.build_model(recipe("info_gan"), (1, 8, 8)).double()
     values, _ = model.inputs(5)
     sure = [200 * values[:, :3], 400 * values[:, 3:4] - 200, values[:, 4:], torch.full((5, 2), -20.0)]
     known, blank = Diagonal.of(model.tree, torch.cat(sure, 1)), Diagonal.of(model.tree, torch.zeros(5, 8))
@@ -89,7 +91,7 @@ def test_information_is_zero_for_an_encoder_that_knows_nothing_and_log_k_for_one
 
 
 def test_the_penalty_is_the_distance_of_the_slope_from_one_and_is_added_to_what_the_critic_minimises() -> None:
-    model = build_gan(recipe("info_wgan_gp"), (1, 8, 8)).double()
+    model = gan.build_model(recipe("info_wgan_gp"), (1, 8, 8)).double()
     weight = torch.randn(64)
     model.trunk, model.critic = nn.Flatten(), nn.Linear(64, 1)
     model.encoder = nn.Linear(64, 8)
@@ -108,9 +110,9 @@ def test_the_penalty_is_the_distance_of_the_slope_from_one_and_is_added_to_what_
     assert info_gan().penalty == 0
 
 
-@pytest.mark.parametrize("name", GANS)
+@pytest.mark.parametrize("name", GAMES)
 def test_a_step_moves_each_player_by_its_own_loss(name: str) -> None:
-    trainer = gan.prepare(gan.assemble(recipe(name, lam=0.5), bars()))
+    trainer = prepare(assemble(recipe(name, lam=0.5), bars()))
     model = trainer.parts.model
     before = {key: p.clone() for key, p in model.named_parameters()}
     ledger = trainer.step(0)
@@ -123,7 +125,7 @@ def test_a_step_moves_each_player_by_its_own_loss(name: str) -> None:
     assert not generator & {id(p) for group in trainer.critic.param_groups for p in group["params"]}
 
 
-@pytest.mark.parametrize("name", GANS)
+@pytest.mark.parametrize("name", GAMES)
 def test_a_resumed_run_ends_in_the_same_bits_and_gives_codes(name: str, tmp_path) -> None:
     data = bars()
     whole = fit(recipe(name, 5), tmp_path / "whole", dataset=data, quiet=True)
@@ -145,21 +147,46 @@ def test_a_resumed_run_ends_in_the_same_bits_and_gives_codes(name: str, tmp_path
 
 def test_errors_name_the_fix() -> None:
     with pytest.raises(UnbraidError, match="Did you mean 'noise'"):
-        gan.assemble(recipe("info_gan").set("objective.noize=3"), bars())
+        assemble(recipe("info_gan").set("objective.noize=3"), bars())
     with pytest.raises(UnbraidError, match="penalty above 0"):
-        gan.assemble(recipe("info_wgan_gp", penalty=0), bars())
+        assemble(recipe("info_wgan_gp", penalty=0), bars())
     with pytest.raises(UnbraidError, match="divisible by 16"):
-        gan.assemble(recipe("info_gan").set("nets.name=info_gan_table5"), bars())
+        assemble(recipe("info_gan").set("nets.name=info_gan_table5"), bars())
     with pytest.raises(UnbraidError, match="no ELBO"):
-        build_gan(recipe("info_gan"), (1, 8, 8)).draw(torch.zeros(1, 1, 8, 8))
+        gan.build_model(recipe("info_gan"), (1, 8, 8)).draw(torch.zeros(1, 1, 8, 8))
     with pytest.raises(UnbraidError, match="cannot be audited"):
-        build_gan(recipe("info_gan"), (1, 8, 8)).likelihood  # noqa: B018
+        gan.build_model(recipe("info_gan"), (1, 8, 8)).likelihood  # noqa: B018
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GANS)
+@pytest.mark.parametrize("name", GAMES)
 def test_200_steps_stay_finite_and_raise_the_information(name: str, tmp_path) -> None:
     rows = fit(recipe(name, 200), tmp_path / "run", quiet=True, dataset=bars()).ledger()
     assert all(np.isfinite(list(row["nats"].values())).all() for row in rows)
     information = [row["nats"]["information"] for row in rows]
     assert np.mean(information[-20:]) > np.mean(information[:20])
+
+
+@pytest.mark.parametrize("table", ["4", "5", "6"])
+def test_the_printed_nets_have_the_norm_after_the_activation(table: str) -> None:
+    size = 28 if table == "4" else 64
+    tree = Latent.of(PAPER)
+    printed, ours = (
+        GAN_NETS[f"info_gan_table{table}{end}"]((1, size, size), tree, 5, False) for end in ("_printed", "")
+    )
+    for net in (printed.trunk, printed.generator, printed.encoder):
+        for before, layer in zip(net[:-1], net[1:], strict=True):
+            if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
+                assert isinstance(before, nn.ReLU | nn.LeakyReLU)
+    norms = [nn.BatchNorm1d, nn.BatchNorm2d]
+    assert all(
+        type(a) not in norms or isinstance(b, nn.ReLU | nn.LeakyReLU) for a, b in zip(ours.trunk[:-1], ours.trunk[1:])
+    )
+    assert sum(p.numel() for p in printed.parameters()) == sum(p.numel() for p in ours.parameters())
+
+
+def test_a_game_takes_no_other_family_and_no_objects() -> None:
+    with pytest.raises(UnbraidError, match="diagonal family: found 'full'"):
+        assemble(recipe("info_gan").set("posterior.family=full"), bars())
+    with pytest.raises(UnbraidError, match="Did you mean 'info_gan'"):
+        assemble(recipe("info_gna"), bars())
