@@ -52,7 +52,9 @@ class Board:
         head = self._head(state, {name: done for name, (done, _) in steps.items()})
         if self.live is None:
             self.spoken = now
-            places = ", ".join(f"{n} {steps[n][0]:,}/{job.recipe.budget.steps:,}" for n, (job, _) in running.items())
+            places = ", ".join(
+                f"{n} {steps[n][0]:,}/{job.recipe.budget.steps:,}" for n, (job, _) in list(running.items())[:LATEST]
+            )
             print(f"{head}; {places}" if places else head, file=sys.stderr, flush=True)
         else:
             self.drawn = now
@@ -102,7 +104,7 @@ def _table(head: str, running: dict[str, tuple[Job, float]], steps: dict[str, An
         rows.add_row(name, bar, stage, duration(seconds), note)
     failed = [Text(f"failed {name}: {o.reason}", style="red", overflow="ellipsis", no_wrap=True)
               for name, o in ended.items() if not o.done]  # fmt: skip
-    return Group(Text(head), rows, *failed[-3:])
+    return Group(Text(head.replace("; best", "\nbest")), rows, *failed[-3:])
 
 
 def _step(path: Path) -> tuple[int, str]:
@@ -111,5 +113,7 @@ def _step(path: Path) -> tuple[int, str]:
         with open(path / LEDGER, "rb") as f:
             f.seek(max(0, os.path.getsize(path / LEDGER) - 4096))
             line = json.loads(f.read().split(b"\n")[-2])
-        return int(line["step"]) + 1, " ".join(f"{k} {v:.4g}" for k, v in line["nats"].items())
+        return int(line["step"]) + 1, " ".join(
+            f"{k.replace('reconstruction', 'rec')} {v:.4g}" for k, v in line["nats"].items()
+        )
     return 0, ""

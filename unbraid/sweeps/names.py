@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -73,7 +74,7 @@ def unique(heads: Sequence[str], hashes: Sequence[str]) -> list[str]:
     heads = [re.sub(r"[^\w.+-]+", "_", head, flags=re.ASCII)[:LONGEST].strip("-_.") or "run" for head in heads]
     names = [f"{head}-{h[:SHOWN]}" for head, h in zip(heads, hashes, strict=True)]
     for length in range(SHOWN + 1, 65):
-        twice = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
+        twice = {name for name, count in Counter(names).items() if count > 1}
         if not twice:
             break
         names = [
