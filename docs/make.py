@@ -1,4 +1,4 @@
-"""`make docs`: put the objective table of the code into the README, and check that links lead somewhere.
+"""`make docs`: put the objective table of the code into docs/objectives.md, and check that links lead somewhere.
 
 Pictures and measurements have scripts of their own in docs/make/; they take minutes and are run when their code changes.
 """
@@ -17,17 +17,17 @@ MARKS = ("<!-- table: made by make docs -->", "<!-- end of table -->")
 
 def main() -> None:
     """Write the table between its marks; complain about a link that leads nowhere."""
-    readme = ROOT / "README.md"
-    text = readme.read_text()
+    readme, objectives = ROOT / "README.md", ROOT / "docs" / "objectives.md"
+    text = objectives.read_text()
     start, end = text.index(MARKS[0]) + len(MARKS[0]), text.index(MARKS[1])
-    write_text(readme, f"{text[:start]}\n{markdown()}\n{text[end:]}")
+    write_text(objectives, f"{text[:start]}\n{markdown()}\n{text[end:]}")
     broken = [
         f"{page.name}: {link}"
         for page in [readme, *sorted((ROOT / "docs").glob("*.md"))]
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text())
         if not (page.parent / link).exists()
     ]
-    print("README table written" + (f"; broken links: {broken}" if broken else "; all links lead somewhere"))
+    print("table of objectives written" + (f"; broken links: {broken}" if broken else "; all links lead somewhere"))
     raise SystemExit(1 if broken else 0)
 
 

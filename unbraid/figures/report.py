@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from unbraid._version import __version__
 from unbraid.figures.canvas import drawn
 from unbraid.figures.pictures import FIGURES, Choice, Scene, scene
-from unbraid.figures.tables import audit_of, nats_lines, score_lines, settings
+from unbraid.figures.tables import tables
 from unbraid.figures.traversals import traversals
 from unbraid.ground.errors import expect
 from unbraid.ground.files import write_text
@@ -44,16 +44,12 @@ def report(
     pages = Environment(loader=PackageLoader("unbraid", "figures"), autoescape=True)
     pages.filters["breakable"] = lambda name: Markup("_<wbr>").join(str(name).split("_"))
     page = pages.get_template("report.html")
-    groups = settings(runs)
     html = page.render(
         title=title or f"unbraid: {runs[0].recipe.name}",
         intro=intro,
         after=after,
-        heads=[(name, len(of)) for name, of in groups.items()],
-        scores=score_lines(groups),
-        nats=nats_lines(groups),
-        audit=audit_of(runs[0]),
-        every=_every(runs) if len(runs) > len(groups) else [],
+        tables=tables(runs),
+        audit=runs[0].audited(),
         sections=[_section(r, f"run{i}") for i, r in enumerate(runs if detail is None else list(detail), 1)],
         version=__version__,
     )
@@ -78,12 +74,6 @@ def embedded(figure: Figure, alt: str, name: str) -> Markup:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-def _every(runs: Sequence[Run]) -> list[Any]:
-    """One group per run, so that the same tables show every run by itself."""
-    groups = {f"{r.recipe.name} seed {r.recipe.seed}": [r] for r in runs}
-    return [list(groups), score_lines(groups), nats_lines(groups)]
 
 
 def _section(run: Run, anchor: str) -> dict[str, Any]:

@@ -1,52 +1,55 @@
-"""The tables of a report: quantities down, settings across, means over seeds with their intervals, the best marked."""
+"""The tables of a report: `compare`'s, quantities down and settings across, the best marked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unbraid.comparing.statistics import interval
+from unbraid.comparing import Comparison, compare
+from unbraid.comparing.numbers import mean, places, spread
+from unbraid.comparing.quantities import TERMS, arrow, bare
+from unbraid.ground.errors import UnbraidError
 from unbraid.metrics import METRICS
 from unbraid.metrics.suite import base
 from unbraid.runs.run import SCORES, Run
 from unbraid.runs.scores import Scores
 
-NATS = {  # which way is better, where there is one: less error, and less of what the papers charge for
-    "reconstruction": "↓",
-    "tc_q:root": "↓",
-}
-
 
 @dataclass(frozen=True)
 class Line:
-    """One quantity: its name, an arrow to its better side, a cell for every setting, and what duplicates allow."""
+    """One quantity: its name, an arrow to its better side, a cell for every column, and what duplicates allow."""
 
     name: str
     arrow: str
     cells: tuple[str, ...]
-    best: int | None
+    best: int | None = None
     ceiling: str = ""
 
 
-def settings(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs by recipe name; runs of one name with different recipes stay apart."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        same = [g for g in groups.values() if not _unlike(g[0], run)]
-        if same:
-            same[0].append(run)
-        else:
-            name = run.recipe.name
-            taken = sum(key == name or key.startswith(f"{name} (") for key in groups)
-            groups[f"{name} ({taken + 1})" if taken else name] = [run]
-    return groups
+@dataclass(frozen=True)
+class Tables:
+    """Heads (name, seeds) with lines of scores and of nats; `every` holds the same for single runs, where seeds were averaged."""
+
+    heads: tuple[tuple[str, int], ...]
+    scores: tuple[Line, ...]
+    nats: tuple[Line, ...]
+    audited: bool
+    every: Tables | None = None
 
 
-def _unlike(first: Run, second: Run) -> list[str]:
-    """Fields other than the seed in which two runs' recipes differ."""
-    return [line for line in first.recipe.differences(second.recipe) if not line.startswith("seed:")]
+def tables(runs: Sequence[Run]) -> Tables:
+    """The tables over some runs; from the last lines of their ledgers where none was scored or audited yet."""
+    try:
+        found = compare(*runs, agreement=False)
+    except UnbraidError:
+        return _unscored(runs)
+    tops = ceilings_of(runs)
+    lines = [_line(found, j, tops) for j in range(len(found.quantities))]
+    scores, nats = _parted(lines)
+    heads = tuple((g.label, len(g.models)) for g in found.groups)
+    return Tables(heads, scores, nats or _unscored(runs).nats, bool(nats), _every(found, len(runs)))
 
 
 def scores_of(run: Run) -> Scores:
@@ -60,65 +63,52 @@ def ceilings_of(runs: Sequence[Run]) -> dict[str, float]:
     return next((found for found in known if found), {})
 
 
-def audit_of(run: Run) -> dict[str, Any] | None:
-    """What `unbraid audit` wrote, or None."""
-    return run.audited()
+def _line(table: Comparison, j: int, tops: dict[str, float]) -> Line:
+    """Means ± half their interval over seeds, in the digits that the intervals deserve."""
+    name, digits = table.quantities[j], table.cells.places[j]
+    cells = []
+    for i in range(len(table.groups)):
+        half = spread(float(table.cells.half[i, j]), digits)
+        cells.append(mean(float(table.cells.mean[i, j]), digits) + (f" ± {half}" if half else ""))
+    return Line(name, arrow(name).strip(), tuple(cells), table.best(name), _ceiling(tops.get(base(bare(name)))))
 
 
-def score_lines(groups: Mapping[str, Sequence[Run]]) -> list[Line]:
-    """A line for every metric that any run has, in the library's order."""
-    values = {name: [_values(scores_of(r)) for r in runs] for name, runs in groups.items()}
-    found = {key for rows in values.values() for row in rows for key in row}
-    place = {name: i for i, name in enumerate(METRICS)}
-    order = sorted(found, key=lambda n: (place.get(base(n), len(place)), n))
-    tops = ceilings_of([run for runs in groups.values() for run in runs])
-    down = {name for name, metric in METRICS.items() if metric.direction == "down"}
-    arrows = {n: "↓" if base(n) in down else "↑" for n in order}
-    return [_line(n, arrows[n], values, "{:.3f}".format, _ceiling(tops.get(base(n)))) for n in order]
+def _every(table: Comparison, count: int) -> Tables | None:
+    """The same quantities of every single run; None when that would be the same table."""
+    models = [model for group in table.groups for model in group.models]
+    if len(models) <= len(table.groups) or count < 2:
+        return None
+    lines = []
+    for name in table.quantities:
+        values = [float(m.values.get(name, math.nan)) for m in models]
+        digits = _digits(values)
+        lines.append(Line(name, arrow(name).strip(), tuple(mean(v, digits) for v in values)))
+    heads = tuple((model.name, 1) for model in models)
+    return Tables(heads, *_parted(lines), audited=True)
 
 
-def nats_lines(groups: Mapping[str, Sequence[Run]]) -> list[Line]:
-    """A line for every audited term (else for those of the last batch), in nats per example."""
-    values = {name: [_nats(r) for r in runs] for name, runs in groups.items()}
-    order: dict[str, None] = {}
-    for rows in values.values():
-        for row in rows:
-            order.update(dict.fromkeys(row))
-    return [_line(n, NATS.get(n, ""), values, _two) for n in order]
+def _parted(lines: Sequence[Line]) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
+    """Scores apart from nats."""
+    scores = tuple(line for line in lines if base(bare(line.name)) in METRICS and bare(line.name) not in TERMS)
+    return scores, tuple(line for line in lines if line not in scores)
 
 
-def _values(scores: Scores) -> dict[str, float]:
-    return {name: s.value for name, s in scores.items() if math.isfinite(s.value)}
+def _unscored(runs: Sequence[Run]) -> Tables:
+    """What the last lines of the ledgers say, by each objective's own estimator."""
+    last = [(run.ledger() or [{"nats": {}}])[-1]["nats"] for run in runs]
+    names = dict.fromkeys(name for nats in last for name in nats)
+    lines = []
+    for name in names:
+        values = [float(v) if isinstance(v := nats.get(name), int | float) else math.nan for nats in last]
+        lines.append(Line(name, arrow(name).strip(), tuple(mean(v, _digits(values)) for v in values)))
+    return Tables(tuple((run.path.name, 1) for run in runs), (), tuple(lines), audited=False)
 
 
-def _nats(run: Run) -> dict[str, float]:
-    audited = audit_of(run)
-    found = audited["nats"] if audited is not None else (run.ledger() or [{"nats": {}}])[-1]["nats"]
-    return {key: float(v) for key, v in found.items() if isinstance(v, int | float) and math.isfinite(v)}
+def _digits(values: Sequence[float]) -> int:
+    import numpy as np
+
+    return places(np.array(values), np.full(len(values), np.nan))
 
 
-def _line(
-    name: str,
-    arrow: str,
-    values: Mapping[str, Sequence[Mapping[str, float]]],
-    shown: Callable[[float], str],
-    ceiling: str = "",
-) -> Line:
-    cells, means = [], []
-    for rows in values.values():
-        known = [row[name] for row in rows if name in row]
-        means.append(sum(known) / len(known) if known else math.nan)
-        spread = f" ± {shown(interval(known).half)}" if len(known) > 1 else ""
-        cells.append(f"{shown(means[-1])}{spread}" if known else "–")
-    ranked = [i for i, mean in enumerate(means) if math.isfinite(mean)]
-    best = (max if arrow == "↑" else min)(ranked, key=lambda i: means[i]) if arrow and len(ranked) > 1 else None
-    return Line(name, arrow, tuple(cells), best, ceiling)
-
-
-def _two(value: float) -> str:
-    """Two digits, and no −0.00."""
-    return f"{round(value, 2) + 0.0:.2f}"
-
-
-def _ceiling(value: float | None) -> str:
+def _ceiling(value: Any) -> str:
     return "" if value is None or not math.isfinite(value) or value >= 0.9995 else f"{value:.3f}"
