@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.data.factors import Factor, Factors
-from unbraid.ground.errors import expect
+from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_npy
 from unbraid.ground.tables import read_table
 
@@ -90,7 +90,11 @@ def _factor(name: str, column: Sequence[Any] | np.ndarray) -> tuple[Factor, np.n
 
 def _plain(column: Sequence[Any] | np.ndarray) -> np.ndarray:
     """The column as an array; None among words becomes an empty one, None among numbers NaN."""
-    raw = np.asarray(column)
+    try:
+        raw = np.asarray(column)
+        raw = np.char.decode(raw, "utf-8") if raw.dtype.kind == "S" else raw
+    except ValueError as error:  # rows of several lengths, or bytes that are no text
+        raise UnbraidError(f"labels must be a plain list of numbers or words ({error}).") from error
     if raw.dtype != object or raw.ndim != 1:
         return raw
     known = [entry for entry in raw if entry is not None]

@@ -7,10 +7,19 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
+LONGEST = 4000  # letters of an error
 
 
 class UnbraidError(ValueError):
-    """Something the caller can mend: a name, a value, a shape, a file."""
+    """Something the caller can mend: a name, a value, a shape, a file. What is said stays within a few screens.
+
+    >>> len(str(UnbraidError("a" * 10**6))) < 5000
+    True
+    """
+
+    def __init__(self, said: object = ""):
+        text = str(said)
+        super().__init__(text if len(text) <= LONGEST else f"{text[: LONGEST - 600]} … {text[-500:]}")
 
 
 class Stopped(BaseException):

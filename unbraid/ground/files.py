@@ -24,6 +24,8 @@ from unbraid.ground.errors import UnbraidError, expect
 
 PART = ".part"  # how the name of a file ends that is not whole yet
 
+SMALL, RATIO = 1 << 28, 64  # an .npz larger than this unpacked may not be so many times larger than it is packed
+
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
@@ -192,7 +194,19 @@ def read_npz(path: str | Path, what: str = "arrays") -> dict[str, np.ndarray]:
             np.load(f, allow_pickle=False) as archive,
         ):  # numpy leaves a bad file open if it opened it
             expect(hasattr(archive, "files"), f"{what} {path} is one array, not an archive", do="Give an .npz file.")
-            return {name: archive[name] for name in archive.files}
+            unpacked, packed = sum(info.file_size for info in archive.zip.infolist()), path.stat().st_size
+            expect(
+                unpacked <= max(SMALL, RATIO * packed),
+                f"{what} {path} would unpack to far more than numbers do",
+                found=f"{unpacked / 1e6:,.0f} MB out of {packed / 1e6:,.1f}",
+                do="If it is meant, save it with numpy.savez, which packs nothing.",
+            )
+            arrays = {name: archive[name] for name in archive.files}
+            strange = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
+            expect(
+                not strange, f"{what} {path} is damaged", found=f"{strange[0] if strange else ''!r}, which is no array"
+            )
+            return arrays
     except UnbraidError:
         raise
     except Exception as error:

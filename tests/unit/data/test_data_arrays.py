@@ -47,6 +47,14 @@ def test_none_is_a_missing_label(labels):
     assert of_arrays(IMAGES, labels, partial=True).labels()[:, 0].tolist() == [0, -1, 1] * 2
 
 
+def test_bytes_are_words_and_ragged_labels_are_named():
+    assert of_arrays(IMAGES, [b"c", b"a"] * 3).factors.items[0].values == ("a", "c")
+    assert of_arrays(IMAGES, {"kind": [2, b"c"] * 3}).factors.items[0].values == ("2", "c")
+    for wrong in ({"a": [[1], [2, 3]] * 3}, {"a": [b"\xff", b"a"] * 3}):
+        with pytest.raises(UnbraidError, match="plain list of numbers or words"):
+            of_arrays(IMAGES, wrong)
+
+
 def test_labels_in_the_file_of_the_images(tmp_path):
     h5py = pytest.importorskip("h5py")
     kinds = np.arange(6) % 3

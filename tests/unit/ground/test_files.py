@@ -160,3 +160,21 @@ def test_a_hostile_stamp_is_a_named_error(tmp_path, stamp):
     save_file({"a": torch.zeros(2)}, tmp_path / "x.safetensors", metadata={"unbraid": stamp})
     with pytest.raises(UnbraidError, match=r"damaged|altered|no note"):
         read_tensors(tmp_path / "x.safetensors")
+
+
+def test_an_npz_that_would_fill_the_memory_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "x.npz", mean=np.zeros((20_000, 2_000)))
+    assert (tmp_path / "x.npz").stat().st_size < 1e6
+    with pytest.raises(UnbraidError, match="would unpack to far more than numbers do: found 320 MB out of"):
+        read_npz(tmp_path / "x.npz", "codes")
+    np.savez(tmp_path / "y.npz", mean=np.zeros((200, 20)))
+    assert read_npz(tmp_path / "y.npz")["mean"].shape == (200, 20)
+
+
+def test_a_member_that_is_no_array_is_named(tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("mean.npy", b"no array at all")
+    with pytest.raises(UnbraidError, match="'mean', which is no array"):
+        read_npz(tmp_path / "x.npz", "codes")
