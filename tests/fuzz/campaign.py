@@ -45,6 +45,7 @@ READERS: dict[str, Reader] = {
     "arrays scored": Reader(2, live.scored, live.read_score, live.score_unlike),
     "data options": Reader(4, live.options, live.read_options, live.options_unlike),
     "recipe.toml": Reader(8, readers.recipe, readers.read_recipe, readers.recipe_unlike),
+    "sweep.toml": Reader(3, readers.sweep, readers.read_sweep, readers.sweep_unlike),
     "run.json": _run("run.json", readers.spoiled_json, 3, readers.open_run, readers.run_unlike),
     "ledger.jsonl": _run("ledger.jsonl", readers.spoiled_json, 5, readers.read_ledger, readers.ledger_unlike),
     "scores.json": _run("scores.json", readers.spoiled_json, 4, readers.read_scores, readers.scores_unlike),

@@ -550,6 +550,52 @@ def recipe_unlike(path: Path, value: Any) -> str:
     return ""
 
 
+SWEEP = """name = "beta"
+recipe = "beta_vae_2dshapes"
+seeds = 2
+[set]
+"budget.steps" = 20
+[grid]
+"objective.beta" = [1, 2, 4]
+[score]
+metrics = ["mig"]
+"""
+
+
+def sweep(rng: Rng, folder: Path) -> Path:
+    import tomli_w
+
+    path = folder / "sweep.toml"
+    if rng.random() < 0.4:
+        path.write_bytes(spoiled_text(SWEEP, rng))
+        return path
+    table = spoiled_table(tomllib.loads(SWEEP), rng)
+    try:
+        path.write_text(tomli_w.dumps(table))
+    except (TypeError, AttributeError, ValueError):  # what TOML cannot say
+        path.write_bytes(spoiled_text(SWEEP, rng))
+    return path
+
+
+def read_sweep(path: Path) -> Any:
+    from unbraid.sweeps.sweepfile import Sweep
+
+    return Sweep.load(path).runs()
+
+
+def sweep_unlike(path: Path, runs: Any) -> str:
+    """As many runs as seeds times values, each with its own value."""
+    said = tomllib.loads(path.read_bytes().decode())
+    if set(said) - {"name", "recipe", "seeds", "set", "grid", "score"}:
+        return ""
+    seeds = said.get("seeds", 1)
+    count = seeds if isinstance(seeds, int) else len(seeds)
+    for values in said.get("grid", {}).values():
+        count *= len(values) if isinstance(values, list) else 1
+    wrong = [s for r, s in runs if "objective.beta" in s and r.objective.get("beta") != s["objective.beta"]]
+    return "" if len(runs) == count and not wrong else f"{len(runs)} runs of {count}, {len(wrong)} with other values"
+
+
 def run_with(name: str, spoil: Callable[[bytes, Rng], bytes], rng: Rng, folder: Path, kind: str = "vae") -> Path:
     """A copy of an old run in which one file is spoiled."""
     path = folder / "run"
