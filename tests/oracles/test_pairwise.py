@@ -92,3 +92,22 @@ def test_extra_memory_is_one_tile():
     with Largest() as noted:
         log_mixture(z, q, weights).sum().backward()
     assert n * 20 * 4 <= noted.bytes <= n * n * 20 * 4 / 50 / 5  # five buffers live at once
+
+
+def test_total_correlation_of_codes_is_the_audits():
+    """The metric on numpy arrays and the exact estimator of the audit, at the same samples."""
+    import numpy as np
+
+    from unbraid.codes import Codes
+    from unbraid.metrics import as_table
+    from unbraid.metrics.posterior import dependence, drawn
+
+    rng = np.random.default_rng(0)
+    tree = Latent.of(3)
+    codes = Codes(rng.normal(size=(90, 3)), tree, rng.uniform(0.1, 0.8, size=(90, 3)))
+    q = Diagonal(tree, torch.from_numpy(codes.mean), torch.from_numpy(codes.scale).log())
+    table = as_table(codes, needs_factors=False)
+    _, z = drawn(table, 40, 0)
+    log_q = log_mixture(torch.from_numpy(z), q, torch.full((1, 1), -math.log(90), dtype=torch.float64))
+    expected = log_q[:, 0] - log_q[:, 1:].sum(1)
+    torch.testing.assert_close(torch.from_numpy(dependence(table, 0, 40)), expected)

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from unbraid.cli.options import Data, LeaveOut, Split
+
 Set = Annotated[
     list[str],
     typer.Option(
@@ -72,24 +74,35 @@ def train(
 
 def encode(
     run: RunDir,
+    data: Data = None,
+    split: Split = "",
+    leave_out: LeaveOut = [],  # noqa: B006
     most: Annotated[int, typer.Option(min=0, help="Encode a random subset of this many images (0: all).")] = 0,
     seed: Annotated[int, typer.Option(help="Which subset.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Encode the run's data set to codes.npz: means, scales, factor values, KL per leaf."""
+    """Encode the run's data set, or another part or set, to codes.npz: means, scales, factor values, KL per leaf."""
     from unbraid.runs.encoding import encode as encode_run
     from unbraid.runs.run import CODES, Run
 
-    codes = encode_run(Run.load(run), most=most, seed=seed, quiet=quiet)
-    typer.echo(f"{len(codes):,} codes of {codes.mean.shape[1]} columns: {run / CODES}")
+    codes = encode_run(Run.load(run), data, split=split, leave_out=leave_out, most=most, seed=seed, quiet=quiet)
+    of = ", ".join(f"{key} {codes.notes[key]}" for key in ("data", "split") if key in codes.notes)
+    typer.echo(f"{len(codes):,} codes of {codes.mean.shape[1]} columns ({of}): {run / CODES}")
 
 
 def audit(
     run: RunDir,
+    data: Data = None,
+    split: Split = "",
+    leave_out: LeaveOut = [],  # noqa: B006
     rows: Annotated[int, typer.Option(min=2, help="How many samples the terms are averaged over.")] = 2048,
     components: Annotated[int, typer.Option(min=0, help="How many posteriors make up q(z) (0: all of them).")] = 0,
     iwae: Annotated[int, typer.Option(min=0, help="Particles of the importance-weighted bound (0: leave it out).")] = 0,
     images: Annotated[int, typer.Option(min=1, help="Images that bound is averaged over.")] = 64,
+    also: Annotated[
+        list[str],
+        typer.Option("--also", help="mmd, mmd_rbf or inclusive_kl of q(z) and the prior; may be given again."),
+    ] = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Which samples.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of a table.")] = False,
     quiet: Quiet = False,
@@ -101,13 +114,26 @@ def audit(
     from unbraid.runs.run import AUDIT, Run
 
     result = audit_run(
-        Run.load(run), rows=rows, components=components, particles=iwae, images=images, seed=seed, quiet=quiet
+        Run.load(run),
+        data,
+        split=split,
+        leave_out=leave_out,
+        rows=rows,
+        components=components,
+        particles=iwae,
+        images=images,
+        also=also,
+        seed=seed,
+        quiet=quiet,
     )
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return
     for key, value in result["nats"].items():
         typer.echo(f"  {key:<18}{value:>12.3f} ± {result['errors'][key]:.3f}")
+    for key, found in result.get("also", {}).items():
+        error = "" if found["error"] is None else f" ± {found['error']:.3f}"
+        typer.echo(f"  {key:<18}{found['value']:>12.3f}{error}  {'' if found['unit'] == 'nats' else found['unit']}")
     typer.echo(
         _iwae_line(result)
         + f"nats per example; q(z) {result['estimator']} of {result['components']:,} posteriors, {result['rows']:,} samples; "

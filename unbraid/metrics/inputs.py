@@ -83,6 +83,7 @@ def as_table(
         do="Give an array of labels with one row per row of codes.",
     )
     y, v, kept, notes = labels(factors, len(z), kinds, names)
+    notes |= _of_a_sample(codes)
     kl = unit_kl(units, tree, kl)
     taken = tuple(sorted(c for u in units for c in u.columns))
     if len(taken) < z.shape[1]:
@@ -114,6 +115,18 @@ def _ready(table: Table, beside: Mapping[str, Any], needs_factors: bool) -> Tabl
     expect(not more, "a ready table has its labels and groups", found=f"{', '.join(more)} beside it", do=do)
     expect(not needs_factors or table.names, "this metric needs factors", do="Build the table with labels.")
     return table
+
+
+def _of_a_sample(codes: Any) -> dict[str, Any]:
+    """What the codes say of themselves that bears on q(z): fewer than the images there are, posteriors of another kind."""
+    notes = codes.notes if isinstance(codes, Codes) else {}
+    images, family = notes.get("images"), notes.get("posterior", "diagonal")
+    said: dict[str, Any] = {}
+    if isinstance(images, int) and images > len(codes):
+        said["encoded"] = f"{len(codes):,} of {images:,} images"
+    if family != "diagonal":
+        said["posteriors"] = f"{family}, taken as independent Gaussian columns of the same scales"
+    return said
 
 
 def _note_dead(table: Table) -> None:

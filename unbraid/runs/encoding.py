@@ -85,6 +85,8 @@ def encode(
         q = posteriors(run.model, dataset, index, quiet=quiet)
         kl = leaf_kl(run.model, q)
     labels = _nan_where_missing(dataset.labels(index), dataset.factors)
+    if run.recipe.family != "diagonal":
+        notes["posterior"] = run.recipe.family
     codes = Codes(q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, kl, index, notes)
     if save:
         codes.save(run.path / CODES)

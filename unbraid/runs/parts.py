@@ -68,13 +68,16 @@ def without(dataset: Dataset, names: Sequence[str]) -> Dataset:
 
 def _table(run: Run, data: str | Path | None) -> dict[str, Any]:
     """The [data] table that is asked for: the run's own, or another set with the run's options where they fit."""
-    from unbraid.data import DATASETS
+    from unbraid.data import DATASETS, STRUCTURE
 
     own = dict(run.recipe.data)
     if data is None:
         return own
+    channels, height, _ = tuple(run.state["shape"])
     if isinstance(data, str) and data in DATASETS:
-        return {"name": data}
+        if data == own.get("name"):  # the same set, whole: drawn or read as the run's was
+            return {key: value for key, value in own.items() if key != "split" and key not in STRUCTURE}
+        return {"name": data, **({"size": height} if "size" in DATASETS[data].options else {})}
     where = Path(data).expanduser()
     if not where.exists():
         raise UnbraidError(
@@ -84,7 +87,6 @@ def _table(run: Run, data: str | Path | None) -> dict[str, Any]:
     if own.get("name") in ("images", "vectors"):
         kept = {key: value for key, value in own.items() if key not in ("labels", "split", "test", "seed")}
         return {**kept, "path": str(where)}
-    channels, height, _ = tuple(run.state["shape"])
     if height == 1:
         return {"name": "vectors", "path": str(where)}
     folder = {"size": height, "grey": channels == 1} if where.is_dir() else {}
