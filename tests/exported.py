@@ -17,7 +17,12 @@ from unbraid.model import LIKELIHOODS, NETS, Posterior, Vae
 from unbraid.model.nets.residual import Block
 from unbraid.priors import build
 
-SIZES = {"small32": (1, 32, 32), "decomposition_table1b": (2, 1, 1), "decomposition_table1c": (3, 64, 64)}
+SIZES = {
+    "small32": (1, 32, 32),
+    "decomposition_table1b": (2, 1, 1),
+    "decomposition_table1c": (3, 64, 64),
+    "residual": (3, 32, 32),
+}
 MIXED = {"kind": "onehot(3)", "flag": "binary(2)", "look": 3}
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from unbraid._version import __version__
-from unbraid.cli import compare, data, demo, export, figure, runs, score, show, study, sweep
+from unbraid.cli import compare, data, demo, export, figure, runs, score, show, studio, study, sweep
 from unbraid.cli.imports import add_imports
 from unbraid.ground.errors import Stopped, UnbraidError
 
@@ -31,6 +31,7 @@ unbraid report runs/one
 unbraid compare runs                          one table over settings and seeds
 unbraid figure traversals runs/one --out t.pdf   any picture of it as a file
 unbraid sweep SWEEP.toml                      settings × seeds, to one table
+unbraid studio runs                           explore, compare and train in the browser
 unbraid export runs/one --html                one page to explore it, offline
 unbraid study                                 the papers' figures, by name
 unbraid score --codes mine.npy --factors labels.csv   your own codes
@@ -43,7 +44,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for room in (demo, data, runs, sweep, score, compare, show, study, export, figure):
+for room in (demo, data, runs, sweep, score, compare, show, study, export, figure, studio):
     room.register(app)
 add_imports(app)
 

@@ -38,7 +38,7 @@ def page(run: Run) -> str:
     # inside a script element only "<" can end it
     text = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
     template = Environment(loader=PackageLoader("unbraid", "export"), autoescape=True).get_template("explore.html")
-    parts = {name: Markup(_part(name)) for name in ("decoder.js", "explore.js", "explore.css")}
+    parts = {name: Markup(_part(name)) for name in ("decoder.js", "controls.js", "explore.js", "explore.css")}
     return template.render(
         title=f"{run.recipe.name}: explore",
         name=run.recipe.name,
@@ -49,7 +49,7 @@ def page(run: Run) -> str:
         version=__version__,
         content=Markup(text),
         style=parts["explore.css"],
-        scripts=[parts["decoder.js"], parts["explore.js"]],
+        scripts=[parts["decoder.js"], parts["controls.js"], parts["explore.js"]],
     )
 
 

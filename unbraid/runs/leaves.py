@@ -56,6 +56,7 @@ def leaf_notes(run: Run, codes: Codes | None = None) -> list[LeafNote]:
     tree = run.model.tree
     nats, factors = _nats(run, codes), _factors(codes)
     low, high = reach(run, codes)
+    silent = {name for name, carried in nats.items() if carried < DEAD}
     notes = [
         LeafNote(
             leaf.name,
@@ -63,7 +64,7 @@ def leaf_notes(run: Run, codes: Codes | None = None) -> list[LeafNote]:
             columns.start,
             leaf.width,
             nats.get(leaf.name),
-            factors.get(leaf.name, ""),
+            "" if leaf.name in silent else factors.get(leaf.name, ""),
             tuple(low[columns]),
             tuple(high[columns]),
         )

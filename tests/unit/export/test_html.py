@@ -38,15 +38,19 @@ def test_leaves_come_sorted_with_what_they_carry():
     assert all(leaf["low"][0] <= -2.8 and leaf["high"][0] >= 2.8 for leaf in found)
 
 
-def test_a_leaf_is_named_after_the_factor_it_follows():
-    run = Run.load(RUNS / "vae")
+def test_a_leaf_is_named_after_the_factor_it_follows(tmp_path):
+    shutil.copytree(RUNS / "vae", tmp_path / "run")
+    (tmp_path / "run" / "audit.json").unlink()
+    run = Run.load(tmp_path / "run")
     codes = run.codes()
     values = np.asarray(codes.values, float)
     told = codes.mean.astype(float).copy()
     told[:, 0] = values[:, 0]  # the first column now says the factor outright
-    notes = leaf_notes(run, replace(codes, mean=told))
+    carried = np.array([1.0] + [0.0] * (len(codes.tree.leaves) - 1))
+    notes = leaf_notes(run, replace(codes, mean=told, kl=carried))
     named = {note.name: note.factor for note in notes}
     assert named[run.model.tree.leaves[0].name] == codes.factors.items[0].name
+    assert all(note.factor == "" for note in notes if note.dead), "a leaf that carries nothing follows nothing"
 
 
 def test_ranges_reach_as_far_as_prior_and_codes_do():

@@ -1,0 +1,239 @@
+"""The page that trains: a form made from the recipe's own schema, and the trainings under way."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from nicegui import ui
+
+from unbraid import objectives
+from unbraid.data import DATASETS
+from unbraid.ground.errors import UnbraidError
+from unbraid.ground.schedule import write
+from unbraid.model import LIKELIHOODS, NETS
+from unbraid.model.infogan import GAN_NETS, GANS, gan_of, is_gan
+from unbraid.objectives.rows import OBJECTIVES
+from unbraid.priors import PRIORS
+from unbraid.runs.recipe import Budget, Recipe
+from unbraid.runs.recipes import RECIPES
+from unbraid.runs.run import Run
+from unbraid.studio import training
+from unbraid.studio.library import Library
+
+EVERY: dict[str, Any] = {**OBJECTIVES, **GANS}
+CHOICES: dict[str, dict[str, Any]] = {
+    "objective.name": EVERY,
+    "data.name": DATASETS,
+    "nets.name": {**NETS, **GAN_NETS},
+    "prior.name": PRIORS,
+    "likelihood.name": LIKELIHOODS,
+}
+
+
+def field_help(key: str) -> str:
+    """One line on a field, from the code that reads it."""
+    if key in CHOICES:
+        return f"one of {len(CHOICES[key])}"
+    if key.startswith("budget."):
+        schema = Budget.model_json_schema()["properties"].get(key.removeprefix("budget."), {})
+        bounds = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
+        said = [text.format(schema[bound]) for bound, text in bounds.items() if bound in schema]
+        return ", ".join([str(schema.get("type", "")), *said]).strip(", ")
+    return {"latent": "a number, or a table such as {digit = 'onehot(10)', style = 4}", "seed": "0 or more"}.get(
+        key, ""
+    )
+
+
+def fields_of(recipe: Recipe) -> dict[str, str]:
+    """The fields of the form with their present values as TOML: the recipe's own schema, with its objective's options."""
+    plain = recipe.plain()
+    shown = {"seed": str(recipe.seed), "latent": _toml(plain["latent"])}
+    for key in CHOICES:
+        section = key.split(".")[0]
+        shown[key] = str(plain.get(section, {}).get("name", ""))
+    shown |= {f"objective.{name}": value for name, value in options_of(recipe.objective).items()}
+    shown |= {f"budget.{name}": _toml(plain["budget"].get(name)) for name in Budget.model_fields}
+    return shown
+
+
+def options_of(table: dict[str, Any]) -> dict[str, str]:
+    """An objective's options: what the recipe says, else its defaults; records and rows are left to the recipe's file."""
+    make = EVERY.get(str(table.get("name", "")))
+    if make is None or not callable(make):
+        return {}
+    found = {}
+    for name, parameter in inspect.signature(make).parameters.items():
+        value = table.get(name, table.get("lambda") if name == "lam" else None)
+        value = parameter.default if value is None and parameter.default is not parameter.empty else value
+        value = write(value) if not isinstance(value, str | bool | dict) and value is not None else value
+        if isinstance(value, int | float | str | bool):
+            found[name] = _toml(value)
+    return found
+
+
+def _toml(value: Any) -> str:
+    """A value as one line of TOML; a bare word stays one, as in --set."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_quoted(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_quoted(part) for part in value) + "]"
+    return value if isinstance(value, str) else _quoted(value)
+
+
+def _quoted(value: Any) -> str:
+    import tomli_w
+
+    compound = isinstance(value, dict | list | tuple)
+    return _toml(value) if compound else tomli_w.dumps({"v": value}).removeprefix("v = ").strip()
+
+
+def read(base: Recipe, wanted: dict[str, str]) -> tuple[Recipe | None, dict[str, str]]:
+    """The recipe that a form asks for, or what is wrong with which field."""
+    recipe, wrong = base, {}
+    before = fields_of(base)
+    names = sorted(wanted, key=lambda key: not key.endswith(".name"))  # a new name clears the old one's options
+    for key in names:
+        if wanted[key] == before.get(key):
+            continue
+        try:
+            recipe = recipe.set(f"{key}={wanted[key]}")
+        except (UnbraidError, ValueError) as error:
+            wrong[key] = str(error)
+    for key, check in (("objective.name", _objective), ("latent", lambda r: r.tree), ("data.name", _data)):
+        if not wrong:
+            try:
+                check(recipe)
+            except (UnbraidError, ValueError) as error:
+                text = str(error)
+                named = next((k for k in wanted if k.startswith("objective.") and f"{k.split('.')[1]!r}" in text), key)
+                wrong[named if key == "objective.name" else key] = text
+    return (None if wrong else recipe), wrong
+
+
+def _objective(recipe: Recipe) -> None:
+    gan_of(recipe) if is_gan(recipe) else objectives.build(recipe.objective)
+
+
+def _data(recipe: Recipe) -> None:
+    from unbraid.ground.errors import choose
+
+    choose(str(recipe.data.get("name", "")), DATASETS, "data set")
+
+
+def build(library: Library, aside: Any) -> None:
+    """Fill the page: a recipe to begin from, its fields, a name, a button; below it what is under way."""
+    ui.html("<h1>Train</h1>", sanitize=False)
+    chosen = ui.select(list(RECIPES), value=next(iter(RECIPES)), label="Recipe").style("min-width: min(100%, 22rem)")
+    about = ui.label("").classes("quiet")
+    inputs: dict[str, Any] = {}
+    box = ui.element("div").classes("form")
+    with ui.element("div").classes("form"):
+        name = ui.input("Name of the run")
+    told = ui.label("").classes("wrong").props('role="alert"')
+
+    def show(recipe: Recipe) -> None:
+        inputs.clear()
+        box.clear()
+        with box:
+            for key, value in fields_of(recipe).items():
+                if key in CHOICES:
+                    made: Any = ui.select(sorted({*CHOICES[key], value}), value=value, label=key)
+                else:
+                    made = ui.input(key, value=value)
+                inputs[key] = made.props(f'hint="{field_help(key)}"')
+        inputs["objective.name"].on_value_change(other)
+
+    def other(event: Any) -> None:
+        base = Recipe.load(chosen.value).set(f"objective.name={event.value}")
+        kept = {key: made.value for key, made in inputs.items() if not key.startswith("objective.")}
+        recipe, wrong = read(base, {**fields_of(base), **kept})
+        show(base if wrong or recipe is None else recipe)
+
+    def choose_recipe() -> None:
+        recipe = Recipe.load(chosen.value)
+        about.set_text(recipe.about)
+        name.set_value(f"{recipe.name}-{recipe.seed}")
+        show(recipe)
+
+    async def begin() -> None:
+        wanted = {key: str(made.value).strip() for key, made in inputs.items()}
+        base = Recipe.load(chosen.value)
+        if wanted["objective.name"] != base.objective["name"]:
+            base = base.set(f"objective.name={wanted['objective.name']}")
+        recipe, wrong = read(base, wanted)
+        for key, made in inputs.items():
+            made.error = wrong.get(key)
+        told.set_text("" if recipe else f"{len(wrong)} field{'s' * (len(wrong) > 1)} to mend")
+        if recipe is None:
+            return
+        try:
+            await aside(training.start, library, str(name.value).strip(), recipe)
+            name.error = None
+        except (UnbraidError, OSError) as error:
+            name.error = str(error)
+        board.refresh()
+
+    chosen.on_value_change(choose_recipe)
+    choose_recipe()
+    ui.button("Start training", on_click=begin)
+
+    @ui.refreshable
+    def board() -> None:
+        _board(library, aside, board)
+
+    ui.html("<h2>Under way</h2>", sanitize=False)
+    board()
+    ui.timer(2.0, board.refresh)
+
+
+def _board(library: Library, aside: Any, board: Any) -> None:
+    """Every training the studio knows: how far it is, its last words, and buttons to stop and resume it."""
+    known = training.all_of(library)
+    if not known:
+        ui.label("Nothing has been started from here yet.").classes("quiet")
+    for one in known[:50]:
+        alive, (step, steps, status) = one.alive, progress(one)
+        with ui.row().classes("items-center w-full").props(f'role="group" data-training="{training._safe(one.name)}"'):
+            ui.link(one.name, _link(one.name))
+            ui.label("running" if alive else status).props('data-state="yes"')
+            ui.linear_progress(step / max(steps, 1), show_value=False).style("width: 10rem").props(
+                'aria-label="Progress"'
+            )
+            ui.label(f"{step:,} of {steps:,}").classes("quiet")
+            if alive:
+                ui.button("Stop", on_click=lambda one=one: (training.stop(one), board.refresh())).props("flat")
+            elif status != "done":
+
+                async def resume(one: training.Training = one) -> None:
+                    try:
+                        await aside(training.start, library, one.name, None)
+                    except (UnbraidError, OSError) as error:
+                        ui.notify(str(error), type="negative")
+                    board.refresh()
+
+                ui.button("Resume", on_click=resume).props("flat")
+        last = (
+            "" if status in ("done", "stopped") else training.said(library, one.name)[-300:].strip().splitlines()[-1:]
+        )
+        if last:
+            ui.label(str(last[0])).classes("quiet")
+
+
+def progress(one: training.Training) -> tuple[int, int, str]:
+    """Steps done, steps asked for, and the state that a run's own files tell."""
+    try:
+        run = Run.load(one.path)
+        state = run.state
+        rows = run.ledger() if state["status"] == "running" else []
+        done = max(int(state["step"]), int(rows[-1]["step"]) if rows else 0)
+        status = str(state["status"])
+        return done, int(state.get("steps", done)), "ended early" if status == "running" else status
+    except (UnbraidError, OSError, ValueError, TypeError):
+        return 0, 0, "starting" if one.alive else "not begun"
+
+
+def _link(name: str) -> str:
+    from urllib.parse import quote
+
+    return f"/diagnostics?run={quote(name, safe='')}"
