@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from unbraid.latent import Latent
-from unbraid.model import LIKELIHOODS, NETS, Posterior, Vae
+from unbraid.model import LIKELIHOODS, NETS, Diagonal, Vae
 from unbraid.model.nets.residual import Block
 from unbraid.priors import build
 
@@ -59,7 +59,7 @@ def preset(
     shape = SIZES.get(name, (3, 32, 32)) if shape is None else shape
     made = LIKELIHOODS[likelihood](**options)
     pair = NETS[name](
-        shape=shape, tree=tree, params=Posterior.count(tree), outputs=shape[0] * made.maps, **(nets or {})
+        shape=shape, tree=tree, params=Diagonal.count(tree), outputs=shape[0] * made.maps, **(nets or {})
     )
     prior = build({"name": "gaussian"}, tree)
     return lively(Vae(tree, *pair, prior, made)).eval().requires_grad_(False)

@@ -12,8 +12,8 @@ from unbraid.data import DATASETS
 from unbraid.ground.errors import UnbraidError
 from unbraid.ground.schedule import write
 from unbraid.model import LIKELIHOODS, NETS
-from unbraid.model.infogan import GAN_NETS, GANS, gan_of, is_gan
-from unbraid.objectives.rows import OBJECTIVES
+from unbraid.model.infogan import GAN_NETS
+from unbraid.objectives import OBJECTIVES
 from unbraid.priors import PRIORS
 from unbraid.runs.recipe import Budget, Recipe
 from unbraid.runs.recipes import RECIPES
@@ -21,9 +21,8 @@ from unbraid.runs.run import Run
 from unbraid.studio import training
 from unbraid.studio.library import Library
 
-EVERY: dict[str, Any] = {**OBJECTIVES, **GANS}
 CHOICES: dict[str, dict[str, Any]] = {
-    "objective.name": EVERY,
+    "objective.name": OBJECTIVES,
     "data.name": DATASETS,
     "nets.name": {**NETS, **GAN_NETS},
     "prior.name": PRIORS,
@@ -59,7 +58,7 @@ def fields_of(recipe: Recipe) -> dict[str, str]:
 
 def options_of(table: dict[str, Any]) -> dict[str, str]:
     """An objective's options: what the recipe says, else its defaults; records and rows are left to the recipe's file."""
-    make = EVERY.get(str(table.get("name", "")))
+    make = OBJECTIVES.get(str(table.get("name", "")))
     if make is None or not callable(make):
         return {}
     found = {}
@@ -112,7 +111,7 @@ def read(base: Recipe, wanted: dict[str, str]) -> tuple[Recipe | None, dict[str,
 
 
 def _objective(recipe: Recipe) -> None:
-    gan_of(recipe) if is_gan(recipe) else objectives.build(recipe.objective)
+    objectives.build(recipe.objective)
 
 
 def _data(recipe: Recipe) -> None:
