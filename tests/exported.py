@@ -58,9 +58,7 @@ def preset(
     tree = Latent.of(MIXED)
     shape = SIZES.get(name, (3, 32, 32)) if shape is None else shape
     made = LIKELIHOODS[likelihood](**options)
-    pair = NETS[name](
-        shape=shape, tree=tree, params=Diagonal.count(tree), outputs=shape[0] * made.maps, **(nets or {})
-    )
+    pair = NETS[name](shape=shape, tree=tree, params=Diagonal.count(tree), outputs=shape[0] * made.maps, **(nets or {}))
     prior = build({"name": "gaussian"}, tree)
     return lively(Vae(tree, *pair, prior, made)).eval().requires_grad_(False)
 
