@@ -20,6 +20,7 @@ import numpy as np
 from unbraid.ground.errors import UnbraidError, expect, listing, nearest
 
 KINDS = ("real", "onehot", "binary")
+MOST = 10_000  # columns of z: an encoder with a hidden layer of 400 then has 8 million numbers in its last layer alone
 Spec: TypeAlias = "int | str | Leaf | Mapping[str, Spec]"
 
 
@@ -34,8 +35,8 @@ class Leaf:
     def __post_init__(self) -> None:
         expect(self.kind in KINDS, f"leaf {self.name!r} has an unknown kind", found=repr(self.kind), allowed=KINDS)
         expect(
-            isinstance(self.width, int) and 1 <= self.width <= 1_000_000,
-            f"leaf {self.name!r} needs a width of 1 or more",
+            isinstance(self.width, int) and not isinstance(self.width, bool) and 1 <= self.width <= MOST,
+            f"leaf {self.name!r} needs a width between 1 and {MOST:,}",
             found=self.width,
         )
         expect(
@@ -85,13 +86,19 @@ class Latent:
     def of(cls, spec: Spec | Latent) -> Latent:
         """Build a tree from a number, a mapping, or a leaf such as `onehot(10)`.
 
-        A number n is a branch of n real leaves (1: one leaf); names inside a branch get its name as prefix.
+        A number n is a branch of n real leaves (1: one leaf); names inside a branch get its name as prefix. Layouts of
+        subspaces are short: `"5x4"` is five groups of four (l_0 = 5, l_i = 4), `"4+4+2"` three groups of unequal size.
+
+        >>> str(Latent.of("2x3")) == str(Latent.of({"g0": 3, "g1": 3}))
+        True
         """
         if isinstance(spec, Latent):
             return spec
         if isinstance(spec, int) and not isinstance(spec, bool):
-            expect(1 <= spec <= 100_000, "a latent space needs between 1 and 100,000 columns", found=spec)
+            expect(1 <= spec <= MOST, f"a latent space needs between 1 and {MOST:,} columns", found=spec)
             return cls(Branch("root", tuple(Leaf(f"z{i}") for i in range(spec))))
+        if isinstance(spec, str) and (sizes := _layout(spec, "latent")):
+            spec = {f"g{i}": size for i, size in enumerate(sizes)}
         if isinstance(spec, str | Leaf):
             spec = {"z": spec}
         table = spec if isinstance(spec, Mapping) else {}
@@ -107,6 +114,7 @@ class Latent:
             "two nodes of the latent tree share a name",
             found=listing(tree.names),
         )
+        expect(tree.width <= MOST, f"a latent space needs between 1 and {MOST:,} columns", found=tree.width)
         return tree
 
     @cached_property
@@ -138,7 +146,7 @@ class Latent:
     def slices(self) -> tuple[slice, ...]:
         """The columns of each leaf."""
         ends = np.cumsum([0] + [leaf.width for leaf in self.leaves])
-        return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:]))
+        return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
 
     @cached_property
     def membership(self) -> np.ndarray:
@@ -197,13 +205,15 @@ class Latent:
         [2, 3, 4]
         """
         row = self.membership[self.index(name)]
-        return [c for on, columns in zip(row, self.slices) if on for c in range(columns.start, columns.stop)]
+        return [
+            c for on, columns in zip(row, self.slices, strict=True) if on for c in range(columns.start, columns.stop)
+        ]
 
     def columns_of(self, kind: str) -> list[int]:
         """The columns of all leaves of one kind."""
         return [
             c
-            for leaf, columns in zip(self.leaves, self.slices)
+            for leaf, columns in zip(self.leaves, self.slices, strict=True)
             if leaf.kind == kind
             for c in range(columns.start, columns.stop)
         ]
@@ -245,17 +255,34 @@ def _build(name: str, spec: Any, prefix: str) -> Branch | Leaf:
     if isinstance(spec, Leaf):
         return Leaf(full, spec.width, spec.kind)
     if isinstance(spec, int) and not isinstance(spec, bool):
-        expect(1 <= spec <= 100_000, f"branch {full!r} needs between 1 and 100,000 columns", found=spec)
+        expect(1 <= spec <= MOST, f"branch {full!r} needs between 1 and {MOST:,} columns", found=spec)
         return Leaf(full) if spec == 1 else Branch(full, tuple(Leaf(f"{full}.{i}") for i in range(spec)))
+    if isinstance(spec, str) and (sizes := _layout(spec, full)):
+        return Branch(full, tuple(_build(f"g{i}", size, full + ".") for i, size in enumerate(sizes)))
     if isinstance(spec, str):
         match = re.fullmatch(r"(real|onehot|binary)(?:\((\d{1,6})\))?", spec.strip())
         if match is None or (match[1] == "onehot" and match[2] is None):
             raise UnbraidError(
-                f"cannot read leaf {full!r} = {spec!r}. Write real, real(3), binary, binary(2) or onehot(10)."
+                f"cannot read leaf {full!r} = {spec!r}. Write real, real(3), binary, binary(2), onehot(10), or a layout "
+                "of groups such as 5x4 or 4+4+2."
             )
         return Leaf(full, int(match[2] or 1), match[1])
     expect(isinstance(spec, Mapping) and spec, f"branch {full!r} must be a number, a leaf or a table", found=repr(spec))
     return Branch(full, tuple(_build(str(key), part, full + ".") for key, part in spec.items()))
+
+
+def _layout(text: str, where: str) -> list[int]:
+    """The sizes of groups in `5x4` (l_0 groups of l_i columns) or `4+4+2`; none for anything else."""
+    times = re.fullmatch(r"\s*(\d{1,6})\s*[x×]\s*(\d{1,6})\s*", text)
+    sums = re.fullmatch(r"\s*\d{1,6}(\s*\+\s*\d{1,6})+\s*", text)
+    if times is None and sums is None:
+        return []
+    count, size = (int(times[1]), int(times[2])) if times else (1, 1)
+    small = 1 <= count * size <= MOST and count * size > 0
+    sizes = [size] * count if times and small else [int(n) for n in text.split("+")] if sums else []
+    ok = small and sizes and min(sizes) >= 1 and sum(sizes) <= MOST
+    expect(ok, f"a layout of {where!r} needs groups of 1 column or more, {MOST:,} in all", found=repr(text))
+    return sizes
 
 
 def _spec(node: Branch | Leaf) -> Any:

@@ -55,6 +55,7 @@ CASES = [
     Case("gaussian", 2),
     Case("gaussian", {"w": "real(2)"}, {"variances": [1.6, 0.4]}, {"learned": True}),
     Case("gaussian", 3, {"variances": [2.0, 0.7, 0.3]}, {"learned": True}),
+    Case("gaussian", 2, {"variances": [2.0, 0.2]}, {"learned": "free"}),
     Case("full_gaussian", 1, {"covariance": [[2.0]]}, {}),
     Case("full_gaussian", NESTED, {"covariance": [[1.0, 0.5, 0.2], [0.5, 2.0, -0.6], [0.2, -0.6, 0.8]]}, {}),
     Case("student_t", 1, {"nu": 5.0}, {"nu": 20.0, "learned": True}),
@@ -81,6 +82,14 @@ CASES = [
     Case("lp_nested", 1, {"p0": 1.3}),
     Case("lp_nested", NESTED, {"p0": 1.5, "exponents": 2.5}, {"p0": 1.5, "exponents": 2.0, "learned": True}),
     Case("lp_nested", {"b": 2, "w": 1}, {"p0": 2.1, "exponents": 2.1}),
+    Case(
+        "lp_nested",
+        NESTED,
+        {"p0": 1.5, "exponents": 2.5, "radial": {"name": "log_normal", "sigma": 0.4}},
+        {"p0": 1.5, "exponents": 2.0, "radial": {"name": "log_normal", "sigma": 0.4}, "learned": True},
+    ),
+    Case("isa", {"b": 2}, {"exponents": 1.2, "radial": {"name": "gamma", "shape": 3.0}}),
+    Case("lp_nested", 1, {"radial": "gamma"}),
     Case(
         "lp_nested",
         {"w": "real(2)", "a": 1},

@@ -68,3 +68,18 @@ def test_bad_trees_are_named(spec):
 def test_unknown_node_names_the_nearest():
     with pytest.raises(UnbraidError, match="Did you mean 'pose'"):
         Latent.of({"pose": 2, "look": 2}).index("psoe")
+
+
+def test_layouts_of_groups_are_short():
+    assert Latent.of("5x4") == Latent.of({f"g{i}": 4 for i in range(5)})
+    assert Latent.of("4 + 4 + 2") == Latent.of({"g0": 4, "g1": 4, "g2": 2})
+    assert Latent.of({"k": "onehot(3)", "s": "2×3"}).names[:5] == ("root", "k", "s", "s.g0", "s.g0.0")
+    assert Latent.of(Latent.of("5x4").spec) == Latent.of("5x4")
+
+
+@pytest.mark.parametrize(
+    "spec", ["real(999999)", "0x4", "4x0", "3+0", "99999x99999", 10**6, {"a": "real(6000)", "b": 6000}, True, "x4"]
+)
+def test_latent_spaces_are_bounded(spec):
+    with pytest.raises(UnbraidError):
+        Latent.of(spec)

@@ -20,6 +20,9 @@ LETTERS = {
     "lambda_d": "λ_d",
     "capacity": "C",
     "floor": "λ",
+    "lambda_2": "λ2",
+    "lambda_3": "λ3",
+    "lambda_4": "λ4",
 }
 NOTE = (
     "* of tc_q or dw_joint, which leave the prior's own dependences out of tc and charge them in dw; the same as tc and dw "

@@ -90,6 +90,22 @@ def hfvae(alpha: Price = 1.0, beta: Price = 4.0, gamma: Price = 3.0, estimator: 
     return _row("hfvae", prices, "Esmaeili et al. 2018, Eq. 9", estimator)
 
 
+def four_terms(
+    lambda_2: Price = 1.0,
+    lambda_3: Price = 1.0,
+    lambda_4: Price = 1.0,
+    particles: int = 8,
+    estimator: str = "stratified",
+) -> Objective:
+    """① + λ2 ② + λ3 ③ + λ4 ④ as costs: reconstruction + λ2 mi + λ4 KL(q(z) ‖ p(z)) − (λ3 − 1) log p(x).
+
+    ① + ③ is the reconstruction, so a weight on ③ = KL(q(x) ‖ p(x)) alone needs log p(x): here an importance-weighted
+    estimate, whose bias grows with the gap between q(z|x) and the true posterior. Esmaeili et al. 2018, Eq. 7.
+    """
+    prices = {"mi": lambda_2, "agg": lambda_4, "evidence@iwae": affine(lambda_3, 1, -1)}
+    return _row("four_terms", prices, "Esmaeili et al. 2018, Eq. 7", estimator, particles=particles)
+
+
 def isa_vae(beta: Price = 1.0) -> Objective:
     """The β-VAE row under an Lp-nested prior. Stühmer et al. 2019, Eq. 12."""
     return Objective("isa_vae", {"kl": beta}, "Stühmer et al. 2019, Eq. 12", prior=("isa", "lp_nested"))
@@ -196,6 +212,7 @@ ROWS: dict[str, Callable[..., Objective]] = {
     "information_dropout": information_dropout,
     "beta_tcvae": beta_tcvae,
     "hfvae": hfvae,
+    "four_terms": four_terms,
     "isa_vae": isa_vae,
     "isa_tcvae": isa_tcvae,
     "dip_vae_i": dip_vae_i,

@@ -40,7 +40,7 @@ class Conditional(Prior):
     def __init__(
         self,
         tree: Latent,
-        parents: Mapping[str, Sequence[str]],
+        parents: Mapping[str, str | Sequence[str]],
         tables: Mapping[str, Any] | None = None,
         learned: bool = True,
     ):
@@ -163,7 +163,7 @@ class Conditional(Prior):
         every = torch.cartesian_prod(*(torch.arange(k, device=like.device) for k in counts)).reshape(-1, len(counts))
         weights = {
             leaf.name: nn.functional.one_hot(at, k).to(like)
-            for leaf, at, k in zip(self.tree.leaves, every.unbind(1), counts)
+            for leaf, at, k in zip(self.tree.leaves, every.unbind(1), counts, strict=True)
         }
         values, log_mass = [], like.new_zeros(len(every))
         for leaf in self.tree.leaves:

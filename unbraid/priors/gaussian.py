@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import nn
@@ -20,6 +21,8 @@ PCA_IMAGES = 2000  # enough for the leading variances; the Gram matrix is then s
 class Gaussian(Prior):
     """p(z) = Π_d N(z_d; 0, v_d). Variances are 1, given, or `"pca"`; learned ones keep their sum: D·softmax(logits).
 
+    `learned = "free"` lets each variance go its own way instead, without a fixed sum.
+
     `"pca"` takes them from the data before training: v_k = D·s_k²/Σ_j s_j², s the D largest singular values of the
     centred images, in descending order (a softmax of the raw values, as printed, would be one-hot).
     Mathieu et al. 2019, Sec. 6: the anisotropic prior and its learned form.
@@ -33,7 +36,9 @@ class Gaussian(Prior):
 
     log_variance_free: Tensor
 
-    def __init__(self, tree: Latent, variances: Sequence[float] | str | None = None, learned: bool = False):
+    def __init__(
+        self, tree: Latent, variances: Sequence[float] | str | None = None, learned: bool | Literal["free"] = False
+    ):
         super().__init__(tree)
         expect(tree.all_real, "prior 'gaussian' is for real leaves", found=str(tree))
         d = tree.width
@@ -50,7 +55,8 @@ class Gaussian(Prior):
             v.shape == (d,), "prior 'gaussian' needs one variance per column", found=f"{len(v)} variances, {d} columns"
         )
         expect(bool((v > 0).all() and v.isfinite().all()), "variances must be positive numbers", found=v.tolist())
-        self.learned = learned
+        expect(learned in (True, False, "free"), "learned is true, false or 'free'", found=repr(learned))
+        self.shared = learned is True  # a fixed sum is shared out
         self.plain = variances is None and not learned
         if learned:
             self.log_variance_free = nn.Parameter(v.log())
@@ -61,14 +67,17 @@ class Gaussian(Prior):
     def start(self, images: Images) -> None:
         """See `Prior.start`: a prior from the data takes its variances here."""
         if self.from_data:
-            v = principal_variances(images(PCA_IMAGES), self.tree.width)
-            with torch.no_grad():
-                self.log_variance_free.copy_(v.log())
+            self.take(principal_variances(images(PCA_IMAGES), self.tree.width))
+
+    @torch.no_grad()
+    def take(self, variances: Float[Tensor, "d"]) -> None:
+        """Take these variances as they come; a learned prior with a fixed sum takes their shares of it."""
+        self.log_variance_free.copy_(variances.log())
 
     @property
     def log_variance(self) -> Float[Tensor, "d"]:
         """log v_d; a learned prior shares a fixed total variance among its columns."""
-        if not self.learned:
+        if not self.shared:
             return self.log_variance_free
         return self.log_variance_free.log_softmax(0) + math.log(self.total)
 

@@ -12,6 +12,7 @@ from unbraid.ground.errors import expect, listing
 from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Images, Prior
+from unbraid.priors.gaussian import PCA_IMAGES, Gaussian, principal_variances
 
 
 class Joint(Prior):
@@ -51,7 +52,7 @@ class Joint(Prior):
         for name in self.part_names:
             part = self.part(name)
             inside = part.log_prob(z[..., self.tree.columns(name)], temperature)
-            node.update(zip(part.tree.names[1:], inside.unbind(-1)[1:]))
+            node.update(zip(part.tree.names[1:], inside.unbind(-1)[1:], strict=True))
             node[name] = inside[..., 0]
         for above in reversed(self.tree.branches):
             if above.name not in node:
@@ -72,9 +73,17 @@ class Joint(Prior):
             self.part(name).attach(_Restricted(model, name), shape)
 
     def start(self, images: Images) -> None:
-        """See `Prior.start`."""
-        for name in self.part_names:
-            self.part(name).start(images)
+        """See `Prior.start`: parts that take the data's principal variances share them out, the leading ones first."""
+        wanting = [p for p in map(self.part, self.part_names) if isinstance(p, Gaussian) and p.from_data]
+        if wanting:
+            widths = [part.tree.width for part in wanting]
+            for part, variances in zip(
+                wanting, principal_variances(images(PCA_IMAGES), sum(widths)).split(widths), strict=True
+            ):
+                part.take(variances)
+        for other in map(self.part, self.part_names):
+            if other not in wanting:
+                other.start(images)
 
 
 @dataclass

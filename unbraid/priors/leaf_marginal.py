@@ -40,7 +40,7 @@ class LeafMarginal:
         self.n, self.p0, self.log_s, self.path = n, p0, math.log(scale), list(path)
         c = np.concatenate([np.linspace(-0.93, 4, 80), 4 + np.geomspace(0.08, 1e5, 100)])
         y = self._slope(c)
-        log_f = np.array([self._log_f(float(saddle), float(at)) for saddle, at in zip(c, y)])
+        log_f = np.array([self._log_f(float(saddle), float(at)) for saddle, at in zip(c, y, strict=True)])
         self.spline = CubicSpline(y, log_f - y - math.log(2))  # log p(z), p(z) = f(log|z|)/(2|z|)
         self.low, self.high = float(y[0]), float(y[-1])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,6 +15,7 @@ from unbraid.latent import Branch, Latent, Leaf
 from unbraid.priors.base import Prior
 from unbraid.priors.generalised_gaussian import LARGEST, log_abs, log_gamma_draw, named_scale, random_signs
 from unbraid.priors.leaf_marginal import Step, leaf_marginal
+from unbraid.priors.radial import read_radial
 
 Node = Branch | Leaf
 
@@ -28,7 +30,8 @@ class LpNested(Prior):
     Sinz & Bethge 2010.
 
     `p0` is the root's exponent; `exponents` one number for all other branches (and leaves of several columns), or one
-    by name. `learned` frees those and keeps p0, as in App. A.2. `groups` gives everything below a child of the root
+    by name. `radial` is another law of the radius (`priors.radial`), with the root's marginal alone in closed form.
+    `learned` frees the exponents and keeps p0, as in App. A.2. `groups` gives everything below a child of the root
     that child's exponent, which is Eq. 9 (prior `isa`).
 
     >>> prior = LpNested(Latent.of({"pose": 2, "look": 3}), p0=2.1, exponents={"pose": 2.2, "look": 2.1})
@@ -46,12 +49,16 @@ class LpNested(Prior):
         learned: bool = False,
         scale: float | str = "standard",
         groups: bool = False,
+        radial: str | Mapping[str, Any] = "chi",
     ):
         slots = _slots(tree, groups)
         names = list(dict.fromkeys(slots.values()))
         given = _given(exponents, names)
         expect(isinstance(p0, int | float) and 0 < p0 < math.inf, "p0 must be a positive number", found=repr(p0))
-        super().__init__(tree, tuple(_finest(tree.root, slots, {} if learned else given, p0)))
+        law = read_radial(radial)
+        finest = ["root"] if law is not None else _finest(tree.root, slots, {} if learned else given, p0)
+        super().__init__(tree, tuple(finest))
+        self.radial = law
         expect(tree.all_real, "Lp-nested priors are for real leaves", found=str(tree))
         expect(
             names or not learned,
@@ -70,7 +77,7 @@ class LpNested(Prior):
         self.register_buffer("known", torch.tensor([tree.index(name) for name in known]), persistent=False)
         sums = [[float(set(tree.columns(part)) <= set(tree.columns(name))) for part in self.finest] for name in known]
         self.register_buffer("sums", torch.tensor(sums), persistent=False)
-        alike = _alike(tree, self.finest, slots)
+        alike = _alike(tree, self.finest, slots) if law is None else None
         self.alike = alike is not None
         at = [self.position.get(slot, len(names)) for slot in alike or ()]
         self.register_buffer("at", torch.tensor(at, dtype=torch.long), persistent=False)
@@ -82,7 +89,7 @@ class LpNested(Prior):
     @property
     def exponents(self) -> dict[str, float]:
         """The exponents below the root by name: of every inner node, or of every group."""
-        return dict(zip(self.position, self.log_exponents.detach().exp().tolist()))
+        return dict(zip(self.position, self.log_exponents.detach().exp().tolist(), strict=True))
 
     def exponent(self, node: Node, like: Tensor) -> Tensor:
         """p_i of one inner node."""
@@ -113,6 +120,9 @@ class LpNested(Prior):
         return self._radial(log_f, n * (1 / p).lgamma() - (n - 1) * p.log() - (n / p).lgamma(), n)
 
     def _radial(self, log_f: Tensor, surface: Tensor, n: int) -> Tensor:
+        """log p of a subtree: its radial law less log f^{n−1} S_f(1); Eq. 11 puts the powers of f together."""
+        if self.radial is not None:
+            return self.radial.log_density(log_f, n) - (n - 1) * log_f - n * math.log(2) - surface
         p0, log_s = self.p0, math.log(self.scale)
         power = (p0 * log_f - log_s).clamp_max(LARGEST).exp()
         return math.log(p0) - math.lgamma(n / p0) - n / p0 * log_s - power - n * math.log(2) - surface
@@ -137,7 +147,10 @@ class LpNested(Prior):
         """
         d, p0 = self.tree.width, self.p0
         like = self.log_exponents.new_empty(n, d, dtype=torch.float64)
-        radius = (log_gamma_draw(like.new_full((n,), d / p0)) + math.log(self.scale)) / p0
+        if self.radial is None:
+            radius = (log_gamma_draw(like.new_full((n,), d / p0)) + math.log(self.scale)) / p0
+        else:
+            radius = self.radial.sample(like.new_empty(n), d)
         with torch.no_grad():
             logs = self._descend(self.tree.root, radius, like)
         return (logs.exp() * random_signs(logs)).to(self.log_exponents.dtype)
@@ -150,7 +163,7 @@ class LpNested(Prior):
         gammas = log_gamma_draw((sizes / p).expand(len(radius), -1).contiguous())
         radii = radius.unsqueeze(-1) + (gammas - gammas.logsumexp(-1, keepdim=True)) / p
         logs[:, singles] = radii[:, : len(singles)]
-        for child, below in zip(wide, radii[:, len(singles) :].unbind(-1)):
+        for child, below in zip(wide, radii[:, len(singles) :].unbind(-1), strict=True):
             logs = self._descend(child, below, logs)
         return logs
 
@@ -158,6 +171,8 @@ class LpNested(Prior):
     def leaf_log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s l"]:
         """See `Prior.leaf_log_prob`: below the finest cut by one integral; NaN for leaves of several columns."""
         leaves = self.log_prob(z)[..., list(self.tree.leaf_nodes)]
+        if self.radial is not None:
+            return leaves
         for i, leaf in enumerate(self.tree.leaves):
             if leaf.width == 1 and not self.knows(leaf.name):
                 table = leaf_marginal(float(self.tree.width), self.p0, self.scale, self._path(leaf))
@@ -170,12 +185,14 @@ class LpNested(Prior):
         above = [node for node in self.tree.branches if leaf.name in self.tree.below(node.name)]
         sizes = [float(len(self.tree.columns(node.name))) for node in above] + [1.0]
         exponents = [self.exponent(node, self.log_exponents.double()).item() for node in above]
-        return tuple(zip(sizes[:-1], sizes[1:], exponents))
+        return tuple(zip(sizes[:-1], sizes[1:], exponents, strict=True))
 
     def covariance(self) -> Float[Tensor, "d d"]:
         """See `Prior.covariance`: diagonal by symmetry; E v² of the radius times E u^{2/p} of each Dirichlet share."""
         d, p0 = self.tree.width, self.p0
         log_square = 2 / p0 * math.log(self.scale) + math.lgamma((d + 2) / p0) - math.lgamma(d / p0)
+        if self.radial is not None:
+            log_square = self.radial.log_square(d)
         squares = self.log_exponents.new_full((d,), log_square)
         for node in self.tree.nodes:
             columns = self.tree.columns(node.name)
@@ -196,6 +213,7 @@ def isa(
     exponents: float | Mapping[str, float] = 2.2,
     learned: bool = False,
     scale: float | str = "standard",
+    radial: str | Mapping[str, Any] = "chi",
 ) -> LpNested:
     """Independent subspace analysis: Lp-nested over two levels, the children of the root being the subspaces.
 
@@ -204,7 +222,7 @@ def isa(
     >>> isa(Latent.of({"a": 4, "b": {"c": 2, "d": 2}})).finest
     ('a', 'b')
     """
-    return LpNested(tree, p0, exponents, learned, scale, groups=True)
+    return LpNested(tree, p0, exponents, learned, scale, groups=True, radial=radial)
 
 
 def _children(tree: Latent, node: Node) -> tuple[list[int], list[Node]]:

@@ -12,6 +12,7 @@ from unbraid.terms import decomposition, divergence
 from unbraid.terms.bank import Bank, BankSpec
 from unbraid.terms.critics import Critic, PriorRatio, PriorSpec, Ratio, RatioSpec, prior_spec, ratio_spec
 from unbraid.terms.estimators import ESTIMATORS, exact
+from unbraid.terms.evidence import evidence_spec
 from unbraid.terms.moments import Moments, MomentsSpec, moments_spec
 from unbraid.terms.term import Behind, Term, plain_key, split_key
 
@@ -40,6 +41,7 @@ TERMS: dict[str, Term] = {
     "moments_od@code": Term(critic=Behind("moments_code", moments_spec("code"))),
     "moments_d@code": Term(critic=Behind("moments_code", moments_spec("code"))),
     "support": Term(divergence.support),
+    "evidence@iwae": Term(needs=(P,), critic=Behind("evidence", evidence_spec)),
 }
 # fmt: on
 

@@ -51,7 +51,7 @@ def mmd_squared(
     expect(len(x) > 1 and len(y) > 1, "MMD needs two rows or more of each", found=f"{len(x)} and {len(y)}")
     constants = tuple(2.0 * x.shape[1] * s for s in scales)
     blocks = max(1, min(len(x), len(y)) // block)
-    parts = zip(x.tensor_split(blocks), y.detach().tensor_split(blocks))
+    parts = zip(x.tensor_split(blocks), y.detach().tensor_split(blocks), strict=True)
     return torch.stack([_Kernel.apply(a, b, kernel, constants) for a, b in parts]).mean()
 
 

@@ -12,7 +12,7 @@ from unbraid.data.dataset import Dataset, Pixels
 from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.model import POSTERIORS, Diagonal, closed
-from unbraid.priors import PRIORS
+from unbraid.priors import PRIORS, build
 from unbraid.priors.gaussian import principal_variances
 from unbraid.runs.assemble import assemble, build_model
 from unbraid.runs.recipe import Recipe
@@ -198,3 +198,52 @@ def test_a_sparse_prior_that_is_never_off_is_the_gaussian_one_and_can_be_stored(
     z = torch.randn(5, 2)
     gaussian = torch.distributions.Normal(0.0, 1.0).log_prob(z).sum(1)
     torch.testing.assert_close(run.model.prior.log_prob(z)[:, 0], gaussian)
+
+
+def test_principal_components_are_shared_out_over_the_branches() -> None:
+    """A tree with two real branches has the variances that a flat one has; both had the leading ones."""
+    torch.manual_seed(0)
+    images = torch.randn(200, 1, 1, 6) * torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0, 0.5])
+    pca = {"name": "gaussian", "variances": "pca"}
+    flat = build(pca, Latent.of(5))
+    tree = Latent.of({"k": "onehot(3)", "a": 2, "b": 3})
+    split = build(pca, tree)
+    for prior in (flat, split):
+        prior.start(lambda n: images[:n])
+    real = [split.covariance()[c, c] for c in tree.columns_of("real")]
+    assert torch.allclose(torch.stack(real), flat.covariance().diagonal())
+    assert float(split.covariance()[3, 3]) > 2 * float(split.covariance()[5, 5])
+    learned = build({**pca, "learned": True}, tree)
+    learned.start(lambda n: images[:n])
+    shares = learned.covariance().diagonal()[5:]
+    assert torch.allclose(
+        shares / shares.sum(), flat.covariance().diagonal()[2:] / flat.covariance().diagonal()[2:].sum()
+    )
+    assert float(shares.detach().sum()) == pytest.approx(3)
+
+
+def test_free_variances_have_no_fixed_sum() -> None:
+    prior = build({"name": "gaussian", "learned": "free"}, Latent.of(2))
+    optimiser = torch.optim.LBFGS(prior.parameters(), line_search_fn="strong_wolfe")
+    z = torch.randn(5000, 2) * torch.tensor([3.0, 0.5])
+
+    def closure() -> torch.Tensor:
+        optimiser.zero_grad()
+        loss = -prior.log_prob(z)[:, 0].mean()
+        loss.backward()
+        return loss
+
+    optimiser.step(closure)
+    assert torch.allclose(prior.covariance().diagonal(), z.square().mean(0), rtol=1e-3)
+    with pytest.raises(UnbraidError, match="'learned' of prior 'gaussian' must be true or false or 'free'"):
+        build({"name": "gaussian", "learned": "fre"}, Latent.of(2))
+
+
+def test_other_radial_laws_know_the_root_alone() -> None:
+    tree = Latent.of({"a": 2, "b": 2})
+    assert build({"name": "isa", "radial": "log_normal"}, tree).finest == ("root",)
+    assert build({"name": "isa"}, tree).finest == ("a", "b")
+    with pytest.raises(UnbraidError, match="unknown radial law 'lognormal'. Did you mean 'log_normal'"):
+        build({"name": "isa", "radial": "lognormal"}, tree)
+    with pytest.raises(UnbraidError, match="takes no option 'sgima'. Did you mean 'sigma'"):
+        build({"name": "isa", "radial": {"name": "log_normal", "sgima": 1.0}}, tree)
