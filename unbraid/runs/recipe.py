@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tomllib
 from copy import deepcopy
@@ -99,6 +100,8 @@ class Recipe(BaseModel):
         """A bare name stands for a table with that name."""
         name = table.get("name", "") if isinstance(table, dict) else ""
         expect(isinstance(name, str), "the name must be text", found=repr(name)[:80])
+        odd = _odd(table)
+        expect(not odd, "numbers must be finite", found=odd)
         return {"name": table} if isinstance(table, str) else table
 
     @property
@@ -290,4 +293,15 @@ def _explain(error: Any) -> str:
         return f"there is no field {place!r}.{nearest(place.split('.')[-1], fields)} Fields: {', '.join(fields)}"
     if error["type"] == "missing":
         return f"{place!r} is missing"
+    if error["type"] == "value_error":  # our own words
+        return f"{place!r}: {error['msg'].removeprefix('Value error, ').rstrip('.')}"
     return f"{place!r}: {error['msg'].lower()} (found {error['input']!r:.80})"
+
+
+def _odd(plain: Any, place: str = "") -> str:
+    """Where in plain tables and lists a number is NaN or infinite, and which; or ''."""
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return f"{place} = {plain}" if place else str(plain)
+    items = plain.items() if isinstance(plain, dict) else enumerate(plain) if isinstance(plain, list | tuple) else ()
+    found = (_odd(child, f"{place}.{key}" if place else str(key)) for key, child in items)
+    return next((odd for odd in found if odd), "")

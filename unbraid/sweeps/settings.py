@@ -13,6 +13,7 @@ from unbraid.ground.errors import expect
 from unbraid.runs.recipe import Recipe
 
 Setting = dict[str, Any]  # field of a recipe → its value: {"objective.beta": 4}
+MOST = 100_000  # runs of one sweep
 DRAWS = ("low", "high", "log", "whole", "choices")
 
 
@@ -25,7 +26,14 @@ def settings(grid: dict, zipped: dict, listed: Any, drawn: dict) -> list[Setting
     60
     """
     axes = [_grid(grid), _zip(zipped), _list(listed), _random(drawn)]
+    bounded(math.prod(map(len, axes)))
     return [{k: v for part in parts for k, v in part.items()} for parts in itertools.product(*axes)]
+
+
+def bounded(count: int) -> None:
+    """Refuse a sweep of more runs than anyone means, before any is made."""
+    expect(count <= MOST, "too many runs for one sweep", found=f"{count:.3g}", allowed=f"at most {MOST:,}",
+           do="Sweep fewer values or seeds, or make several sweeps.")  # fmt: skip
 
 
 def changed(recipe: Recipe, setting: Setting) -> Recipe:
@@ -64,6 +72,7 @@ def _grid(table: dict) -> list[Setting]:
     fields = flat(table)
     for field, values in fields.items():
         _values(field, values, "grid")
+    bounded(math.prod(map(len, fields.values())))
     return [dict(zip(fields, row, strict=True)) for row in itertools.product(*fields.values())]
 
 
@@ -98,6 +107,7 @@ def _random(table: dict) -> list[Setting]:
         return [{}]
     whole = all(isinstance(n, int) and not isinstance(n, bool) for n in (count, seed))
     expect(whole and count >= 1, "count and seed of [random] are whole numbers", found=f"count {count}, seed {seed}")
+    bounded(count)
     return [{field: _draw(field, how, f"{seed}/{i}/{field}") for field, how in fields.items()} for i in range(count)]
 
 

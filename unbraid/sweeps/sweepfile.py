@@ -12,7 +12,7 @@ from unbraid.ground.errors import UnbraidError, expect, nearest
 from unbraid.ground.files import read_toml
 from unbraid.runs.recipe import Recipe
 from unbraid.sweeps.scoring import Scoring
-from unbraid.sweeps.settings import Setting, changed, flat, settings
+from unbraid.sweeps.settings import Setting, bounded, changed, flat, settings
 
 FILE = "sweep.toml"  # a sweep's directory keeps the file it was last asked with
 
@@ -80,6 +80,7 @@ class Sweep(BaseModel):
         varied = settings(self.grid, self.zipped, self.listed, self.drawn)
         for section in (fixed, *varied):
             expect("seed" not in section, "seeds are not a field to sweep", do="Write seeds = 5, or seeds = [0, 7].")
+        bounded(len(bases) * len(varied) * len(self._seeds(bases)))
         made = [(changed(base, fixed | setting), setting) for base in bases for setting in varied]
         return [(recipe.set(f"seed={seed}"), setting) for seed in self._seeds(bases) for recipe, setting in made]
 
@@ -88,6 +89,7 @@ class Sweep(BaseModel):
             return [bases[0].seed]
         if isinstance(self.seeds, int):
             expect(self.seeds >= 1, "a sweep needs a seed", found=f"seeds = {self.seeds}", do="Write seeds = 5.")
+            bounded(self.seeds)
             return range(self.seeds)
         expect(self.seeds, "a sweep needs a seed", found="an empty list", do="Write seeds = 5, or seeds = [0, 7].")
         return self.seeds

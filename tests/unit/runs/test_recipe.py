@@ -205,3 +205,17 @@ def test_fuzzed_recipes_never_leave_a_traceback(change):
         step(prepare(assemble(Recipe.of(SMALL | change))), 0)
     except UnbraidError as error:
         assert len(str(error)) > 10
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("objective.beta=inf", "'objective': numbers must be finite: found beta = inf"),
+        ("prior={name = 'gaussian', scale = [1.0, nan]}", "'prior': numbers must be finite: found scale.1 = nan"),
+        ("objective={name = {a = 1}}", "'objective': the name must be text: found"),
+    ],
+)
+def test_numbers_that_are_none_and_names_that_are_no_text_are_named(change, message):
+    """JSON has no infinity: a recipe would have kept None in its place."""
+    with pytest.raises(UnbraidError, match=message):
+        Recipe.load("beta_vae_2dshapes").set(change)

@@ -1,0 +1,23 @@
+"""What a sweep's sections mean, and how many runs it may have."""
+
+from __future__ import annotations
+
+import pytest
+
+from unbraid.ground.errors import UnbraidError
+from unbraid.sweeps.sweepfile import Sweep
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"seeds": 10**30},
+        {"seeds": 400, "grid": {"objective.beta": list(range(400))}},
+        {"random": {"count": 10**12, "objective.beta": [1, 2]}},
+        {"grid": {f"objective.x{i}": [1, 2, 3] * 20 for i in range(12)}},
+    ],
+    ids=["seeds", "seeds and grid", "random", "grid"],
+)
+def test_more_runs_than_anyone_means_are_refused_at_once(sections):
+    with pytest.raises(UnbraidError, match="too many runs for one sweep: found .*at most 100,000"):
+        Sweep.of({"recipe": "beta_vae_2dshapes", **sections}).runs()
