@@ -22,6 +22,7 @@ def figure(
     high: Annotated[float, typer.Option(help="Where it ends.")] = 2.2,
     steps: Annotated[int, typer.Option(min=2, max=100, help="In how many steps.")] = 9,
     dead: Annotated[bool, typer.Option("--dead", help="Also leaves that carry next to nothing.")] = False,
+    at: Annotated[int, typer.Option(min=-1, help="The run as it was after so many steps, if it kept a snapshot.")] = -1,
     dpi: Annotated[int, typer.Option(min=30, max=1200, help="Dots per inch of PNG and GIF.")] = 150,
 ) -> None:
     """Any picture of the report as a file: PDF, SVG, PNG or GIF (traversals move in a GIF)."""
@@ -44,7 +45,8 @@ def figure(
     path = out if out is not None else Path(f"{name}.png")
     writable(path.parent)
     choice = Choice(_numbers(images), _words(leaves), low, high, steps, dead)
-    typer.echo(f"figure: {write(name, Run.load(Path(str(run))), path, choice, dpi)}")
+    shown = Run.load(Path(str(run)))
+    typer.echo(f"figure: {write(name, shown if at < 0 else shown.at(at), path, choice, dpi)}")
 
 
 def _words(text: str) -> tuple[str, ...]:

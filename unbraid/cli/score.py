@@ -43,6 +43,9 @@ Hashes = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the scores as JSON on standard output, and nothing else there.")
 ]
+Over = Annotated[
+    bool, typer.Option("--over-training", help="One row per snapshot of a run (budget.snapshots), audited terms too.")
+]
 Out = Annotated[Path | None, typer.Option(help="Folder for scores.json and scores.png (default: beside the codes).")]
 
 
@@ -69,6 +72,7 @@ def score(
     leave_out: LeaveOut = [],  # noqa: B006
     hashes: Hashes = None,
     out: Out = None,
+    over: Over = False,
     as_json: AsJson = False,
 ) -> None:
     """Score codes with every metric: a table here, scores.json and a heat map beside the codes."""
@@ -79,6 +83,20 @@ def score(
         "give either codes.npz (or a run directory) or --codes",
         do="For example: unbraid score runs/a, or unbraid score --codes z.npy --factors y.csv.",
     )
+    if over:
+        from unbraid.cli.over_training import print_over_training
+
+        part: dict[str, Any] = {"data": data, "split": split, "leave_out": leave_out}
+        how = {
+            "protocol": protocol,
+            "seed": seed,
+            "bins": bins,
+            "prune": prune,
+            "least": least,
+            "groups": _groups(groups),
+        }
+        print_over_training(source, as_json, metrics=metrics, **part, **how)
+        return
     scores = score_codes(
         source if source is not None else codes,
         factors,

@@ -65,7 +65,7 @@ class Picture:
 
 def scene(run: Run, dataset: Any = None) -> Scene:
     """A run with its data and, if it was encoded, its codes."""
-    codes = run.codes() if (run.path / CODES).is_file() else None
+    codes = run.codes() if run.moment is None and (run.path / CODES).is_file() else None
     return Scene(run, run.dataset() if dataset is None else dataset, codes)
 
 

@@ -58,6 +58,7 @@ def audit(
     more = [also] if isinstance(also, str) and also else list(also)
     for name in more:
         choose(name, DIVERGENCES, "divergence")
+    save = save and run.moment is None
     if save:
         writable(run.path)  # before the work, not after it
     dataset, note = part_of(run, data, split, leave_out)

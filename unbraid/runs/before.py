@@ -19,16 +19,23 @@ from unbraid.runs.run import (
     CODES,
     LEDGER,
     MODEL,
+    OVER,
     PICTURE,
     RECIPE,
     REPORT,
     SCORES,
     STATE,
 )
+from unbraid.runs.snapshots import SNAPSHOTS, file_of, found
 
-DERIVED = (MODEL, CODES, AUDIT, SCORES, PICTURE, REPORT)  # what a finished run's weights were made into
+DERIVED = (MODEL, CODES, AUDIT, SCORES, PICTURE, REPORT, *OVER)  # what a finished run's weights were made into
 FILES = (RECIPE, LEDGER, CHECKPOINT, *DERIVED, STATE)  # a run is finished when its state says so: it comes last
 DOUBLE = ".before.part"  # `before/` while it is being made
+
+
+def files(path: Path) -> tuple[str, ...]:
+    """All that a run may have, the weights of its snapshots too."""
+    return (*(f"{SNAPSHOTS}/{file_of(path, step).name}" for step in found(path)), *FILES)
 
 
 def finished(path: Path) -> bool:
@@ -50,7 +57,7 @@ def keep(path: Path) -> None:
     try:
         shutil.rmtree(double, ignore_errors=True)
         double.mkdir()
-        for name in FILES:
+        for name in files(path):
             if is_file(path / name):
                 _copy(path / name, double / name)
         sync_folder(double)
@@ -65,9 +72,9 @@ def keep(path: Path) -> None:
         ) from error
 
 
-def clear(path: Path, names: tuple[str, ...] = FILES) -> None:
+def clear(path: Path, names: tuple[str, ...] = ()) -> None:
     """Take the old run's files away, the word 'done' first; `keep` has them."""
-    for name in reversed(names):
+    for name in reversed(names or files(path)):
         (path / name).unlink(missing_ok=True)
 
 
@@ -77,7 +84,7 @@ def put_back(path: Path) -> None:
         return
     with suppress(OSError):  # then it stays where it is
         clear(path)
-        for name in FILES:
+        for name in files(path / BEFORE):
             if is_file(path / BEFORE / name):
                 _copy(path / BEFORE / name, path / name)
         drop(path)
@@ -95,6 +102,7 @@ def where(path: Path) -> str:
 
 def _copy(source: Path, target: Path) -> None:
     """A second name for a file that is only ever replaced; a copy of the ledger, which is written to, and without links."""
+    target.parent.mkdir(exist_ok=True)
     if source.name != LEDGER:
         with suppress(OSError):
             os.link(source, target)

@@ -20,7 +20,7 @@ from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import is_file, read_json, read_toml, sweep_parts, write_json, write_text
 from unbraid.ground.tensors import write_tensors
 from unbraid.objectives.ledger import Ledger
-from unbraid.runs import before, checkpoint
+from unbraid.runs import before, checkpoint, snapshots
 from unbraid.runs.own import OWN, fingerprint, needs, shapes
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, SCHEMA, STATE
@@ -81,6 +81,7 @@ def _open(path: Path, recipe: Recipe, now: dict[str, Any], done: int, size: int)
         write_json(path / STATE, now)
         if done < recipe.budget.steps:  # the weights move on: what was made of them no longer holds
             before.clear(path, before.DERIVED)
+            snapshots.forget(path, after=done)
         with open(path / LEDGER, "ab") as f:
             f.truncate(size)
         write_text(path / RECIPE, recipe.toml())

@@ -75,6 +75,7 @@ def encode(
     See `part_of` for data and split; `most` > 0 takes a random subset of that many images. Written to `codes.npz` in the
     run directory unless `save` is False.
     """
+    save = save and run.moment is None
     if save:
         writable(run.path)  # before the work, not after it
     dataset, notes = part_of(run, data, split, leave_out)

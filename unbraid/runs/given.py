@@ -80,7 +80,8 @@ def _source(source: Any, data: Any, split: str, quiet: bool, save: bool) -> Give
 
 def _of_run(run: Run, data: Any, split: str, quiet: bool, save: bool) -> Given:
     """The codes kept in the run where they are those of the part asked for; else that part is encoded."""
-    if (run.path / CODES).is_file():
+    folder = run.path if run.moment is None else None
+    if folder is not None and (run.path / CODES).is_file():
         codes = run.codes()
         asked = {"data": str(data) if isinstance(data, str | Path) else None, "split": split or None}
         if data is None and not split:
@@ -90,7 +91,7 @@ def _of_run(run: Run, data: Any, split: str, quiet: bool, save: bool) -> Given:
     from unbraid.runs.encoding import encode
 
     own = data is None and not split
-    return Given(encode(run, data, split=split, quiet=quiet, save=save and own), folder=run.path, run=run)
+    return Given(encode(run, data, split=split, quiet=quiet, save=save and own), folder=folder, run=run)
 
 
 def _of_file(path: Path) -> Given:

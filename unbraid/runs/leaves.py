@@ -41,7 +41,7 @@ class LeafNote:
 
 def some_codes(run: Run, most: int = 2000) -> Codes | None:
     """The run's codes, or codes of a few images where none were written; None when the data are not at hand."""
-    if (run.path / CODES).is_file():
+    if run.moment is None and (run.path / CODES).is_file():
         return run.codes()
     from unbraid.runs.encoding import encode
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from unbraid.ground.errors import UnbraidError, choose, expect, nearest
 from unbraid.ground.files import is_file, read_toml
@@ -28,6 +28,7 @@ HOW = {
     "checkpoint_minutes",
     "threads",
     "device",
+    "snapshots",
 }  # of the budget: by what means, not what
 
 
@@ -46,6 +47,7 @@ class Budget(BaseModel):
     checkpoint_minutes: float = Field(5.0, gt=0)
     threads: int = Field(0, ge=0, le=1024)
     device: str = "auto"
+    snapshots: int | list[int] = 0
 
     @field_validator("*", mode="before")
     @classmethod
@@ -58,6 +60,20 @@ class Budget(BaseModel):
         if not all(0 <= b < 1 for b in betas):
             raise ValueError("must be two numbers in [0, 1)")
         return betas
+
+    @field_validator("snapshots")
+    @classmethod
+    def _snapshots(cls, asked: int | list[int]) -> int | list[int]:
+        counts = [asked] if isinstance(asked, int) else asked
+        if not all(0 <= step <= 10**9 for step in counts) or len(counts) > 10**4:
+            raise ValueError("must be a count of snapshots, or a list of steps after which weights are kept")
+        return asked
+
+    @model_validator(mode="after")
+    def _within(self) -> Budget:
+        if isinstance(self.snapshots, list) and max(self.snapshots, default=0) > self.steps:
+            raise ValueError(f"snapshots lie after the last of {self.steps} steps: {max(self.snapshots)}")
+        return self
 
 
 class Recipe(BaseModel):

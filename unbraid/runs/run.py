@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 from unbraid.codes import Codes
 from unbraid.ground.errors import UnbraidError, expect, listing
 from unbraid.ground.files import is_file, read_bytes, read_json, read_toml
+from unbraid.runs import snapshots
 from unbraid.runs.own import NONE, Own, check_data, check_objects, check_parts, import_modules
 from unbraid.runs.recipe import Recipe
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 RECIPE, STATE, LEDGER, CHECKPOINT = "recipe.toml", "run.json", "ledger.jsonl", "checkpoint.safetensors"
 MODEL, CODES, AUDIT, SCORES = "model.safetensors", "codes.npz", "audit.json", "scores.json"
 PICTURE, REPORT, LOCK = "scores.png", "report.html", ".lock"
+OVER = ("over_training.json", "over_training.png")  # what snapshots were made into
 OUTCOME = "outcome.json"  # what became of a run of a sweep
 BEFORE = "before"  # where a run that is overwritten waits until the new one is done
 SCHEMA = 2  # of run.json: 2 has this number and the recipe's hash; 1, which says no number, has not
@@ -40,10 +42,12 @@ class Run:
     """A run on disk. `Run.load(path)` reads it; the model is built on first use.
 
     run.encode(x) → posterior means "n d"; run.decode(z) → images; run.sample(n); run.traverse(…).
+    `run.at(step)` is the run as it was after so many steps, for those in `run.snapshots`: all of this, and no file is written.
     """
 
     path: Path
     own: Own = field(default=NONE, repr=False, compare=False)
+    moment: int | None = None
 
     @classmethod
     def load(
@@ -133,12 +137,12 @@ class Run:
                 raise UnbraidError(f"line {number} of {self.path / LEDGER} is damaged ({error}).") from error
             expect(_is_row(row), f"line {number} of {self.path / LEDGER} is damaged: it is no ledger line")
             rows.append(row)
-        return rows
+        return rows if self.moment is None else [row for row in rows if row["step"] < self.moment]
 
     def audited(self) -> dict[str, Any] | None:
         """What `unbraid audit` wrote, or None."""
         path = self.path / AUDIT
-        if not is_file(path):
+        if self.moment is not None or not is_file(path):
             return None
         found = read_json(path, "audit")
         tables = isinstance(found, dict) and all(_numbers(found.get(key)) for key in ("nats", "errors"))
@@ -149,6 +153,22 @@ class Run:
             do=f"Make it again with 'unbraid audit {quote(str(self.path))}'.",
         )
         return found
+
+    @property
+    def snapshots(self) -> tuple[int, ...]:
+        """The steps after which weights were kept (`budget.snapshots`)."""
+        return snapshots.found(self.path)
+
+    def at(self, step: int) -> Run:
+        """The run as it was after so many steps; they must be among `snapshots`."""
+        known = self.snapshots
+        expect(
+            step in known,
+            f"{self.path} kept no weights of step {step}",
+            found=f"snapshots after {listing(known)} steps" if known else "no snapshots",
+            do="Train with budget.snapshots = a list of steps, or how many to spread over the run.",
+        )
+        return replace(self, moment=step)
 
     @cached_property
     def model(self) -> Vae:
@@ -161,18 +181,19 @@ class Run:
 
         before = self.path / BEFORE
         kept = f" The finished run that was here is whole in {before}." if is_file(before / MODEL) else ""
+        weights = self.path / MODEL if self.moment is None else snapshots.file_of(self.path, self.moment)
         expect(
-            is_file(self.path / MODEL),
+            is_file(weights),
             f"{self.path} has no trained model yet",
             found=f"status {self.state['status']!r}",
             do=f"Finish it with 'unbraid train --resume --out {quote(str(self.path))}'.{kept}",
         )
         check_parts(self.recipe, self.state, self.path)
-        tensors, _ = read_tensors(self.path / MODEL, "model")
+        tensors, note = read_tensors(weights, "model")
         shape: Any = tuple(self.state["shape"])
         model = build_model(self.recipe, shape, own=self.own)
-        fill(model, tensors, "", str(self.path / MODEL))
-        model.temperature = value(self.recipe.temperature, self.recipe.budget.steps)
+        fill(model, tensors, "", str(weights))
+        model.temperature = value(self.recipe.temperature, int(note.get("step", self.recipe.budget.steps)))
         # as in training: convolutions on the CPU run twice as fast
         return model.eval().requires_grad_(False).to(memory_format=torch.channels_last)
 
@@ -282,7 +303,11 @@ class Run:
         return self.decode(codes)
 
     def codes(self) -> Codes:
-        """The codes written by `unbraid encode`."""
+        """The codes written by `unbraid encode`; those of an earlier moment are made on the spot."""
+        if self.moment is not None:
+            from unbraid.runs.encoding import encode
+
+            return encode(self, quiet=True)
         expect(
             is_file(self.path / CODES),
             f"{self.path} has no codes yet",

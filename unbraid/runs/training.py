@@ -24,7 +24,7 @@ from unbraid.ground.progress import bar
 from unbraid.objectives.ledger import Ledger, short
 from unbraid.objectives.objective import Objective
 from unbraid.priors.base import Prior
-from unbraid.runs import before, directory
+from unbraid.runs import before, directory, snapshots
 from unbraid.runs.assemble import assemble, prepare
 from unbraid.runs.own import Own, import_modules, with_objects
 from unbraid.runs.recipe import Recipe
@@ -96,6 +96,9 @@ def _train(path: Path, trainer: Trainer, threads: int, start: int, asked: list[f
 def _loop(path: Path, trainer: Trainer, threads: int, start: int, asked: list[float], quiet: bool) -> None:
     recipe, budget = trainer.parts.recipe, trainer.parts.recipe.budget
     saved = time.monotonic()
+    kept = {*snapshots.steps_of(budget.snapshots, budget.steps)}
+    if not start and 0 in kept:
+        snapshots.write(path, trainer, 0)
     with (
         bar(f"{recipe.name} seed {recipe.seed}", budget.steps, quiet) as advance,
         open(path / LEDGER, "ab", buffering=0) as journal,
@@ -111,6 +114,8 @@ def _loop(path: Path, trainer: Trainer, threads: int, start: int, asked: list[fl
             if log:
                 directory.log(journal, ledger, number)
             advance(1, _summary(ledger) if log else "")
+            if number + 1 in kept:
+                snapshots.write(path, trainer, number + 1)
             minutes = (time.monotonic() - saved) / 60
             due = (number + 1) % budget.checkpoint_every == 0 or minutes > budget.checkpoint_minutes
             stop = bool(asked)  # looked at once: a signal during the save is acted on after the next step

@@ -1,0 +1,73 @@
+"""`unbraid score RUN --over-training`: one row per snapshot, as a table, a file and a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from unbraid.ground.errors import expect
+
+FIRST = ("reconstruction", "kl")  # terms that are shown before the scores where there is no room for all
+
+
+def print_over_training(source: Path | None, as_json: bool, **how: Any) -> None:
+    """Score and audit every snapshot of a run, print the table, write the numbers and the picture."""
+    from unbraid.figures import canvas
+    from unbraid.figures.over_training import over_training as draw
+    from unbraid.runs.over_training import over_training
+    from unbraid.runs.run import OVER, RECIPE, Run
+
+    expect(
+        source is not None and (source / RECIPE).is_file(),
+        "--over-training looks at the snapshots of a run",
+        found=str(source),
+        do="Give a run directory.",
+    )
+    assert source is not None
+    run = Run.load(source)
+    result = over_training(run, quiet=as_json, **how)
+    canvas.save(draw(result), run.path / OVER[1])
+    if as_json:
+        typer.echo(json.dumps(result, allow_nan=False))
+        return
+    _print(result)
+    typer.echo("written: " + ", ".join(str(run.path / name) for name in OVER))
+
+
+def _print(result: dict[str, Any]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    from unbraid.objectives.ledger import short
+    from unbraid.runs.over_training import series
+
+    points = {name: dict(found) for name, found in series(result).items()}
+    scores = [name for name in points if any(name in row["scores"] for row in result["rows"])]
+    terms = [name for name in points if name not in scores]
+    console = Console()
+    order = [*(t for t in FIRST if t in terms), *scores, *(t for t in terms if t not in FIRST)]
+    shown, room = [], console.width - 10
+    for name in order:
+        room -= max(len(short(name)), 7) + 2
+        if room < 0:
+            break
+        shown.append(name)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("step", *map(short, shown)):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in result["rows"]:
+        step = row["step"]
+        cells = [_cell(points[name].get(step), name in scores) for name in shown]
+        table.add_row(f"{step:,}", *cells)
+    console.print(table)
+    hidden = [name for name in order if name not in shown]
+    if hidden:
+        console.print(f"and in the files: {', '.join(hidden)}", markup=False, highlight=False)
+
+
+def _cell(value: float | None, score: bool) -> str:
+    return "–" if value is None else f"{value:.3f}" if score else f"{value:.2f}"

@@ -1,0 +1,98 @@
+"""Over training: metrics and audited terms of every snapshot of a run, one row each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from unbraid.data.dataset import Dataset
+from unbraid.ground.errors import expect
+from unbraid.ground.files import read_json, writable, write_json
+from unbraid.ground.progress import bar
+from unbraid.metrics.suite import named
+from unbraid.runs.auditing import audit
+from unbraid.runs.encoding import encode
+from unbraid.runs.parts import part_of
+from unbraid.runs.run import OVER, Run
+from unbraid.runs.scoring import score
+
+
+def over_training(
+    run: Run,
+    *,
+    metrics: str | Iterable[str] = "all",
+    data: Dataset | str | Path | None = None,
+    split: str = "",
+    leave_out: str | Sequence[str] = (),
+    most: int = 10_000,
+    rows: int = 1024,
+    quiet: bool = False,
+    save: bool = True,
+    **how: Any,
+) -> dict[str, Any]:
+    """Score and audit every snapshot; written to `over_training.json` unless `save` is False.
+
+    metrics, data, split and leave_out as in `unbraid.score`, whose other options `how` takes (protocol, seed, bins, groups,
+    prune). most: images encoded, the same ones for each snapshot. rows: samples of each audit, 0 for none; a game has none.
+    """
+    chosen = named(metrics)
+    steps = run.snapshots
+    expect(
+        steps,
+        f"{run.path} kept no weights on its way",
+        found="no snapshots",
+        do="Train with --set budget.snapshots=10, or a list of steps.",
+    )
+    if save:
+        writable(run.path)
+    dataset, note = part_of(run, data, split)
+    made = []
+    with bar("over training", len(steps), quiet) as advance:
+        for step in steps:
+            then = run.at(step)
+            codes = encode(then, dataset, most=most, quiet=True)
+            scores = score(codes, metrics=chosen, leave_out=leave_out, save=False, quiet=True, **how)
+            row: dict[str, Any] = {"step": step, "scores": {name: _finite(s.value) for name, s in scores.items()}}
+            if rows and hasattr(then.model, "likelihood"):
+                found = audit(then, dataset, rows=rows, components=most, quiet=True)
+                row |= {key: found[key] for key in ("elbo", "nats", "errors")}
+            made.append(row)
+            advance(1, f"step {step:,}")
+    left = [leave_out] if isinstance(leave_out, str) and leave_out else list(leave_out)
+    settings = {**note, "images": min(most, len(dataset)), "audit": rows, "left_out": left, **_plain(how)}
+    result = {"schema": 1, "settings": settings, "rows": made}
+    if save:
+        write_json(run.path / OVER[0], result)
+    return result
+
+
+def series(result: dict[str, Any]) -> dict[str, list[tuple[int, float]]]:
+    """Every quantity as points (step, value): scores first, then the ELBO and the audited terms in nats."""
+    points: dict[str, list[tuple[int, float]]] = {}
+    for row in result["rows"]:
+        elbo = {"elbo": row["elbo"]} if "elbo" in row else {}
+        for name, value in {**row["scores"], **elbo, **row.get("nats", {})}.items():
+            if value is not None:
+                points.setdefault(name, []).append((row["step"], value))
+    return points
+
+
+def stored(run: Run) -> dict[str, Any]:
+    """What `over_training` wrote."""
+    found = read_json(run.path / OVER[0], "scores over training")
+    expect(
+        isinstance(found, dict) and isinstance(found.get("rows"), list),
+        f"{run.path / OVER[0]} is damaged",
+        do="Make it again with 'unbraid score RUN --over-training'.",
+    )
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _plain(how: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in how.items() if isinstance(value, int | float | str | list)}
