@@ -99,7 +99,7 @@ class Workers:
         try:
             for worker in self.alive:
                 if worker.process.poll() is None:
-                    worker.process.send_signal(signal.SIGTERM if worker.job is not None else signal.SIGKILL)
+                    worker.process.terminate() if worker.job is not None else worker.process.kill()
             until = time.monotonic() + PATIENCE
             for worker in self.alive:
                 worker.process.wait(timeout=max(0.1, until - time.monotonic()))
