@@ -527,13 +527,11 @@ def recipe(rng: Rng, folder: Path) -> Path:
 
 def read_recipe(path: Path) -> Any:
     """The recipe, and the model that is built of it: what a run would begin with."""
-    from unbraid.model.infogan import is_gan
-    from unbraid.runs import game
     from unbraid.runs.assemble import assemble
     from unbraid.runs.recipe import Recipe
 
     found = Recipe.load(path)
-    return found, (game.assemble(found) if is_gan(found) else assemble(found))
+    return found, assemble(found)
 
 
 def recipe_unlike(path: Path, value: Any) -> str:
@@ -644,30 +642,24 @@ def ledger_unlike(path: Path, rows: Any) -> str:
 
 
 def read_scores(path: Path) -> Any:
-    """The scores of a run, and what a report shows of them and of the audit."""
+    """The scores of a run, and its audit."""
     from unbraid import Run
-    from unbraid.figures import tables
     from unbraid.runs.scores import Scores
 
-    run = Run.load(path)
-    lines = (*tables.score_lines({"run": [run]}), *tables.nats_lines({"run": [run]}))
-    return Scores.load(path), {line.name: line.cells[0] for line in lines}
+    return Scores.load(path), Run.load(path).audited()
 
 
 def scores_unlike(path: Path, value: Any) -> str:
     said = json.loads((path / "scores.json").read_bytes())
     said = said.get("scores", said) if isinstance(said, dict) else said
     pairs = said.items() if isinstance(said, dict) else ((s["name"], s) for s in said)
-    expected = {name: s["value"] for name, s in pairs}
-    for name, number in expected.items():
+    for name, score in pairs:
         found = value[0][name if name in value[0] else f"gaussian_{name}"].value  # 0.1 had one name for two quantities
-        if not (found == number or (number is None and np.isnan(found))):
-            return f"{name}: {number!r} became {found!r}"
-    nats = json.loads((path / "audit.json").read_bytes())["nats"]
-    shown = {n: f"{v:.3f}" for n, v in expected.items() if v is not None} | {n: f"{v:.2f}" for n, v in nats.items()}
-    shown = {n if n in value[1] else f"gaussian_{n}": text for n, text in shown.items()}
-    wrong = [n for n, text in shown.items() if float(value[1][n]) != float(text)]
-    return f"{wrong[0]} is shown as {value[1][wrong[0]]}, not {shown[wrong[0]]}" if wrong else ""
+        number = np.nan if score["value"] is None else float(score["value"])
+        if not (found == number or np.isnan([found, number]).all()):
+            return f"{name}: {score['value']!r} became {found!r}"
+    audit = json.loads((path / "audit.json").read_bytes())
+    return "" if json.dumps(audit, sort_keys=True) == json.dumps(value[1], sort_keys=True) else "another audit"
 
 
 def read_codes(path: Path) -> Any:
