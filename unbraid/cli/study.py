@@ -29,6 +29,9 @@ Report = Annotated[bool, typer.Option("--report", help="Train nothing: measure w
 Dry = Annotated[
     bool, typer.Option("--dry", help="Build and check every recipe, say what it would cost, train nothing.")
 ]
+Keep = Annotated[
+    Path | None, typer.Option(help="Copy results, page and pictures to this folder of results too.", show_default=False)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON, and nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
@@ -46,6 +49,7 @@ def study(
     workers: Workers = 0,
     report: Report = False,
     dry: Dry = False,
+    keep: Keep = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -75,6 +79,10 @@ def study(
         files = page.write(name, known, results, folder, folder / "runs")
     else:
         results, files = running.run(name, known, folder, scale, seeds, workers, quiet or as_json)
+    if keep is not None:
+        from unbraid.studies import front
+
+        files = [*files, *front.keep(name, folder, keep)]
     if as_json:
         import json
 

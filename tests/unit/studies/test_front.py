@@ -1,0 +1,41 @@
+"""The front page counts every verdict and names what has not run."""
+
+from __future__ import annotations
+
+from unbraid.studies import STUDIES, front
+from unbraid.studies.results import Results, Row
+
+
+def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
+    study = STUDIES["hfvae_table2"]
+    rows = [
+        Row(
+            arm.label,
+            seed,
+            numbers={"factor_vae": 0.5 + 0.1 * i + 0.001 * seed, "dci": 0.5 - 0.1 * i + 0.001 * seed * i},
+        )
+        for i, arm in enumerate(study.arms("cpu"))
+        for seed in range(12)
+    ]
+    (tmp_path / "hfvae_table2").mkdir()
+    Results("hfvae_table2", "cpu", tuple(rows), {"commit": "abc"}).save(tmp_path / "hfvae_table2")
+    said = front.write(tmp_path).read_text()
+    assert "6 claims judged: 3 holds, 3 does not hold, 0 undecided." in said
+    assert said.count("✔ holds") == 3
+    assert "`pinwheel`" in said.split("not run yet")[1]
+
+
+def test_a_kept_study_is_copied_whole_and_old_pictures_go(tmp_path):
+    made, kept = tmp_path / "made", tmp_path / "kept"
+    made.mkdir()
+    (kept / "hfvae_table2").mkdir(parents=True)
+    (kept / "hfvae_table2" / "old.png").write_bytes(b"old")
+    rows = tuple(
+        Row(arm.label, 0, numbers={"factor_vae": 0.5, "dci": 0.5}) for arm in STUDIES["hfvae_table2"].arms("cpu")
+    )
+    Results("hfvae_table2", "cpu", rows, {"commit": "abc"}).save(made)
+    (made / "page.md").write_text("the page")
+    (made / "new.png").write_bytes(b"new")
+    files = front.keep("hfvae_table2", made, kept)
+    assert sorted(p.name for p in (kept / "hfvae_table2").iterdir()) == ["new.png", "page.md", "results.json"]
+    assert (kept / "index.md") in files

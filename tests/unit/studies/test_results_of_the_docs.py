@@ -1,0 +1,30 @@
+"""Every verdict that stands in docs/results is worked out again from its results file, page and front page to the letter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unbraid.studies import STUDIES, front, page
+from unbraid.studies.results import Results
+
+RESULTS = Path(__file__).parents[3] / "docs" / "results"
+STUDIED = sorted(p.parent.name for p in RESULTS.glob("*/results.json"))
+
+
+@pytest.mark.parametrize("name", STUDIED or [pytest.param("none", marks=pytest.mark.skip("no results are kept yet"))])
+def test_a_kept_page_is_what_its_results_say(name):
+    folder = RESULTS / name
+    results = Results.load(folder)
+    pictures = sorted(p.name for p in folder.glob("*.png"))
+    kept = (folder / "page.md").read_text()
+    assert results.scale != "tiny"
+    assert kept == page.markdown(name, STUDIES[name], results, pictures)
+    assert all(f"]({picture})" in kept for picture in pictures)
+    assert results.about["commit"]
+
+
+@pytest.mark.skipif(not STUDIED, reason="no results are kept yet")
+def test_the_front_page_is_what_the_results_say():
+    assert (RESULTS / front.FRONT).read_text() == front.markdown(RESULTS)
