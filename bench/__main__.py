@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-NAMES = ("core", "threads", "data", "objectives", "metrics", "sweeps", "studio")
+NAMES = ("core", "threads", "data", "objectives", "metrics", "sweeps", "compare", "studio")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 INTRO = """# Benchmarks
 

@@ -143,13 +143,8 @@ def _draw(table: Any, kind: str, arguments: list[str], path: Path) -> None:
 
 def _equal(table: Any, against: str, to_error: bool) -> None:
     """Methods at equal reconstruction, one line for each quantity and pair."""
-    from unbraid.comparing.equal import at_equal
+    from rich.console import Console
 
-    for quantity in table.quantities:
-        if quantity == against:
-            continue
-        for e in at_equal(table, quantity, against):
-            c = e.contrast
-            seeds = f"n = {c.n}" + (f", {len(e.alone)} seeds share no range" if e.alone else "")
-            found = f"{c.mean:+.3f} [{c.low:+.3f}, {c.high:+.3f}] p {e.holm:.2g}" if c.n > 1 else "no interval"
-            typer.echo(f"{quantity} at equal {against}, {e.method} − {e.other}: {found} ({seeds})", err=to_error)
+    from unbraid.comparing.printed import show_equal
+
+    show_equal(table, against, Console(stderr=to_error))

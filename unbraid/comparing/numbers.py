@@ -19,7 +19,8 @@ def places(means: np.ndarray, halves: np.ndarray) -> int:
     known = halves[np.isfinite(halves) & (halves > 0)]
     largest = float(np.max(np.abs(means[np.isfinite(means)]), initial=0.0))
     if len(known):
-        return max(0, min(3 if largest < 1000 else 1, 1 - math.floor(math.log10(float(known.min())))))
+        least = 2 if largest < 10 else 1 if largest < 1000 else 0
+        return max(least, min(3 if largest < 1000 else 1, 1 - math.floor(math.log10(float(known.min())))))
     return 3 if largest < 10 else 2 if largest < 100 else 1
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.comparing import numbers
+from unbraid.comparing.equal import at_equal
 from unbraid.comparing.quantities import arrow
 from unbraid.comparing.table import Comparison
 
@@ -65,6 +66,22 @@ def lines(table: Comparison) -> list[str]:
     if len(table.groups) > MOST:
         out.append(f"{len(table.groups) - MOST:,} more settings; --format csv, json, markdown or latex have all")
     return out + list(table.notes)
+
+
+def show_equal(table: Comparison, against: str, console: Any) -> None:
+    """Print methods at equal reconstruction (or another quantity): a line for each quantity and pair."""
+    rows = []
+    for quantity in table.quantities:
+        for e in at_equal(table, quantity, against) if quantity != against else ():
+            c = e.contrast
+            known = c.n > 1
+            found = [f"{c.mean:+.3f}", f"{c.low:+.3f} … {c.high:+.3f}", f"{e.holm:.2g}"] if known else ["–", "–", "–"]
+            rows.append(
+                (f"{quantity}{arrow(quantity)}", [f"{e.method} − {e.other}", *found, str(c.n), str(len(e.alone))])
+            )
+    title = f"at equal {against}: curves over settings, seed by seed, where both methods have one; paired; p after Holm"
+    heads = ["methods", "difference", f"{table.level:.0%}", "p", "n", "no overlap"]
+    _print(console, title, heads, rows)
 
 
 def _cell(table: Comparison, i: int, j: int) -> str:
