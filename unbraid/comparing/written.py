@@ -25,32 +25,55 @@ TEX = {
 
 
 def markdown(table: Comparison) -> str:
-    """A row for each setting, a column for each quantity; the best mean is bold."""
-    heads = ["setting", "n", *(q + arrow(q) for q in table.quantities), *(["udr ↑"] if table.udr is not None else [])]
-    rows = [
-        [g.label, _n(g), *(_marked(table, i, j) for j in range(len(table.quantities))), *_udr(table, i)]
-        for i, g in enumerate(table.groups)
-    ]
-    parts = [_grid(heads, rows), f"Mean ± {table.level:.0%} t interval over n seeds; **bold**: best mean."]
-    d = table.differences
-    if d is not None:
-        rows = [
-            [g.label, *(_difference(table, i, j) for j in range(len(table.quantities)))]
-            for i, g in enumerate(table.groups)
-            if i != d.baseline
-        ]
-        parts.append(
-            _grid([f"minus {table.groups[d.baseline].label}", *(q + arrow(q) for q in table.quantities)], rows)
-        )
-        parts.append(
-            f"Paired by seed: mean ± {table.level:.0%} interval, d = mean/sd of the differences, "
-            f"p after Holm over {d.tests} tests."
-        )
+    """A row for each setting, a column for each quantity; the best mean is bold. Differences in a table of their own."""
+    parts = [_grid(*_means(table, "**{}**")), _told(table, "**bold**")]
+    if table.differences is not None:
+        parts += [_grid(*_minus(table)), _tests(table)]
     return "\n\n".join([*parts, *(_escaped(line) for line in lines(table))]) + "\n"
 
 
+def latex(table: Comparison) -> str:
+    r"""Tabulars for booktabs: a row for each setting, a column for each quantity; the best mean in \textbf."""
+    out = [f"% made by unbraid {__version__}; needs \\usepackage{{booktabs}}", *_tabular(*_means(table, "\0{}\1"))]
+    out.append(f"% {_told(table, 'bold')}")
+    if table.differences is not None:
+        out += [*_tabular(*_minus(table)), f"% {_tests(table)}"]
+    return "\n".join([*out, *(f"% {line}".replace("\n", " ") for line in table.notes)]) + "\n"
+
+
+def _means(table: Comparison, bold: str) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of the means."""
+    heads = ["setting", "n", *(q + arrow(q) for q in table.quantities), *(["udr ↑"] if table.udr is not None else [])]
+    return heads, [
+        [g.label, _n(g), *(_marked(table, i, j, bold) for j in range(len(table.quantities))), *_udr(table, i)]
+        for i, g in enumerate(table.groups)
+    ]
+
+
+def _minus(table: Comparison) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of the differences from the baseline."""
+    d = table.differences
+    assert d is not None
+    rows = [
+        [g.label, *(_difference(table, i, j) for j in range(len(table.quantities)))]
+        for i, g in enumerate(table.groups)
+        if i != d.baseline
+    ]
+    return [f"minus {table.groups[d.baseline].label}", *(q + arrow(q) for q in table.quantities)], rows
+
+
+def _told(table: Comparison, bold: str) -> str:
+    return f"Mean ± {table.level:.0%} t interval over n seeds; {bold}: best mean."
+
+
+def _tests(table: Comparison) -> str:
+    assert table.differences is not None
+    said = f"Paired by seed: mean ± {table.level:.0%} interval, d = mean/sd of the differences, "
+    return f"{said}p after Holm over {table.differences.tests} tests."
+
+
 def _grid(heads: list[str], rows: list[list[str]]) -> str:
-    body = [["" if c is None else _escaped(c) for c in row] for row in (heads, *rows)]
+    body = [[_escaped(c) for c in row] for row in (heads, *rows)]
     out = ["| " + " | ".join(row) + " |" for row in body]
     return "\n".join([out[0], "|---|" + "---:|" * (len(heads) - 1), *out[1:]])
 
@@ -59,7 +82,18 @@ def _escaped(text: str) -> str:
     return text.replace("|", r"\|").replace("\n", " ").replace("<", "&lt;").replace("_", r"\_")
 
 
-def _marked(table: Comparison, i: int, j: int, bold: str = "**{}**") -> str:
+def _tabular(heads: list[str], rows: list[list[str]]) -> list[str]:
+    body = [" & ".join(_tex_cell(c) for c in row) + r" \\" for row in (heads, *rows)]
+    begin = rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}"
+    return [begin, r"\toprule", body[0], r"\midrule", *body[1:], r"\bottomrule", r"\end{tabular}"]
+
+
+def _tex_cell(cell: str) -> str:
+    marked = tex(cell).replace("\0", r"\textbf{").replace("\1", "}")
+    return re.sub(r"(?<![\w}])-(?=\d)", "$-$", marked)
+
+
+def _marked(table: Comparison, i: int, j: int, bold: str) -> str:
     mean, half, n = float(table.cells.mean[i, j]), float(table.cells.half[i, j]), int(table.cells.n[i, j])
     digits = table.cells.places[j]
     spread = numbers.spread(half, digits)
@@ -88,29 +122,6 @@ def _udr(table: Comparison, i: int) -> list[str]:
 def _n(group: Group) -> str:
     failed = f", {len(group.failed)} failed" if group.failed else ""
     return f"{len(group.models)}{failed}{f', {len(group.open)} open' if group.open else ''}"
-
-
-def latex(table: Comparison) -> str:
-    r"""A tabular for booktabs: a row for each setting, a column for each quantity; the best mean in \textbf."""
-    heads = [
-        "setting",
-        "$n$",
-        *(tex(q + arrow(q)) for q in table.quantities),
-        *([tex("udr ↑")] if table.udr is not None else []),
-    ]
-    out = [f"% made by unbraid {__version__}; needs \\usepackage{{booktabs}}", rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
-           r"\toprule", " & ".join(heads) + r" \\", r"\midrule"]  # fmt: skip
-    for i, group in enumerate(table.groups):
-        cells = [_tex_cell(table, i, j) for j in range(len(table.quantities))]
-        out.append(" & ".join([tex(group.label), tex(_n(group)), *cells, *map(tex, _udr(table, i))]) + r" \\")
-    told = f"Mean ± {table.level:.0%} t interval over n seeds; bold: best mean."
-    out += [r"\bottomrule", r"\end{tabular}", *(f"% {line}".replace("\n", " ") for line in (told, *table.notes))]
-    return "\n".join(out) + "\n"
-
-
-def _tex_cell(table: Comparison, i: int, j: int) -> str:
-    shown = _marked(table, i, j, bold="\0{}\1")
-    return tex(shown).replace("\0", r"\textbf{").replace("\1", "}")
 
 
 def tex(text: str) -> str:

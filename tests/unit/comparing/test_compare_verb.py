@@ -83,6 +83,11 @@ def test_latex_is_escaped_and_balanced(folder, tmp_path):
     body = [line for line in made.splitlines() if not line.startswith("%")]
     assert all(line.count("&") == 3 for line in body if line.endswith(r"\\"))
     assert made.count(r"\textbf{") == 2
+    pairs = run(folder, "-f", "latex", "-m", "mig,tc_q:root", "-b", "vae")
+    assert pairs.count(r"\begin{tabular}") == pairs.count(r"\end{tabular}") == 2
+    assert r"minus vae & mig $\uparrow$ & tc\_q:root $\downarrow$ \\" in pairs
+    assert "$-$0." in pairs
+    assert " -0." not in pairs
     run(folder, "-f", "latex", "-o", tmp_path / "table.tex", "-m", "mig,tc_q:root")
     assert (tmp_path / "table.tex").read_text() == made
 
