@@ -7,7 +7,9 @@ from urllib.parse import quote
 
 from nicegui import ui
 
-from unbraid.comparing import runs_in
+from unbraid.comparing import compare, runs_in
+from unbraid.comparing.quantities import arrow
+from unbraid.comparing.written import records
 from unbraid.ground.errors import UnbraidError
 from unbraid.studio import plots
 from unbraid.studio.library import Library
@@ -40,6 +42,19 @@ def table(library: Library) -> tuple[list[dict[str, Any]], list[str]]:
     return rows, first + [name for name in names if name not in first]
 
 
+def over_seeds(library: Library, most: int = 10) -> tuple[list[str], list[dict[str, Any]]]:
+    """The table of `compare`: a row per setting, each number its mean over seeds ± half its interval."""
+    found = compare(library.root, agreement=False)
+    rows: dict[str, dict[str, Any]] = {}
+    for entry in records(found):
+        row = rows.setdefault(entry["setting"], {"setting": entry["setting"]})
+        row["n"] = max(entry["n"], row.get("n", 0))
+        if entry["mean"] is not None:
+            spread = "" if entry["high"] is None else f" ± {(entry['high'] - entry['low']) / 2:.2g}"
+            row[entry["quantity"]] = f"{entry['mean']:.3g}{spread}{' ★' if entry['best'] else ''}"
+    return list(found.quantities[:most]), list(rows.values())
+
+
 async def build(library: Library, aside: Any) -> None:
     """Fill the page."""
     ui.html("<h1>Runs</h1>", sanitize=False)
@@ -64,6 +79,8 @@ async def build(library: Library, aside: Any) -> None:
                 _grid(rows, numbers)
             if len(numbers) > 1:
                 _tradeoff(rows, numbers)
+            if numbers:
+                _seeds(*await aside(over_seeds, library))
 
     ui.timer(0.05, fill, once=True)
 
@@ -118,12 +135,27 @@ def _grid(rows: list[dict[str, Any]], numbers: list[str]) -> None:
         )
 
 
+def _seeds(numbers: list[str], rows: list[dict[str, Any]]) -> None:
+    """Settings over their seeds, as `unbraid compare` prints them."""
+    ui.html("<h2>Settings, over seeds</h2>", sanitize=False)
+    names = ["setting", "n", *numbers]
+    heads = [
+        {"name": f"c{i}", "label": f"{n}{arrow(n)}", "field": f"c{i}", "align": "left", "sortable": True}
+        for i, n in enumerate(names)
+    ]
+    lines = [{f"c{i}": row.get(name, "") for i, name in enumerate(names)} for row in rows]
+    with ui.element("div").classes("w-full scroll"):
+        ui.table(columns=heads, rows=lines, row_key="c0", pagination=20).props("dense flat")
+
+
 def _tradeoff(rows: list[dict[str, Any]], numbers: list[str]) -> None:
     """Any two quantities against each other; a click on a point opens its run."""
     ui.html("<h2>Trade-off</h2>", sanitize=False)
     with ui.row():
-        across = ui.select(numbers, value=numbers[0], label="Across").style("min-width: 10rem")
-        up = ui.select(numbers, value=numbers[min(1, len(numbers) - 1)], label="Up").style("min-width: 10rem")
+        first = "reconstruction" if "reconstruction" in numbers else numbers[0]
+        second = next((n for n in numbers if n != first), first)
+        across = ui.select(numbers, value=first, label="Across").style("min-width: 10rem")
+        up = ui.select(numbers, value=second, label="Up").style("min-width: 10rem")
     plot = ui.plotly(plots.figure([], "")).classes("w-full").props('aria-label="Trade-off"')
 
     def redraw() -> None:

@@ -151,7 +151,7 @@ async function begin() {
     await strip();
     const wanted = sessionStorage.getItem("unbraid-code"), from = new URLSearchParams(location.search).get("at");
     if (wanted && from === "wall") go(JSON.parse(wanted));
-    else if (content.count) await choose(Math.floor(content.count / 2));
+    else if (content.count) await choose(content.middle);
     get("explorer").dataset.ready = "yes";
   } catch (error) {
     tell(error.message, true);

@@ -63,6 +63,15 @@ class Explorer:
         """The latent tree."""
         return self.run.model.tree
 
+    @property
+    def middle(self) -> int:
+        """The number of the image to begin with: the middling one where codes know their images, else the middle one."""
+        count = 0 if self.dataset is None else len(self.dataset)
+        if self.codes is None or self.codes.index is None or not len(self.codes):
+            return count // 2
+        found = int(self.codes.index[middling(self.codes)])
+        return found if found < count else count // 2
+
     def code(self, plain: Any) -> np.ndarray:
         """A code from a browser: as many finite numbers as the tree has columns."""
         expect(isinstance(plain, list) and len(plain) == self.tree.width, "a code has one number per column")

@@ -70,6 +70,7 @@ def _opened(explorer: Explorer, asked: dict[str, Any]) -> Answer:
         "nodes": {name: tree.columns(name) for name in tree.names if name != "root"},
         "start": explorer.start.tolist(),
         "count": 0 if dataset is None else len(dataset),
+        "middle": explorer.middle,
     }
     return head, [explorer.decode(explorer.start[None])[0]]
 

@@ -135,7 +135,7 @@ def heat(
 
 def positions(means: np.ndarray, x: np.ndarray, y: np.ndarray, names: Sequence[str]) -> Figure:
     """Each latent's mean over the place of the object: Chen et al. 2018, Fig. 6."""
-    across, n = min(5, len(names)), len(names)
+    across, n = min(4, len(names)), len(names)
     down = -(-n // across)
     xs, ys = np.unique(x), np.unique(y)
     data, layout = [], {}
