@@ -29,45 +29,63 @@ function unpack(layers, numbers) {
 
 function conv(layer, a) {
   // every output pixel is a sum over taps of products with input pixels; `up` turns a convolution round
-  const [ky, kx, out, into] = layer.weightShape, W = layer.weight, { stride, pad } = layer;
+  const [ky, kx, out, into] = layer.weightShape, { stride, pad } = layer;
   const h = layer.up ? (a.h - 1) * stride - 2 * pad + ky + layer.below : Math.floor((a.h + 2 * pad - ky) / stride) + 1;
   const w = layer.up ? (a.w - 1) * stride - 2 * pad + kx + layer.beside : Math.floor((a.w + 2 * pad - kx) / stride) + 1;
-  const y = new Float32Array(h * w * out), x = a.x, sums = new Float64Array(out);
   const near = (o, k, size) => {
     const i = layer.up ? (o + pad - k) / stride : o * stride - pad + k;
     return Number.isInteger(i) && i >= 0 && i < size ? i : -1;
   };
-  const rows = taps(h, ky, a.h, near), columns = taps(w, kx, a.w, near);
+  if (!layer.rows || layer.rows.length !== h || layer.columns.length !== w) {
+    layer.rows = taps(h, ky, a.h, near);
+    layer.columns = taps(w, kx, a.w, near);
+  }
+  const y = new Float32Array(h * w * out), sums = new Float64Array(out);
   for (let oy = 0; oy < h; oy++) {
+    const rows = layer.rows[oy];
     for (let ox = 0; ox < w; ox++) {
+      const columns = layer.columns[ox];
       sums.set(layer.bias);
-      for (const [dy, iy] of rows[oy]) {
-        for (const [dx, ix] of columns[ox]) {
-          const from = (iy * a.w + ix) * into;
-          let at = (dy * kx + dx) * out * into;
-          for (let o = 0; o < out; o++) {
-            let s0 = 0, s1 = 0, i = 0;
-            for (; i + 1 < into; i += 2, at += 2) {
-              s0 += x[from + i] * W[at];
-              s1 += x[from + i + 1] * W[at + 1];
-            }
-            if (i < into) s0 += x[from + i] * W[at++];
-            sums[o] += s0 + s1;
-          }
-        }
-      }
+      for (let r = 0; r < rows.length; r += 2)
+        for (let c = 0; c < columns.length; c += 2)
+          gather(sums, out, a.x, (rows[r + 1] * a.w + columns[c + 1]) * into, into, layer.weight, (rows[r] * kx + columns[c]) * out * into);
       y.set(sums, (oy * w + ox) * out);
     }
   }
   return { c: out, h, w, x: y };
 }
 
+function gather(sums, out, x, from, into, W, at) {
+  // sums[o] += Σ_i x[from + i] · W[at + o·into + i], four outputs at a time so that each x is read once for them
+  let o = 0;
+  for (; o + 3 < out; o += 4, at += 4 * into) {
+    let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (let i = 0; i < into; i++) {
+      const v = x[from + i], k = at + i;
+      s0 += v * W[k];
+      s1 += v * W[k + into];
+      s2 += v * W[k + 2 * into];
+      s3 += v * W[k + 3 * into];
+    }
+    sums[o] += s0;
+    sums[o + 1] += s1;
+    sums[o + 2] += s2;
+    sums[o + 3] += s3;
+  }
+  for (; o < out; o++, at += into) {
+    let s = 0;
+    for (let i = 0; i < into; i++) s += x[from + i] * W[at + i];
+    sums[o] += s;
+  }
+}
+
 function taps(size, kernel, from, near) {
+  // for every output position the taps that meet the input, as tap, position, tap, position …
   const found = [];
   for (let o = 0; o < size; o++) {
     const here = [];
-    for (let k = 0; k < kernel; k++) if (near(o, k, from) >= 0) here.push([k, near(o, k, from)]);
-    found.push(here);
+    for (let k = 0; k < kernel; k++) if (near(o, k, from) >= 0) here.push(k, near(o, k, from));
+    found.push(Int32Array.from(here));
   }
   return found;
 }

@@ -111,6 +111,7 @@ def _grid(rows: list[dict[str, Any]], numbers: list[str]) -> None:
         "defaultColDef": {"sortable": True, "resizable": True},
         "pagination": True,
         "paginationPageSize": 50,
+        "paginationPageSizeSelector": False,
     }
     grid = ui.aggrid(options, auto_size_columns=False).style("height: 420px").classes("w-full")
 
