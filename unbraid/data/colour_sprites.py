@@ -10,21 +10,22 @@ from unbraid.data.factors import Factor, Factors
 from unbraid.ground.progress import Advance
 
 SIZE, SUB = 24, 4  # pixels a side; sub-samples a side of each pixel
-ASPECT = 2.5  # length of a bar over its width
+ASPECT = 3.2  # length of a bar over its width
 SHAPES = {  # half width and half height for a disc of radius 1; all three cover the area π
     "tall bar": (np.sqrt(np.pi / 4 / ASPECT), np.sqrt(np.pi / 4 * ASPECT)),
     "disc": (1.0, 1.0),
     "wide bar": (np.sqrt(np.pi / 4 * ASPECT), np.sqrt(np.pi / 4 / ASPECT)),
 }
-RADII = (2.2, 2.9, 3.7, 4.5)  # pixels
-PLACES = np.linspace(6.5, 17.5, 12)  # pixels
+RADII = (2.6, 3.1, 3.7, 4.4)  # pixels
+# pixels; the sprite moves further across than down, so that no rotation of (x, y) looks like (x, y)
+ACROSS, DOWN = np.linspace(7.5, 16.5, 12), np.linspace(9.25, 14.75, 12)
 COLOURS = {  # red + green + blue is the same for all, so that no colour is a larger sprite in disguise
-    "red": (0.95, 0.25, 0.25),
-    "olive": (0.70, 0.65, 0.10),
-    "green": (0.20, 0.90, 0.35),
-    "blue": (0.20, 0.35, 0.90),
+    "orange": (1, 1 / 2, 0),
+    "sand": (2 / 3, 1 / 2, 1 / 3),
+    "steel": (1 / 3, 1 / 2, 2 / 3),
+    "blue": (0, 1 / 2, 1),
 }
-NAME = "colour_sprites-1"
+NAME = "colour_sprites-2"  # the number changes with the drawing
 
 
 def load() -> Dataset:
@@ -38,8 +39,9 @@ def load() -> Dataset:
         (
             Factor("shape", 3, "class", tuple(SHAPES)),
             Factor("scale", 4, "ordinal", RADII),
-            Factor("colour", 4, "class", tuple(COLOURS)),
-            *(Factor(axis, 12, "ordinal", tuple(PLACES.tolist())) for axis in "xy"),
+            Factor("colour", 4, "ordinal", tuple(COLOURS)),
+            Factor("x", 12, "ordinal", tuple(ACROSS.tolist())),
+            Factor("y", 12, "ordinal", tuple(DOWN.tolist())),
         )
     )
 
@@ -61,10 +63,10 @@ def drawn(shape: str, radius: float) -> np.ndarray:
     """How much of each pixel a sprite covers, at every position: "x y row column" in [0, 1], by 4×4 sub-samples."""
     wide, high = (radius * half for half in SHAPES[shape])
     ticks = (np.arange(SIZE * SUB) + 0.5) / SUB
-    away = ticks - PLACES[:, None]  # "place sub-sample"
-    across, down = away[:, None, None, :] / wide, away[None, :, :, None] / high
+    across = (ticks - ACROSS[:, None])[:, None, None, :] / wide
+    down = (ticks - DOWN[:, None])[None, :, :, None] / high
     inside = across**2 + down**2 <= 1 if shape == "disc" else (abs(across) <= 1) & (abs(down) <= 1)
-    return inside.reshape(len(PLACES), len(PLACES), SIZE, SUB, SIZE, SUB).mean(axis=(3, 5))
+    return inside.reshape(len(ACROSS), len(DOWN), SIZE, SUB, SIZE, SUB).mean(axis=(3, 5))
 
 
 SOURCE = Source(

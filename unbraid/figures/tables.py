@@ -41,6 +41,9 @@ class Tables:
 
 def tables(runs: Sequence[Run]) -> Tables:
     """The tables over some runs; from the last lines of their ledgers where none was scored or audited yet."""
+    for run in runs:  # compare counts a damaged file as a failed run; a page of that run names it
+        scores_of(run)
+        run.audited()
     try:
         found = compare(*runs, agreement=False)
     except UnbraidError:

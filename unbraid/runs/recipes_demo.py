@@ -9,8 +9,8 @@ Plain = dict[str, Any]
 _SPRITES: Plain = {
     "data": {"name": "colour_sprites"},
     "latent": 8,
-    "nets": {"name": "broadcast"},
-    "budget": {"batch": 64, "lr": 2e-3, "steps": 3000, "threads": 1, "log_every": 25},
+    "nets": {"name": "broadcast", "act": "leaky_relu"},
+    "budget": {"batch": 64, "lr": 4e-3, "steps": 2500, "threads": 1, "log_every": 25},
 }
 
 DEMO: dict[str, Plain] = {
