@@ -67,7 +67,7 @@ def train(
     terms = "  ".join([*shown[:MOST], *([f"and {len(shown) - MOST} more"] if len(shown) > MOST else [])])
     terms = terms or "the ledger is empty"
     how = "".join(f"; {key} {means}" for key, means in line.get("how", {}).items())
-    typer.echo(f"trained {chosen.budget.steps} steps: {terms} (nats per example, last batch{how})")
+    typer.echo(f"trained {run.state['step']} steps: {terms} (nats per example, last batch{how})")
     place = quote(str(run.path))
     typer.echo(f"run: {run.path}\nnext: unbraid encode {place} && unbraid score {place} && unbraid report {place}")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeAlias
 
 from unbraid.ground import options
@@ -236,12 +236,63 @@ class FreeBits(Schedule):
         expect(self.floor >= 0, f"floor of {what} must be 0 nats or more", found=self.floor)
 
 
+@dataclass(frozen=True)
+class Step(Schedule):
+    """`start`, multiplied by `factor` after every so many `steps`: for learning rates.
+
+    >>> Step(0.1, 0.5, steps=10).at(25)
+    0.025
+    """
+
+    start: float
+    factor: float
+    steps: int
+
+    def at(self, step: int) -> float:
+        """See `Schedule.at`."""
+        return self.start * self.factor ** (step // self.steps)
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        super().check(what)
+        expect(0 < self.factor <= 1, f"factor of {what} must lie in (0, 1]", found=self.factor)
+
+
+@dataclass(frozen=True)
+class WarmUp(Schedule):
+    """In a straight line over `steps` from nearly 0 to what `then` begins with, a number or a schedule that starts there.
+
+    >>> WarmUp(10, then=Cosine(1.0, 0.0, steps=100)).at(4)
+    0.5
+    """
+
+    steps: int
+    then: Price
+
+    def at(self, step: int) -> float:
+        """See `Schedule.at`."""
+        first = value(self.then, 0)
+        return first * ((step + 1) / self.steps) if step < self.steps else value(self.then, step - self.steps)
+
+    def ends(self) -> tuple[float, ...] | None:
+        """See `Schedule.ends`."""
+        after = priced(self.then).ends()
+        return None if after is None else (0.0, *after)
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        super().check(what)
+        expect(priced(self.then).ends() is not None, f"'then' of {what} must be a number or move between two")
+
+
 Price: TypeAlias = float | Schedule
 SCHEDULES: dict[str, type[Schedule]] = {
     "linear": Linear,
     "cosine": Cosine,
     "cyclic": Cyclic,
     "geometric": Geometric,
+    "step": Step,
+    "warm_up": WarmUp,
     "capacity": Capacity,
     "free_bits": FreeBits,
 }
@@ -294,5 +345,9 @@ def read(plain: Any, what: str = "price") -> Price:
 def write(price: Price) -> Any:
     """The inverse of `read`: plain TOML."""
     if isinstance(price, Schedule):
-        return {"schedule": name_of(price), **asdict(price)}  # type: ignore[call-overload]
+        plain = {each.name: getattr(price, each.name) for each in fields(price)}  # type: ignore[arg-type]
+        return {
+            "schedule": name_of(price),
+            **{key: write(v) if isinstance(v, Schedule) else v for key, v in plain.items()},
+        }
     return price

@@ -15,6 +15,7 @@ from unbraid.ground.files import is_file, read_json, sync_folder
 from unbraid.runs.run import (
     AUDIT,
     BEFORE,
+    BEST,
     CHECKPOINT,
     CODES,
     LEDGER,
@@ -29,7 +30,7 @@ from unbraid.runs.run import (
 from unbraid.runs.snapshots import SNAPSHOTS, file_of, found
 
 DERIVED = (MODEL, CODES, AUDIT, SCORES, PICTURE, REPORT, *OVER)  # what a finished run's weights were made into
-FILES = (RECIPE, LEDGER, CHECKPOINT, *DERIVED, STATE)  # a run is finished when its state says so: it comes last
+FILES = (RECIPE, LEDGER, CHECKPOINT, BEST, *DERIVED, STATE)  # a run is finished when its state says so: it comes last
 DOUBLE = ".before.part"  # `before/` while it is being made
 
 

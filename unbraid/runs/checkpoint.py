@@ -27,7 +27,8 @@ def save(path: Path, modules: nn.ModuleDict, optimisers: dict[str, Optimizer], n
     for name, optimiser in optimisers.items():
         for index, parameter in enumerate(_parameters(optimiser)):
             for key, t in optimiser.state.get(parameter, {}).items():
-                tensors[f"optimiser.{name}.{index}.{key}"] = t
+                if t is not None:  # sgd without momentum
+                    tensors[f"optimiser.{name}.{index}.{key}"] = t
     write_tensors(path, tensors, note)
 
 

@@ -18,14 +18,13 @@ from unbraid._version import __version__
 from unbraid.ground import locks
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import is_file, read_json, read_toml, sweep_parts, write_json, write_text
-from unbraid.ground.tensors import write_tensors
-from unbraid.objectives.ledger import Ledger
+from unbraid.ground.tensors import read_note, write_tensors
 from unbraid.runs import before, checkpoint, snapshots
 from unbraid.runs.own import OWN, fingerprint, needs, shapes
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, SCHEMA, STATE
+from unbraid.runs.run import BEST, CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, SCHEMA, STATE
 
-TRAINED = (RECIPE, STATE, LEDGER, CHECKPOINT, MODEL)  # what training writes, under the lock
+TRAINED = (RECIPE, STATE, LEDGER, CHECKPOINT, MODEL, BEST)  # what training writes, under the lock
 
 
 class Differs(UnbraidError):
@@ -56,12 +55,12 @@ def begin(path: Path, trainer: Any, threads: int, resume: bool, force: bool) -> 
         do="Go on with it (--resume), choose another --out, or overwrite it (--force).",
     )
     now = state(trainer, threads, "running", 0)
-    done, size = 0, 0
+    done, size, ended = 0, 0, False
     if resume and old:
         _check_same(path, recipe, now, force)
         if is_file(path / CHECKPOINT):
-            done, size = _load(path, trainer, force)
-    if done == recipe.budget.steps and before.finished(path):
+            done, size, ended = _load(path, trainer, force)
+    if (ended or done == recipe.budget.steps) and before.finished(path):
         before.drop(path)
         return done  # nothing to do, and nothing changes
     if not done or before.finished(path):
@@ -82,6 +81,8 @@ def _open(path: Path, recipe: Recipe, now: dict[str, Any], done: int, size: int)
         if done < recipe.budget.steps:  # the weights move on: what was made of them no longer holds
             before.clear(path, before.DERIVED)
             snapshots.forget(path, after=done)
+            if is_file(path / BEST) and read_note(path / BEST, "best weights").get("step", 0) > done:
+                (path / BEST).unlink()  # of a step that comes again
         with open(path / LEDGER, "ab") as f:
             f.truncate(size)
         write_text(path / RECIPE, recipe.toml())
@@ -92,8 +93,9 @@ def _open(path: Path, recipe: Recipe, now: dict[str, Any], done: int, size: int)
         write_json(path / STATE, now)
 
 
-def _load(path: Path, trainer: Any, force: bool) -> tuple[int, int]:
-    """Fill the trainer from the last checkpoint; returns the steps done, and the bytes of the ledger that belong to them."""
+def _load(path: Path, trainer: Any, force: bool) -> tuple[int, int, bool]:
+    """Fill the trainer from the last checkpoint: the steps done, the bytes of the ledger that belong to them, and whether
+    validation ended the run there, with the patience that is asked for again."""
     note = checkpoint.load(path / CHECKPOINT, trainer.parts.modules, trainer.optimisers)
     done, steps = int(note["step"]), trainer.parts.recipe.budget.steps
     expect(
@@ -109,7 +111,9 @@ def _load(path: Path, trainer: Any, force: bool) -> tuple[int, int]:
         found=f"{size:,} of {note['ledger']:,} bytes",
         do="The weights are whole: --force goes on without those lines.",
     )
-    return done, min(size, note["ledger"])
+    patience = (note.get("recipe") or {}).get("budget", {}).get("patience", 0)
+    ended = bool(note.get("ended")) and patience == trainer.parts.recipe.budget.patience
+    return done, min(size, note["ledger"]), ended
 
 
 def recipe_of(path: Path, *changes: str) -> Recipe:
@@ -173,9 +177,9 @@ def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
     }
 
 
-def log(journal: FileIO, ledger: Ledger, number: int) -> None:
-    """One line of `ledger.jsonl`; nothing waits in a buffer."""
-    line = json.dumps(ledger.record(step=number), allow_nan=False).encode() + b"\n"
+def log(journal: FileIO, row: dict[str, Any]) -> dict[str, Any]:
+    """One line of `ledger.jsonl`; nothing waits in a buffer. Returns the row."""
+    line = json.dumps(row, allow_nan=False).encode() + b"\n"
     try:
         if journal.write(line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -183,10 +187,11 @@ def log(journal: FileIO, ledger: Ledger, number: int) -> None:
         raise UnbraidError(
             f"cannot write {journal.name}: {error.strerror}. Make room, then go on with --resume from the last checkpoint."
         ) from error
+    return row
 
 
-def save(path: Path, trainer: Any, done: int) -> None:
-    """The checkpoint, after the ledger it counts is safe on the disk."""
+def save(path: Path, trainer: Any, done: int, ended: bool = False) -> Path:
+    """The checkpoint, after the ledger it counts is safe on the disk; `ended` when validation stopped the run here."""
     size = 0
     if (path / LEDGER).exists():
         with open(path / LEDGER, "ab") as f:
@@ -194,16 +199,25 @@ def save(path: Path, trainer: Any, done: int) -> None:
             size = f.tell()
     recipe = trainer.parts.recipe
     note = {"step": done, "ledger": size, "hash": recipe.hash, "recipe": recipe.plain()}
+    note |= {"ended": True} if ended else {}
     checkpoint.save(path / CHECKPOINT, trainer.parts.modules, trainer.optimisers, note)
+    return path / CHECKPOINT
 
 
-def finish(path: Path, trainer: Any, threads: int) -> None:
+def save_best(path: Path, trainer: Any, done: int, loss: float) -> Path:
+    """The weights of the best validation so far."""
+    note = {"recipe": trainer.parts.recipe.name, "step": done, "loss": loss}
+    write_tensors(path / BEST, dict(trainer.parts.model.state_dict()), note)
+    return path / BEST
+
+
+def finish(path: Path, trainer: Any, threads: int, done: int) -> None:
     """The last checkpoint, the model, and the word 'done'; a run that was overwritten goes now."""
     recipe = trainer.parts.recipe
-    save(path, trainer, recipe.budget.steps)
+    save(path, trainer, done, ended=done < recipe.budget.steps)
     weights = dict(trainer.parts.model.state_dict())
-    write_tensors(path / MODEL, weights, {"recipe": recipe.name, "step": recipe.budget.steps})
-    write_json(path / STATE, state(trainer, threads, "done", recipe.budget.steps))
+    write_tensors(path / MODEL, weights, {"recipe": recipe.name, "step": done})
+    write_json(path / STATE, state(trainer, threads, "done", done))
     before.drop(path)
 
 

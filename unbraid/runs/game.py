@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -61,9 +62,14 @@ class GameTrainer:
         """See `step`."""
         return step(self, number)
 
+    def beside(self, number: int) -> dict[str, Any]:
+        """See `Trainer.beside`: nothing."""
+        return {}
+
 
 def assemble(recipe: Recipe, objective: Game, dataset: Dataset | None = None, own: Own = NONE) -> GameParts:
     """Build and check everything; weights are a function of the recipe's seed."""
+    plain_budget(recipe)
     dataset = load_data(recipe, dataset)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(mix(recipe.seed, -1))
@@ -78,6 +84,14 @@ def assemble(recipe: Recipe, objective: Game, dataset: Dataset | None = None, ow
             do="Scale the images to that range.",
         )
     return GameParts(recipe, dataset, recipe.tree, model, objective)
+
+
+def plain_budget(recipe: Recipe) -> None:
+    """A game is two players with plain Adams: what else a budget can ask for is refused."""
+    fields = ("amsgrad", "optimiser", "weight_decay", "clip", "accumulate", "validate_every")
+    unknown = [key for key in fields if getattr(recipe.budget, key) != type(recipe.budget).model_fields[key].default]
+    unknown += ["a schedule of lr"] if isinstance(recipe.budget.lr, dict) else []
+    expect(not unknown, "a game is trained by Adam at one rate", found=", ".join(unknown), do="Leave that out.")
 
 
 @single()

@@ -37,7 +37,7 @@ def part_of(
             table["split"] = split
         note = {"data": str(table.get("path") or table.get("name"))}
         note |= {"split": split or table["split"]} if split or "split" in table else {}
-        dataset = run.dataset() if data is None and not split else _loaded(table)
+        dataset = run.dataset() if data is None and not split else loaded(table)
     shape = tuple(run.state["shape"])
     expect(
         tuple(dataset.shape) == shape,
@@ -93,7 +93,8 @@ def _table(run: Run, data: str | Path | None) -> dict[str, Any]:
     return {"name": "images", "path": str(where), **folder}
 
 
-def _loaded(table: dict[str, Any]) -> Dataset:
+def loaded(table: dict[str, Any]) -> Dataset:
+    """The data of a [data] table, whole: a subsample is for training."""
     from unbraid import data
 
     return data.load(table["name"], **{key: value for key, value in table.items() if key not in ("name", "subsample")})

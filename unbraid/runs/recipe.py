@@ -9,14 +9,14 @@ import os
 import tomllib
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from unbraid.ground.errors import UnbraidError, choose, expect, nearest
 from unbraid.ground.files import is_file, read_toml
-from unbraid.ground.schedule import Price, read
+from unbraid.ground.schedule import Price, priced, read
 from unbraid.latent import Latent
 
 Table = dict[str, Any]
@@ -29,30 +29,63 @@ HOW = {
     "threads",
     "device",
     "snapshots",
+    "validate_every",
+    "validate_images",
+    "validate_metrics",
+    "best",
 }  # of the budget: by what means, not what
+FLAGS = {"amsgrad", "best", "compile"}  # of the budget: true or false
 
 
 class Budget(BaseModel):
-    """How long and by what means to train."""
+    """How long and by what means to train.
+
+    lr: a number, or a schedule of the model's rate. betas: Adam's; for sgd the first is its momentum. clip: the largest
+    norm of the gradient (0: any). accumulate: batches behind each step. snapshots: how many times weights are kept, or
+    after which steps. validate_*: how often, on how many held-out images, with which metrics. best: keep the weights of the
+    best validation. patience: stop after so many validations that were no better (0: never).
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     steps: int = Field(2000, ge=1, le=10**9)
     batch: int = Field(64, ge=2, le=10**6)
-    lr: float = Field(1e-3, gt=0, lt=10)
+    lr: float | Table = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
     amsgrad: bool = False
+    optimiser: Literal["adam", "adamw", "radam", "sgd"] = "adam"
+    weight_decay: float = Field(0.0, ge=0, lt=10)
+    clip: float = Field(0.0, ge=0)
+    accumulate: int = Field(1, ge=1, le=10**4)
     log_every: int = Field(50, ge=1)
     checkpoint_every: int = Field(1000, ge=1)
     checkpoint_minutes: float = Field(5.0, gt=0)
     threads: int = Field(0, ge=0, le=1024)
     device: str = "auto"
     snapshots: int | list[int] = 0
+    validate_every: int = Field(0, ge=0)
+    validate_images: int = Field(512, ge=2, le=10**7)
+    validate_metrics: list[str] = []
+    best: bool = False
+    patience: int = Field(0, ge=0)
 
     @field_validator("*", mode="before")
     @classmethod
     def _numbers(cls, value: Any, about: ValidationInfo) -> Any:
-        return value if about.field_name == "amsgrad" else _no_bool(value)
+        return value if about.field_name in FLAGS else _no_bool(value)
+
+    @field_validator("lr", mode="plain")
+    @classmethod
+    def _lr(cls, lr: Any) -> Any:
+        ends = priced(read(lr, "budget.lr")).ends()
+        if ends is None or not all(0 <= rate < 10 for rate in ends) or max(ends) <= 0:
+            raise ValueError("must be a rate greater than 0 and less than 10, or a schedule of such rates")
+        return lr if isinstance(lr, dict) else float(lr)
+
+    @property
+    def rate(self) -> Price:
+        """The model's learning rate: a number or a schedule."""
+        return read(self.lr, "budget.lr")
 
     @field_validator("betas")
     @classmethod
@@ -73,7 +106,16 @@ class Budget(BaseModel):
     def _within(self) -> Budget:
         if isinstance(self.snapshots, list) and max(self.snapshots, default=0) > self.steps:
             raise ValueError(f"snapshots lie after the last of {self.steps} steps: {max(self.snapshots)}")
+        if (self.best or self.patience or self.validate_metrics) and not self.validate_every:
+            raise ValueError("best, patience and validate_metrics need validate_every, such as 1000")
+        if self.amsgrad and self.optimiser not in ("adam", "adamw"):
+            raise ValueError(f"amsgrad is a form of adam and adamw, not of {self.optimiser}")
         return self
+
+    @property
+    def silent(self) -> set[str]:
+        """The fields that do not decide the result; when validation may end a run, how it is done decides too."""
+        return HOW - {"validate_every", "validate_images"} if self.patience else HOW
 
 
 class Recipe(BaseModel):
@@ -205,7 +247,7 @@ class Recipe(BaseModel):
         kept = _beside_defaults(self, WORDS | {"latent", "budget"})
         if self.latent != type(self).model_fields["latent"].default:
             kept["latent"] = _ordered(_plain(self.latent))
-        budget = _beside_defaults(self.budget, HOW)
+        budget = _beside_defaults(self.budget, self.budget.silent)
         return kept | ({"budget": budget} if budget else {})
 
     def toml(self) -> str:
@@ -218,7 +260,7 @@ class Recipe(BaseModel):
     def differences(self, other: Recipe) -> list[str]:
         """The fields in which two recipes ask for different results, as `budget.lr: 0.001 → 0.0001`; see `hash`."""
         mine, theirs = (_flat(_plain(r.plain())) for r in (self, other))
-        silent = WORDS | {f"budget.{key}" for key in HOW}
+        silent = WORDS | {f"budget.{key}" for key in self.budget.silent & other.budget.silent}
         found = [
             f"{key}: {mine.get(key, '—')} → {theirs.get(key, '—')}"
             for key in sorted((mine.keys() | theirs.keys()) - silent)

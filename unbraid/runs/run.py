@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from unbraid.model.vae import Vae
 
 RECIPE, STATE, LEDGER, CHECKPOINT = "recipe.toml", "run.json", "ledger.jsonl", "checkpoint.safetensors"
+BEST = "best.safetensors"  # the weights of the best validation
 MODEL, CODES, AUDIT, SCORES = "model.safetensors", "codes.npz", "audit.json", "scores.json"
 PICTURE, REPORT, LOCK = "scores.png", "report.html", ".lock"
 OVER = ("over_training.json", "over_training.png")  # what snapshots were made into
@@ -47,7 +48,7 @@ class Run:
 
     path: Path
     own: Own = field(default=NONE, repr=False, compare=False)
-    moment: int | None = None
+    moment: int | str | None = None
 
     @classmethod
     def load(
@@ -126,7 +127,14 @@ class Run:
         return state
 
     def ledger(self) -> list[dict[str, Any]]:
-        """The lines of `ledger.jsonl`; a last line cut off by a crash is left out, any other damage is an error."""
+        """The rows of `ledger.jsonl` that training wrote; a last line cut off by a crash is left out, other damage an error."""
+        return [row for row in self._rows() if not row.get("validation")]
+
+    def validations(self) -> list[dict[str, Any]]:
+        """The rows of `ledger.jsonl` on held-out images (`budget.validate_every`)."""
+        return [row for row in self._rows() if row.get("validation")]
+
+    def _rows(self) -> list[dict[str, Any]]:
         raw = read_bytes(self.path / LEDGER, "ledger", limit=1 << 32)
         lines = raw.split(b"\n")
         rows = []
@@ -137,7 +145,7 @@ class Run:
                 raise UnbraidError(f"line {number} of {self.path / LEDGER} is damaged ({error}).") from error
             expect(_is_row(row), f"line {number} of {self.path / LEDGER} is damaged: it is no ledger line")
             rows.append(row)
-        return rows if self.moment is None else [row for row in rows if row["step"] < self.moment]
+        return [row for row in rows if row["step"] < self.moment] if isinstance(self.moment, int) else rows
 
     def audited(self) -> dict[str, Any] | None:
         """What `unbraid audit` wrote, or None."""
@@ -170,6 +178,11 @@ class Run:
         )
         return replace(self, moment=step)
 
+    def best(self) -> Run:
+        """The run with the weights of its best validation (`budget.best`)."""
+        expect(is_file(self.path / BEST), f"{self.path} kept no best weights", do="Train with budget.best = true.")
+        return replace(self, moment=BEST)
+
     @cached_property
     def model(self) -> Vae:
         """The trained model, for use."""
@@ -181,7 +194,9 @@ class Run:
 
         before = self.path / BEFORE
         kept = f" The finished run that was here is whole in {before}." if is_file(before / MODEL) else ""
-        weights = self.path / MODEL if self.moment is None else snapshots.file_of(self.path, self.moment)
+        weights = self.path / (self.moment if isinstance(self.moment, str) else MODEL)
+        if isinstance(self.moment, int):
+            weights = snapshots.file_of(self.path, self.moment)
         expect(
             is_file(weights),
             f"{self.path} has no trained model yet",

@@ -13,9 +13,10 @@ import torch
 
 from unbraid.data.batches import Batches
 from unbraid.ground.errors import UnbraidError, expect
-from unbraid.ground.schedule import Price, value
+from unbraid.ground.schedule import Price, Schedule, value
+from unbraid.model.draw import Draw
 from unbraid.objectives.ledger import Ledger
-from unbraid.priors.base import Prior
+from unbraid.runs.optimisers import adam, clip, forget, optimiser_of, set_rate
 from unbraid.runs.row import Parts
 from unbraid.runs.seeding import mix
 
@@ -35,6 +36,8 @@ class Trainer:
     others: list[Batches]
     optimiser: torch.optim.Optimizer
     critic_optimisers: dict[str, torch.optim.Optimizer] = field(default_factory=dict)
+    rate: Price = 0.0
+    gradient: float = 0.0  # its norm before clipping, at the last step
 
     @property
     def optimisers(self) -> dict[str, torch.optim.Optimizer]:
@@ -50,6 +53,14 @@ class Trainer:
         """See `step`."""
         return step(self, number, also)
 
+    def beside(self, number: int) -> dict[str, Any]:
+        """What a row of the ledger says beside the terms: a moving rate, a clipped gradient, the critics' accuracy."""
+        right = {f"accuracy:{name}": self.parts.critics[name].told_apart() for name in self.critic_optimisers}
+        nats = {key: share for key, share in right.items() if share is not None}
+        moving = {"lr": self.optimiser.param_groups[0]["lr"]} if isinstance(self.rate, Schedule) else {}
+        norm = {"gradient": round(self.gradient, 6)} if self.parts.recipe.budget.clip else {}
+        return {**({"nats": nats} if nats else {}), **moving, **norm}
+
 
 def prepare(parts: Parts) -> Trainer:
     """Move the parts to the device and make their optimisers."""
@@ -63,28 +74,27 @@ def prepare(parts: Parts) -> Trainer:
     trained = {name: c for name, c in parts.critics.items() if any(p.requires_grad for p in c.parameters())}
     steps = max((c.spec.steps for c in trained.values()), default=0)
     others = [Batches(parts.dataset.images, budget.batch, recipe.seed, device, stream=1 + i) for i in range(steps)]
-    optimiser = _adam(_groups(parts.model, budget.lr), budget.lr, budget.betas, budget.amsgrad)
+    optimiser = optimiser_of(parts.model, budget)
     critic_optimisers: dict[str, torch.optim.Optimizer] = {
-        name: _adam(list(c.parameters()), c.spec.lr, c.spec.betas) for name, c in trained.items()
+        name: adam(list(c.parameters()), c.spec.lr, c.spec.betas) for name, c in trained.items()
     }
     rows = parts.objective.rows(parts.tree, parts.model.prior)
-    return Trainer(parts, device, rows, batches, others, optimiser, critic_optimisers)
+    return Trainer(parts, device, rows, batches, others, optimiser, critic_optimisers, budget.rate)
 
 
 def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
     """One step: draw a batch, charge the row, move the model; then let each critic learn from an independent batch."""
     parts = trainer.parts
-    model, objective = parts.model, parts.objective
+    model, budget = parts.model, parts.recipe.budget
     seed_step(trainer.device, parts.recipe.seed, number)
     model.temperature = value(parts.temperature, number)
     for name in trainer.critic_optimisers:
         parts.critics[name].requires_grad_(False)  # the model's step reads critics, it does not move them
-    draw = model.draw(trainer.batches(number), len(parts.dataset), objective.mixture(parts.critics))
-    ledger = objective(draw, number, parts.critics, trainer.rows, also)
-    forget(trainer.optimiser)
-    ledger.loss.backward()
-    if not math.isfinite(ledger.loss.item()):
-        _broken(ledger, number)
+    set_rate(trainer.optimiser, trainer.rate, number)
+    charged = [_backward(trainer, number, turn, also) for turn in range(budget.accumulate)]
+    draw, ledger = charged[-1]
+    if budget.clip:
+        trainer.gradient = clip(trainer.optimiser, budget.clip)
     trainer.optimiser.step()
     others = _others(trainer, number)
     for name, optimiser in trainer.critic_optimisers.items():
@@ -94,14 +104,28 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
             forget(optimiser)
             loss.backward()  # type: ignore[union-attr]
             optimiser.step()
-    return ledger
+    return ledger if len(charged) == 1 else _mean([each for _, each in charged])
 
 
-def forget(optimiser: torch.optim.Optimizer) -> None:
-    """Drop the gradients of the step before. `zero_grad` does the same and costs 0.2 ms, mostly for its profiler hook."""
-    for group in optimiser.param_groups:
-        for parameter in group["params"]:
-            parameter.grad = None
+def _backward(trainer: Trainer, number: int, turn: int, also: tuple[str, ...]) -> tuple[Draw, Ledger]:
+    """Charge the row for one batch, of which a step may have several, and add its share of the gradient."""
+    parts, turns = trainer.parts, trainer.parts.recipe.budget.accumulate
+    batch = trainer.batches(number * turns + turn)
+    draw = parts.model.draw(batch, len(parts.dataset), parts.objective.mixture(parts.critics))
+    ledger = parts.objective(draw, number, parts.critics, trainer.rows, also)
+    if turn == 0:
+        forget(trainer.optimiser)
+    (ledger.loss if turns == 1 else ledger.loss / turns).backward()
+    if not math.isfinite(ledger.loss.item()):
+        _broken(ledger, number)
+    return draw, ledger
+
+
+def _mean(ledgers: list[Ledger]) -> Ledger:
+    """The ledger of a step over several batches."""
+    nats = {key: torch.stack([each.nats[key] for each in ledgers]).mean() for key in ledgers[0].nats}
+    loss = torch.stack([each.loss.detach() for each in ledgers]).mean()
+    return Ledger(nats, ledgers[0].prices, loss, ledgers[0].how)
 
 
 def seed_step(device: torch.device, seed: int, number: int) -> None:
@@ -136,20 +160,6 @@ def choose_device(name: str) -> torch.device:
         usable = False
     expect(usable, f"device {name!r} cannot be used here", allowed=["auto", *here])
     return device
-
-
-def _adam(parameters: list, lr: float, betas: tuple[float, float], amsgrad: bool = False) -> torch.optim.Adam:
-    return torch.optim.Adam(parameters, lr=lr, betas=betas, amsgrad=amsgrad, fused=True)
-
-
-def _groups(model: torch.nn.Module, lr: float) -> list[dict[str, Any]]:
-    """The model's parameters, those of a prior with a rate of its own (ISA-VAE's exponents, say) in groups of their own."""
-    groups, apart = [], set()
-    for prior in model.modules():
-        if isinstance(prior, Prior) and prior.lr is not None and (own := list(prior.parameters())):
-            groups.append({"params": own, "lr": prior.lr})
-            apart |= {id(p) for p in own}
-    return [{"params": [p for p in model.parameters() if id(p) not in apart], "lr": lr}, *groups]
 
 
 def _broken(ledger: Ledger, number: int) -> None:

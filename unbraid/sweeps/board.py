@@ -112,7 +112,8 @@ def _step(path: Path) -> tuple[int, str]:
     with suppress(OSError, ValueError, KeyError, IndexError):
         with open(path / LEDGER, "rb") as f:
             f.seek(max(0, os.path.getsize(path / LEDGER) - 4096))
-            line = json.loads(f.read().split(b"\n")[-2])
+            rows = map(json.loads, reversed(f.read().split(b"\n")[:-1]))
+            line = next((row for row in rows if not row.get("validation")), {})
         return int(line["step"]) + 1, " ".join(
             f"{k.replace('reconstruction', 'rec')} {v:.4g}" for k, v in line["nats"].items()
         )

@@ -24,6 +24,7 @@ class Critic(nn.Module):
 
     spec: Any
     paired = True  # its loss reads codes of an independent batch
+    odds: tuple[Tensor, Tensor] | None = None  # of the two classes in the last loss, where there are two
 
     @abstractmethod
     def forward(self, draw: Draw) -> dict[str, Tensor]:
@@ -32,6 +33,19 @@ class Critic(nn.Module):
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor | None:
         """The critic's own loss on detached codes, `other` from an independent batch; None if nothing is trained."""
         return None
+
+    def told_apart(self) -> float | None:
+        """The share of codes told apart rightly in the last loss, ½ is chance; None for what is no classifier."""
+        if self.odds is None:
+            return None
+        real, false = self.odds
+        return round(float(torch.cat([real > 0, false <= 0]).double().mean()), 6)
+
+
+def between(critic: Critic, real: Float[Tensor, "b"], false: Float[Tensor, "b"]) -> Tensor:
+    """½ E[−log D] + ½ E[−log(1−D')] of two classes by their log D/(1−D), which the critic keeps for its accuracy."""
+    critic.odds = (real.detach(), false.detach())
+    return 0.5 * (softplus(-real).mean() + softplus(false).mean())
 
 
 MOST = {"width": 16_384, "depth": 64, "steps": 1000}  # a layer of 16,384 squared takes 1 GB
@@ -111,8 +125,7 @@ class Ratio(Critic):
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor:
         """½ E[−log D(z)] + ½ E[−log(1−D(perm z'))], z' from an independent batch. Kim & Mnih 2018, Algorithm 2."""
         real = self.log_ratio(values.detach())
-        false = self.log_ratio(self.others(other.detach()))
-        return 0.5 * (softplus(-real).mean() + softplus(false).mean())
+        return between(self, real, self.log_ratio(self.others(other.detach())))
 
     @torch.no_grad()
     def accuracy(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> float:
@@ -180,8 +193,7 @@ class PriorRatio(Critic):
         """½ E[−log D(z)] + ½ E[−log(1−D(z_p))], z_p ~ p."""
         with torch.no_grad():
             drawn = emit(self.tree, self._prior[0].sample(len(values), self._temperature).to(values))
-        real, false = self.log_ratio(values.detach()), self.log_ratio(drawn)
-        return 0.5 * (softplus(-real).mean() + softplus(false).mean())
+        return between(self, self.log_ratio(values.detach()), self.log_ratio(drawn))
 
 
 def permute_leaves(tree: Latent, values: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:

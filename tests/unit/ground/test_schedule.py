@@ -14,6 +14,8 @@ from unbraid.ground.schedule import (
     FreeBits,
     Geometric,
     Linear,
+    Step,
+    WarmUp,
     priced,
     read,
     value,
@@ -57,6 +59,8 @@ def test_round_trip(start, stop, steps):
         {"schedule": "free_bits", "floor": -1},
         {"schedule": "free_bits", "flor": 1},
         {"schedule": "cyclic", "start": 0, "stop": 1, "steps": 2, "rise": 0},
+        {"schedule": "step", "start": 1, "factor": 2, "steps": 2},
+        {"schedule": "warm_up", "steps": 2, "then": {"schedule": "free_bits", "floor": 1}},
     ],
 )
 def test_bad_prices_are_named(plain):
@@ -70,6 +74,8 @@ def test_every_kind_charges_settles_and_shows_itself():
         Cosine(0, 4, 10),
         Cyclic(0, 4, 10),
         Geometric(1, 4, 10),
+        Step(1, 0.5, 10),
+        WarmUp(5, then=Cosine(1, 0, 10)),
         Capacity(9, 4, 10),
         FreeBits(0.5),
     ]
@@ -94,3 +100,10 @@ def test_charges():
     cost.backward()
     assert cost.item() == 6
     assert leaves.grad.tolist() == [2.0, 0.0, 2.0]
+
+
+def test_a_warm_up_rises_to_what_comes_after_it():
+    rate = read(
+        {"schedule": "warm_up", "steps": 4, "then": {"schedule": "step", "start": 8, "factor": 0.5, "steps": 2}}
+    )
+    assert [value(rate, step) for step in range(9)] == [2, 4, 6, 8, 8, 8, 4, 4, 2]

@@ -1,0 +1,158 @@
+"""Validation during training, what it decides, and callbacks: none of them moves a bit of the training."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from tests.toys import toy_data
+from unbraid import Recipe, Run, UnbraidError, fit
+from unbraid.ground.errors import Stopped
+from unbraid.runs.run import BEST, CHECKPOINT, LEDGER, MODEL
+from unbraid.runs.snapshots import SNAPSHOTS
+from unbraid.runs.validation import Watch
+from unbraid.sweeps.board import _step
+
+RATIO = {"name": "factor_vae", "gamma": 2, "critic": {"width": 8, "depth": 1}}
+DIP = {"name": "dip_vae_ii", "rho": 0.3}
+BANK = {"name": "beta_tcvae", "estimator": "memory_bank(32)"}
+
+
+def recipe(objective: object = "vae", **budget: object) -> Recipe:
+    full = {"steps": 6, "batch": 16, "log_every": 3, "threads": 1, **budget}
+    return Recipe(data="toy", latent=2, nets="decomposition_table1b", objective=objective, budget=full)
+
+
+def trained(path, objective="vae", callbacks=(), resume=False, **budget):
+    held = toy_data(40, seed=1) if budget.get("validate_every") else None
+    told = {"quiet": True, "dataset": toy_data(), "validation": held, "callbacks": callbacks, "resume": resume}
+    return fit(recipe(objective, **budget), path, **told)
+
+
+class Noisy:
+    """A callback that draws random numbers wherever it is called, and notes what it was told."""
+
+    def __init__(self, stop: int = 0):
+        self.stop, self.heard = stop, []
+
+    def _hear(self, event, step, about):
+        torch.rand(7), np.random.rand(3), torch.manual_seed(step)  # noqa: NPY002
+        self.heard.append((event, step, about))
+        return event == "stepped" and step == self.stop
+
+    def started(self, path, recipe, step):
+        return self._hear("started", step, recipe["name"])
+
+    def stepped(self, step, row):
+        return self._hear("stepped", step, row and row["step"])
+
+    def validated(self, step, row):
+        return self._hear("validated", step, row["loss"])
+
+    def saved(self, step, path):
+        return self._hear("saved", step, path.name)
+
+    def finished(self, step, path):
+        return self._hear("finished", step, path.name)
+
+
+@pytest.mark.parametrize("objective", [RATIO, DIP, BANK])
+def test_validation_snapshots_and_callbacks_leave_every_bit_of_training(objective, tmp_path):
+    plain = trained(tmp_path / "plain", objective)
+    hears = Noisy()
+    with_all = trained(
+        tmp_path / "all", objective, [hears], validate_every=2, snapshots=3, best=True, validate_metrics=["mig"]
+    )
+    for key, tensor in plain.model.state_dict().items():
+        assert (with_all.model.state_dict()[key] == tensor).all(), key
+    assert with_all.ledger() == plain.ledger()
+    rows = with_all.validations()
+    assert [row["step"] for row in rows] == [1, 3, 5]
+    assert all({"reconstruction", "kl"} <= set(row["nats"]) and "mig" in row["scores"] for row in rows)
+    assert rows[0]["images"] == 32  # whole batches of the 40
+    assert [heard[:2] for heard in hears.heard if heard[0] != "saved"] == [
+        ("started", 0), ("stepped", 1), ("stepped", 2), ("validated", 2), ("stepped", 3), ("stepped", 4), ("validated", 4),
+        ("stepped", 5), ("stepped", 6), ("validated", 6), ("finished", 6),
+    ]  # fmt: skip
+    assert {("saved", 0, "0000000000.safetensors"), ("saved", 2, BEST)} <= set(hears.heard)
+    assert recipe(objective, validate_every=2).hash == recipe(objective).hash
+    assert _step(with_all.path)[0] == 6
+    best = min(rows, key=lambda row: row["loss"])
+    assert Run.load(with_all.path, dataset=toy_data()).best().model.temperature
+    kept = with_all.best().model.state_dict()
+    assert all((kept[k] == t).all() for k, t in with_all.at(6).model.state_dict().items()) == (best["step"] == 5)
+
+
+def test_validations_resume_to_the_same_ledger_and_best(tmp_path):
+    how = {"validate_every": 2, "best": True, "snapshots": [2]}
+    whole = trained(tmp_path / "whole", **how)
+    with pytest.raises(Stopped, match="stopped by Noisy after step 3 of 6"):
+        trained(tmp_path / "parts", callbacks=[Noisy(stop=3)], **how)
+    assert Run.load(tmp_path / "parts").state["status"] == "stopped"
+    parts = trained(tmp_path / "parts", resume=True, **how)
+    for name in (MODEL, CHECKPOINT, LEDGER, BEST, f"{SNAPSHOTS}/0000000002.safetensors"):
+        assert (parts.path / name).read_bytes() == (whole.path / name).read_bytes(), name
+
+
+def test_a_run_ends_early_when_validation_no_longer_gets_better(tmp_path, monkeypatch):
+    losses = {1: 5.0, 3: 4.0, 5: 4.5, 7: 4.25, 9: 1.0}
+    row = {"validation": True, "nats": {}, "prices": {}}
+    monkeypatch.setattr("unbraid.runs.training.validate", lambda t, d, n: {"step": n, **row, "loss": losses[n]})
+    how = {"steps": 10, "validate_every": 2, "patience": 2, "best": True}
+    run = trained(tmp_path / "a", **how)
+    assert (run.state["status"], run.state["step"]) == ("done", 8)
+    assert [r["loss"] for r in run.validations()] == [5.0, 4.0, 4.5, 4.25]
+    before = (run.path / CHECKPOINT).read_bytes()
+    assert trained(tmp_path / "a", resume=True, **{**how, "steps": 12}).state["step"] == 8  # it would end there too
+    assert (run.path / CHECKPOINT).read_bytes() == before
+    with pytest.raises(Stopped):
+        trained(tmp_path / "b", callbacks=[Noisy(stop=7)], **how)
+    again = trained(tmp_path / "b", resume=True, **how)
+    for name in (MODEL, LEDGER, BEST):
+        assert (again.path / name).read_bytes() == (run.path / name).read_bytes()
+    assert recipe(**how).hash != recipe(**{**how, "validate_every": 1}).hash
+
+
+def test_the_loss_of_a_validation_is_at_the_settled_prices_and_by_the_same_noise(tmp_path):
+    rising = {"name": "beta_vae", "beta": {"schedule": "linear", "start": 0, "stop": 4, "steps": 100}}
+    run = trained(tmp_path / "a", rising, validate_every=1, lr=1e-9, steps=2)
+    first, second = run.validations()
+    assert first["prices"]["kl"] == 4
+    assert abs(first["loss"] - (first["nats"]["reconstruction"] + 4 * first["nats"]["kl"])) < 1e-4
+    assert abs(first["loss"] - second["loss"]) < 1e-3  # weights hardly move, noise not at all
+
+
+def test_what_cannot_be_validated_is_refused_before_work(tmp_path):
+    every = {"validate_every": 2}
+    with pytest.raises(UnbraidError, match="data in memory have no held-out part"):
+        fit(recipe(**every), tmp_path / "a", quiet=True, dataset=toy_data())
+    whole = Recipe(data="sprites32", nets="small32", budget={**every, "steps": 2})
+    with pytest.raises(UnbraidError, match="is not trained on: found data.split = 'all'"):
+        fit(whole, tmp_path / "a", quiet=True)
+    game = whole.set('data={name="sprites32", split="train"}', "objective.name=info_gan", "nets.name=conv")
+    with pytest.raises(UnbraidError, match="trained by Adam at one rate"):
+        fit(game, tmp_path / "a", quiet=True)
+    with pytest.raises(UnbraidError, match="one of these methods"):
+        fit(whole, tmp_path / "a", quiet=True, callbacks=[print])
+    assert not (tmp_path / "a").exists()
+
+
+def test_the_test_part_of_a_named_set_is_taken(tmp_path):
+    split = {"name": "sprites32", "split": "train", "test": 0.01}
+    tiny = Recipe(
+        data=split, latent=2, nets="decomposition_table1b", budget={"steps": 1, "validate_every": 1, "batch": 16}
+    )
+    run = fit(tiny, tmp_path / "a", quiet=True)
+    (row,) = run.validations()
+    assert row["images"] == 32  # 46 are held out
+    assert json.loads((run.path / LEDGER).read_text().splitlines()[-1])["validation"] is True
+
+
+def test_a_watch_counts_validations_that_were_no_better():
+    watch = Watch()
+    assert [watch.see({"step": s, "loss": x}) for s, x in enumerate((3.0, 2.0, 2.0, 2.5))] == [True, True, False, False]
+    assert (watch.best, watch.at, watch.since) == (2.0, 2, 2)
+    assert watch.see({"step": 9}) is False  # a loss that was not finite has none
