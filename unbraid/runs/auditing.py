@@ -62,8 +62,7 @@ def audit(
     if save:
         writable(run.path)  # before the work, not after it
     dataset, note = part_of(run, data, split, leave_out)
-    rng = np.random.default_rng(seed)
-    index = np.arange(len(dataset))
+    rng, index = np.random.default_rng(seed), np.arange(len(dataset))
     if 0 < components < len(dataset):
         index = np.sort(rng.permutation(len(dataset))[:components])
     model = run.model

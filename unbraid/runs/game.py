@@ -13,6 +13,7 @@ from unbraid import objectives
 from unbraid.data.batches import Batches
 from unbraid.data.dataset import Dataset, Pixels
 from unbraid.ground.errors import choose, expect
+from unbraid.ground.schedule import value
 from unbraid.latent import Latent
 from unbraid.model.infogan import GAN_NETS, InfoGan
 from unbraid.objectives.game import Game
@@ -129,7 +130,9 @@ def prepare(parts: GameParts) -> GameTrainer:
     model.to(device)
     batches = Batches(parts.dataset.images, budget.batch, parts.recipe.seed, device)
     players = [*model.trunk.parameters(), *model.critic.parameters(), *model.encoder.parameters()]
-    generator = torch.optim.Adam(list(model.generator.parameters()), lr=budget.lr, betas=budget.betas, fused=True)
+    generator = torch.optim.Adam(
+        list(model.generator.parameters()), lr=value(budget.rate, 0), betas=budget.betas, fused=True
+    )
     critic = torch.optim.Adam(players, lr=parts.objective.critic_lr, betas=budget.betas, fused=True)
     return GameTrainer(parts, device, batches, generator, critic)
 

@@ -93,7 +93,9 @@ def _scores(model: Any, dataset: Dataset, index: np.ndarray, metrics: list[str])
         return {}
     mean = posteriors(model, dataset, index, quiet=True).mean.cpu().numpy()
     factors = dataset.factors
-    about = {} if factors is None else {"names": factors.names, "kinds": [item.kind for item in factors.items]}
+    about: dict[str, Any] = (
+        {} if factors is None else {"names": factors.names, "kinds": [item.kind for item in factors.items]}
+    )
     found = battery(mean, dataset.labels(index), metrics=metrics, groups=_groups(model.tree), **about)
     return {name: round(float(s.value), 6) for name, s in found.items() if math.isfinite(s.value)}
 

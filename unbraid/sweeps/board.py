@@ -113,7 +113,7 @@ def _step(path: Path) -> tuple[int, str]:
         with open(path / LEDGER, "rb") as f:
             f.seek(max(0, os.path.getsize(path / LEDGER) - 4096))
             rows = map(json.loads, reversed(f.read().split(b"\n")[:-1]))
-            line = next((row for row in rows if not row.get("validation")), {})
+            line: Any = next((row for row in rows if not row.get("validation")), {})
         return int(line["step"]) + 1, " ".join(
             f"{k.replace('reconstruction', 'rec')} {v:.4g}" for k, v in line["nats"].items()
         )
