@@ -142,7 +142,7 @@ def test_the_twentieth_run_of_a_warm_worker_ends_in_the_bits_of_a_run_alone(tmp_
 
 @pytest.mark.slow
 def test_six_shards_two_killed_at_random_one_late_lose_nothing(tmp_path):
-    file, out = written(tmp_path, steps=300, seeds=6, betas="[0.5, 1]"), tmp_path / "out"
+    file, out = written(tmp_path, steps=150, seeds=6, betas="[0.5, 1]"), tmp_path / "out"
     rng = random.Random(0)
     shards = {i: started(file, out, "--workers", 1, "--shard", f"{i}/6") for i in range(1, 6)}
     for i in rng.sample(sorted(shards), 2):
