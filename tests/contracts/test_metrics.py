@@ -195,3 +195,28 @@ def test_metrics_of_posteriors_keep_their_promises(name):
     assert of(joined, groups=[[0, 1]]).value == pytest.approx(0, abs=1e-9)
     with pytest.raises(UnbraidError, match="scales"):
         METRICS[name](z)
+
+
+@pytest.mark.parametrize("name", sorted(n for n, m in METRICS.items() if m.memory and n in SCORED))
+def test_codes_too_wide_for_a_metric_are_refused_with_what_they_would_take(name):
+    n, d = 10_000, 100_000
+    with pytest.raises(UnbraidError, match=r"100,000 columns, about [\d.]+ GB; allowed: 2 GB"):
+        METRICS[name](np.broadcast_to(np.float32(1), (n, d)), np.arange(n) % 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(n for n in SCORED if not METRICS[n].memory))
+def test_wide_codes_take_no_matrix_of_columns_by_columns(name):
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    n, d = 300, 6000
+    y = labels(n=n)
+    z = np.maximum(rng.standard_normal((n, d), dtype=np.float32) - 1, 0)
+    z[:, :4] += y
+    tracemalloc.start()
+    score = run(name, z, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.isfinite(score.value)
+    assert peak < 4 * d * d, f"{peak / 1e6:.0f} MB"  # one such matrix in float32

@@ -49,6 +49,9 @@ Over = Annotated[
 Out = Annotated[Path | None, typer.Option(help="Folder for scores.json and scores.png (default: beside the codes).")]
 
 
+TALLEST = 200  # units that a heat map can show
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb `score` to a typer app."""
     app.command("score")(score)
@@ -143,7 +146,7 @@ def _groups(text: str) -> Any:
 
 def _picture(folder: Path, scores: Scores) -> list[Path]:
     """The heat maps behind the scores, if any has one: where they were written."""
-    if not any("matrix" in s.table for s in scores.values()):
+    if len(scores.units) > TALLEST or not any("matrix" in s.table for s in scores.values()):
         return []
     from unbraid.figures.scores import heat_maps
 

@@ -48,6 +48,17 @@ __all__ = [
 ALL, PAPER = ("paper", "dlib", "fast"), ("paper", "fast")
 INF = float("inf")
 
+
+def _boosted(n: int, d: int) -> float:
+    """Bins of 10,000 rows as sparse matrices, both ways."""
+    return 24.0 * min(n, 10_000) * d
+
+
+def _squares(n: int, d: int) -> float:
+    """Four matrices of columns by columns."""
+    return 32.0 * d * d
+
+
 # fmt: off
 METRICS: dict[str, Metric] = {
     "factor_vae": Metric(factor_vae, "majority vote of the steadiest unit", chance=lambda k: 1 / k, noise=0.08,
@@ -63,12 +74,12 @@ METRICS: dict[str, Metric] = {
     "dcimig": Metric(dcimig, "each factor keeps the best gap of a unit",
         lowered=("rotated", "missing", "noisy"), ceiling="pooled"),
     "dci": Metric(dci, "each unit matters for one factor (disentanglement)", noise=0.1,
-        protocols=ALL, seeded=True, lowered=("rotated",), ceiling="one"),
+        protocols=ALL, seeded=True, lowered=("rotated",), ceiling="one", memory=_boosted),
     "completeness": Metric(completeness, "each factor is told by one unit", noise=0.1,
-        protocols=ALL, seeded=True, lowered=("rotated", "duplicated"), ceiling="one"),
+        protocols=ALL, seeded=True, lowered=("rotated", "duplicated"), ceiling="one", memory=_boosted),
     "informativeness": Metric(informativeness, "factors can be predicted from the code", chance=None,
         protocols=ALL, seeded=True, lowered=("missing", "noisy"), ceiling="prediction",
-        under={"paper": "regression", "lasso": "regression"}),
+        under={"paper": "regression", "lasso": "regression"}, memory=_boosted),
     "med": Metric(med, "dci with mutual information", protocols=PAPER, lowered=("rotated",), ceiling="one"),
     "sap": Metric(sap, "gap between the two best single-unit predictors", noise=0.03,
         protocols=ALL, seeded=True, lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="variance",
@@ -82,10 +93,11 @@ METRICS: dict[str, Metric] = {
     "info_mec": Metric(info_mec, "share of a unit's information on its best factor", protocols=PAPER, seeded=True,
         lowered=("rotated",), ceiling="one"),
     "dci_es": Metric(dci_es, "small predictors suffice", span=(-1.0, 1.0), seeded=True,
-        lowered=("missing",), ceiling="one"),
+        lowered=("missing",), ceiling="one", memory=_squares),
     "mcc": Metric(mcc, "correlation of matched units and factors", noise=0.08,
         lowered=("rotated", "missing", "noisy"), ceiling="correlation"),
-    "r2": Metric(r2, "factors are linear in the code", seeded=True, lowered=("missing", "noisy"), ceiling="variance"),
+    "r2": Metric(r2, "factors are linear in the code", seeded=True, lowered=("missing", "noisy"), ceiling="variance",
+        memory=_squares),
     "attributes": Metric(attributes, "one direction tells each attribute", chance=0.5, seeded=True, rescaled=False,
         protocols=PAPER, lowered=("missing", "noisy"), ceiling="one"),
     "correlations": Metric(correlations, "columns of code correlate", direction="down", needs="codes"),
@@ -95,8 +107,8 @@ METRICS: dict[str, Metric] = {
     "total_correlation": Metric(total_correlation, "dependence between units of q(z), in nats", span=(0.0, INF),
         direction="down", chance=None, needs="posteriors", seeded=True),
     "gaussian_total_correlation": Metric(gaussian_total_correlation, "linear dependence between units, in nats",
-        span=(0.0, INF), direction="down", needs="codes", seeded=True),
-    "udr": Metric(udr, "models trained alike agree", noise=0.1, needs="runs", seeded=True),
+        span=(0.0, INF), direction="down", needs="codes", seeded=True, memory=_squares),
+    "udr": Metric(udr, "models trained alike agree", noise=0.1, needs="runs", seeded=True, memory=_squares),
     "reconstruction": Metric(reconstruction, "error per image", span=(0.0, INF), direction="down", chance=None,
         needs="images", rescaled=False),
 }

@@ -85,14 +85,23 @@ class Fixed:
             z = self.codes(rng, k[a : a + step], count)
             mean = np.einsum("mrd->md", z) / count
             variance = np.maximum(np.einsum("mrd,mrd->md", z, z) / count - mean * mean, 0) * (count / (count - 1))
-            for u, unit in enumerate(self.table.units):
-                columns = list(unit.columns)
-                live = [c for c in columns if self.table.deviations[c] > 0]
-                if unit.kind == "onehot":
-                    out[a : a + step, u] = gini(z[:, :, columns], self.table, columns)
-                else:
-                    out[a : a + step, u] = variance[:, live].mean(1) if live else np.inf
+            self._units(z, variance, out[a : a + step])
         return out
+
+    def _units(self, z: np.ndarray, variance: np.ndarray, out: np.ndarray) -> None:
+        """Variances of columns "m d" into those of units "m u"; single columns at once, as wide codes have thousands."""
+        alone = [len(unit.columns) == 1 and unit.kind != "onehot" for unit in self.table.units]
+        single = np.flatnonzero(alone)
+        first = np.array([unit.columns[0] for unit in self.table.units])[single]
+        out[:, single] = np.where(self.table.deviations[first] > 0, variance[:, first], np.inf)
+        for u in np.flatnonzero(np.logical_not(alone)):
+            unit = self.table.units[u]
+            columns = list(unit.columns)
+            live = [c for c in columns if self.table.deviations[c] > 0]
+            if unit.kind == "onehot":
+                out[:, u] = gini(z[:, :, columns], self.table, columns)
+            else:
+                out[:, u] = variance[:, live].mean(1) if live else np.inf
 
 
 def gini(z: np.ndarray, table: Table, columns: list[int]) -> np.ndarray:

@@ -22,10 +22,11 @@ from unbraid.latent import Latent
 from unbraid.metrics.arrays import array_of, column_names, filled, unmasked
 from unbraid.metrics.columns import HUGE, Column, column
 from unbraid.metrics.pruning import pruned
-from unbraid.metrics.table import STEP, Table
+from unbraid.metrics.table import Table, pieces
 from unbraid.metrics.units import packed, unit_kl, units_of
 
 FACTOR_BINS = 20
+MEMORY = 2e9  # bytes that a metric's own arrays may take
 UNIQUE = 0.5  # a discrete factor with more values than this share of the rows is hardly one
 INPUTS = ("groups", "kinds", "names", "prune", "least")  # options that every metric has, by this door
 
@@ -57,6 +58,7 @@ def as_table(
     """
     options(asked, seed, unknown)
     if isinstance(codes, Table):
+        fits(asked, *codes.z.shape)
         beside = {"factors": factors, "groups": groups, "kinds": kinds, "names": names}
         return _ready(codes, beside | {"prune": None if prune == "none" else prune}, needs_factors)
     tree, kl, scale = Latent.of(1), None, None
@@ -66,9 +68,9 @@ def as_table(
             factors = codes.values
             kinds = kinds if kinds is not None else [f.kind for f in codes.factors.items]
             names = names if names is not None else codes.factors.names
-        z = numbers(codes.mean)
+        z = numbers(codes.mean, asked)
     else:
-        z = numbers(codes)
+        z = numbers(codes, asked)
         tree = groups if isinstance(groups, Latent) else Latent.of(z.shape[1])
         expect(
             tree.width == z.shape[1],
@@ -106,6 +108,21 @@ def as_table(
     )
     _note_dead(table)
     return pruned(table, prune, least)
+
+
+def fits(asked: str, n: int, d: int) -> None:
+    """Refuse codes so wide that a metric's own arrays would fill the memory, with what they would take."""
+    from unbraid.metrics import METRICS
+
+    memory = METRICS[asked].memory if asked in METRICS else None
+    needed = memory(n, d) if memory is not None else 0.0
+    expect(
+        needed <= MEMORY,
+        f"{asked} of codes this wide does not fit",
+        found=f"{d:,} columns, about {needed / 1e9:.1f} GB",
+        allowed=f"{MEMORY / 1e9:.0f} GB",
+        do="Choose columns with groups=, leave out dead ones with prune=, or see 'Wide codes' in docs/metrics.md.",
+    )
 
 
 def _ready(table: Table, beside: Mapping[str, Any], needs_factors: bool) -> Table:
@@ -151,7 +168,7 @@ def options(asked: str, seed: Any, unknown: Mapping[str, Any]) -> None:
     expect(whole, "seed must be a whole number from 0", found=repr(seed))
 
 
-def numbers(codes: Any) -> np.ndarray:
+def numbers(codes: Any, asked: str = "") -> np.ndarray:
     """Codes as a finite float array "n d"; float32 stays float32, so that a million rows fit in memory."""
     do = "Only factor_vae, beta_vae and irs take a function that encodes; give the others its codes."
     expect(not callable(codes) or hasattr(codes, "__array__"), "codes must be numbers", found="a function", do=do)
@@ -164,11 +181,12 @@ def numbers(codes: Any) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise UnbraidError(f"codes must be numbers in a table: found {type(codes).__name__} ({error}).") from error
     z = z[:, None] if z.ndim == 1 else z
+    if z.ndim == 2:
+        fits(asked, *z.shape)
     expect(z.ndim == 2, "codes must be a table: rows of examples, columns of code", found=f"shape {z.shape}")
     expect(z.shape[0] >= 2 and z.shape[1] >= 1, "codes need at least 2 rows and 1 column", found=f"shape {z.shape}")
     bad, largest = 0, 0.0
-    for a in range(0, len(z), STEP):
-        part = z[a : a + STEP]
+    for part in pieces(z):
         bad += int((~np.isfinite(part)).any(1).sum())
         largest = max(largest, float(np.abs(part).max())) if not bad else largest
     expect(

@@ -53,5 +53,8 @@ def determination(x: np.ndarray, y: np.ndarray) -> float:
     total = float((y**2).sum())
     if total <= 0:
         return 0.0
+    if x.shape[1] == 1:  # in closed form, a hundred times faster: wide codes have thousands of columns
+        square = float((x**2).sum())
+        return float(np.clip(((x.T @ y) ** 2).sum() / square / total, 0, 1)) if square > 0 else 0.0
     weights = np.linalg.lstsq(x, y, rcond=None)[0]
     return float(np.clip(1 - ((y - x @ weights) ** 2).sum() / total, 0, 1))

@@ -32,7 +32,7 @@ def _strength(table: Table, z: np.ndarray, u: int, k: int, correlation: str) -> 
     if not table.live[u]:
         return 0.0
     rows = table.y[:, k] >= 0
-    x, v = z[rows][:, list(table.units[u].columns)].astype(np.float64), table.v[rows, k][:, None]
+    x, v = z[:, list(table.units[u].columns)][rows].astype(np.float64), table.v[rows, k][:, None]
     if table.kinds[k] == "class":
         hot = (table.y[rows, k][:, None] == np.arange(1, len(table.levels[k]))[None]).astype(np.float64)
         return float(np.sqrt(max(determination(hot, x), determination(x, hot))))

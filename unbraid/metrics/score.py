@@ -58,6 +58,7 @@ class Metric:
     scales), 'runs' or 'images'.
     rescaled: unchanged when columns are rescaled. lowered: the damages that lower it, among 'rotated', 'duplicated',
     'missing', 'noisy'. ceiling: how duplicate images bound it (see `ceilings`), under: where a protocol's is another.
+    memory: the bytes that n rows of d columns take beside a few copies of the codes, where that can be much.
     """
 
     call: Callable[..., Score]
@@ -73,6 +74,7 @@ class Metric:
     lowered: tuple[str, ...] = ()
     ceiling: str | None = None
     under: Mapping[str, str] = field(default_factory=dict)
+    memory: Callable[[int, int], float] | None = None
 
     def __call__(self, *arguments: Any, **settings: Any) -> Score:
         return self.call(*arguments, **settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,9 +12,15 @@ import numpy as np
 from unbraid.ground.errors import UnbraidError, expect, listing, nearest
 from unbraid.metrics.units import Unit
 
-STEP = 1 << 16  # rows at a time
+PIECE = 1 << 21  # numbers at a time: 16 MB, however wide the codes
 ROUNDING = {"float32": 1e-7, "float64": 1e-14}  # relative deviation of a constant computed in several ways
 LARGE = 1 << 24  # beyond this many numbers scaled codes are kept in float32
+
+
+def pieces(array: np.ndarray) -> Iterator[np.ndarray]:
+    """Views of some rows at a time, `PIECE` numbers or so."""
+    step = max(1, PIECE // max(1, array.shape[1]))
+    return (array[a : a + step] for a in range(0, len(array), step))
 
 
 @dataclass(frozen=True)
@@ -51,16 +57,16 @@ class Table:
     def means(self) -> np.ndarray:
         """The mean of each column "d", summed from its first entry: exact for a constant, however far from 0."""
         first, total = self.z[0].astype(np.float64), np.zeros(self.z.shape[1])
-        for a in range(0, len(self.z), STEP):
-            total += (self.z[a : a + STEP] - first).sum(0)
+        for piece in pieces(self.z):
+            total += (piece - first).sum(0)
         return first + total / len(self.z)
 
     @cached_property
     def deviations(self) -> np.ndarray:
         """The standard deviation of each column "d"; what rounding does to a constant in their precision counts as 0."""
         total = np.zeros(self.z.shape[1])
-        for a in range(0, len(self.z), STEP):  # in pieces: numpy's own std makes a float64 copy of everything
-            total += ((self.z[a : a + STEP] - self.means) ** 2).sum(0)
+        for piece in pieces(self.z):  # numpy's own std makes a float64 copy of everything
+            total += ((piece - self.means) ** 2).sum(0)
         deviation = np.sqrt(total / len(self.z))
         return np.where(deviation > ROUNDING[self.z.dtype.name] * np.abs(self.means), deviation, 0.0)
 
@@ -75,8 +81,10 @@ class Table:
         alive = self.deviations > 0
         kind = np.float32 if self.z.size > LARGE else self.z.dtype
         mean, out = self.means, np.zeros(self.z.shape, kind)
-        for a in range(0, len(self.z), STEP):
-            out[a : a + STEP, alive] = (self.z[a : a + STEP, alive] - mean[alive]) / self.deviations[alive]
+        unit = np.where(alive, self.deviations, 1.0)
+        for piece, made in zip(pieces(self.z), pieces(out), strict=True):
+            made[:] = (piece - mean) / unit
+        out[:, ~alive] = 0
         return out
 
     @cached_property

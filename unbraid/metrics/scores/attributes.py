@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from unbraid.ground.errors import choose
 from unbraid.metrics.importances import MOST, split
 from unbraid.metrics.inputs import Table, as_table
 from unbraid.metrics.score import Score
+from unbraid.metrics.table import PIECE, pieces
 
 VALUES = {"paper": "accuracy", "fast": "balanced accuracy"}
 
@@ -34,14 +36,17 @@ def attributes(codes: Any, factors: Any = None, *, protocol: str = "fast", seed:
     value_is = choose(protocol, VALUES, "attributes protocol")
     small = table.limited(MOST, seed)
     # one shift for all rows changes no prediction, and nor does one scale where projections are divided by their own
-    x = (small.z - small.means) / ((float(small.deviations.max()) or 1.0) if protocol == "fast" else 1.0)
+    unit = (float(small.deviations.max()) or 1.0) if protocol == "fast" else 1.0
     names, plain, balanced = [], [], []
     for k in range(len(table.names)):
         fit, test = split(small, k, seed)
         for name, positive in _attributes(small, k, fit):
             if 0 < positive[fit].sum() < len(fit) and 0 < positive[test].sum() < len(test):
-                w = x[fit][positive[fit]].mean(0) - x[fit][~positive[fit]].mean(0)
-                right = (x[test] @ w + hinge_bias(x[fit] @ w, positive[fit], protocol == "fast") > 0) == positive[test]
+                share = np.where(positive[fit], 1 / positive[fit].sum(), -1 / (~positive[fit]).sum())
+                w = sum(((part - small.means) / unit).T @ weight for part, weight in _parts(small.z, fit, share))
+                along = np.concatenate([((part - small.means) / unit) @ w for part in pieces(small.z)])
+                bias = hinge_bias(along[fit], positive[fit], protocol == "fast")
+                right = (along[test] + bias > 0) == positive[test]
                 names.append(name)
                 plain.append(float(right.mean()))
                 balanced.append(float((right[positive[test]].mean() + right[~positive[test]].mean()) / 2))
@@ -56,6 +61,12 @@ def attributes(codes: Any, factors: Any = None, *, protocol: str = "fast", seed:
         {"protocol": protocol, "value_is": value_is, "seed": seed, **small.notes},
         "Kumar et al. 2017",
     )
+
+
+def _parts(z: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Some of the rows with their weights, a piece at a time."""
+    step = max(1, PIECE // z.shape[1])
+    return ((z[rows[a : a + step]], weights[a : a + step]) for a in range(0, len(rows), step))
 
 
 def _attributes(table: Table, k: int, fit: np.ndarray) -> list[tuple[str, np.ndarray]]:

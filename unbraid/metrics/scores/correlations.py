@@ -16,6 +16,7 @@ ACTIVE = 0.01  # share of a column's variance in q(z) that its means must make u
 
 
 SHOWN = 512  # columns up to which the whole matrix is kept
+TILE = 1024  # columns compared at once
 
 
 def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0, **inputs: Any) -> Score:
@@ -37,7 +38,8 @@ def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0
     small = table.limited(MOST, seed)
     alive = table.deviations > 0
     active, rule = active_columns(table)
-    value, over_all = mean_correlation(small, active), mean_correlation(small, alive)
+    value = mean_correlation(small, active)
+    over_all = value if (active == alive).all() else mean_correlation(small, alive)
     rows: dict[str, Any] = {"over_active": value, "over_all": over_all, "columns": list(table.columns)}
     rows |= {"codes": matrix(small, alive)} if len(alive) <= SHOWN else {}
     if table.names:
@@ -70,30 +72,28 @@ def active_columns(table: Table) -> tuple[np.ndarray, str]:
 
 def mean_correlation(table: Table, chosen: np.ndarray) -> float:
     """Mean |corr| over pairs of different columns, in tiles: no matrix of columns × columns is held."""
-    columns = np.flatnonzero(chosen)
-    if len(columns) < 2:
-        return 0.0
-    step, total = max(1, SHOWN * SHOWN // len(columns)), 0.0
-    for a in range(0, len(columns), step):
-        some = _standard(table, columns[a : a + step])
-        for b in range(0, len(columns), SHOWN):
-            total += float(np.abs(some.T @ _standard(table, columns[b : b + SHOWN])).sum())
+    columns, total = np.flatnonzero(chosen), 0.0
     d = len(columns)
-    return float(np.clip((total / len(table) - d) / (d * (d - 1)), 0, 1))
+    if d < 2:
+        return 0.0
+    for a in range(0, d, TILE):
+        some = table.scaled[:, columns[a : a + TILE]]
+        for b in range(a, d, TILE):
+            tile = np.abs(some.T @ table.scaled[:, columns[b : b + TILE]])
+            total += (
+                float(tile.sum(dtype=np.float64) - np.trace(tile, dtype=np.float64))
+                if a == b
+                else 2 * float(tile.sum(dtype=np.float64))
+            )
+    return float(np.clip(total / len(table) / (d * (d - 1)), 0, 1))
 
 
 def matrix(table: Table, alive: np.ndarray) -> np.ndarray:
     """Correlations of all columns "d d"; 0 for those that never change."""
-    c, columns = np.zeros((len(alive), len(alive))), np.flatnonzero(alive)
-    z = _standard(table, columns)
+    c = np.zeros((len(alive), len(alive)))
+    z = table.scaled[:, alive].astype(np.float64)
     c[np.ix_(alive, alive)] = z.T @ z / len(z)
     return c
-
-
-def _standard(table: Table, columns: np.ndarray) -> np.ndarray:
-    z = table.z[:, columns] - table.means[columns]
-    z -= z.mean(0)
-    return z / np.maximum(z.std(0), 1e-300)
 
 
 def _entangled(table: Table, s: np.ndarray, k: int, top: int) -> dict[str, Any]:

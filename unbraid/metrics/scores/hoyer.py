@@ -9,6 +9,8 @@ import numpy as np
 from unbraid.ground.errors import choose
 from unbraid.metrics.inputs import as_table, unlabelled
 from unbraid.metrics.score import Score
+from unbraid.metrics.table import pieces
+from unbraid.metrics.units import Unit
 
 _HOYER = "Mathieu et al. 2019; Hurley & Rickard 2009"
 
@@ -27,19 +29,13 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
     table = as_table(codes, None, asked="hoyer", seed=seed, needs_factors=False, **unlabelled(inputs))
     choose(scaling, {"deviation": 0, "none": 0}, "scaling")
     small = table.limited(100_000, seed)
-    z = small.z.astype(np.float64, copy=True)
-    units = list(table.units)
-    if scaling == "deviation":
-        z /= np.where(table.deviations > 0, table.deviations, 1)
-        units = [u for u, live in zip(units, table.live) if live]
+    unit = np.where(table.deviations > 0, table.deviations, 1) if scaling == "deviation" else np.ones(small.z.shape[1])
+    units = [u for u, live in zip(table.units, table.live, strict=True) if live or scaling == "none"]
     d = len(units)
     if d < 2:
         few = {"scaling": scaling, "columns": d, "note": "fewer than two live units", **small.notes}
         return Score("hoyer", 0.0, {}, None, few, _HOYER)
-    size = np.stack([np.linalg.norm(z[:, list(u.columns)], axis=1) for u in units], 1)
-    length = np.linalg.norm(size, axis=1)
-    ratio = np.divide(size.sum(1), length, out=np.full(len(z), np.sqrt(d)), where=length > 0)
-    values = np.clip((np.sqrt(d) - ratio) / (np.sqrt(d) - 1), 0, 1)
+    values = np.concatenate([sparsity(piece / unit, units) for piece in pieces(small.z)])
     half = 1.96 * float(values.std()) / np.sqrt(len(values))
     value = float(values.mean())
     return Score(
@@ -50,3 +46,15 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
         {"scaling": scaling, "columns": d, "interval": "normal, over rows", **small.notes},
         _HOYER,
     )
+
+
+def sparsity(z: np.ndarray, units: list[Unit]) -> np.ndarray:
+    """Hoyer's measure of each row, groups by their norm, "n"."""
+    d = len(units)
+    if all(len(u.columns) == 1 for u in units):
+        size = np.abs(z[:, [u.columns[0] for u in units]])
+    else:
+        size = np.stack([np.linalg.norm(z[:, list(u.columns)], axis=1) for u in units], 1)
+    length = np.linalg.norm(size, axis=1)
+    ratio = np.divide(size.sum(1), length, out=np.full(len(z), np.sqrt(d)), where=length > 0)
+    return np.clip((np.sqrt(d) - ratio) / (np.sqrt(d) - 1), 0, 1)

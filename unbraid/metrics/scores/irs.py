@@ -11,6 +11,8 @@ from unbraid.metrics.fixed import Fixed, fixed_rows
 from unbraid.metrics.gaps import tables
 from unbraid.metrics.score import Score
 
+BLOCK = 256  # single columns at once
+
 
 def irs(
     codes: Any,
@@ -44,9 +46,7 @@ def irs(
         small = source.table.limited(most, seed)
         source = fixed_rows(small, None, seed)
     table = source.table
-    units = [_of(table.scaled, u.columns) for u in table.units]
-    farthest = np.array([np.linalg.norm(z - z.mean(0), axis=1).max() for z in units])
-    d = np.array([[_deviation(z, source, k, quantile) for k in range(len(table.names))] for z in units])
+    farthest, d = deviations(source, quantile)
     matrix = np.where(farthest[:, None] > 0, 1 - d / np.maximum(farthest, 1e-12)[:, None], 0.0)
     scale = np.array([table.deviations[list(u.columns)].max() for u in table.units])
     weights = (table.live.astype(float) if protocol == "fast" else farthest * scale) * table.live
@@ -68,15 +68,23 @@ def irs(
     )
 
 
-def _of(scaled: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
-    return scaled[:, list(columns)].astype(np.float64)
+def deviations(source: Fixed, quantile: float) -> tuple[np.ndarray, np.ndarray]:
+    """How far each unit ever is from its mean "u", and is while each factor is held "u k"."""
+    table = source.table
+    farthest, d = np.zeros(len(table.units)), np.zeros((len(table.units), len(table.names)))
+    single = [u for u, unit in enumerate(table.units) if len(unit.columns) == 1]
+    blocks = [single[a : a + BLOCK] for a in range(0, len(single), BLOCK)]
+    for block in blocks + [[u] for u, unit in enumerate(table.units) if len(unit.columns) > 1]:
+        z = table.scaled[:, [c for u in block for c in table.units[u].columns]].astype(np.float64)
+        farthest[block] = _away(z, len(block)).max(0)
+        for k in range(len(table.names)):
+            order, start, size = source.sorted(k)
+            held = [z[order[a : a + n]] for a, n in zip(start, size, strict=True)]
+            d[block, k] = np.mean([np.quantile(_away(rows, len(block)), quantile, axis=0) for rows in held], axis=0)
+    return farthest, d
 
 
-def _deviation(z: np.ndarray, source: Fixed, k: int, quantile: float) -> float:
-    """Mean over the values of factor k of the quantile of distances to the mean at that value."""
-    order, start, size = source.sorted(k)
-    far = []
-    for a, n in zip(start, size):
-        rows = z[order[a : a + n]]
-        far.append(np.quantile(np.linalg.norm(rows - rows.mean(0), axis=1), quantile))
-    return float(np.mean(far))
+def _away(z: np.ndarray, units: int) -> np.ndarray:
+    """Distances to the mean of each unit "n u": of single columns, or of one group by its Euclidean distance."""
+    centred = z - z.mean(0)
+    return np.abs(centred) if units == z.shape[1] else np.linalg.norm(centred, axis=1, keepdims=True)

@@ -58,7 +58,7 @@ def _paper(table: Table, u: int, k: int, seed: int) -> float:
     columns = list(table.units[u].columns)
     if table.kinds[k] != "class":
         rows = table.y[:, k] >= 0
-        return determination(table.scaled[rows][:, columns], table.v[rows, k][:, None])
+        return determination(table.scaled[:, columns][rows], table.v[rows, k][:, None])
     from sklearn.tree import DecisionTreeClassifier
 
     fit, test = split(table, k, seed)
