@@ -191,20 +191,20 @@ def test_words_that_never_end_are_left(tmp_path, monkeypatch):
 
 
 def test_damaged_hdf5_is_named(tmp_path):
-    """Every byte of the first 4 kB in turn: read as it was written, or named; never a traceback."""
+    """Bytes all over the first 4 kB, one at a time: read as it was written, or named; never a traceback."""
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("images", data=IMAGES, compression="gzip")
         file["labels"] = np.arange(6)
     raw = (tmp_path / "x.h5").read_bytes()
     named = 0
-    for place in range(0, min(len(raw), 4096), 13):
+    for place in range(0, min(len(raw), 4096), 37):
         (tmp_path / "y.h5").write_bytes(raw[:place] + bytes([raw[place] ^ 0xFF]) + raw[place + 1 :])
         try:
             load("images", path=str(tmp_path / "y.h5"))
         except UnbraidError as error:
             named += "y.h5" in str(error)
-    assert named > 20
+    assert named > 10
 
 
 @pytest.mark.parametrize("index", [6, -1, [0, 7], 0.5, "a", [True, False]])
