@@ -72,13 +72,14 @@ def table(text: str, delimiter: str) -> list[list[str]]:
         elif c == delimiter:
             row, field, begun = [*row, field], "", False
         elif c == "\n":
-            rows, row, field, begun = [*rows, [*row, field]], [], "", False
+            rows = [*rows, [*row, field]] if row or field or begun else rows  # blank lines are no rows
+            row, field, begun = [], "", False
         else:
             field += c
         i += 1
     if row or field or begun:
         rows.append([*row, field])
-    return [r for r in rows if r != [""]]
+    return rows
 
 
 def mat(raw: bytes) -> dict[str, np.ndarray]:

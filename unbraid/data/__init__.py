@@ -82,10 +82,12 @@ def load(name: str, **options: Any) -> Dataset:
             raise UnbraidError(
                 f"data set {name!r} has no option {option!r}.{nearest(option, known)} Options: {listing(known)}."
             )
-    for option, default in source.options.items():
-        ranges.check(name, option, options.get(option, default), default, source.get)
-    dataset = source.load(**{option: value for option, value in options.items() if option in source.own})
-    dataset = split_of(dataset, {**source.options, **options})
+    chosen = {
+        option: ranges.check(name, option, options.get(option, default), default, source.get)
+        for option, default in source.options.items()
+    }
+    dataset = source.load(**{option: chosen[option] for option in options if option in source.own})
+    dataset = split_of(dataset, chosen)
     for option, change in STRUCTURE.items():
         if option in options:
             dataset = _changed(dataset, option, change, options[option])

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.options import read
 
-KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 RANGES: dict[str, tuple[float, float]] = {  # smallest and largest; a default of 0 ('as it is') is always allowed
     "size": (4, 1024),
     "seed": (0, 2**63 - 1),
@@ -36,28 +36,28 @@ MOST = 10**8  # numbers that a set drawn on the spot may have: 0.4 GB
 PATHS = ("path", "labels", "model", "subset")
 
 
-def check(name: str, option: str, value: Any, default: Any, get: str) -> None:
-    """Raise unless `value` is one that the option of the data set `name` may have; an integer will do for a number."""
+def check(name: str, option: str, value: Any, default: Any, get: str) -> Any:
+    """The value, read as the kind that the option of the data set `name` has; raise unless it may have it."""
     if default is inspect.Parameter.empty:
         if value in (default, ""):
             raise UnbraidError(f"data set {name!r} needs the option {option!r}: {get}.")
         default = ""
-    kind = type(default)
-    if kind not in KINDS or (option == "labels" and isinstance(value, list)):
-        return
-    fits = isinstance(value, (int, float)) and not isinstance(value, bool) if kind is float else type(value) is kind
-    expect(fits, f"option {option!r} of data set {name!r} must be {KINDS[kind]}", found=repr(value))
+    kind, what = type(default), f"option {option!r} of data set {name!r}"
+    if kind not in (bool, int, float, str) or (option == "labels" and isinstance(value, list)):
+        return value
+    expect(not isinstance(value, float) or math.isfinite(value), f"{what} must be finite", found=value)
+    value = read(value, kind, what)
     if kind in (int, float):
         low, high = RANGES.get(option, (-math.inf, math.inf))
         expect(
             low <= value <= high or value == default == 0,
-            f"option {option!r} of data set {name!r} is out of range",
+            f"{what} is out of range",
             found=value,
             allowed=f"{low:,} to {high:,}" + (", or 0" if default == 0 and low > 0 else ""),
         )
-        expect(math.isfinite(value), f"option {option!r} of data set {name!r} must be finite", found=value)
     if kind is str and option in PATHS:
-        place(value, f"option {option!r} of data set {name!r}")
+        place(value, what)
+    return value
 
 
 def place(value: str, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import math
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -98,7 +98,7 @@ def _fit(plain: Any, hint: Any, what: str) -> tuple[bool, Any]:
     """Whether a value is of one plain kind, and the value read."""
     origin, inside = get_origin(hint) or hint, get_args(hint)
     if origin in (float, int):
-        number = isinstance(plain, int | float) and not isinstance(plain, bool) and math.isfinite(plain)
+        number = isinstance(plain, int | float) and not isinstance(plain, bool) and abs(plain) <= sys.float_info.max
         fits = number and (origin is float or plain == int(plain))
         return fits, origin(plain) if fits else None
     if origin in (bool, str, type(None)):

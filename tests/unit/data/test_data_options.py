@@ -20,7 +20,7 @@ from unbraid.ground.errors import UnbraidError
         ("images", {"path": ".", "size": 3}, "'size' .* found 3; allowed: 4 to 1,024, or 0"),
         ("images", {"path": ".", "size": 10**6}, "'size' of data set 'images' is out of range"),
         ("images", {"path": ""}, "needs the option 'path'"),
-        ("images", {"path": ["a"]}, "'path' .* must be text"),
+        ("images", {"path": ["a"]}, "'path' .* must be a string"),
         ("pinwheel", {"seed": -1}, "'seed' .* found -1"),
         ("moons", {"n": 0}, "'n' .* found 0"),
         ("ica", {"columns": 0}, "'columns'"),
@@ -33,6 +33,8 @@ from unbraid.ground.errors import UnbraidError
         ("moons", {"noise": float("nan")}, "'noise'"),
         ("pinwheel", {"rate": float("inf")}, "must be finite"),
         ("moons", {"n": 1.5}, "must be a whole number"),
+        ("moons", {"n": 10**400}, "must be a whole number"),
+        ("moons", {"noise": 10**400}, "must be a number"),
     ],
 )
 def test_wrong_values_are_named(name, options, message):
