@@ -1,4 +1,4 @@
-"""`make docs`: put the objective table of the code into docs/objectives.md, and check that links lead somewhere.
+"""`make docs`: put the objective table of the code into docs/objectives.md, draw the import graph, check that links lead somewhere.
 
 Pictures and measurements have scripts of their own in docs/make/; they take minutes and are run when their code changes.
 """
@@ -6,6 +6,8 @@ Pictures and measurements have scripts of their own in docs/make/; they take min
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from unbraid.ground.files import write_text
@@ -21,10 +23,11 @@ def main() -> None:
     text = objectives.read_text()
     start, end = text.index(MARKS[0]) + len(MARKS[0]), text.index(MARKS[1])
     write_text(objectives, f"{text[:start]}\n{markdown()}\n{text[end:]}")
+    subprocess.run([sys.executable, str(ROOT / "docs" / "make" / "import_graph.py")], check=True, cwd=ROOT)
     broken = [
         f"{page.name}: {link}"
         for page in [readme, *sorted((ROOT / "docs").glob("*.md"))]
-        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+        for link in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```", "", page.read_text(), flags=re.S))
         if not (page.parent / link).exists()
     ]
     print("table of objectives written" + (f"; broken links: {broken}" if broken else "; all links lead somewhere"))

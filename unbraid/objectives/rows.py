@@ -182,7 +182,7 @@ def row(
     `critic` and `rho` are short for options of the density-ratio critics and of the running covariance. This library.
     """
     known = {key: read(p, f"price {key!r}") for key, p in prices.items()}
-    specs = terms.critics(known, {"critic": critic, "rho": rho})
+    specs = terms.critic_specs(known, {"critic": critic, "rho": rho})
     for name, table in (critics or {}).items():
         spec = choose(name, specs, "critic of this row")
         stated = {f.name: getattr(spec, f.name) for f in fields(spec)}
@@ -192,7 +192,7 @@ def row(
 
 def _row(name: str, prices: dict[str, Any], cite: str, estimator: str = "", **given: Any) -> Objective:
     """A row whose critics take what they know of the options given."""
-    return Objective(name, prices, cite, estimator, terms.critics(prices, given))
+    return Objective(name, prices, cite, estimator, terms.critic_specs(prices, given))
 
 
 def _divergence(name: str) -> str:

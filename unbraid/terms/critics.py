@@ -17,6 +17,7 @@ from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import emit
+from unbraid.terms.term import Behind, Term
 
 
 class Critic(nn.Module):
@@ -204,3 +205,10 @@ def permute_leaves(tree: Latent, values: Float[Tensor, "b d"]) -> Float[Tensor, 
         widths = torch.tensor([leaf.width for leaf in tree.leaves], device=values.device)
         order = order.repeat_interleave(widths, 1)
     return values.gather(0, order)
+
+
+TERMS: dict[str, Term] = {
+    "agg@ratio": Term(None, "kl", estimates_kl=True, critic=Behind("prior_ratio", prior_spec("ratio"))),
+    "agg@adversary": Term(None, "kl", critic=Behind("adversary", prior_spec("adversary"))),
+    "tc_q@ratio": Term(None, "agg", estimates_kl=True, twin="tc", critic=Behind("ratio", ratio_spec), short="tc"),
+}

@@ -16,6 +16,7 @@ from unbraid.model.draw import Draw
 from unbraid.model.posterior import Posterior
 from unbraid.priors.base import Prior
 from unbraid.priors.joint import Joint
+from unbraid.terms.term import Term
 
 Nats = Float[Tensor, "b"]
 
@@ -119,3 +120,21 @@ def _branch(draw: Draw, node: str) -> int:
 def _signed(draw: Draw, node: str) -> list[tuple[int, float]]:
     row = draw.tree.incidence[_branch(draw, node)]
     return [(int(i), float(row[i])) for i in row.nonzero()[0]]
+
+
+Q, P = "q(z)", "log p"
+# fmt: off
+TERMS: dict[str, Term] = {
+    "reconstruction": Term(reconstruction, short="rec"),
+    "kl": Term(kl, leaves=kl_leaves, needs=(P,), estimates_kl=True),
+    "kl@sample": Term(kl_sampled, needs=(P,), estimates_kl=True),
+    "kl@categorical": Term(kl_categorical, needs=(P, "masses"), estimates_kl=True),
+    "entropy": Term(entropy, needs=("real",)),
+    "mi": Term(mi, "kl", per="node", needs=(Q,), estimates_kl=True),
+    "agg": Term(agg, "kl", needs=(Q, P), estimates_kl=True),
+    "tc": Term(tc, "agg", per="branch", needs=(Q, P), estimates_kl=True),
+    "tc_q": Term(tc_q, "agg", per="branch", needs=(Q,), estimates_kl=True, twin="tc"),
+    "dw": Term(dw, "agg", needs=(Q, P), estimates_kl=True),
+    "dw_joint": Term(dw_joint, "agg", needs=(Q, P), estimates_kl=True, twin="dw"),
+}
+# fmt: on

@@ -12,6 +12,7 @@ from unbraid.ground.shapes import Float, Tensor
 from unbraid.model.draw import Draw
 from unbraid.model.pairwise import log_mixture
 from unbraid.model.posterior import emit
+from unbraid.terms.term import Term
 
 SCALES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 BLOCK = 256  # rows of a batch that MMD compares with each other: the batch of Mathieu et al.
@@ -160,3 +161,11 @@ def hausdorff(z: Float[Tensor, "b r"]) -> Float[Tensor, ""]:
     squares = (z[a, i] - z[u, i]).square() + (z[c, j] - z[u, j]).square()
     safe = torch.where(squares > 0, squares, torch.ones_like(squares))  # √ has no slope at 0
     return torch.where(squares > 0, safe.sqrt(), torch.zeros_like(squares)).sum()
+
+
+TERMS: dict[str, Term] = {
+    "agg@mmd": Term(mmd, "kl"),
+    "agg@mmd_rbf": Term(mmd_rbf, "kl"),
+    "agg@inclusive_kl": Term(inclusive_kl, "kl"),
+    "support": Term(support),
+}

@@ -15,6 +15,7 @@ from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import emit
 from unbraid.terms.critics import Critic
+from unbraid.terms.term import Behind, Term
 
 
 @dataclass(frozen=True)
@@ -62,3 +63,6 @@ class Evidence(Critic):
         log_x = model.likelihood.log_prob(draw.x[each], model.decoder(emit(draw.tree, z)))
         log_w = log_x + model.prior.log_prob(z, q.temperature)[:, 0] - q.log_prob(z)[:, 0]
         return {"evidence@iwae": math.log(k) - log_w.unflatten(0, (b, k)).logsumexp(1)}
+
+
+TERMS: dict[str, Term] = {"evidence@iwae": Term(needs=("log p",), critic=Behind("evidence", evidence_spec))}

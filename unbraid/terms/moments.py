@@ -14,6 +14,7 @@ from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import Posterior
 from unbraid.terms.critics import Critic
+from unbraid.terms.term import Behind, Term
 
 
 @dataclass(frozen=True)
@@ -85,3 +86,10 @@ class Moments(Critic):
         error = (covariance - draw.model.prior.covariance().to(batch)[self.real][:, self.real]).square()
         diagonal = error.diagonal().sum()
         return {f"moments_od@{self.spec.of}": error.sum() - diagonal, f"moments_d@{self.spec.of}": diagonal}
+
+
+TERMS: dict[str, Term] = {
+    f"moments_{part}@{of}": Term(critic=Behind(f"moments_{of}", moments_spec(of)))
+    for of in ("mean", "code")
+    for part in ("od", "d")
+}

@@ -19,6 +19,8 @@ from unbraid.runs.assemble import assemble
 from unbraid.runs.recipe import Recipe
 from unbraid.terms import TERMS, Behind, Term
 
+MOVE = {"kl", "kl@sample", "kl@categorical", "agg", "tc", "dw", "dw_joint", "evidence@iwae"}  # they read log p
+
 
 def assembled(**changes):
     data = Dataset("dots", Pixels(np.zeros((16, 1, 4, 4), np.uint8)))
@@ -31,7 +33,7 @@ def toy_draw(latent):
 
 def test_the_lists_follow_from_the_records():
     assert terms.needing("q(z)") == ("mi", "agg", "tc", "tc_q", "dw", "dw_joint")
-    assert set(terms.needing("log p")) == {"kl", "kl@sample", "kl@categorical", "agg", "tc", "dw", "dw_joint"}
+    assert set(terms.needing("log p")) == MOVE
     assert set(terms.divergences()) == {"mmd", "mmd_rbf", "inclusive_kl", "exclusive_kl", "ratio", "adversary"}
     for key, term in TERMS.items():
         assert (term.call is None) == (term.critic is not None), key
@@ -89,7 +91,9 @@ def test_a_critic_with_an_option_of_its_own_touches_no_other(monkeypatch):
     monkeypatch.setitem(
         TERMS, "odd", Term(critic=Behind("odd", lambda given: terms.MomentsSpec("mean", given.get("share", 0.5))))
     )
-    found = terms.critics(["odd", "tc_q@ratio", "moments_d@mean"], {"share": 0.25, "critic": terms.RatioSpec(width=7)})
+    found = terms.critic_specs(
+        ["odd", "tc_q@ratio", "moments_d@mean"], {"share": 0.25, "critic": terms.RatioSpec(width=7)}
+    )
     assert (found["odd"].rho, found["ratio"].width, found["moments_mean"].rho) == (0.25, 7, 1.0)
     named = build({"name": "row", "prices": {"odd": 1.0, "tc_q@ratio": 1.0}, "critics": {"odd": {"rho": 0.75}}})
     assert named.critics["odd"].rho == 0.75
