@@ -49,7 +49,7 @@ def compare(
     """
     expect(sources, "name something to compare", do="For example compare('runs/beta'), or a dict of codes.")
     expect(0 < level < 1, "level must be between 0 and 1", found=level)
-    models, foreign = gathered(sources, metrics=metrics, quiet=quiet, **scoring)
+    models, foreign, wide = gathered(sources, metrics=metrics, quiet=quiet, **scoring)
     models, notes = _once(models)
     models = _told_apart(models)
     groups = _grouped(models)
@@ -74,7 +74,7 @@ def compare(
         tuple(keys),
         tuple(swept([g.fields for g in groups])),
         None if baseline is None else against(groups, rows, 0, level),
-        notes=(*notes, *_notes(groups, quantities, foreign)),
+        notes=(*notes, *wide, *_notes(groups, quantities, foreign)),
         level=level,
     )
     able = sum(m.codes is not None for g in groups for m in g.models)

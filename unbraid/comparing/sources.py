@@ -18,6 +18,8 @@ from unbraid.metrics import METRICS
 from unbraid.runs.run import Run
 
 ENDINGS = (".npy", ".npz")
+MANY = 2000  # columns from which 'all' means the metrics that need neither a column for each pair nor a fit for each column
+WIDE = ["mig", "mig_sup", "jemmig", "dcimig", "modularity", "med", "hoyer", "active_units"]
 LABELS = ("factors", "labels")  # a file of this name in a folder of codes belongs to all of them
 
 
@@ -28,8 +30,8 @@ def gathered(
     factors: Any = None,
     quiet: bool = True,
     **scoring: Any,
-) -> tuple[list[Model], list[Model]]:
-    """Every model of some sources, and apart from them what is no model: foreign folders and damaged runs."""
+) -> tuple[list[Model], list[Model], list[str]]:
+    """Every model of some sources; apart from them what is no model, foreign folders and damaged runs; and notes."""
     found: list[Model] = []
     own: list[tuple[str, int, Any, Any]] = []  # codes that have to be scored: model, seed, codes, their labels
     for source in sources:
@@ -45,8 +47,8 @@ def gathered(
         do="Runs are scored with 'unbraid score RUN'.",
     )
     models = [m for m in found if m.state not in ("foreign", "damaged")]
-    models += _scored(own, metrics, quiet, scoring)
-    return models, [m for m in found if m.state in ("foreign", "damaged")]
+    scored, notes = _scored(own, metrics, quiet, scoring)
+    return [*models, *scored], [m for m in found if m.state in ("foreign", "damaged")], notes
 
 
 def _look(path: Path, factors: Any, found: list[Model], own: list[Any], quiet: bool) -> None:
@@ -124,26 +126,33 @@ def _is_row(one: Any) -> bool:
 
 def _scored(
     own: Sequence[tuple[str, int, Any, Any]], metrics: Any, quiet: bool, scoring: Mapping[str, Any]
-) -> list[Model]:
-    """Codes as models, scored one after the other so that only one is in memory."""
+) -> tuple[list[Model], list[str]]:
+    """Codes as models, scored one after the other so that only one is in memory; and what was left out for their width."""
     if not own:
-        return []
+        return [], []
+    from unbraid.runs.given import given
     from unbraid.runs.scoring import score
 
-    wanted = _metrics(metrics)
-    models = []
+    wanted, wide, models = _metrics(metrics), set(), []
     with bar("scoring codes", len(own), quiet) as advance:
         for name, seed, codes, labels in own:
             place = codes if isinstance(codes, str) else ""
-            scores = score(codes, labels, metrics=wanted, save=False, quiet=True, **scoring)
+            found = given(codes, labels)
+            chosen = wanted
+            table = found.codes.mean if isinstance(found.codes, Codes) else found.codes
+            labelled = found.factors is not None or getattr(found.codes, "values", None) is not None
+            if wanted == "all" and np.shape(table)[-1] > MANY:
+                chosen = WIDE if labelled else [n for n in WIDE if METRICS[n].needs == "codes"]
+                wide.add(name)
+            names = {"names": found.names} if found.names is not None else {}
+            scores = score(found.codes, found.factors, metrics=chosen, save=False, quiet=True, **{**names, **scoring})
             values, intervals, how = of_scores(scores)
             how.pop("data", None)
-            shown = place or f"{name}-{seed}"
-            models.append(
-                Model(shown, f"model {name}", {"model": name}, seed, "done", "", values, intervals, how, codes, place)
-            )
+            shown, fields = place or f"{name}-{seed}", {"model": name}
+            models.append(Model(shown, f"model {name}", fields, seed, "done", "", values, intervals, how, codes, place))
             advance(note=name)
-    return models
+    told = f"more than {MANY:,} columns, so only these metrics were run: {', '.join(WIDE)} (name others with metrics)"
+    return models, [f"{', '.join(sorted(wide))}: {told}"] if wide else []
 
 
 def _metrics(asked: Any) -> str | list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ from scipy import stats
 
 import unbraid
 from tests.unit.comparing.runs import write_codes, write_run
-from unbraid.comparing import compare, ranked
+from unbraid.codes import Codes
+from unbraid.comparing import compare, ranked, sources
 from unbraid.comparing.equal import at_equal
 from unbraid.comparing.settings import labels
 from unbraid.ground.errors import UnbraidError
+from unbraid.latent import Latent
 from unbraid.runs.run import Run
 
 RNG = np.random.default_rng(0)
@@ -165,6 +168,46 @@ def test_codes_nobody_here_trained(tmp_path):
     np.save(tmp_path / "codes" / "factors.npy", y)  # labels that lie beside the codes are found
     again = compare(tmp_path / "codes", metrics="mig")
     assert again.cells.mean[:, 0] == pytest.approx(sorted(table.cells.mean[:, 0]))
+
+
+def wide_codes(folder, columns):
+    """Two seeds of a sparse code of this width, its first two columns the factors."""
+    rng = np.random.default_rng(4)
+    y = np.stack([rng.integers(0, 3, 200), rng.integers(0, 4, 200)], 1)
+    for seed in range(2):
+        z = np.maximum(rng.normal(size=(200, columns)) - 1, 0).astype(np.float32)
+        z[:, :2] = y + 0.1 * rng.normal(size=y.shape)
+        np.save(folder / f"sae-{seed}.npy", z)
+    np.save(folder / "labels.npy", y)
+    return z, y
+
+
+def test_wide_codes_run_the_metrics_that_can(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MANY", 30)
+    z, y = wide_codes(tmp_path, 40)
+    table = compare(tmp_path)
+    assert set(table.quantities) == set(sources.WIDE)
+    assert table.cells.mean[0, 0] > 0.5
+    assert "sae: more than 30 columns" in "\n".join(table.notes)
+    assert compare(tmp_path, metrics="mig,sap").quantities == ("mig", "sap")
+    alone = compare({"sae": Codes(z, Latent.of(40))})
+    assert set(alone.quantities) == {"hoyer", "active_units"}
+    assert set(compare({"sae": z}, factors=y).quantities) == set(sources.WIDE)
+
+
+@pytest.mark.slow
+def test_ten_thousand_columns_in_bounded_memory(tmp_path):
+    """A sparse autoencoder's width: one model at a time, and nothing with a cell for each pair of columns (800 MB here)."""
+    z, _ = wide_codes(tmp_path, 10_000)
+    tracemalloc.start()
+    try:
+        table = compare(tmp_path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * z.nbytes
+    assert set(table.quantities) == set(sources.WIDE)
+    assert "10,000 columns" in "\n".join(table.notes)  # no UDR
 
 
 def test_runs_by_record_and_by_path(folder):
