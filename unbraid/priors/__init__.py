@@ -67,7 +67,11 @@ def build(spec: dict[str, Any], tree: Latent) -> Prior:
     ('digit', 'style.0', 'style.1')
     """
     spec = dict(spec)
-    parts: dict[str, dict[str, Any]] = dict(spec.pop("parts", {}))
+    parts = spec.pop("parts", {})
+    whole = isinstance(parts, dict) and all(isinstance(part, dict) for part in parts.values())
+    expect(whole, "parts of a prior are tables, one for each branch", found=repr(parts)[:80],
+           do='Such as [prior.parts.style] with name = "gaussian".')  # fmt: skip
+    parts = dict(parts)
     expect(
         spec.get("name") != "joint",
         "a joint prior has no name of its own",

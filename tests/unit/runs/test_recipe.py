@@ -219,3 +219,12 @@ def test_numbers_that_are_none_and_names_that_are_no_text_are_named(change, mess
     """JSON has no infinity: a recipe would have kept None in its place."""
     with pytest.raises(UnbraidError, match=message):
         Recipe.load("beta_vae_2dshapes").set(change)
+
+
+@pytest.mark.parametrize("parts", [["a"], "style", 3, {"style": "gaussian"}])
+def test_parts_of_a_prior_are_tables(parts):
+    from unbraid.latent import Latent
+    from unbraid.priors import build
+
+    with pytest.raises(UnbraidError, match="parts of a prior are tables"):
+        build({"parts": parts}, Latent.of({"style": 2}))
