@@ -13,6 +13,9 @@ Data = Annotated[
 Split = Annotated[
     str, typer.Option("--split", help="train, test, all or held_out of the data; default: the run's own part.")
 ]
+Device = Annotated[
+    str, typer.Option("--device", help="cpu, cuda, … to compute on; default: the device of the run's recipe.")
+]
 LeaveOut = Annotated[
     list[str], typer.Option("--leave-out", metavar="FACTOR", help="A factor to ignore; may be given again.")
 ]

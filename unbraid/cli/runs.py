@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from unbraid.cli.options import Data, LeaveOut, Split
+from unbraid.cli.options import Data, Device, LeaveOut, Split
 
 Set = Annotated[
     list[str],
@@ -79,13 +79,16 @@ def encode(
     leave_out: LeaveOut = [],  # noqa: B006
     most: Annotated[int, typer.Option(min=0, help="Encode a random subset of this many images (0: all).")] = 0,
     seed: Annotated[int, typer.Option(help="Which subset.")] = 0,
+    device: Device = "",
     quiet: Quiet = False,
 ) -> None:
     """Encode the run's data set, or another part or set, to codes.npz: means, scales, factor values, KL per leaf."""
     from unbraid.runs.encoding import encode as encode_run
     from unbraid.runs.run import CODES, Run
 
-    codes = encode_run(Run.load(run), data, split=split, leave_out=leave_out, most=most, seed=seed, quiet=quiet)
+    codes = encode_run(
+        Run.load(run, device=device), data, split=split, leave_out=leave_out, most=most, seed=seed, quiet=quiet
+    )
     of = ", ".join(f"{key} {codes.notes[key]}" for key in ("data", "split") if key in codes.notes)
     typer.echo(f"{len(codes):,} codes of {codes.mean.shape[1]} columns ({of}): {run / CODES}")
 
@@ -104,6 +107,7 @@ def audit(
         typer.Option("--also", help="mmd, mmd_rbf or inclusive_kl of q(z) and the prior; may be given again."),
     ] = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Which samples.")] = 0,
+    device: Device = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of a table.")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -114,7 +118,7 @@ def audit(
     from unbraid.runs.run import AUDIT, Run
 
     result = audit_run(
-        Run.load(run),
+        Run.load(run, device=device),
         data,
         split=split,
         leave_out=leave_out,

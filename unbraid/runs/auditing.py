@@ -65,7 +65,7 @@ def audit(
     rng, index = np.random.default_rng(seed), np.arange(len(dataset))
     if 0 < components < len(dataset):
         index = np.sort(rng.permutation(len(dataset))[:components])
-    model = run.model
+    model = run.placed
     with computing(run.recipe.budget.threads):
         everything = posteriors(model, dataset, index, quiet=quiet)
     chosen = rng.permutation(len(index))[: min(rows, len(index))]
@@ -82,12 +82,12 @@ def audit(
         torch.manual_seed(seed)
         for start in range(0, len(chosen), piece):
             part = chosen[start : start + piece]
-            q = everything.rows(torch.from_numpy(part))
-            estimator = _over(everything, part, len(dataset))
-            draw = Draw(model, gathered(dataset.images, index[part]), q, q.rsample(), len(dataset), estimator)
+            q = everything.rows(torch.from_numpy(part).to(everything.loc.device))
+            x = gathered(dataset.images, index[part], q.loc.device)
+            draw = Draw(model, x, q, q.rsample(), len(dataset), _over(everything, part, len(dataset)))
             codes.append(draw.values)
             for key in sums:
-                sums[key].append(value_of(draw, key).double())
+                sums[key].append(value_of(draw, key).cpu().double())
             advance(len(part))
     values = {key: torch.cat(found) for key, found in sums.items()}
     result = _summary(values, keys, leaves)
@@ -120,7 +120,7 @@ def _over(everything: Posterior, part: np.ndarray, n: int) -> Estimator:
 
     def estimator(draw: Draw, n: int) -> Mixture:
         weights = draw.z.new_full((len(part), m), (n - 1) / (n * (m - 1)))
-        weights[torch.arange(len(part)), torch.from_numpy(part)] = 1 / n
+        weights[np.arange(len(part)), part] = 1 / n
         return everything, weights.log()
 
     return estimator
@@ -128,10 +128,12 @@ def _over(everything: Posterior, part: np.ndarray, n: int) -> Estimator:
 
 def _iwae(model: Any, dataset: Dataset, index: np.ndarray, particles: int, seed: int, quiet: bool) -> dict[str, Any]:
     """The importance-weighted bound on log p(x) over some images, with its standard error."""
-    bounds = []
+    bounds, device = [], next(model.parameters()).device
     with bar(f"IWAE, {particles:,} particles", len(index), quiet) as advance:
         for i in index:
-            bounds.append(float(iwae(model, gathered(dataset.images, np.array([i])), particles, seed=seed + int(i))))
+            bounds.append(
+                float(iwae(model, gathered(dataset.images, np.array([i]), device), particles, seed=seed + int(i)))
+            )
             advance()
     error = float(np.std(bounds, ddof=1) / len(bounds) ** 0.5) if len(bounds) > 1 else 0.0
     return {"bound": float(np.mean(bounds)), "error": error, "particles": particles, "images": len(bounds)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
@@ -57,7 +58,8 @@ def begin(path: Path, trainer: Any, threads: int, resume: bool, force: bool) -> 
     now = state(trainer, threads, "running", 0)
     done, size, ended = 0, 0, False
     if resume and old:
-        _check_same(path, recipe, now, force)
+        trainer.moved = _check_same(path, recipe, now, force)
+        now = state(trainer, threads, "running", 0)
         if is_file(path / CHECKPOINT):
             done, size, ended = _load(path, trainer, force)
     if (ended or done == recipe.budget.steps) and before.finished(path):
@@ -131,8 +133,11 @@ def recipe_of(path: Path, *changes: str) -> Recipe:
         raise UnbraidError(f"{error}{again}") from error
 
 
-def _check_same(path: Path, recipe: Recipe, now: dict[str, Any], force: bool) -> None:
-    """Refuse to go on with weights trained in another way. More steps are the same way: no schedule asks how many there are."""
+def _check_same(path: Path, recipe: Recipe, now: dict[str, Any], force: bool) -> list[str]:
+    """Refuse to go on with weights trained in another way; returns the moves between devices, which are only said.
+
+    More steps are the same way: no schedule asks how many there are.
+    """
     trained = checkpoint.recipe(path / CHECKPOINT) if is_file(path / CHECKPOINT) else None
     begun = trained or Recipe.of(read_toml(path / RECIPE), str(path / RECIPE))
     known = read_json(path / STATE, "run state") if is_file(path / STATE) else None
@@ -145,7 +150,7 @@ def _check_same(path: Path, recipe: Recipe, now: dict[str, Any], force: bool) ->
         known = {}
     changed = [c for c in begun.differences(recipe) if not c.startswith("budget.steps:")] + [
         f"{key}: {known[key]!r} → {now[key]!r}"
-        for key in ("threads", "torch", "unbraid", "device", "n", "shape", "data")
+        for key in ("threads", "torch", "unbraid", "n", "shape", "data")
         if key in known and known[key] != now[key]
     ]
     if changed and not force:
@@ -154,6 +159,21 @@ def _check_same(path: Path, recipe: Recipe, now: dict[str, Any], force: bool) ->
             f"{path} was begun differently: found {'; '.join(changed)}. Resumed like this it would not end in the same bits. "
             f"Undo the change, or pass --force.{how}"
         )
+    return _moved(path, known, now)
+
+
+def _moved(path: Path, known: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Where a run has been trained, if it goes on on another kind of device: said aloud, and kept in `run.json`."""
+    moves = list(known.get("moved", []))
+    kinds = [str(state.get("device", "")).split(":")[0] for state in (known, now)]
+    if kinds[0] and kinds[0] != kinds[1]:
+        moves.append(f"{kinds[0]} → {kinds[1]} after step {known.get('step', '?')}")
+        print(
+            f"{path} goes on on {kinds[1]}, after {kinds[0]}: rounding differs there, so it will not end in the bits of a run "
+            "that stayed. run.json says so.",
+            file=sys.stderr,
+        )
+    return moves
 
 
 def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
@@ -173,6 +193,7 @@ def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
         "device": str(trainer.device),
         "torch": torch.__version__,
         "unbraid": __version__,
+        **({"moved": trainer.moved} if trainer.moved else {}),
         **{key: found for key, found in more.items() if found},
     }
 

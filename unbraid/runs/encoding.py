@@ -48,14 +48,14 @@ def leaf_kl(model: Vae, q: Posterior, samples: int = 16) -> np.ndarray:
     with torch.no_grad():
         known = closed.leaf_kl(q, model.prior)
         if known is not None:
-            return known.mean(0).double().numpy()
+            return known.mean(0).cpu().double().numpy()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             total = torch.zeros(len(model.tree.leaves), dtype=torch.float64)
             for _ in range(samples):
                 z = q.rsample()
                 ratio = q.leaf_log_prob(z) - model.prior.leaf_log_prob(z, q.temperature)
-                total += ratio.double().mean(0)
+                total += ratio.cpu().double().mean(0)
             return (total / samples).numpy()
 
 
@@ -83,12 +83,14 @@ def encode(
     if 0 < most < len(dataset):
         index = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:most])
     with computing(run.recipe.budget.threads):
-        q = posteriors(run.model, dataset, index, quiet=quiet)
-        kl = leaf_kl(run.model, q)
+        q = posteriors(run.placed, dataset, index, quiet=quiet)
+        kl = leaf_kl(run.placed, q)
     labels = _nan_where_missing(dataset.labels(index), dataset.factors)
     if run.recipe.family != "diagonal":
         notes["posterior"] = run.recipe.family
-    codes = Codes(q.mean.numpy(), run.model.tree, q.scale.numpy(), labels, dataset.factors, kl, index, notes)
+    codes = Codes(
+        q.mean.cpu().numpy(), run.model.tree, q.scale.cpu().numpy(), labels, dataset.factors, kl, index, notes
+    )
     if save:
         codes.save(run.path / CODES)
     return codes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -53,6 +53,7 @@ class GameTrainer:
     generator: torch.optim.Optimizer
     critic: torch.optim.Optimizer
     logged: tuple[str, ...] = ()
+    moved: list[str] = field(default_factory=list)
 
     @property
     def optimisers(self) -> dict[str, torch.optim.Optimizer]:
@@ -89,7 +90,7 @@ def assemble(recipe: Recipe, objective: Game, dataset: Dataset | None = None, ow
 
 def plain_budget(recipe: Recipe) -> None:
     """A game is two players with plain Adams: what else a budget can ask for is refused."""
-    fields = ("amsgrad", "optimiser", "weight_decay", "clip", "accumulate", "validate_every")
+    fields = ("amsgrad", "optimiser", "weight_decay", "clip", "accumulate", "validate_every", "precision", "compile")
     unknown = [key for key in fields if getattr(recipe.budget, key) != type(recipe.budget).model_fields[key].default]
     unknown += ["a schedule of lr"] if isinstance(recipe.budget.lr, dict) else []
     expect(not unknown, "a game is trained by Adam at one rate", found=", ".join(unknown), do="Leave that out.")

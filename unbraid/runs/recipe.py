@@ -41,9 +41,9 @@ class Budget(BaseModel):
     """How long and by what means to train.
 
     lr: a number, or a schedule of the model's rate. betas: Adam's; for sgd the first is its momentum. clip: the largest
-    norm of the gradient (0: any). accumulate: batches behind each step. snapshots: how many times weights are kept, or
-    after which steps. validate_*: how often, on how many held-out images, with which metrics. best: keep the weights of the
-    best validation. patience: stop after so many validations that were no better (0: never).
+    norm of the gradient (0: any). accumulate: batches behind each step. precision, compile: of the nets. snapshots: how
+    many times weights are kept, or after which steps. validate_*: how often, on how many held-out images, with which
+    metrics. best: keep the weights of the best validation. patience: stop after so many that were no better (0: never).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,6 +57,8 @@ class Budget(BaseModel):
     weight_decay: float = Field(0.0, ge=0, lt=10)
     clip: float = Field(0.0, ge=0)
     accumulate: int = Field(1, ge=1, le=10**4)
+    precision: Literal["float32", "bf16"] = "float32"
+    compile: bool = False
     log_every: int = Field(50, ge=1)
     checkpoint_every: int = Field(1000, ge=1)
     checkpoint_minutes: float = Field(5.0, gt=0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -49,6 +50,7 @@ class Run:
     path: Path
     own: Own = field(default=NONE, repr=False, compare=False)
     moment: int | str | None = None
+    device: str = ""
 
     @classmethod
     def load(
@@ -59,11 +61,13 @@ class Run:
         dataset: Any = None,
         nets: Any = None,
         prior: Any = None,
+        device: str = "",
     ) -> Run:
         """A run directory written by `fit` or `unbraid train`.
 
         imports: modules that add the parts it was trained with to the dicts. dataset, nets, prior: the objects that `fit`
         was given; data must be the same images, nets and prior of the same classes (docs/extending.md).
+        device: where it is computed, if not on the device of its recipe.
         """
         import_modules(imports)
         path = Path(path)
@@ -75,7 +79,7 @@ class Run:
             found=f"no {RECIPE} in it",
             do="Make one with 'unbraid train'.",
         )
-        run = cls(path, Own(dataset, nets, prior))
+        run = cls(path, Own(dataset, nets, prior), device=device)
         if nets is not None or prior is not None:
             check_objects(run.recipe, run.own)
         if dataset is not None:
@@ -212,6 +216,18 @@ class Run:
         # as in training: convolutions on the CPU run twice as fast
         return model.eval().requires_grad_(False).to(memory_format=torch.channels_last)
 
+    @cached_property
+    def placed(self) -> Vae:
+        """The trained model on the run's device (`budget.device`, or the one given to `load`); `model` is on the host."""
+        from unbraid.runs.trainer import choose_device
+
+        device = choose_device(self.device or self.recipe.budget.device)
+        return self.model if device.type == "cpu" else deepcopy(self.model).to(device)
+
+    def _here(self, values: Tensor) -> Tensor:
+        """Values on the device of `placed`."""
+        return values.to(next(self.placed.parameters()).device)
+
     def dataset(self) -> Any:
         """The data set the run was trained on: the one given to `fit` or `load`, else the one its recipe names."""
         from unbraid import data
@@ -263,7 +279,7 @@ class Run:
                 do="Pass bytes as uint8, or divide by 255." if most > 1 else "Scale them as the training images were.",
             )
         with torch.no_grad():
-            pieces = [self.model.posterior(part).mean for part in images.split(batch)]
+            pieces = [self.placed.posterior(self._here(part)).mean.cpu() for part in images.split(batch)]
         return torch.cat(pieces).numpy() if pieces else np.zeros((0, self.model.tree.width), np.float32)
 
     def decode(self, z: Any) -> np.ndarray:
@@ -279,7 +295,7 @@ class Run:
             allowed=f"n × {d}",
         )
         with torch.no_grad():
-            return self.model.decode(codes).numpy()
+            return self.placed.decode(self._here(codes)).cpu().numpy()
 
     def sample(self, n: int, seed: int = 0) -> np.ndarray:
         """Mean images of n codes from the prior."""
@@ -287,7 +303,7 @@ class Run:
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return self.model.sample(n).numpy()
+            return self.placed.sample(n).cpu().numpy()
 
     def traverse(self, z: Any, column: int | str, values: Any = None) -> np.ndarray:
         """Images "s c h w" of one code with one column (or a whole one-hot leaf, by name) set to `values`.

@@ -16,6 +16,7 @@ from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.schedule import Price, Schedule, value
 from unbraid.model.draw import Draw
 from unbraid.objectives.ledger import Ledger
+from unbraid.runs import means
 from unbraid.runs.optimisers import adam, clip, forget, optimiser_of, set_rate
 from unbraid.runs.row import Parts
 from unbraid.runs.seeding import mix
@@ -38,6 +39,7 @@ class Trainer:
     critic_optimisers: dict[str, torch.optim.Optimizer] = field(default_factory=dict)
     rate: Price = 0.0
     gradient: float = 0.0  # its norm before clipping, at the last step
+    moved: list[str] = field(default_factory=list)  # from device to device, on the way
 
     @property
     def optimisers(self) -> dict[str, torch.optim.Optimizer]:
@@ -70,6 +72,7 @@ def prepare(parts: Parts) -> Trainer:
     if device.type == "cpu":
         # convolutions run faster; docs/benchmarks.md has the numbers
         parts.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    means.use(parts.model, budget, device)
     batches = Batches(parts.dataset.images, budget.batch, recipe.seed, device)
     trained = {name: c for name, c in parts.critics.items() if any(p.requires_grad for p in c.parameters())}
     steps = max((c.spec.steps for c in trained.values()), default=0)

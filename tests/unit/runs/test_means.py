@@ -1,0 +1,104 @@
+"""Half precision, compiled nets, and runs that move from one device to another."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.toys import toy_data
+from unbraid import Recipe, Run, UnbraidError, audit, encode, fit
+from unbraid.runs.run import CHECKPOINT, LEDGER, MODEL, STATE
+
+HERE = Path(__file__).parents[3]
+BUDGET = {"steps": 4, "batch": 16, "log_every": 1, "threads": 1, "device": "cpu"}
+
+
+def recipe(**budget: object) -> Recipe:
+    return Recipe(data="toy", latent=2, nets="decomposition_table1b", budget={**BUDGET, **budget})
+
+
+HALF = """
+import sys, torch
+from tests.toys import toy_data
+from tests.unit.runs.test_means import recipe
+from unbraid import fit
+from unbraid.runs.assemble import assemble, prepare
+
+trainer = prepare(assemble(recipe(precision="bf16"), toy_data()))
+inside = []
+linear = next(m for m in trainer.parts.model.encoder.modules() if isinstance(m, torch.nn.Linear))
+linear.register_forward_hook(lambda module, given, out: inside.append(out.dtype))
+draw = trainer.parts.model.draw(trainer.batches(0), 96)
+assert inside == [torch.bfloat16], inside
+assert {t.dtype for t in (draw.z, draw.out, draw.log_p, *trainer.parts.model.parameters())} == {torch.float32}
+for name, steps, how in (("half", 4, "bf16"), ("plain", 4, "float32"), ("parts", 2, "bf16"), ("parts", 4, "bf16")):
+    folder = sys.argv[1] + "/" + name
+    fit(recipe(precision=how, steps=steps), folder, resume=name == "parts", quiet=True, dataset=toy_data())
+"""
+
+
+def test_products_are_in_bf16_and_terms_in_float32(tmp_path):
+    """In a process of its own, told to use no instructions that some virtual processors have in name only."""
+    env = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}
+    done = subprocess.run(
+        [sys.executable, "-c", HALF, str(tmp_path)], env=env, cwd=HERE, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    half, plain, parts = (Run.load(tmp_path / name) for name in ("half", "plain", "parts"))
+    near = [abs(a["loss"] / b["loss"] - 1) for a, b in zip(half.ledger(), plain.ledger(), strict=True)]
+    assert 0 < max(near) < 0.02
+    for name in (MODEL, CHECKPOINT, LEDGER):
+        assert (parts.path / name).read_bytes() == (half.path / name).read_bytes()
+    assert recipe(precision="bf16").hash != recipe().hash
+
+
+def test_bf16_that_would_end_the_process_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("unbraid.runs.means.bf16_works", lambda: False)
+    with pytest.raises(UnbraidError, match="cannot be used on this processor"):
+        fit(recipe(precision="bf16"), tmp_path / "a", quiet=True, dataset=toy_data())
+
+
+def test_compiling_without_a_compiler_is_refused_before_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(UnbraidError, match="needs a C\\+\\+ compiler"):
+        fit(recipe(compile=True), tmp_path / "a", quiet=True, dataset=toy_data())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself
+def test_compiled_nets_train_to_rounding(tmp_path):
+    torch.set_default_dtype(torch.float32)
+    run = fit(recipe(compile=True), tmp_path / "a", quiet=True, dataset=toy_data())
+    plain = fit(recipe(), tmp_path / "b", quiet=True, dataset=toy_data())
+    for a, b in zip(run.ledger(), plain.ledger(), strict=True):
+        assert abs(a["loss"] / b["loss"] - 1) < 1e-4
+    assert set(run.model.state_dict()) == set(plain.model.state_dict())
+
+
+def test_a_run_that_moves_to_another_device_goes_on_and_says_so(tmp_path, capsys):
+    run = fit(recipe(steps=2), tmp_path / "a", quiet=True, dataset=toy_data())
+    state = json.loads((run.path / STATE).read_text())
+    (run.path / STATE).write_text(json.dumps({**state, "device": "cuda:0"}))
+    moved = fit(recipe(), run.path, resume=True, quiet=True, dataset=toy_data())
+    assert "goes on on cpu, after cuda" in capsys.readouterr().err
+    assert moved.state["moved"] == ["cuda → cpu after step 2"]
+    assert moved.state["status"] == "done"
+
+
+def test_the_device_of_a_run_is_its_recipes_or_the_one_asked_for(tmp_path):
+    run = fit(recipe(), tmp_path / "a", quiet=True, dataset=toy_data())
+    assert run.placed is run.model  # on the CPU nothing is copied
+    elsewhere = Run.load(run.path, dataset=toy_data(), device="mars")
+    for look in (
+        lambda: encode(elsewhere, quiet=True),
+        lambda: audit(elsewhere, quiet=True),
+        lambda: elsewhere.decode([0, 0]),
+    ):
+        with pytest.raises(UnbraidError, match="device 'mars' cannot be used here"):
+            look()
