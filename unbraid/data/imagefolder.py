@@ -11,6 +11,7 @@ from unbraid.data import labels as label_files
 from unbraid.data.dataset import Pixels
 from unbraid.data.pictures import SUFFIXES, decoded
 from unbraid.ground.errors import expect
+from unbraid.ground.files import is_file
 
 PARTS = {"train": ("train", "training"), "test": ("test", "testing", "val", "validation")}
 Columns = dict[str, np.ndarray]
@@ -83,7 +84,7 @@ def _matched(columns: Columns, files: list[Path], bases: tuple[Path, ...], where
     base = max(bases, key=lambda base: sum(file.relative_to(base).as_posix() in rows for file in files))
     names = [file.relative_to(base).as_posix() for file in files]
     known = set(names)
-    ghosts = [name for name in rows if name not in known and not (base / name).is_file()]
+    ghosts = [name for name in rows if name not in known and not is_file(base / name)]
     hint = f"Its column {key!r} holds paths relative to {base}."
     expect(
         not ghosts,
