@@ -17,15 +17,14 @@ SHAPES = {  # half width and half height for a disc of radius 1; all three cover
     "wide bar": (np.sqrt(np.pi / 4 * ASPECT), np.sqrt(np.pi / 4 / ASPECT)),
 }
 RADII = (2.6, 3.1, 3.7, 4.4)  # pixels
-# pixels; the sprite moves further across than down, so that no rotation of (x, y) looks like (x, y)
-ACROSS, DOWN = np.linspace(7.5, 16.5, 12), np.linspace(9.25, 14.75, 12)
+ACROSS = DOWN = np.linspace(8, 16, 12)  # pixels
 COLOURS = {  # red + green + blue is the same for all, so that no colour is a larger sprite in disguise
     "orange": (1, 1 / 2, 0),
     "sand": (2 / 3, 1 / 2, 1 / 3),
     "steel": (1 / 3, 1 / 2, 2 / 3),
     "blue": (0, 1 / 2, 1),
 }
-NAME = "colour_sprites-2"  # the number changes with the drawing
+NAME = "colour_sprites-3"  # the number changes with the drawing
 
 
 def load() -> Dataset:

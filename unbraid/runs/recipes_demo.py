@@ -10,7 +10,13 @@ _SPRITES: Plain = {
     "data": {"name": "colour_sprites"},
     "latent": 8,
     "nets": {"name": "broadcast", "act": "leaky_relu"},
-    "budget": {"batch": 64, "lr": 4e-3, "steps": 2500, "threads": 1, "log_every": 25},
+    "budget": {
+        "batch": 64,
+        "lr": {"schedule": "linear", "start": 5e-3, "stop": 5e-4, "steps": 2500},
+        "steps": 2500,
+        "threads": 1,
+        "log_every": 25,
+    },
 }
 
 DEMO: dict[str, Plain] = {
@@ -26,7 +32,7 @@ DEMO: dict[str, Plain] = {
         "name": "beta_tcvae_colour_sprites",
         "about": "β-TCVAE on coloured sprites: each factor finds a latent of its own in a minute.",
         "cite": "Chen et al. 2018",
-        "objective": {"name": "beta_tcvae", "beta": 4.0},
+        "objective": {"name": "beta_tcvae", "beta": 6.0},
     },
     "factor_vae_colour_sprites": {
         **_SPRITES,
