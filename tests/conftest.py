@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+if (
+    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+):  # a suite started in the background: Ctrl-C is tested all the same
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -106,7 +106,7 @@ def test_options_come_from_the_recipe_and_change_the_net(name):
         ({"name": "residual", "channels": [4] * 9}, "levels at most"),
         ({"name": "broadcast", "spread": -1}, "nets.spread is out of range"),
         ({"name": "broadcast", "channels": [8] * 7}, "halves the image 7 times.*Give fewer channels"),
-        ({"name": "broadcast", "spread": float("nan")}, "nets.spread is out of range"),
+        ({"name": "broadcast", "spread": float("nan")}, "numbers must be finite"),
         ({"name": "small32", "channels": [4]}, "takes no option 'channels'"),
     ],
 )

@@ -78,7 +78,7 @@ def runs(tmp_path_factory) -> dict[str, Path]:
     with pytest.MonkeyPatch.context() as patch:
         import unbraid.runs.directory as directory
 
-        def dies(path, trainer, threads):
+        def dies(*_):
             raise Killed
 
         patch.setattr(directory, "finish", dies)

@@ -89,7 +89,7 @@ def test_other_images_and_stale_threads_are_noticed(tmp_path):
 
 
 def test_a_broken_loss_names_the_way_back(tmp_path, monkeypatch):
-    import unbraid.runs.training as module
+    import unbraid.runs.trainer as module
 
     plain, broken = module.Trainer.step, tiny(steps=9, checkpoint_every=2)
 

@@ -11,7 +11,7 @@ import torch
 from unbraid.latent import Latent
 from unbraid.model import Diagonal, Vae
 from unbraid.model.likelihood import Bernoulli
-from unbraid.model.nets import Mlp
+from unbraid.model.nets.mlp import Mlp
 from unbraid.objectives.rows import beta_vae, entropy_vae
 from unbraid.priors import Gaussian
 from unbraid.studies import hfvae_toy, theory

@@ -194,7 +194,7 @@ def test_a_full_memory_bank_of_a_still_encoder_is_exact() -> None:
     torch.manual_seed(7)
     n, b, tree = 48, 8, Latent.of({"a": 2, "b": 1})
     everything = Diagonal(tree, torch.randn(n, 3, dtype=DOUBLE), torch.randn(n, 3, dtype=DOUBLE) * 0.1 - 1)
-    bank = Bank(tree, BankSpec(n)).double()
+    bank = Bank(tree, BankSpec(n), Diagonal).double()
     for epoch in range(2):
         order = torch.randperm(n)
         for number, rows in enumerate(order.split(b)):

@@ -37,10 +37,11 @@ def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markd
     for row in objective_table.rows():
         shown.add_row(row["objective"], row["prices"], *(row[c] for c in objective_table.COLUMNS))
     Console().print(shown)
-    typer.echo(
+    notes = (
         "Prices per nat; an effective price is the sum along kl → {mi, agg}, agg → {tc, dw}. 'unbraid cite' names the papers.\n"
         + textwrap.fill(objective_table.NOTE, 80)
     )
+    typer.echo("\n".join(textwrap.fill(line, 80) for line in str(notes).splitlines()))
 
 
 @recipes_app.callback()
