@@ -218,6 +218,7 @@ def test_a_click_on_the_trade_off_opens_the_run(inside):
     page.mouse.down()
     page.mouse.up()
     page.wait_for_url("**/explore?run=*")
+    assert page.url.split("run=")[1]
 
 
 def test_diagnostics_draw_everything(inside):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from unbraid.comparing import equal
 from unbraid.studies.results import Results
 
 Effect = Callable[[Results, int], float | None]
@@ -73,25 +74,17 @@ def correlation(first: str, second: str, arms: Sequence[str], kind: str = "spear
     return effect
 
 
-def at_equal(
-    quantity: str, against: str, arms: Sequence[str], others: Sequence[str], sign: float = 1.0, points: int = 50
-) -> Effect:
+def at_equal(quantity: str, against: str, arms: Sequence[str], others: Sequence[str], sign: float = 1.0) -> Effect:
     """sign · (curve of `arms` − curve of `others`): score over reconstruction, at equal values of the latter.
 
-    Per seed each method's settings give a curve score(reconstruction); both are interpolated over the range they share, and the
-    mean difference is the effect. None where they share no range.
+    Per seed each method's settings give a curve score(reconstruction). See `comparing.equal.difference`; None where the two
+    share no range.
     """
 
     def effect(results: Results, seed: int) -> float | None:
-        curves = [curve(results, seed, quantity, against, each) for each in (arms, others)]
-        if any(c is None for c in curves):
-            return None
-        (xa, ya), (xb, yb) = (c for c in curves if c is not None)
-        low, high = max(xa[0], xb[0]), min(xa[-1], xb[-1])
-        if not low < high:
-            return None
-        at = np.linspace(low, high, points)
-        return sign * float(np.mean(np.interp(at, xa, ya) - np.interp(at, xb, yb)))
+        first, second = (curve(results, seed, quantity, against, each) for each in (arms, others))
+        found = None if first is None or second is None else equal.difference(first, second)
+        return None if found is None else sign * found[0]
 
     return effect
 
