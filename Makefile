@@ -24,7 +24,7 @@ browser: setup ## install the Chromium that the browser tests drive (Debian, as 
 	command -v chromium >/dev/null || apt-get install -y chromium || (apt-get update && apt-get install -y chromium)
 	$(BIN)/python -c 'import playwright' 2>/dev/null || $(BIN)/pip install --quiet playwright
 
-demo: setup ## train, score and report a VAE and a FactorVAE: about 5 minutes on two cores
+demo: setup ## train, score and report four objectives on coloured sprites: some minutes on two cores
 	$(BIN)/unbraid demo --out demo
 
 lint: setup ## style
