@@ -41,6 +41,7 @@ _HOMES = {
     "score": "unbraid.runs.scoring",
     "compare": "unbraid.comparing",
     "report": "unbraid.figures.report",
+    "Disentangler": "unbraid.export.estimator",
 }
 _ROOMS = ("data", "priors", "model", "terms", "metrics", "figures")
 
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from unbraid.codes import Codes
     from unbraid.comparing import compare
     from unbraid.data import DATASETS, Dataset
+    from unbraid.export.estimator import Disentangler
     from unbraid.figures.report import report
     from unbraid.ground.errors import UnbraidError
     from unbraid.latent import Latent, binary, onehot, real

@@ -256,7 +256,7 @@ class Run:
         """
         import torch
 
-        images = _images(x)
+        images = as_images(x)
         images = images.unsqueeze(0) if images.ndim == 3 else images
         shape = tuple(self.state["shape"])
         expect(
@@ -374,7 +374,7 @@ def _plain(x: Any) -> Any:
     return x.detach().cpu() if hasattr(x, "detach") else x
 
 
-def _images(x: Any) -> Tensor:
+def as_images(x: Any) -> Tensor:
     """Images as float32, scaled as `Pixels` scales them in training."""
     import torch
 

@@ -1,0 +1,174 @@
+"""The scikit-learn estimator: its contract, and that what it trains is a run like any other."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import unbraid
+from tests.toys import toy_data
+from unbraid import Disentangler, Run, UnbraidError
+from unbraid.studio.library import Library
+
+SMALL = {"steps": 3, "batch": 16, "nets": {"name": "mlp", "width": [8]}, "budget": {"threads": 1}}
+
+
+def images() -> np.ndarray:
+    return toy_data(64).images.array[:, 0]  # type: ignore[attr-defined]
+
+
+def rows(n: int = 60) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(n, 5))
+
+
+@pytest.fixture(autouse=True)
+def _single():
+    """The estimator trains in float32, as its users do."""
+    import torch
+
+    torch.set_default_dtype(torch.float32)
+
+
+def test_scikit_learn_finds_no_fault():
+    results = check_estimator(Disentangler("vae", 2, **SMALL), on_skip=None)
+    left = {r["check_name"]: str(r["exception"]) for r in results if r["status"] != "passed"}
+    assert len(results) > 40
+    assert set(left) <= {"check_array_api_input"}, left  # skipped unless SCIPY_ARRAY_API is set
+
+
+def test_it_trains_the_recipe_that_fit_trains(tmp_path):
+    model = Disentangler({"name": "beta_tcvae", "beta": 3}, 2, out=tmp_path / "one", random_state=7, **SMALL)
+    model.fit(images())
+    recipe = model.run_.recipe
+    assert (recipe.seed, recipe.objective["beta"], recipe.budget.steps, recipe.budget.batch) == (7, 3, 3, 16)
+    again = unbraid.fit(recipe, tmp_path / "two", quiet=True)
+    assert np.array_equal(again.encode(images()[:, None]), model.transform(images()))
+
+
+@pytest.mark.parametrize("axes", [(8, 8), (8, 8, 1), (8, 8, 3), (8, 6, 2), (5,)])
+def test_layouts_come_back_as_they_went_in(axes):
+    X = np.random.default_rng(0).random((20, *axes))
+    nets = {} if len(axes) == 1 else {"nets": {"name": "conv", "channels": [4], "hidden": 8}}
+    model = Disentangler("vae", 2, **(SMALL | nets)).fit(X)
+    assert model.transform(X).shape == (20, 2)
+    assert model.inverse_transform(model.transform(X)).shape == X.shape
+    assert model.sample(4).shape == (4, *axes)
+    with pytest.raises(ValueError, match="shape that was fitted|X has 6 features"):
+        model.transform(np.zeros((3, *axes[:-1], axes[-1] + 1)))
+
+
+def test_channels_keep_their_places():
+    """A red picture comes back as a red one after enough steps: no axis is taken for another."""
+    X = np.zeros((64, 6, 4, 3))
+    X[..., 0] = 1.0
+    model = Disentangler("vae", 1, **(SMALL | {"steps": 60, "lr": 0.03})).fit(X)
+    back = model.inverse_transform(model.transform(X[:1]))[0]
+    assert back[..., 0].min() > 0.8
+    assert back[..., 1:].max() < 0.2
+
+
+def test_its_run_opens_in_report_and_studio(tmp_path):
+    model = Disentangler("vae", 2, out=tmp_path / "runs" / "mine", **SMALL).fit(images())
+    codes = unbraid.encode(Run.load(model.run_.path), quiet=True)
+    np.testing.assert_allclose(codes.mean, model.transform(images()), atol=1e-6)
+    page = unbraid.report(model.run_)
+    assert "Reconstructions" in page.read_text()
+    shelf = Library(tmp_path / "runs")
+    assert shelf.look("mine").wrong == ""
+    assert shelf.explorer("mine") is not None
+    model.set_params(random_state=1).fit(images())  # scikit-learn's fit begins anew
+    assert Run.load(tmp_path / "runs" / "mine").recipe.seed == 1
+
+
+def test_a_run_of_somebody_else_is_left_alone(tmp_path):
+    unbraid.fit(unbraid.Recipe(data="sprites32", nets="small32", budget={"steps": 1}), tmp_path / "theirs", quiet=True)
+    before = (tmp_path / "theirs" / "model.safetensors").read_bytes()
+    with pytest.raises(UnbraidError, match="no estimator made"):
+        Disentangler("vae", 2, out=tmp_path / "theirs", **SMALL).fit(images())
+    assert (tmp_path / "theirs" / "model.safetensors").read_bytes() == before
+
+
+def test_temporary_folders_go_with_the_run():
+    model = Disentangler("vae", 2, **SMALL).fit(images())
+    run = model.run_
+    del model
+    gc.collect()
+    assert run.sample(1).shape == (1, 1, 8, 8), "whoever holds the run can use it"
+    path = run.path
+    del run
+    gc.collect()
+    assert not path.exists()
+
+
+def test_a_pickle_is_whole_without_the_folder():
+    model = Disentangler("vae", 2, **SMALL).fit(images())
+    codes, stored = model.transform(images()), pickle.dumps(model)
+    del model
+    gc.collect()
+    back = pickle.loads(stored)
+    assert np.array_equal(back.transform(images()), codes)
+
+
+def test_pipeline_pandas_and_names():
+    import pandas
+
+    frame = pandas.DataFrame(rows(), columns=list("abcde"))
+    tree = {"pose": {"x": 1, "y": 1}, "look": 2}
+    flow = make_pipeline(StandardScaler(), Disentangler("vae", tree, **SMALL)).set_output(transform="pandas")
+    out = flow.fit_transform(frame)
+    assert list(out.columns) == list(flow[-1].get_feature_names_out()) == list(flow[-1].run_.recipe.tree.column_names)
+    assert list(out.index) == list(frame.index)
+    assert flow.inverse_transform(out).shape == frame.shape
+    assert list(flow[-1].feature_names_in_) == list("abcde")
+
+
+def test_clone_and_search_choose_by_the_bound_or_by_a_metric():
+    grid = {"objective": [{"name": "beta_vae", "beta": 1}, {"name": "beta_vae", "beta": 1e4}]}
+    base = Disentangler(latent=2, **(SMALL | {"steps": 80, "lr": 0.01}))
+    assert clone(base).get_params() == base.get_params()
+    found = GridSearchCV(base, grid, cv=2).fit(images())
+    assert found.best_params_["objective"]["beta"] == 1, "with a price of 10,000 per nat nothing is encoded"
+    labels = toy_data(64).labels()
+    by_metric = GridSearchCV(clone(base).set_params(metric="mig"), grid, cv=2).fit(images(), labels)
+    assert np.isfinite(by_metric.cv_results_["mean_test_score"]).all()
+    assert 0 <= by_metric.score(images(), labels) <= 1
+
+
+def test_score_is_the_bound_of_the_run():
+    model = Disentangler("vae", 2, **SMALL).fit(rows())
+    bits = [model.score(rows()) for _ in range(2)]
+    assert bits[0] == bits[1]
+    assert model.score(rows() * 10) < bits[0], "what is far from the data is less likely"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"objective": "beta_tcv"}, "Did you mean 'beta_tcvae'"),
+        ({"latent": 0}, "latent"),
+        ({"steps": 0}, "budget.steps"),
+        ({"budget": {"steppes": 1}}, "no field 'budget.steppes'"),
+        ({"device": "warp"}, "device 'warp'"),
+    ],
+)
+def test_mistakes_are_named_and_leave_nothing(change, said, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(UnbraidError, match=said):
+        Disentangler("vae", 2, **SMALL).set_params(**change).fit(images())
+    assert not list(tmp_path.iterdir())
+
+
+def test_labels_are_asked_for_and_images_must_be_in_range():
+    model = Disentangler("vae", 2, metric="mig", **SMALL).fit(images())
+    with pytest.raises(UnbraidError, match="needs labels"):
+        model.score(images())
+    with pytest.raises(UnbraidError, match=r"\[0, 1\]"):
+        Disentangler("vae", 2, **SMALL).fit(images() / 10)

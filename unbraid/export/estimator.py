@@ -1,0 +1,214 @@
+"""A run as a scikit-learn estimator: `fit` trains a recipe in a run directory like any other, there is no second loop."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from unbraid.ground.errors import expect
+from unbraid.ground.files import is_file, write_bytes, write_npy
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.run import LEDGER, MODEL, RECIPE, STATE, Run
+
+DATA = "data.npy"  # the rows a run was fitted on, beside it, so that report and studio find them
+NAME = "disentangler"
+ELBO = "elbo"
+
+
+class Disentangler(TransformerMixin, BaseEstimator):
+    """Learn a latent code of images or vectors; `transform` gives the posterior means.
+
+    X: images (n, h, w) or (n, h, w, channels), bytes, bools or floats in [0, 1]; or rows of numbers (n, d), which want a
+    StandardScaler before them. objective, prior, likelihood, nets: a name, or a table such as {"name": "beta_vae",
+    "beta": 6}; unsaid, images get a conv net and a Bernoulli, rows an mlp and a Gaussian. latent: a number or a tree.
+    budget: more of a recipe's [budget]. metric: what `score` gives, 'elbo' (the bound on log p(x), in nats) or a metric of
+    codes and labels such as 'mig'. out: the run directory; unsaid it is a temporary one that goes with `run_`.
+
+    >>> X = np.random.default_rng(0).random((40, 8, 8))
+    >>> model = Disentangler(latent=3, steps=2, nets="mlp").fit(X)
+    >>> model.transform(X).shape, model.inverse_transform(np.zeros((2, 3))).shape, model.sample(5).shape
+    ((40, 3), (2, 8, 8), (5, 8, 8))
+    >>> print(model.run_.state["status"], *model.get_feature_names_out())
+    done z0 z1 z2
+    """
+
+    def __init__(
+        self,
+        objective: Any = "beta_tcvae",
+        latent: Any = 10,
+        *,
+        steps: int = 2000,
+        batch: int = 64,
+        lr: Any = 1e-3,
+        nets: Any = None,
+        likelihood: Any = None,
+        prior: Any = "gaussian",
+        budget: dict[str, Any] | None = None,
+        metric: str = ELBO,
+        device: str = "auto",
+        out: str | Path | None = None,
+        random_state: Any = 0,
+        verbose: bool = False,
+    ):
+        self.objective, self.latent, self.steps, self.batch, self.lr = objective, latent, steps, batch, lr
+        self.nets, self.likelihood, self.prior, self.budget = nets, likelihood, prior, budget
+        self.metric, self.device, self.out = metric, device, out
+        self.random_state, self.verbose = random_state, verbose
+
+    def fit(self, X: Any, y: Any = None) -> Disentangler:
+        """Train on X; y is not looked at. A run in `out` that an estimator made is overwritten, any other refused."""
+        from unbraid.runs.training import fit
+
+        rows = self._rows(X, reset=True)
+        folder = Path(tempfile.mkdtemp(prefix="unbraid-")) if self.out is None else Path(self.out).expanduser()
+        try:
+            recipe = self._recipe(rows, folder / DATA)
+            again = is_file(folder / DATA)
+            expect(
+                again or not is_file(folder / RECIPE),
+                f"{folder} holds a run that no estimator made",
+                do="Choose another out.",
+            )
+            write_npy(folder / DATA, rows)
+            run = fit(recipe, folder, quiet=not self.verbose, force=again)
+        except BaseException:
+            if self.out is None:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self.shape_: tuple[int, ...] = rows.shape[1:]
+        self.run_ = run if self.out is not None else _passing(run)
+        return self
+
+    def _recipe(self, rows: np.ndarray, path: Path) -> Recipe:
+        """What is trained, as a recipe; a batch is no larger than the data."""
+        images = rows.ndim > 2
+        layout = {"layout": "nhw" if rows.ndim == 3 else "nhwc"} if images else {}
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        batch = min(self.batch, len(rows)) if isinstance(self.batch, int) else self.batch
+        budget = {"steps": self.steps, "batch": batch, "lr": self.lr, "device": self.device}
+        return Recipe(
+            name=NAME,
+            seed=int(seed),
+            data={"name": "images" if images else "vectors", "path": str(path.absolute()), **layout},
+            latent=self.latent,
+            prior=self.prior,
+            likelihood=self.likelihood or ("bernoulli" if images else "gaussian"),
+            nets=self.nets or ("conv" if images else "mlp"),
+            objective=self.objective,
+            budget=budget | (self.budget or {}),
+        )
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Posterior means (n, columns); the probabilities of discrete leaves."""
+        check_is_fitted(self)
+        rows = self._rows(X)
+        codes = self.run_.encode(_channels_first(rows))
+        return codes.astype(rows.dtype if rows.dtype.kind == "f" else np.float32, copy=False)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Mean images or rows of codes (n, columns), in the layout that was fitted."""
+        check_is_fitted(self)
+        codes = check_array(X, dtype=(np.float64, np.float32))
+        return self._laid_out(self.run_.decode(codes)).astype(codes.dtype, copy=False)
+
+    def sample(self, n_samples: int = 1, random_state: int = 0) -> np.ndarray:
+        """Mean images or rows of codes drawn from the prior."""
+        check_is_fitted(self)
+        expect(isinstance(n_samples, int) and n_samples > 0, "n_samples is a whole number", found=repr(n_samples))
+        return self._laid_out(self.run_.sample(n_samples, random_state))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """By `metric`: the mean bound on log p(x) in nats, by 16 particles (Burda et al. 2016), or a metric of codes and y."""
+        check_is_fitted(self)
+        if self.metric == ELBO:
+            return self._bound(self._rows(X))
+        from unbraid.metrics import METRICS
+        from unbraid.metrics.suite import battery, metric_of, named
+
+        names = named(self.metric)
+        expect(len(names) == 1, "score gives one metric", found=self.metric, allowed=[ELBO, *METRICS])
+        needs = metric_of(names[0]).needs
+        expect(y is not None or needs != "factors", f"metric {self.metric!r} needs labels", do="Pass them as y.")
+        codes = np.asarray(self.run_.encode(_channels_first(self._rows(X))))
+        found = battery(codes, None if y is None else np.asarray(y), metrics=self.metric)
+        return float(next(iter(found.values())).value)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the code's columns: those of the latent tree."""
+        check_is_fitted(self)
+        return np.asarray(self.run_.recipe.tree.column_names, dtype=object)
+
+    def _rows(self, X: Any, reset: bool = False) -> np.ndarray:
+        """Images or rows, checked: as many features and axes as were fitted."""
+        rows = validate_data(self, X, reset=reset, allow_nd=True, ensure_min_samples=2 if reset else 1)
+        rows = rows.astype(np.float64) if rows.ndim == 2 and rows.dtype.kind != "f" else rows
+        expect(rows.ndim <= 4, "X holds rows (n, d) or images (n, h, w) or (n, h, w, c)", found=f"shape {rows.shape}")
+        expect(
+            reset or rows.shape[1:] == self.shape_,
+            "X must have the shape that was fitted",
+            found=f"n × {rows.shape[1:]}",
+            allowed="" if reset else f"n × {self.shape_}",
+        )
+        return rows
+
+    def _bound(self, rows: np.ndarray, piece: int = 256) -> float:
+        import torch
+
+        from unbraid.runs.iwae import iwae
+        from unbraid.runs.run import as_images
+
+        model = self.run_.placed
+        expect(hasattr(model, "likelihood"), "a game has no bound on log p(x)", do="Say metric='mig' or another.")
+        images = as_images(_channels_first(rows)).to(next(model.parameters()).device)
+        bounds = [iwae(model, part, 16, seed=number) for number, part in enumerate(images.split(piece))]
+        return float(torch.cat(bounds).double().mean())
+
+    def _laid_out(self, images: np.ndarray) -> np.ndarray:
+        """Images "n c h w" as X came: channels last, or no axis for them, or plain rows."""
+        return np.moveaxis(images, 1, -1).reshape(len(images), *self.shape_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle holds the run's files themselves, but not its data; where it is opened they get a folder of their own."""
+        state = dict(super().__getstate__())
+        if "run_" in state:
+            path = self.run_.path
+            state["run_"] = {name: (path / name).read_bytes() for name in (RECIPE, LEDGER, MODEL, STATE)}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        files = state.get("run_")
+        if isinstance(files, dict):
+            folder = Path(tempfile.mkdtemp(prefix="unbraid-"))
+            for name in (RECIPE, LEDGER, MODEL, STATE):
+                write_bytes(folder / name, files[name])
+            state = {**state, "run_": _passing(Run.load(folder))}
+        super().__setstate__(state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _passing(run: Run) -> Run:
+    """A run in a temporary folder, which goes when nobody holds the run any more."""
+    weakref.finalize(run, shutil.rmtree, run.path, ignore_errors=True)
+    return run
+
+
+def _channels_first(rows: np.ndarray) -> np.ndarray:
+    """Rows as the images "n c h w" that a run takes."""
+    if rows.ndim == 2:
+        return rows[:, :, None, None]
+    return rows[:, None] if rows.ndim == 3 else np.moveaxis(rows, -1, 1)
