@@ -17,7 +17,7 @@ HOUSE = Path(unbraid.__file__).parent
 # Data flows from top to bottom; a room imports only from rooms above it (or from itself).
 ROOMS = [
     "_version", "ground", "latent", "data", "codes", "metrics", "priors", "model", "terms", "objectives", "runs",
-    "comparing", "figures", "sweeps", "studies", "export", "studio", "cli", "__main__",
+    "comparing", "figures", "sweeps", "studies", "export", "catalogue", "studio", "cli", "__main__",
 ]  # fmt: skip
 FILES = sorted(HOUSE.rglob("*.py"))
 

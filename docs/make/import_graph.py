@@ -28,6 +28,7 @@ ABOUT = {
     "sweeps": "grids of runs",
     "studies": "claims of papers, judged",
     "export": "one-file pages, other formats",
+    "catalogue": "every name explained",
     "studio": "the browser app",
     "cli": "verbs",
 }

@@ -23,6 +23,8 @@ The flow is recipe → train → encode → score → report; each verb reads th
 \b
 unbraid demo                                  everything, in minutes
 unbraid recipes                               what can be trained by name
+unbraid list objectives                       what there is (also nets, priors, metrics, data …)
+unbraid show objective hfvae                  formula, options, defaults, paper of one
 unbraid train factor_vae_sprites32 --out runs/one
 unbraid encode runs/one
 unbraid score runs/one

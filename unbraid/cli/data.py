@@ -70,30 +70,11 @@ def _wrapped(head: str, text: str) -> str:
 
 
 def _describe(name: str) -> None:
-    from unbraid.data import DATASETS, STRUCTURE
+    from unbraid.catalogue import find, text
+    from unbraid.data import STRUCTURE
 
-    source = choose(name, DATASETS, "data set")
-    for head, text in (
-        ("about", source.about),
-        ("status", source.status()),
-        ("size", source.size),
-        ("factors", source.factors),
-        ("get", source.get),
-        ("cite", source.cite),
-    ):
-        if text:
-            typer.echo(_wrapped(f"{head + ':':<9}", text))
-    typer.echo("options:")
-    for option, default in source.options.items():
-        needed = default is inspect.Parameter.empty
-        typer.echo(f"    {option} = {'…  (needed)' if needed else _toml(default)}")
-    typer.echo(_wrapped("    ", f"on top of any set: {', '.join(STRUCTURE)}"))
-    for paragraph in inspect.cleandoc(source.load.__doc__ or "").split("\n\n>>>")[0].split("\n\n"):
-        typer.echo("\n" + _wrapped("", " ".join(paragraph.split())))
-
-
-def _toml(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+    typer.echo(text(find("data", name)))
+    typer.echo("\n" + _wrapped("", f"On top of any set: {', '.join(STRUCTURE)}."))
 
 
 @data_app.command("make")

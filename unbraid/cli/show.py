@@ -1,4 +1,4 @@
-"""Verbs that show what the library knows: table, recipes, cite."""
+"""Verbs that show what the library knows: list, show, table, recipes, cite."""
 
 from __future__ import annotations
 
@@ -12,6 +12,34 @@ recipes_app = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
 )
+
+
+def list_kind(
+    kind: Annotated[
+        str, typer.Argument(metavar="[KIND]", help="objectives, priors, nets, metrics …; all kinds when left out.")
+    ] = "",
+) -> None:
+    """What there is of a kind, one line each; 'unbraid show KIND NAME' explains one."""
+    from unbraid.catalogue import KINDS, listing
+    from unbraid.ground.errors import choose
+
+    if not kind:
+        for name, known in KINDS.items():
+            typer.echo(f"{name:<14}{known.about}")
+        typer.echo("\nunbraid list KIND        every name of a kind\nunbraid show KIND NAME   one of them explained")
+        return
+    found = choose(kind, KINDS | {known.one: known for known in KINDS.values()}, "kind of part")
+    typer.echo(f"{listing(found.entries())}\n\nunbraid show {found.one} NAME   explains one")
+
+
+def show_name(
+    kind: Annotated[str, typer.Argument(help="objective, prior, net, metric …; 'unbraid list' names the kinds.")],
+    name: Annotated[str, typer.Argument(help="A name of that kind, such as hfvae.")],
+) -> None:
+    """One name explained: what it is, formula, options with defaults, when to use it, its paper."""
+    from unbraid.catalogue import find, text
+
+    typer.echo(text(find(kind, name)))
 
 
 def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False) -> None:
@@ -103,6 +131,8 @@ def cite(
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the app."""
+    app.command("list")(list_kind)
+    app.command("show")(show_name)
     app.command()(table)
     app.add_typer(recipes_app, name="recipes")
     app.command()(cite)

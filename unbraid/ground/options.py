@@ -37,14 +37,14 @@ def call(make: Callable[..., T], options: Mapping[str, Any], what: str, *, also:
         ...
     unbraid.ground.errors.UnbraidError: objective 'row' takes no option 'bata'. Did you mean 'beta'? Options: beta.
     """
-    hints, parameters = _hints(make), inspect.signature(make).parameters
+    read_by, parameters = hints(make), inspect.signature(make).parameters
     allowed = [
         name for name, p in parameters.items() if name not in fixed and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     ]
     given = {ALIASES.get(key, key): plain for key, plain in options.items()}
     for key in given:
         known(key, allowed, what, also)
-        given[key] = read(given[key], hints.get(key, Any), f"{key!r} of {what}")
+        given[key] = read(given[key], read_by.get(key, Any), f"{key!r} of {what}")
     missing = [p for p in allowed if parameters[p].default is inspect.Parameter.empty and p not in given]
     expect(not missing, f"{what} needs {listing(missing)}")
     try:
@@ -80,7 +80,7 @@ def read(plain: Any, hint: Any, what: str) -> Any:
         fits, value = _fit(plain, choice, what)
         if fits:
             return value
-    raise UnbraidError(message(f"{what} must be {' or '.join(dict.fromkeys(map(_words, choices)))}", found=repr(plain)))
+    raise UnbraidError(message(f"{what} must be {' or '.join(dict.fromkeys(map(words, choices)))}", found=repr(plain)))
 
 
 def record(made: type[T], plain: Any, what: str) -> T:
@@ -120,22 +120,22 @@ def _any(plain: Any, hint: Any, what: str) -> bool:
     return any(_fit(plain, choice, what)[0] for choice in _choices(hint))
 
 
-def _words(hint: Any, several: bool = False) -> str:
+def words(hint: Any, several: bool = False) -> str:
     """An annotation in words."""
     origin, inside = get_origin(hint) or hint, get_args(hint)
     if origin in (list, Sequence, tuple):
-        return f"{'lists' if several else 'a list'} of {_words(inside[0], True) if inside else 'values'}"
+        return f"{'lists' if several else 'a list'} of {words(inside[0], True) if inside else 'values'}"
     if origin in (dict, Mapping):
-        return "a table" + (f" of {_words(inside[1], True)}" if len(inside) > 1 and inside[1] is not Any else "")
+        return "a table" + (f" of {words(inside[1], True)}" if len(inside) > 1 and inside[1] is not Any else "")
     if origin is typing.Literal:
         return listing(map(repr, inside))
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(_words(choice, several) for choice in inside)
+        return " or ".join(words(choice, several) for choice in inside)
     word = WORDS.get(origin, "a table")
     return f"{word.removeprefix('a ')}s" if several and word.startswith("a ") else word
 
 
-def _hints(make: Any) -> dict[str, Any]:
+def hints(make: Any) -> dict[str, Any]:
     """Annotations of a class's constructor, of a function, or of a record that can be called."""
     if isinstance(make, type):
         return get_type_hints(make if is_dataclass(make) else make.__init__)

@@ -19,7 +19,8 @@ class Paper:
     @property
     def line(self) -> str:
         """Authors (year). Title. Venue."""
-        return f"{self.authors.replace(' and ', ', ')} ({self.year}). {self.title}. {self.venue}."
+        authors = self.authors.replace(" and ", ", ").strip("{}")
+        return f"{authors} ({self.year}). {self.title}. {self.venue}."
 
     def bibtex(self, key: str) -> str:
         """A BibTeX entry; the key in lower case without accents and spaces."""
@@ -88,6 +89,11 @@ PAPERS: dict[str, Paper] = {
         "The continuous Bernoulli: fixing a pervasive error in variational autoencoders", "NeurIPS"),
     "Burda et al. 2016": Paper("Y. Burda and R. Grosse and R. Salakhutdinov", 2016,
         "Importance weighted autoencoders", "ICLR"),
+    "He et al. 2016": Paper("K. He and X. Zhang and S. Ren and J. Sun", 2016,
+        "Deep residual learning for image recognition", "CVPR"),
+    "Watters et al. 2019": Paper("N. Watters and L. Matthey and C. P. Burgess and A. Lerchner", 2019,
+        "Spatial broadcast decoder: A simple architecture for learning disentangled representations in VAEs",
+        "arXiv:1901.07017"),
     "Zaremba et al. 2013": Paper("W. Zaremba and A. Gretton and M. Blaschko", 2013,
         "B-tests: Low variance kernel two-sample tests", "NIPS"),
     "Kingma & Ba 2015": Paper("D. P. Kingma and J. Ba", 2015, "Adam: A method for stochastic optimization", "ICLR"),

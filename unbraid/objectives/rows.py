@@ -1,91 +1,183 @@
-"""THE TABLE: one short function per paper; each returns a row of prices.
+"""THE TABLE: one short function per paper; each returns a row of prices, in nats per example (sums over pixels, columns).
 
-All prices are in nats per example, with sums over pixels and columns, so a paper's β is our β.
+A docstring is what `unbraid show objective NAME` prints: summary, formula, options, `Use:`, `Not:`. See `catalogue.reading`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 from unbraid import terms
-from unbraid.ground import options
 from unbraid.ground.errors import choose
-from unbraid.ground.schedule import Capacity, FreeBits, Price, read
+from unbraid.ground.schedule import Capacity, FreeBits, Price
 from unbraid.objectives.objective import Objective
+from unbraid.objectives.own import row
 from unbraid.objectives.prices import affine
 from unbraid.terms.critics import RatioSpec
 
 PAPER = RatioSpec()  # Kim & Mnih's discriminator
+SHARED = {  # what an option is, where several rows take it; a docstring's own words come first
+    "estimator": "what stands for q(z): stratified, mss, mws, naive or memory_bank(ROWS); 'unbraid list estimators'.",
+    "critic": "the discriminator: a table of width, depth, lr, betas, steps.",
+    "divergence": "D: mmd, mmd_rbf, inclusive_kl, exclusive_kl, ratio or adversary.",
+    "rho": "weight of the new batch in the running covariance; 1 takes the batch alone.",
+}
 
 
 def vae() -> Objective:
-    """ELBO: reconstruction + KL. Kingma & Welling 2014."""
+    """The evidence lower bound: every nat of the KL costs one nat.
+
+    reconstruction + KL(q(z|x) ‖ p(z))        Kingma & Welling 2014
+
+    Use: as the baseline of every comparison, and when likelihood is what counts.
+    Not: to separate factors; nothing in it asks for that.
+    """
     return Objective("vae", {"kl": 1.0}, "Kingma & Welling 2014")
 
 
 def beta_vae(beta: Price = 4.0) -> Objective:
-    """reconstruction + β KL. Higgins et al. 2017."""
+    """The ELBO with a price on the whole KL: less information, spent where it pays most.
+
+    reconstruction + β KL(q(z|x) ‖ p(z))        Higgins et al. 2017
+
+    beta: price of the whole KL; 1 is the VAE.
+    Use: as the simplest pressure towards separate factors, and where no estimator of q(z) is wanted.
+    Not: when reconstructions must stay sharp: β charges I(x; z) as much as dependence, so leaves die as it grows.
+    """
     return Objective("beta_vae", {"kl": beta}, "Higgins et al. 2017")
 
 
 def beta_svae(beta: Price = 4.0, masses: bool = False) -> Objective:
-    """The β-VAE row on a tree with discrete leaves; `masses` takes their KL between probabilities, not densities.
+    """The β-VAE row on a tree with discrete leaves.
 
-    Esmaeili et al. 2018, Table 2.
+    reconstruction + β KL(q(z|x) ‖ p(z)), discrete leaves relaxed        Esmaeili et al. 2018, Table 2
+
+    beta: price of the whole KL.
+    masses: take the KL of discrete leaves between probabilities, not relaxed densities.
+    Use: as the baseline for trees with one-hot or binary leaves.
+    Not: on a tree of real leaves only (it is refused: that is beta_vae).
     """
     key = "kl@categorical" if masses else "kl"
     return Objective("beta_svae", {key: beta}, "Esmaeili et al. 2018, Table 2", mixed=True)
 
 
 def annealed_vae(gamma: float = 1000.0, capacity: float = 25.0, steps: int = 100_000) -> Objective:
-    """reconstruction + γ |KL − C(step)|: the price is a function. Burgess et al. 2018."""
+    """The KL is steered to a capacity that grows while training goes on: the price is a function.
+
+    reconstruction + γ |KL(q(z|x) ‖ p(z)) − C(step)|        Burgess et al. 2018
+
+    gamma: how hard the KL is held to the capacity.
+    capacity: where C ends, in nats for all leaves together.
+    steps: in how many steps C rises from 0 to there, in a line.
+    Use: to set how many nats the code carries, whatever the data; leaves come alive one by one.
+    Not: with runs much shorter than `steps`, which end before the capacity is there.
+    """
     return Objective("annealed_vae", {"kl": Capacity(gamma, capacity, steps)}, "Burgess et al. 2018")
 
 
 def free_bits_vae(floor: float = 0.5) -> Objective:
-    """reconstruction + Σ_l max(λ, KL_l): the first λ nats of every leaf are free. Kingma et al. 2016."""
+    """The first λ nats of every leaf are free, so that none collapses early.
+
+    reconstruction + Σ_l max(λ, KL_l), KL_l the batch mean of leaf l        Kingma et al. 2016
+
+    floor: λ, the free nats of each leaf.
+    Use: against leaves that die in the first steps, with strong decoders above all.
+    Not: to count leaves in use: every leaf may carry λ nats of noise for nothing.
+    """
     return Objective("free_bits_vae", {"kl": FreeBits(floor)}, "Kingma et al. 2016")
 
 
 def entropy_vae(beta: Price = 4.0) -> Objective:
-    """ELBO + (β−1) H[q(z|x)]: the β-VAE with its latents rescaled by √β. Mathieu et al. 2019, Eq. 5."""
+    """The ELBO with the posterior's entropy paid for: the β-VAE with its latents rescaled by √β.
+
+    reconstruction + KL(q(z|x) ‖ p(z)) − (β − 1) H[q(z|x)]        Mathieu et al. 2019, Eq. 5
+
+    beta: the β of the β-VAE it matches.
+    Use: to see that β acts through the overlap of posteriors, not through the prior's axes.
+    Not: with discrete leaves, whose entropy has another form (it is refused).
+    """
     return Objective("entropy_vae", {"kl": 1.0, "entropy": affine(beta, -1, 1)}, "Mathieu et al. 2019, Eq. 5")
 
 
 def factor_vae(gamma: Price = 35.0, critic: RatioSpec = PAPER) -> Objective:
-    """ELBO − γ TC(q), the TC by a density-ratio critic. Kim & Mnih 2018, Eq. 2."""
+    """The ELBO and a price on total correlation alone, which a discriminator estimates.
+
+    reconstruction + KL(q(z|x) ‖ p(z)) + γ TC(q), TC = KL(q(z) ‖ Π_j q(z_j))        Kim & Mnih 2018, Eq. 2
+
+    gamma: price of the total correlation, on top of the 1 in the KL.
+    Use: for independent leaves without charging information; its TC does not depend on the batch's size.
+    Not: on two cores and small nets: six layers of 1,000 cost ten times the model (`critic` makes it smaller).
+    """
     return _row("factor_vae", {"kl": 1.0, "tc_q@ratio": gamma}, "Kim & Mnih 2018, Eq. 2", critic=critic)
 
 
 def factor_vae_prior(gamma: Price = 35.0, critic: RatioSpec = PAPER) -> Objective:
-    """ELBO − γ KL(q(z) ‖ p(z)) by a density-ratio critic. Kim & Mnih 2018, Eq. 12; Kumar et al. 2017, Eq. 4."""
+    """The ELBO and a price on the distance of q(z) from the prior, by a discriminator.
+
+    reconstruction + KL(q(z|x) ‖ p(z)) + γ KL(q(z) ‖ p(z))        Kim & Mnih 2018, Eq. 12; Kumar et al. 2017, Eq. 4
+
+    gamma: price of KL(q(z) ‖ p(z)), on top of the 1 in the KL.
+    Use: when samples from the prior must decode well and leaves be independent at once.
+    Not: for independence alone: factor_vae charges that and leaves the marginals to the KL.
+    """
     return _row("factor_vae_prior", {"kl": 1.0, "agg@ratio": gamma}, "Kim & Mnih 2018, Eq. 12", critic=critic)
 
 
 def aae(gamma: Price = 1.0, by: str = "ratio", critic: RatioSpec = PAPER) -> Objective:
-    """reconstruction + γ KL(q(z) ‖ p(z)) by density 'ratio', or the GAN loss ('adversary').
+    """An autoencoder whose q(z) is pulled to the prior by a discriminator; information is free.
 
-    Makhzani et al. 2015; Kim & Mnih 2018, Eq. 7.
+    reconstruction + γ KL(q(z) ‖ p(z))        Makhzani et al. 2015; Kim & Mnih 2018, Eq. 7
+
+    gamma: price of the distance.
+    by: 'ratio' estimates the KL itself in nats, 'adversary' plays the GAN loss, in a unit of its own.
+    Use: for sharp reconstructions with a q(z) that can be sampled from.
+    Not: where posteriors should overlap: mi costs nothing, so they may shrink to points.
     """
     how = choose(by, {"ratio": "ratio", "adversary": "adversary"}, "way to compare q(z) with p(z) ('by')")
     return _row("aae", {f"agg@{how}": gamma}, "Makhzani et al. 2015; Kim & Mnih 2018, Eq. 7", critic=critic)
 
 
 def information_dropout(beta: Price = 1.0, gamma: Price = 1.0, estimator: str = "mss") -> Objective:
-    """reconstruction + β I(x;z) + γ TC(q); γ = 0 is Eq. 8. Achille & Soatto 2018; Kim & Mnih 2018, Eqs. 8 and 9."""
+    """Information and total correlation have a price, the leaves' own marginals have none.
+
+    reconstruction + β I(x; z) + γ TC(q)        Achille & Soatto 2018; Kim & Mnih 2018, Eqs. 8 and 9
+
+    beta: price of I(x; z).
+    gamma: price of the total correlation; 0 is Eq. 8.
+    Use: to study a bottleneck apart from the match with a prior.
+    Not: to sample from: nothing ties q(z) to p(z).
+    """
     cite = "Achille & Soatto 2018; Kim & Mnih 2018, Eq. 9"
     return _row("information_dropout", {"mi": beta, "tc_q": gamma}, cite, estimator)
 
 
 def beta_tcvae(alpha: Price = 1.0, beta: Price = 6.0, gamma: Price = 1.0, estimator: str = "mss") -> Objective:
-    """reconstruction + α MI + β TC(q) + γ dimension-wise KL. Chen et al. 2018."""
+    """The KL taken apart: information, total correlation and leaf-wise KL each have a price.
+
+    reconstruction + α I(x; z) + β TC(q) + γ Σ_j KL(q(z_j) ‖ p(z_j))        Chen et al. 2018
+
+    alpha: price of I(x; z).
+    beta: price of the total correlation.
+    gamma: price of the leaf-wise KL.
+    Use: as the first choice for independent leaves: no critic, one extra number, steps a fifth dearer at a batch of 64.
+    Not: with batches of thousands (cost grows with B²), or where groups should stay together (hfvae).
+    """
     return _row("beta_tcvae", {"mi": alpha, "tc_q": beta, "dw_joint": gamma}, "Chen et al. 2018", estimator)
 
 
 def hfvae(alpha: Price = 1.0, beta: Price = 4.0, gamma: Price = 3.0, estimator: str = "stratified") -> Objective:
-    """reconstruction + α MI + β TC between groups + γ TC within them + leaf-wise KL. Esmaeili et al. 2018, Eq. 9."""
+    """Two levels: groups are kept apart at one price, the leaves inside a group at another.
+
+    reconstruction + α I(x; z) + β TC between groups + γ Σ_g TC within g + Σ_l KL(q(z_l) ‖ p(z_l))
+                                                              Esmaeili et al. 2018, Eq. 9
+
+    alpha: price of I(x; z).
+    beta: price of the total correlation between the root's children (tc:root).
+    gamma: price of the total correlation inside every other branch.
+    Use: when the latent tree has groups, such as a discrete leaf beside a style: dependence inside a group is cheaper.
+    Not: on a flat tree, where γ charges nothing and beta_tcvae says the same with fewer letters.
+    """
     prices = {"mi": alpha, "tc:root": beta, "tc": gamma, "dw": 1.0}
     return _row("hfvae", prices, "Esmaeili et al. 2018, Eq. 9", estimator)
 
@@ -97,35 +189,73 @@ def four_terms(
     particles: int = 8,
     estimator: str = "stratified",
 ) -> Objective:
-    """① + λ2 ② + λ3 ③ + λ4 ④ as costs: reconstruction + λ2 mi + λ4 KL(q(z) ‖ p(z)) − (λ3 − 1) log p(x).
+    """HFVAE's four terms with a weight each; ① + ③ is the reconstruction.
 
-    ① + ③ is the reconstruction, so a weight on ③ = KL(q(x) ‖ p(x)) alone needs log p(x): here an importance-weighted
-    estimate, whose bias grows with the gap between q(z|x) and the true posterior. Esmaeili et al. 2018, Eq. 7.
+    reconstruction + λ2 I(x; z) + λ4 KL(q(z) ‖ p(z)) − (λ3 − 1) log p(x)        Esmaeili et al. 2018, Eq. 7
+
+    lambda_2: price of I(x; z), term ②.
+    lambda_3: weight of KL(q(x) ‖ p(x)), term ③; other than 1 it needs log p(x), by an importance-weighted estimate.
+    lambda_4: price of KL(q(z) ‖ p(z)), term ④.
+    particles: draws behind that estimate, each a pass of the decoder; its bias grows with the gap of q(z|x).
+    Use: to take Eq. 7 apart, term by term.
+    Not: with lambda_3 other than 1 on large images: each particle decodes the batch once more.
     """
     prices = {"mi": lambda_2, "agg": lambda_4, "evidence@iwae": affine(lambda_3, 1, -1)}
     return _row("four_terms", prices, "Esmaeili et al. 2018, Eq. 7", estimator, particles=particles)
 
 
 def isa_vae(beta: Price = 1.0) -> Objective:
-    """The β-VAE row under an Lp-nested prior. Stühmer et al. 2019, Eq. 12."""
+    """The β-VAE row under an Lp-nested prior, whose subspaces fix which rotations are free.
+
+    reconstruction + β KL(q(z|x) ‖ p(z)), p an Lp-nested prior        Stühmer et al. 2019, Eq. 12
+
+    beta: price of the whole KL.
+    Use: when factors have more than one column each: the prior keeps subspaces apart.
+    Not: with exponents of 2 everywhere, which is a normal prior again.
+    """
     return Objective("isa_vae", {"kl": beta}, "Stühmer et al. 2019, Eq. 12", prior=("isa", "lp_nested"))
 
 
 def isa_tcvae(beta: Price = 2.0, estimator: str = "mss") -> Objective:
-    """The β-TCVAE row under an Lp-nested prior, which enters jointly: no marginals needed. Stühmer et al. 2019."""
+    """The β-TCVAE row under an Lp-nested prior, which enters jointly: no marginals needed.
+
+    reconstruction + I(x; z) + β TC(q) + Σ_l log q(z_l) − log p(z)        Stühmer et al. 2019, Sec. 4
+
+    beta: price of the total correlation of q.
+    Use: as isa_vae, when β = 1 leaves too much dependence and a larger one too little information.
+    Not: to keep dependence inside the prior's subspaces: TC(q) here is over leaves, as in the paper.
+    """
     prices: dict[str, Price] = {"mi": 1.0, "tc_q": beta, "dw_joint": 1.0}
     return Objective("isa_tcvae", prices, "Stühmer et al. 2019, Sec. 4", estimator, prior=("isa", "lp_nested"))
 
 
 def dip_vae_i(lambda_od: Price = 10.0, lambda_d: Price | None = None, rho: float = 1.0) -> Objective:
-    """ELBO + λ_od Σ_{i≠j} Cov[μ]²_ij + λ_d Σ_i (Cov[μ]_ii − 1)², λ_d = 10 λ_od. Kumar et al. 2017, Eq. 6."""
+    """The ELBO and moment matching: the covariance of the means should be the prior's.
+
+    reconstruction + KL(q(z|x) ‖ p(z)) + λ_od Σ_{i≠j} Cov[μ]²_ij + λ_d Σ_i (Cov[μ]_ii − 1)²
+                                                              Kumar et al. 2017, Eq. 6
+
+    lambda_od: price of squares off the diagonal.
+    lambda_d: price of squares on the diagonal; left out, 10 λ_od as in the paper.
+    Use: for uncorrelated means at the cost of a VAE step, and when leaves should not die: the diagonal keeps them at 1.
+    Not: for independence beyond correlation.
+    """
     lambda_d = affine(lambda_od, 10) if lambda_d is None else lambda_d
     prices = {"kl": 1.0, "moments_od@mean": lambda_od, "moments_d@mean": lambda_d}
     return _row("dip_vae_i", prices, "Kumar et al. 2017, Eq. 6", rho=rho)
 
 
 def dip_vae_ii(lambda_od: Price = 10.0, lambda_d: Price | None = None, rho: float = 1.0) -> Objective:
-    """As DIP-VAE-I with Cov[z] = E[Σ] + Cov[μ], λ_d = λ_od. Kumar et al. 2017, Eq. 5; Kim & Mnih 2018, Eq. 11."""
+    """As DIP-VAE-I with the covariance of the codes themselves, noise included.
+
+    reconstruction + KL(q(z|x) ‖ p(z)) + λ_od Σ_{i≠j} Cov[z]²_ij + λ_d Σ_i (Cov[z]_ii − 1)², Cov[z] = E[Σ] + Cov[μ]
+                                                              Kumar et al. 2017, Eq. 5; Kim & Mnih 2018, Eq. 11
+
+    lambda_od: price of squares off the diagonal.
+    lambda_d: price of squares on the diagonal; left out, λ_od.
+    Use: as DIP-VAE-I where leaves may go unused: noise fills the diagonal of a leaf that carries nothing.
+    Not: for independence beyond correlation.
+    """
     lambda_d = lambda_od if lambda_d is None else lambda_d
     prices = {"kl": 1.0, "moments_od@code": lambda_od, "moments_d@code": lambda_d}
     return _row("dip_vae_ii", prices, "Kumar et al. 2017, Eq. 5; Kim & Mnih 2018, Eq. 11", rho=rho)
@@ -138,13 +268,28 @@ def info_vae(
     estimator: str = "stratified",
     critic: RatioSpec = PAPER,
 ) -> Objective:
-    """reconstruction + (1−α) KL + (α+λ−1) D(q(z), p(z)); α = 1 leaves mi free. Zhao et al. 2017."""
+    """Information at a discount, and a divergence of q(z) from the prior instead.
+
+    reconstruction + (1 − α) KL(q(z|x) ‖ p(z)) + (α + λ − 1) D(q(z), p(z))        Zhao et al. 2017
+
+    alpha: what is taken off the price of information; 1 leaves mi free.
+    lam: price of the divergence as the paper counts it (also spelled lambda).
+    Use: against codes that the decoder ignores, with q(z) still close to the prior.
+    Not: to push leaves apart: the divergence is of the whole q(z).
+    """
     prices = {"kl": 1 - alpha, _divergence(divergence): alpha + lam - 1}
     return _row("info_vae", prices, "Zhao et al. 2017", estimator, critic=critic)
 
 
 def wae(lam: Price = 10.0, divergence: str = "mmd", critic: RatioSpec = PAPER) -> Objective:
-    """reconstruction + λ MMD²(q(z), p(z)). Tolstikhin et al. 2018, Alg. 2 ('adversary' is its Alg. 1)."""
+    """An autoencoder with a divergence of q(z) from the prior; the posterior itself is free.
+
+    reconstruction + λ D(q(z), p(z))        Tolstikhin et al. 2018, Alg. 2 ('adversary' is its Alg. 1)
+
+    lam: price of the divergence (also spelled lambda).
+    Use: for sharp reconstructions and decodable samples; with priors whose density is 0 somewhere, such as uniform.
+    Not: for nats: MMD has a unit of its own, and posteriors may shrink to points.
+    """
     return _row("wae", {_divergence(divergence): lam}, "Tolstikhin et al. 2018, Alg. 2", "stratified", critic=critic)
 
 
@@ -155,39 +300,43 @@ def decomposition(
     estimator: str = "stratified",
     critic: RatioSpec = PAPER,
 ) -> Objective:
-    """reconstruction + β KL + α D(q(z), p(z)). Mathieu et al. 2019, Eq. 7."""
+    """Two knobs for two needs: β for the overlap of posteriors, α for the shape of q(z).
+
+    reconstruction + β KL(q(z|x) ‖ p(z)) + α D(q(z), p(z))        Mathieu et al. 2019, Eq. 7
+
+    alpha: price of the divergence.
+    beta: price of the whole KL.
+    Use: when structure comes from the prior (clusters, sparsity, subspaces) and q(z) must take its shape.
+    Not: with the isotropic normal prior, which any rotation leaves as it is.
+    """
     prices = {"kl": beta, _divergence(divergence): alpha}
     return _row("decomposition", prices, "Mathieu et al. 2019, Eq. 7", estimator, critic=critic)
 
 
 def anchor_vae(lam: Price = 1.0, anchors: str = "anchors", estimator: str = "stratified") -> Objective:
-    """ELBO + λ I(x; z_a): the information of the anchors is paid for, not charged. Gao et al. 2018; HFVAE's Table 1."""
+    """The ELBO with the information of some leaves paid for instead of charged.
+
+    reconstruction + KL(q(z|x) ‖ p(z)) − λ I(x; z_a), a a branch or leaf        Gao et al. 2018; HFVAE's Table 1
+
+    lam: what a nat of the anchors' information earns (also spelled lambda).
+    anchors: the name of the branch or leaf.
+    Use: to have a chosen group, such as a discrete leaf, carry information.
+    Not: with λ above 1 and no other bound: the anchors then earn more than they cost.
+    """
     return _row("anchor_vae", {"kl": 1.0, f"mi:{anchors}": affine(lam, -1)}, "Gao et al. 2018", estimator)
 
 
 def hfs_vae(gamma: Price = 10.0, beta: Price = 1.0) -> Objective:
-    """reconstruction + β KL + γ Hausdorff distance of q's support to a product of supports. Roth et al. 2023."""
-    return Objective("hfs_vae", {"kl": beta, "support": gamma}, "Roth et al. 2023")
+    """Factors need not be independent, only free to combine: supports are factorised, not densities.
 
+    reconstruction + β KL(q(z|x) ‖ p(z)) + γ Hausdorff(support of q, product of supports)        Roth et al. 2023
 
-def row(
-    prices: dict,
-    estimator: str = "stratified",
-    critic: RatioSpec = PAPER,
-    rho: float = 1.0,
-    critics: dict[str, dict] | None = None,
-) -> Objective:
-    """Any row of your own: `prices = {"mi" = 1, "tc:root" = 4, "tc" = 2, "dw" = 1}`; `critics` sets those behind its terms.
-
-    `critic` and `rho` are short for options of the density-ratio critics and of the running covariance. This library.
+    gamma: price of the distance, in units of z.
+    beta: price of the whole KL.
+    Use: when factors are correlated in the data, so that a price on total correlation pulls them the wrong way.
+    Not: at small batches where a step must be cheap: 64 rows and all pairs of columns are looked at.
     """
-    known = {key: read(p, f"price {key!r}") for key, p in prices.items()}
-    specs = terms.critic_specs(known, {"critic": critic, "rho": rho})
-    for name, table in (critics or {}).items():
-        spec = choose(name, specs, "critic of this row")
-        stated = {f.name: getattr(spec, f.name) for f in fields(spec)}
-        specs[name] = options.record(type(spec), {**stated, **table}, f"critic {name!r}")
-    return Objective("row", known, "this library", estimator, specs)
+    return Objective("hfs_vae", {"kl": beta, "support": gamma}, "Roth et al. 2023")
 
 
 def _row(name: str, prices: dict[str, Any], cite: str, estimator: str = "", **given: Any) -> Objective:

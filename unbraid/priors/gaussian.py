@@ -27,6 +27,8 @@ class Gaussian(Prior):
     centred images, in descending order (a softmax of the raw values, as printed, would be one-hot).
     Mathieu et al. 2019, Sec. 6: the anisotropic prior and its learned form.
 
+    variances: one number per column, or "pca"; 1 each when left out.
+
     >>> prior = Gaussian(Latent.of(2), variances=[1.5, 0.5], learned=True)
     >>> prior.log_prob(torch.zeros(1, 2)).shape    # root, z0, z1
     torch.Size([1, 3])

@@ -217,7 +217,10 @@ def isa(
 ) -> LpNested:
     """Independent subspace analysis: Lp-nested over two levels, the children of the root being the subspaces.
 
-    f(z) = (Σ_g (Σ_{j∈g} |z_j|^{p_g})^{p0/p_g})^{1/p0}. Stühmer et al. 2019, Eq. 9; p0 = 2.1 and p_g = 2.2 on dSprites.
+    f(z) = (Σ_g (Σ_{j∈g} |z_j|^{p_g})^{p0/p_g})^{1/p0}        Stühmer et al. 2019, Eq. 9
+
+    p0: the exponent between subspaces; 2.1 on dSprites. exponents: p_g, one for all subspaces or by name. radial: the law
+    of the radius; any but "chi" makes subspaces dependent.
 
     >>> isa(Latent.of({"a": 4, "b": {"c": 2, "d": 2}})).finest
     ('a', 'b')

@@ -26,6 +26,8 @@ class Mixture(Prior):
     four clusters in 2-D: `"text"` prints μ ∈ {0,1}², `"figure"` shows (0, ±1), (±1, 0). Mathieu et al. 2019, Eq. 9 and
     Fig. 6, with v = 0.03.
 
+    variance: v, one number or a table like the means. weights: π, one per component; equal when left out.
+
     >>> Mixture(Latent.of(2), means="figure").covariance()
     tensor([[0.5300, 0.0000],
             [0.0000, 0.5300]])

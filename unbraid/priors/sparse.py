@@ -23,6 +23,8 @@ class Sparse(Prior):
     `sigma0` is a number or one of two readings: `"appendix"` prints σ0 = 0.05, `"text"` σ0² = 0.05. `learned` frees
     both γ and σ0. Mathieu et al. 2019, Sec. 6 and App. B.
 
+    gamma: γ, the share of columns that are off.
+
     >>> round(float(Sparse(Latent.of(1), gamma=0.8, sigma0="text").covariance()), 4)    # 0.2 + 0.8·0.05
     0.24
     """

@@ -22,6 +22,8 @@ class StudentT(Prior):
     log p = lgamma((ν+1)/2) − lgamma(ν/2) − ½ log(νπ) − log σ − ½(ν+1) log(1 + z²/(νσ²)).
     Mathieu et al. 2019, Sec. 6 and Fig. 5.
 
+    nu: ν, the degrees of freedom. scale: σ.
+
     >>> prior = StudentT(Latent.of(1), nu=3.0)
     >>> float(prior.covariance())    # ν/(ν−2)
     3.0

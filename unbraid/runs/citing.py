@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +57,7 @@ def lines() -> dict[str, dict[str, str]]:
         "posterior": {name: _said(family) for name, family in POSTERIORS.items()},
         "likelihood": {name: _said(make) for name, make in LIKELIHOODS.items()},
         "estimator": {**{name: _said(weights) for name, weights in WEIGHTS.items()}, "memory_bank": OURS},
-        "nets": {name: _net(name) for name in (*NETS, *GAN_NETS)},
+        "nets": {name: _net(name, make) for name, make in {**NETS, **GAN_NETS}.items()},
         "recipe": {name: str(plain.get("cite") or OURS) for name, plain in RECIPES.items()},
     }
 
@@ -122,9 +123,10 @@ def _scored(run: Run) -> list[str]:
     return list(Scores.load(run.path)) if (Path(run.path) / SCORES).is_file() else []
 
 
-def _net(name: str) -> str:
+def _net(name: str, make: Any) -> str:
+    """A preset's paper is in its name, that of a net which takes options in its docstring."""
     of = next((paper for prefix, paper in NETS_OF.items() if name.startswith(f"{prefix}_")), "")
-    return of if of and not name.endswith("_small") else OURS
+    return OURS if name.endswith("_small") else of or (_said(make) if inspect.isfunction(make) else OURS)
 
 
 def _said(record: Any) -> str:

@@ -208,7 +208,26 @@ def permute_leaves(tree: Latent, values: Float[Tensor, "b d"]) -> Float[Tensor, 
 
 
 TERMS: dict[str, Term] = {
-    "agg@ratio": Term(None, "kl", estimates_kl=True, critic=Behind("prior_ratio", prior_spec("ratio"))),
-    "agg@adversary": Term(None, "kl", critic=Behind("adversary", prior_spec("adversary"))),
-    "tc_q@ratio": Term(None, "agg", estimates_kl=True, twin="tc", critic=Behind("ratio", ratio_spec), short="tc"),
+    "agg@ratio": Term(
+        None,
+        "kl",
+        estimates_kl=True,
+        critic=Behind("prior_ratio", prior_spec("ratio")),
+        about="KL(q(z) ‖ p(z)) by a discriminator that tells codes from draws of the prior. Kim & Mnih 2018, Eq. 12.",
+    ),
+    "agg@adversary": Term(
+        None,
+        "kl",
+        critic=Behind("adversary", prior_spec("adversary")),
+        about="The GAN loss against such a discriminator, not in nats. Makhzani et al. 2015.",
+    ),
+    "tc_q@ratio": Term(
+        None,
+        "agg",
+        estimates_kl=True,
+        twin="tc",
+        critic=Behind("ratio", ratio_spec),
+        short="tc",
+        about="Total correlation of q by a discriminator of codes and codes with permuted leaves. Kim & Mnih 2018, Eq. 3.",
+    ),
 }

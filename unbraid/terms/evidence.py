@@ -65,4 +65,10 @@ class Evidence(Critic):
         return {"evidence@iwae": math.log(k) - log_w.unflatten(0, (b, k)).logsumexp(1)}
 
 
-TERMS: dict[str, Term] = {"evidence@iwae": Term(needs=("log p",), critic=Behind("evidence", evidence_spec))}
+TERMS: dict[str, Term] = {
+    "evidence@iwae": Term(
+        needs=("log p",),
+        critic=Behind("evidence", evidence_spec),
+        about="−log p(x) by importance weights: a bound that tightens with the particles. Burda et al. 2016.",
+    )
+}

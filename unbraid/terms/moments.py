@@ -88,8 +88,13 @@ class Moments(Critic):
         return {f"moments_od@{self.spec.of}": error.sum() - diagonal, f"moments_d@{self.spec.of}": diagonal}
 
 
+WHICH = {"mean": "Cov[μ(x)]", "code": "E[Σ(x)] + Cov[μ(x)]"}
+WHERE = {"od": "off", "d": "on"}
 TERMS: dict[str, Term] = {
-    f"moments_{part}@{of}": Term(critic=Behind(f"moments_{of}", moments_spec(of)))
-    for of in ("mean", "code")
-    for part in ("od", "d")
+    f"moments_{part}@{of}": Term(
+        critic=Behind(f"moments_{of}", moments_spec(of)),
+        about=f"Squared distance of {which} from the prior's covariance, {where} the diagonal. Kumar et al. 2017.",
+    )
+    for of, which in WHICH.items()
+    for part, where in WHERE.items()
 }

@@ -27,7 +27,7 @@ class Term:
     'q(z)' (an estimator of the aggregate posterior), 'log p' (the density of the prior, which must not be 0 anywhere;
     its gradient trains a learned prior), 'masses' (of discrete leaves) and 'real' (no discrete leaves). estimates_kl:
     it estimates that very part of the KL, whatever the means. twin: the term in whose column the table shows it. critic:
-    what gives it instead of `call`.
+    what gives it instead of `call`. about: what it is, where no docstring of a function says so.
     """
 
     call: Callable[..., Any] | None = None
@@ -39,6 +39,7 @@ class Term:
     twin: str = ""
     critic: Behind | None = None
     short: str = ""
+    about: str = ""
 
     def __call__(self, draw: Any, node: str = "") -> Any:
         assert self.call is not None, "this term comes from its critic"

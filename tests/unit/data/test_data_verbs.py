@@ -46,7 +46,7 @@ def test_list_fits_eighty_columns(call, monkeypatch):
 def test_make_then_ready(call):
     assert "can be generated" in call("list", "sprites32").output
     assert "4,608 of 1×32×32 ready" in call("make", "sprites32").output
-    assert "status:  ready" in call("list", "sprites32").output
+    assert "status      ready" in call("list", "sprites32").output
 
 
 def test_show_writes_a_picture(call, tmp_path):

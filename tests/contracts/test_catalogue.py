@@ -1,0 +1,141 @@
+"""Every name of every dict says what it is, what it takes and where it comes from; terminal and site say the same."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from unbraid.catalogue import KINDS, find, listing, markdown, read, text
+from unbraid.catalogue.reading import sentence
+from unbraid.cli import app
+from unbraid.ground.papers import PAPERS
+
+ENTRIES = {(kind, name): entry for kind, known in KINDS.items() for name, entry in known.entries().items()}
+WITH_FORMULA = ("objectives", "priors", "posteriors", "likelihoods")
+NO_FORMULA = {"discrete", "categorical"}  # said in words: a relaxed density, a softmax
+
+
+def dicts() -> dict[str, set[str]]:
+    """The names that the library itself looks up."""
+    from unbraid.data import DATASETS
+    from unbraid.ground.schedule import SCHEDULES
+    from unbraid.metrics import METRICS
+    from unbraid.model import LIKELIHOODS, NETS, POSTERIORS
+    from unbraid.model.infogan import GAN_NETS
+    from unbraid.objectives import OBJECTIVES
+    from unbraid.priors import PRIORS
+    from unbraid.terms import ESTIMATORS, TERMS
+
+    return {
+        "data": set(DATASETS), "nets": {*NETS, *GAN_NETS}, "likelihoods": set(LIKELIHOODS), "posteriors": set(POSTERIORS),
+        "priors": set(PRIORS), "objectives": set(OBJECTIVES), "terms": set(TERMS), "schedules": set(SCHEDULES),
+        "estimators": {*ESTIMATORS, "memory_bank"}, "metrics": set(METRICS),
+    }  # fmt: skip
+
+
+def test_the_catalogue_holds_every_name_of_every_dict():
+    assert {kind: set(known.entries()) for kind, known in KINDS.items()} == dicts()
+
+
+@pytest.mark.parametrize(("kind", "name"), ENTRIES)
+def test_a_name_says_what_it_is_what_it_takes_and_its_paper(kind, name):
+    entry = ENTRIES[kind, name]
+    assert len(sentence(entry.doc.summary)) >= 8
+    assert entry.papers or "your own data" in entry.cite
+    assert set(entry.papers) <= set(PAPERS)
+    spoken = " ".join([entry.doc.summary, entry.doc.formula, *entry.doc.text, *(o.about for o in entry.options)])
+    silent = [o.name for o in entry.options if not o.about and not re.search(rf"\b{o.name}\b", spoken)]
+    assert not silent, f"nothing is said of {silent}: a line 'NAME: words' in the docstring does"
+
+
+@pytest.mark.parametrize(("kind", "name"), [k for k in ENTRIES if k[0] in WITH_FORMULA and k[1] not in NO_FORMULA])
+def test_it_has_a_formula(kind, name):
+    assert re.search(r"[=∝+−]", ENTRIES[kind, name].doc.formula), "set its paper to the right after four spaces"
+
+
+@pytest.mark.parametrize("name", KINDS["objectives"].entries())
+def test_an_objective_says_when_to_use_it_and_when_not_and_its_options_are_those_of_the_code(name):
+    import inspect
+
+    from unbraid.objectives import OBJECTIVES
+
+    entry = ENTRIES["objectives", name]
+    assert entry.doc.use.endswith(".")
+    assert entry.doc.avoid.endswith(".")
+    defaults = {p.name: p.default for p in inspect.signature(OBJECTIVES[name]).parameters.values()}
+    assert {o.name: o.default for o in entry.options} == defaults
+    assert all(o.about for o in entry.options)
+
+
+@pytest.mark.parametrize(("kind", "name"), ENTRIES)
+def test_the_text_fits_a_terminal_and_the_site_has_the_same_words(kind, name):
+    entry = ENTRIES[kind, name]
+    shown, page = text(entry), markdown(entry)
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    plain = " ".join(re.sub(r"\\([^\s])", r"\1", page).split())
+    for words in (entry.doc.summary, *entry.doc.text, entry.cite, *(o.about for o in entry.options)):
+        assert " ".join(words.split()) in plain
+    assert all(o.name in shown for o in entry.options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_list_of_a_kind_fits_and_names_all(kind):
+    done = CliRunner().invoke(app, ["list", kind])
+    assert done.exit_code == 0
+    assert done.output.startswith(listing(KINDS[kind].entries()))
+    assert all(len(line) <= 80 for line in done.output.splitlines())
+
+
+def test_the_verbs_answer_and_a_wrong_name_is_named():
+    from unbraid.ground.errors import UnbraidError
+
+    kinds = CliRunner().invoke(app, ["list"]).output
+    assert all(kind in kinds for kind in KINDS)
+    shown = CliRunner().invoke(app, ["show", "objective", "hfvae"]).output
+    assert shown == text(find("objectives", "hfvae")) + "\n"
+    for said in (
+        "γ Σ_g TC within g",
+        'estimator = "stratified"',
+        "beta = 4.0",
+        "Esmaeili et al. 2018, Eq. 9",
+        "AISTATS",
+    ):
+        assert said in shown
+    with pytest.raises(UnbraidError, match="unknown objective 'hvae'. Did you mean 'hfvae'"):
+        find("objective", "hvae")
+    with pytest.raises(UnbraidError, match="Did you mean 'priors'"):
+        find("prirs", "isa")
+
+
+def test_recipes_shown_are_recipes(tmp_path):
+    """What stands under 'in a recipe' is read as it stands."""
+    import tomllib
+
+    from unbraid.objectives import build
+
+    for name, entry in KINDS["objectives"].entries().items():
+        table = tomllib.loads(entry.toml)["objective"]
+        if name != "row":  # its prices are the user's
+            assert build(table).name == name
+
+
+def test_a_docstring_falls_into_its_parts():
+    doc = read(
+        """Gap.
+
+        G = a − b        Chen et al. 2018
+
+        More. bins: how many;
+        of equal width. `seed`: of draws.
+        Use: always. Not: never.
+
+        >>> 1
+        1
+        """,
+        ["bins", "seed"],
+    )
+    assert (doc.summary, doc.formula, doc.text) == ("Gap.", "G = a − b", ("More.",))
+    assert doc.options == {"bins": "how many; of equal width.", "seed": "of draws."}
+    assert (doc.use, doc.avoid, doc.example) == ("always.", "never.", ">>> 1\n1")
