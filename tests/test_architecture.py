@@ -145,7 +145,20 @@ DECLARED = {  # what pyproject.toml calls it, where that is not what one imports
     "pillow": "PIL",
     "tomli-w": "tomli_w",
 }
-EXTRAS = {"pandas", "h5py", "pyarrow", "nicegui", "plotly", "datasets", "fastapi", "starlette", "uvicorn"}
+EXTRAS = {
+    "onnx",
+    "onnxruntime",
+    "onnxscript",
+    "pandas",
+    "h5py",
+    "pyarrow",
+    "nicegui",
+    "plotly",
+    "datasets",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+}
 
 
 def test_every_import_is_declared():

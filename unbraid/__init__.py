@@ -31,6 +31,7 @@ _HOMES = {
     "Recipe": "unbraid.runs.recipe",
     "Run": "unbraid.runs.run",
     "fit": "unbraid.runs.training",
+    "tracker": "unbraid.export.tracking",
     "sweep": "unbraid.sweeps",
     "audit": "unbraid.runs.auditing",
     "Codes": "unbraid.codes",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from unbraid.comparing import compare
     from unbraid.data import DATASETS, Dataset
     from unbraid.export.estimator import Disentangler
+    from unbraid.export.tracking import tracker
     from unbraid.figures.report import report
     from unbraid.ground.errors import UnbraidError
     from unbraid.latent import Latent, binary, onehot, real

@@ -41,6 +41,12 @@ def train(
             "--force", help="Overwrite a run; with --resume, accept a changed recipe, thread count or version."
         ),
     ] = False,
+    track: Annotated[
+        list[str],
+        typer.Option(
+            "--track", metavar="TOOL", help="Also show it in tensorboard, wandb or mlflow; may be given again."
+        ),
+    ] = [],  # noqa: B006
     quiet: Quiet = False,
 ) -> None:
     """Train a recipe. Ctrl-C writes a checkpoint first; --resume goes on from it."""
@@ -59,9 +65,10 @@ def train(
         chosen = recipe_of(Path(str(out)), *changes)
     else:
         chosen = Recipe.load(recipe, *changes)
+    from unbraid.export.tracking import tracker
     from unbraid.runs.training import fit
 
-    run = fit(chosen, out, resume=resume, force=force, quiet=quiet)
+    run = fit(chosen, out, resume=resume, force=force, quiet=quiet, callbacks=[tracker(tool) for tool in track])
     line = (run.ledger() or [{"nats": {}}])[-1]  # empty when the ledger was lost and --force went on without it
     shown = [f"{key} {value:.2f}" for key, value in line["nats"].items()]
     terms = "  ".join([*shown[:MOST], *([f"and {len(shown) - MOST} more"] if len(shown) > MOST else [])])
