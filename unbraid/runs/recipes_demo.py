@@ -6,7 +6,8 @@ from typing import Any
 
 Plain = dict[str, Any]
 
-_SPRITES: Plain = {
+# What every row of the demo shares, and the studies on this set
+SPRITES: Plain = {
     "data": {"name": "colour_sprites"},
     "latent": 8,
     "nets": {"name": "broadcast", "act": "leaky_relu"},
@@ -21,28 +22,28 @@ _SPRITES: Plain = {
 
 DEMO: dict[str, Plain] = {
     "vae_colour_sprites": {
-        **_SPRITES,
+        **SPRITES,
         "name": "vae_colour_sprites",
         "about": "A plain VAE on coloured sprites: a minute on one core.",
         "cite": "Kingma & Welling 2014",
         "objective": {"name": "vae"},
     },
     "beta_tcvae_colour_sprites": {
-        **_SPRITES,
+        **SPRITES,
         "name": "beta_tcvae_colour_sprites",
         "about": "β-TCVAE on coloured sprites: each factor finds a latent of its own in a minute.",
         "cite": "Chen et al. 2018",
         "objective": {"name": "beta_tcvae", "beta": 6.0},
     },
     "factor_vae_colour_sprites": {
-        **_SPRITES,
+        **SPRITES,
         "name": "factor_vae_colour_sprites",
         "about": "FactorVAE on coloured sprites: a minute or two on one core.",
         "cite": "Kim & Mnih 2018, Eq. 2",
         "objective": {"name": "factor_vae", "gamma": 20.0, "critic": {"width": 256, "depth": 3, "lr": 1e-3}},
     },
     "hfvae_colour_sprites": {
-        **_SPRITES,
+        **SPRITES,
         "name": "hfvae_colour_sprites",
         "about": "HFVAE on coloured sprites: a 3-way leaf for the shape and seven columns.",
         "cite": "Esmaeili et al. 2018, Eq. 9",

@@ -182,6 +182,6 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Coloured 24×24 sprites (6,912 images) with a broadcast decoder in place of dSprites with a convolutional one, 3,000 "
+    unlike="Coloured 24×24 sprites (6,912 images) with a broadcast decoder in place of dSprites with a convolutional one, 2,500 "
     "steps, a critic of 3 × 256 at rate 1e-3; AAE and Eq. 12 at one γ.",
 )

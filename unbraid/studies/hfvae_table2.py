@@ -120,6 +120,6 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 3,000 steps at batch 64; "
+    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 2,500 steps at batch 64; "
     "temperatures are ours.",
 )

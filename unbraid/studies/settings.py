@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbraid.runs.recipes_demo import SPRITES
+
 Plain = dict[str, Any]
 
-# The demo's set: about a minute a run on one core, and the decoder lets total correlation be seen at all (docs/demo.md).
+# The demo's set, net and budget: a minute a run on one core, and the decoder lets total correlation show (docs/demo.md).
 COLOUR_SPRITES: dict[str, Plain] = {
     "tiny": {
         "data": {"name": "colour_sprites", "subsample": 400},
-        "nets": {"name": "broadcast"},
+        "nets": SPRITES["nets"],
         "budget": {"batch": 32, "steps": 20, "lr": 2e-3, "threads": 1, "log_every": 5},
     },
-    "cpu": {
-        "data": {"name": "colour_sprites"},
-        "nets": {"name": "broadcast"},
-        "budget": {"batch": 64, "steps": 3000, "lr": 2e-3, "threads": 1, "log_every": 50},
-    },
+    "cpu": {key: SPRITES[key] for key in ("data", "nets", "budget")},
 }
 
 

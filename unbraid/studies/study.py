@@ -86,14 +86,14 @@ class Study:
 
 
 def recipes(study: Study, name: str, scale: str, seeds: Sequence[int]) -> list[tuple[Arm, int, Recipe]]:
-    """Every run of a study at one scale: its arm, its seed and its recipe."""
+    """Every run of a study at one scale: its arm, its seed and its recipe, seed by seed: one cut short has whole pairs."""
     from unbraid.runs.recipe import Recipe
 
     assert study.arms is not None
     return [
         (arm, seed, Recipe.of({**arm.recipe, "name": f"{name}-{arm.label}", "seed": seed}, f"study {name!r}"))
-        for arm in study.arms(scale)
         for seed in seeds
+        for arm in study.arms(scale)
     ]
 
 
