@@ -6,6 +6,7 @@ recipe.toml → train → model.safetensors → encode → codes.npz → score �
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import Annotated
 
@@ -14,7 +15,7 @@ import typer
 from unbraid._version import __version__
 from unbraid.cli import compare, data, demo, export, figure, runs, score, show, studio, study, sweep
 from unbraid.cli.imports import add_imports
-from unbraid.ground.errors import Stopped, UnbraidError
+from unbraid.ground.errors import Stopped, UnbraidError, expect
 
 HELP = """Learn, measure and explore disentangled latent representations.
 
@@ -59,11 +60,23 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    pass
+    alone = "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("WORLD_SIZE") == "1"
+    expect(
+        alone or context.invoked_subcommand == "train",
+        "torchrun starts one training over several devices",
+        found=f"unbraid {context.invoked_subcommand}",
+        do="Call it without torchrun; a sweep is spread over machines by --shard or --engine ray.",
+    )
+
+
+def _speaks(error: BaseException) -> bool:
+    """Of several ranks on one machine the first one speaks, but each says that another is gone."""
+    return os.environ.get("LOCAL_RANK", "0") == "0" or type(error).__name__ == "Lost"
 
 
 def main() -> None:
@@ -74,10 +87,12 @@ def main() -> None:
     try:
         app()
     except UnbraidError as error:
-        print(f"error: {error}", file=sys.stderr)
+        if _speaks(error):
+            print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except Stopped as stop:
-        print(f"\n{stop}", file=sys.stderr)
+        if _speaks(stop):
+            print(f"\n{stop}", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)

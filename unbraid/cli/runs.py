@@ -49,7 +49,10 @@ def train(
     ] = [],  # noqa: B006
     quiet: Quiet = False,
 ) -> None:
-    """Train a recipe. Ctrl-C writes a checkpoint first; --resume goes on from it."""
+    """Train a recipe. Ctrl-C writes a checkpoint first; --resume goes on from it.
+
+    Over several devices: torchrun --nproc-per-node N -m unbraid train …
+    """
     from unbraid.ground.errors import expect
     from unbraid.runs.recipe import Recipe
 
@@ -66,9 +69,14 @@ def train(
     else:
         chosen = Recipe.load(recipe, *changes)
     from unbraid.export.tracking import tracker
+    from unbraid.ground import ranks
     from unbraid.runs.training import fit
 
-    run = fit(chosen, out, resume=resume, force=force, quiet=quiet, callbacks=[tracker(tool) for tool in track])
+    follows = bool(ranks.launched().rank)  # rank 0 writes the run, shows it and says so
+    told = [] if follows else [tracker(tool) for tool in track]
+    run = fit(chosen, out, resume=resume, force=force, quiet=quiet or follows, callbacks=told)
+    if follows:
+        return
     line = (run.ledger() or [{"nats": {}}])[-1]  # empty when the ledger was lost and --force went on without it
     shown = [f"{key} {value:.2f}" for key, value in line["nats"].items()]
     terms = "  ".join([*shown[:MOST], *([f"and {len(shown) - MOST} more"] if len(shown) > MOST else [])])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from unbraid.ground import ranks
 from unbraid.ground.errors import UnbraidError
 from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
@@ -21,10 +22,13 @@ Mixture = tuple[Posterior, Tensor]
 
 @dataclass(frozen=True)
 class Draw:
-    """x, q(z|x), z ~ q. `n` is the size of the data set; `estimator(draw, n)` gives the mixture that stands for q(z)."""
+    """x, q(z|x), z ~ q. `n` is the size of the data set; `estimator(draw, n)` gives the mixture that stands for q(z).
+
+    In a run over several ranks (`ground.ranks`) q and z are of the global batch, x and `out` this rank's rows of it.
+    """
 
     model: Vae
-    x: Float[Tensor, "b c h w"]
+    x: Float[Tensor, "r c h w"]
     q: Posterior
     z: Float[Tensor, "b d"]
     n: int
@@ -42,8 +46,8 @@ class Draw:
 
     @cached_property
     def out(self) -> Tensor:
-        """The decoder's output at z."""
-        return self.model.decoder(self.values)
+        """The decoder's output at z, for the rows of x."""
+        return self.model.decoder(ranks.mine(self.values))
 
     @cached_property
     def log_qx(self) -> Float[Tensor, "b v"]:
@@ -63,4 +67,5 @@ class Draw:
                 "this term needs q(z), but no estimator was chosen. Set objective.estimator to stratified, mss or mws."
             )
         q, log_weights = self.estimator(self, self.n)
-        return log_mixture(self.z, q, log_weights)
+        rows = ranks.mine(log_weights) if len(log_weights) > 1 else log_weights
+        return ranks.spread(lambda z: log_mixture(z, q, rows), self.z)

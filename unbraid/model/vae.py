@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from unbraid.ground import ranks
 from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
@@ -38,9 +39,9 @@ class Vae(nn.Module):
         return self.family.of(self.tree, self.encoder(x), self.temperature)
 
     def draw(self, x: Float[Tensor, "b c h w"], n: int | None = None, estimator: Any = None) -> Draw:
-        """A batch, its posterior and one sample of it."""
-        q = self.posterior(x)
-        return Draw(self, x, q, q.rsample(), len(x) if n is None else n, estimator)
+        """A batch, its posterior and one sample of it; of several ranks each gives its images, and q and z are of all."""
+        q = self.family.of(self.tree, ranks.gather(self.encoder(x)), self.temperature)
+        return Draw(self, x, q, q.rsample(), len(q) if n is None else n, estimator)
 
     def decode(self, values: Float[Tensor, "b d"]) -> Tensor:
         """Mean images of codes: real numbers, class probabilities, bits."""

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from unbraid._version import __version__
-from unbraid.ground import locks
+from unbraid.ground import locks, ranks
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import is_file, read_json, read_toml, sweep_parts, write_json, write_text
 from unbraid.ground.tensors import read_note, write_tensors
@@ -151,7 +151,7 @@ def _check_same(path: Path, recipe: Recipe, now: dict[str, Any], force: bool) ->
     changed = [c for c in begun.differences(recipe) if not c.startswith("budget.steps:")] + [
         f"{key}: {known[key]!r} → {now[key]!r}"
         for key in ("threads", "torch", "unbraid", "n", "shape", "data")
-        if key in known and known[key] != now[key]
+        if key in known and known[key] != now[key] and not (key == "threads" and _ranks(known) != _ranks(now))
     ]
     if changed and not force:
         how = f" If it was {RECIPE} that changed, delete that file: the checkpoint knows the recipe." if trained else ""
@@ -163,17 +163,24 @@ def _check_same(path: Path, recipe: Recipe, now: dict[str, Any], force: bool) ->
 
 
 def _moved(path: Path, known: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Where a run has been trained, if it goes on on another kind of device: said aloud, and kept in `run.json`."""
+    """Where a run has been trained, if it goes on on another kind of device or on more or fewer ranks: said aloud, and kept
+    in `run.json`."""
     moves = list(known.get("moved", []))
     kinds = [str(state.get("device", "")).split(":")[0] for state in (known, now)]
-    if kinds[0] and kinds[0] != kinds[1]:
-        moves.append(f"{kinds[0]} → {kinds[1]} after step {known.get('step', '?')}")
-        print(
-            f"{path} goes on on {kinds[1]}, after {kinds[0]}: rounding differs there, so it will not end in the bits of a run "
-            "that stayed. run.json says so.",
-            file=sys.stderr,
-        )
+    for was, is_now in (kinds, [_ranks(known), _ranks(now)]):
+        if was and was != is_now:
+            moves.append(f"{was} → {is_now} after step {known.get('step', '?')}")
+            print(
+                f"{path} goes on on {is_now}, after {was}: rounding differs there, so it will not end in the bits of a run "
+                "that stayed. run.json says so.",
+                file=sys.stderr,
+            )
     return moves
+
+
+def _ranks(state: dict[str, Any]) -> str:
+    count = state.get("ranks", 1)
+    return "one rank" if count == 1 else f"{count} ranks"
 
 
 def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
@@ -193,6 +200,7 @@ def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
         "device": str(trainer.device),
         "torch": torch.__version__,
         "unbraid": __version__,
+        **({"ranks": ranks.linked().size} if ranks.linked().size > 1 else {}),
         **({"moved": trainer.moved} if trainer.moved else {}),
         **{key: found for key, found in more.items() if found},
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from unbraid.ground import ranks
 from unbraid.ground.errors import Stopped
 from unbraid.ground.files import write_json
 from unbraid.ground.progress import bar
@@ -35,7 +36,7 @@ def loop(path: Path, trainer: Any, start: int, around: Around) -> int:
     """Train from step `start` on; returns how many steps are done, fewer than asked when validation stopped it early."""
     recipe, budget, told = trainer.parts.recipe, trainer.parts.recipe.budget, around.callbacks
     watch = watched(path, budget, start)
-    if over(watch, budget):
+    if ranks.agree(ranks.OVER if over(watch, budget) else ranks.GO_ON) == ranks.OVER:
         return start
     saved = time.monotonic()
     kept = {*snapshots.steps_of(budget.snapshots, budget.steps)}
@@ -50,7 +51,8 @@ def loop(path: Path, trainer: Any, start: int, around: Around) -> int:
             done, last = number + 1, number + 1 == budget.steps
             log = last or due_for_log(number, budget.log_every)
             try:
-                ledger = trainer.step(number, trainer.logged if log else ())
+                with ranks.together():
+                    ledger = trainer.step(number, trainer.logged if log else ())
             except Broken as error:
                 raise Broken(f"{error} {directory.way_back(path)}") from None
             row = directory.log(journal, _row(trainer, ledger, number)) if log else None
@@ -61,10 +63,12 @@ def loop(path: Path, trainer: Any, start: int, around: Around) -> int:
             if around.validate is not None and (done % budget.validate_every == 0 or last):
                 by = _validated(path, trainer, journal, around, watch, done) or by
                 if over(watch, budget):
+                    ranks.agree(ranks.OVER)
                     return done
             minutes = (time.monotonic() - saved) / 60
             due = done % budget.checkpoint_every == 0 or minutes > budget.checkpoint_minutes
-            stop = bool(around.asked or by)  # looked at once: a signal during the save is acted on after the next step
+            # looked at once: a signal during the save is acted on after the next step
+            stop = ranks.agree(ranks.STOP if around.asked or by else ranks.GO_ON) == ranks.STOP
             if not last and (due or stop):
                 by = tell(told, "saved", done, directory.save(path, trainer, done)) or by
                 saved = time.monotonic()

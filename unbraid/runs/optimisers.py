@@ -43,8 +43,12 @@ def set_rate(optimiser: Optimizer, rate: Any, number: int) -> None:
 
 def clip(optimiser: Optimizer, most: float) -> float:
     """Scale the gradient down to a norm of `most`; returns the norm it had."""
-    parameters = [p for group in optimiser.param_groups for p in group["params"]]
-    return float(torch.nn.utils.clip_grad_norm_(parameters, most))
+    return float(torch.nn.utils.clip_grad_norm_(moved(optimiser), most))
+
+
+def moved(optimiser: Optimizer) -> list[torch.Tensor]:
+    """The parameters that an optimiser moves."""
+    return [p for group in optimiser.param_groups for p in group["params"]]
 
 
 def forget(optimiser: Optimizer) -> None:

@@ -11,13 +11,14 @@ from typing import Any
 
 import torch
 
-from unbraid.data.batches import Batches
+from unbraid.data.batches import Batches, gathered
+from unbraid.ground import ranks
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.schedule import Price, Schedule, value
 from unbraid.model.draw import Draw
 from unbraid.objectives.ledger import Ledger
 from unbraid.runs import means
-from unbraid.runs.optimisers import adam, clip, forget, optimiser_of, set_rate
+from unbraid.runs.optimisers import adam, clip, forget, moved, optimiser_of, set_rate
 from unbraid.runs.row import Parts
 from unbraid.runs.seeding import mix
 
@@ -96,6 +97,7 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
     set_rate(trainer.optimiser, trainer.rate, number)
     charged = [_backward(trainer, number, turn, also) for turn in range(budget.accumulate)]
     draw, ledger = charged[-1]
+    ranks.average(moved(trainer.optimiser))
     if budget.clip:
         trainer.gradient = clip(trainer.optimiser, budget.clip)
     trainer.optimiser.step()
@@ -106,6 +108,7 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
             loss = critic.loss(draw.values, others[turn] if critic.paired else draw.values)
             forget(optimiser)
             loss.backward()  # type: ignore[union-attr]
+            ranks.average(moved(optimiser))
             optimiser.step()
     return ledger if len(charged) == 1 else _mean([each for _, each in charged])
 
@@ -113,7 +116,7 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
 def _backward(trainer: Trainer, number: int, turn: int, also: tuple[str, ...]) -> tuple[Draw, Ledger]:
     """Charge the row for one batch, of which a step may have several, and add its share of the gradient."""
     parts, turns = trainer.parts, trainer.parts.recipe.budget.accumulate
-    batch = trainer.batches(number * turns + turn)
+    batch = _images(trainer.batches, number * turns + turn)
     draw = parts.model.draw(batch, len(parts.dataset), parts.objective.mixture(parts.critics))
     ledger = parts.objective(draw, number, parts.critics, trainer.rows, also)
     if turn == 0:
@@ -122,6 +125,11 @@ def _backward(trainer: Trainer, number: int, turn: int, also: tuple[str, ...]) -
     if not math.isfinite(ledger.loss.item()):
         _broken(ledger, number)
     return draw, ledger
+
+
+def _images(batches: Batches, step: int) -> torch.Tensor:
+    """A batch; in a run over several ranks this rank's rows of it."""
+    return gathered(batches.images, ranks.mine(batches.index(step)), batches.device)
 
 
 def _mean(ledgers: list[Ledger]) -> Ledger:
@@ -146,14 +154,14 @@ def _others(trainer: Trainer, number: int) -> list[torch.Tensor]:
     """
     paired = any(trainer.parts.critics[name].paired for name in trainer.critic_optimisers)
     with torch.no_grad():
-        return [trainer.parts.model.draw(batches(number)).values for batches in trainer.others] if paired else []
+        return [trainer.parts.model.draw(_images(each, number)).values for each in trainer.others] if paired else []
 
 
 def choose_device(name: str) -> torch.device:
     """'auto' takes an accelerator when there is one; a device that is not here is refused."""
     found = torch.accelerator.current_accelerator(check_available=True)
     if name == "auto":
-        return torch.device("cpu") if found is None else found
+        return torch.device("cpu") if found is None else ranks.own_device(found)
     here = ["cpu"] if found is None else ["cpu", found.type]
     try:
         device = torch.device(name)
@@ -162,7 +170,7 @@ def choose_device(name: str) -> torch.device:
     except (AssertionError, RuntimeError, NotImplementedError):
         usable = False
     expect(usable, f"device {name!r} cannot be used here", allowed=["auto", *here])
-    return device
+    return ranks.own_device(device)
 
 
 def _broken(ledger: Ledger, number: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ import torch
 from unbraid.data.dataset import Dataset
 from unbraid.ground.errors import Stopped, UnbraidError
 from unbraid.ground.machine import computing
+from unbraid.ground.ranks import agree, joined
 from unbraid.objectives.objective import Objective
 from unbraid.priors.base import Prior
-from unbraid.runs import before, directory
+from unbraid.runs import before, directory, ranks
 from unbraid.runs.assemble import assemble, prepare
 from unbraid.runs.callbacks import checked, tell
 from unbraid.runs.loop import Around, loop
@@ -64,26 +65,32 @@ def fit(
     import_modules(imports)
     own = Own(dataset, nets, prior, objective)
     recipe = with_objects(Recipe.load(recipe), own)
-    choose_device(recipe.budget.device)  # refused before anything is made
+    device = choose_device(recipe.budget.device)  # refused before anything is made
     path = Path(out) if out is not None else Path("runs") / recipe.folder
     listening = checked(callbacks)
     parts = assemble(recipe, dataset, own)
+    ranks.check(parts)
     unseen = held_out(parts, validation, dataset is not None)
     with (
-        directory.locked(path),
+        ranks.telling(path),
+        joined(device) as world,
+        nullcontext() if world.rank else directory.locked(path),
         computing(recipe.budget.threads) as threads,
         torch.random.fork_rng(),
         single(),
         _signals() as asked,
     ):
         trainer = prepare(parts)
-        start = directory.begin(path, trainer, threads, resume, force)
-        if not before.finished(path):
+        start = ranks.begun(path, trainer, lambda: directory.begin(path, trainer, threads, resume, force))
+        if world.rank:
+            ranks.follow(trainer, start, asked)
+        elif not before.finished(path):
             check = None if unseen is None else lambda trainer, number: validate(trainer, unseen, number)
             _train(path, trainer, start, Around(threads, asked, quiet, listening, check))
+        agree(0)  # rank 0 has written the run
     if asked:  # in the last step: the run is done, but whoever asked wants no other one begun
         raise Stopped(f"stopped as asked; all {recipe.budget.steps} steps were done: {path}")
-    return Run.load(path, dataset=dataset, nets=nets, prior=prior)
+    return Run(path) if world.rank else Run.load(path, dataset=dataset, nets=nets, prior=prior)
 
 
 def _train(path: Path, trainer: Any, start: int, around: Around) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
+from unbraid.ground import ranks
 from unbraid.ground.errors import expect
 from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
@@ -112,7 +113,7 @@ class Ratio(Critic):
 
     def log_ratio(self, values: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
         """log D/(1−D): how much likelier the code is a real one than one of the other class."""
-        logits = self.net(values)
+        logits = ranks.spread(self.net, values)
         return logits[:, 0] - logits[:, 1]
 
     def forward(self, draw: Draw) -> dict[str, Tensor]:
@@ -181,7 +182,7 @@ class PriorRatio(Critic):
 
     def log_ratio(self, values: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
         """log D/(1−D): how much likelier the value is a code than a draw of the prior."""
-        logits = self.net(values)
+        logits = ranks.spread(self.net, values)
         return logits[:, 0] - logits[:, 1]
 
     def forward(self, draw: Draw) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbraid.ground import ranks
 from unbraid.ground.errors import expect
 from unbraid.ground.shapes import Float, Tensor, matrix
 from unbraid.model import closed
@@ -23,7 +24,7 @@ Nats = Float[Tensor, "b"]
 
 def reconstruction(draw: Draw, node: str = "") -> Nats:
     """−log p(x|z)."""
-    return -draw.model.likelihood.log_prob(draw.x, draw.out)
+    return -ranks.gather(draw.model.likelihood.log_prob(draw.x, draw.out))
 
 
 def kl(draw: Draw, node: str = "") -> Nats:

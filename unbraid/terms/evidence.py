@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from unbraid.ground import ranks
 from unbraid.ground.errors import expect
 from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
@@ -56,11 +57,12 @@ class Evidence(Critic):
 
     def forward(self, draw: Draw) -> dict[str, Float[Tensor, "b"]]:
         """See `Critic.forward`."""
-        k, b, model = self.spec.particles, len(draw.x), draw.model
+        k, b, model = self.spec.particles, len(draw.z), draw.model
         each = torch.arange(b, device=draw.z.device).repeat_interleave(k)
         q = draw.q.rows(each)
         z = q.rsample()
-        log_x = model.likelihood.log_prob(draw.x[each], model.decoder(emit(draw.tree, z)))
+        images = draw.x.repeat_interleave(k, 0)
+        log_x = ranks.spread(lambda z: model.likelihood.log_prob(images, model.decoder(emit(draw.tree, z))), z)
         log_w = log_x + model.prior.log_prob(z, q.temperature)[:, 0] - q.log_prob(z)[:, 0]
         return {"evidence@iwae": math.log(k) - log_w.unflatten(0, (b, k)).logsumexp(1)}
 

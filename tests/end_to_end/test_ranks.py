@@ -1,0 +1,175 @@
+"""One run over several ranks is one run: the same ledger, the same gradients; a lost rank ends it clearly and it goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.contracts.test_objectives import CASES
+from tests.ranked import steps_of, torchrun
+from tests.toys import toy_data
+from unbraid.cli import app
+from unbraid.ground.errors import UnbraidError
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.run import CHECKPOINT, LEDGER, MODEL, Run
+from unbraid.runs.training import fit
+
+
+def finished(process, patience: float = 120.0) -> tuple[int, str, str]:
+    """The exit code and what was said."""
+    try:
+        out, err = process.communicate(timeout=patience)
+    finally:
+        process.kill()  # its ranks then end by themselves
+    return process.returncode, out, err
+
+
+def apart(found: np.ndarray, wanted: np.ndarray) -> float:
+    """The relative distance of two vectors."""
+    return float(np.linalg.norm(found - wanted) / (np.linalg.norm(wanted) or 1.0))
+
+
+@pytest.fixture(scope="module")
+def by_two(tmp_path_factory) -> dict[str, np.ndarray]:
+    """Every objective by two ranks, started once."""
+    out = tmp_path_factory.mktemp("ranks") / "told.npz"
+    code, _, said = finished(torchrun(2, "tests.ranked", str(out)))
+    assert code == 0, said
+    with np.load(out) as told:
+        return dict(told)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_ranks_give_ledger_and_gradients_of_one(case, by_two):
+    alone = steps_of(case)
+    assert {key for key in by_two if key.startswith(f"{case}|")} == set(alone)
+    for key, wanted in alone.items():
+        assert apart(by_two[key], wanted) < (1e-5 if "|0|" in key else 1e-3), key
+
+
+def test_a_detached_gather_is_noticed(by_two):
+    """The rows of the other rank as constants: what the test above must not let pass."""
+    alone = steps_of("beta_tcvae")
+    for number, least in enumerate((0.01, 0.05, 0.1)):  # more, the further the codes are from each other
+        assert apart(by_two[f"detached beta_tcvae|{number}|model"], alone[f"beta_tcvae|{number}|model"]) > least
+
+
+RECIPE = """data = "sprites32"
+latent = 4
+nets = {name = "mlp", width = 64}
+objective = {name = "factor_vae", gamma = 4.0, critic = {width = 32, depth = 2}}
+budget = {steps = %d, batch = 12, log_every = 1, checkpoint_every = 50, threads = 1}
+"""
+
+
+def train(tmp_path: Path, steps: int, count: int, *words: str) -> subprocess.Popen:
+    """`unbraid train` over so many ranks."""
+    (tmp_path / "recipe.toml").write_text(RECIPE % steps)
+    return torchrun(count, "unbraid", "train", str(tmp_path / "recipe.toml"), "-q", *words)
+
+
+def losses(path: Path) -> np.ndarray:
+    return np.array([row["loss"] for row in Run.load(path).ledger()])
+
+
+def begun(path: Path, patience: float = 60.0) -> None:
+    """Wait until a run has a checkpoint."""
+    end = time.monotonic() + patience
+    while not (path / CHECKPOINT).is_file():
+        assert time.monotonic() < end, "no checkpoint came"
+        time.sleep(0.05)
+
+
+def ranks_of(process: subprocess.Popen) -> list[int]:
+    """The processes that a torchrun started, rank by rank."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    found = {}
+    for child in map(int, children):
+        words = dict(w.split("=", 1) for w in Path(f"/proc/{child}/environ").read_text().split("\0") if "=" in w)
+        found[int(words["RANK"])] = child
+    return [found[rank] for rank in sorted(found)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_rank_ends_the_run_in_a_sentence_and_it_goes_on(victim, tmp_path):
+    steps = 250
+    code, _, said = finished(train(tmp_path, steps, 2, "--out", str(tmp_path / "whole")))
+    assert code == 0, said
+    process = train(tmp_path, steps, 2, "--out", str(tmp_path / "killed"))
+    begun(tmp_path / "killed")
+    os.kill(ranks_of(process)[victim], signal.SIGKILL)
+    start = time.monotonic()
+    code, _, said = finished(process)
+    assert code == 1  # torchrun's own
+    assert "error: another rank of this run is gone" in said
+    assert "--resume --out" in said
+    assert "unbraid/" not in said.partition("torch.distributed.elastic")[0], "a traceback of ours"
+    assert time.monotonic() - start < 60
+    code, _, said = finished(train(tmp_path, steps, 2, "--resume", "--out", str(tmp_path / "killed")))
+    assert code == 0, said
+    for name in (LEDGER, MODEL):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_with_more_and_fewer_ranks_and_says_so(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    code, _, said = finished(train(tmp_path, 90, 2, "--out", str(parts)))
+    assert code == 0, said
+    code, _, said = finished(train(tmp_path, 120, 3, "--resume", "--out", str(parts)))
+    assert code == 0, said
+    assert "goes on on 3 ranks, after 2 ranks" in said
+    assert said.count("goes on on") == 1  # rank 0 speaks
+    code, _, said = finished(train(tmp_path, 150, 1, "--resume", "--out", str(parts)))
+    assert code == 0, said
+    assert Run.load(parts).state["moved"] == ["2 ranks → 3 ranks after step 90", "3 ranks → one rank after step 120"]
+    assert "ranks" not in Run.load(parts).state
+    fit(tmp_path / "recipe.toml", whole, quiet=True)
+    np.testing.assert_allclose(losses(parts), losses(whole), rtol=1e-3)
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_ranks_with_a_checkpoint(tmp_path):
+    process = train(tmp_path, 10**6, 2, "--out", str(tmp_path / "run"))
+    begun(tmp_path / "run")
+    children = ranks_of(process)
+    process.send_signal(signal.SIGINT)
+    _, _, said = finished(process)
+    assert said.count("go on with: unbraid train --resume") == 1
+    assert Run.load(tmp_path / "run").state["status"] == "stopped"
+    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ({"budget": {"batch": 9}}, "an equal part of the batch: found budget.batch 9, 2 ranks"),
+        ({"nets": {"name": "mlp", "norm": "batch"}}, "cannot be shared between ranks"),
+        ({"objective": "info_gan", "nets": "info_gan_small"}, "a game is not trained over several ranks"),
+        ({"budget": {"device": "cuda"}}, "device 'cuda' cannot be used here"),
+    ],
+)
+def test_what_ranks_cannot_share_is_refused_before_any_work(recipe, said, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "here")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    asked = {"data": "toy", "latent": 2, "nets": "mlp", **recipe}
+    with pytest.raises(UnbraidError, match=re.escape(said)):
+        fit(Recipe(**asked), tmp_path / "run", quiet=True, dataset=toy_data())
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_verbs_are_not_for_torchrun(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "here")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    ended = CliRunner().invoke(app, ["sweep", "sweep.toml"])
+    assert "torchrun starts one training" in str(ended.exception)
