@@ -34,7 +34,7 @@ class World:
 
     rank: int = 0
     size: int = 1
-    device: torch.device = torch.device("cpu")
+    device: torch.device | None = None
 
 
 ALONE = World()
