@@ -1,4 +1,4 @@
-"""The verb export: a run as a file for the world outside."""
+"""The verb export: a run as a file or folder for the world outside."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ def export(
     html: Annotated[
         bool, typer.Option("--html", help="One page whose sliders decode in the browser, offline: explore.html.")
     ] = False,
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="Encoder and decoder for any ONNX runtime, checked against torch: onnx/.")
+    ] = False,
+    hub: Annotated[
+        bool, typer.Option("--hub", help="A folder for Hugging Face's hub, with a model card: hub/.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write; default inside the run.")] = None,
 ) -> None:
-    """Write a run in a format that needs no unbraid to open."""
+    """Write a run in a format that other tools open."""
     from unbraid.export import EXPORTS
     from unbraid.ground.errors import expect
     from unbraid.runs.run import Run
 
-    chosen = [name for name, asked in {"html": html}.items() if asked]
+    chosen = [name for name, asked in {"html": html, "onnx": onnx, "hub": hub}.items() if asked]
     expect(
         len(chosen) == 1,
         "export writes one format at a time",
@@ -28,7 +34,8 @@ def export(
         allowed=", ".join(f"--{name}" for name in EXPORTS),
     )
     path = EXPORTS[chosen[0]](Run.load(run), out)
-    typer.echo(f"{chosen[0]}: {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    files = [path] if path.is_file() else [f for f in path.rglob("*") if f.is_file()]
+    typer.echo(f"{chosen[0]}: {path} ({sum(f.stat().st_size for f in files) / 1e6:.1f} MB)")
 
 
 def register(app: typer.Typer) -> None:

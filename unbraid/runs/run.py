@@ -187,6 +187,22 @@ class Run:
         expect(is_file(self.path / BEST), f"{self.path} kept no best weights", do="Train with budget.best = true.")
         return replace(self, moment=BEST)
 
+    @property
+    def weights(self) -> Path:
+        """The file of the trained model's weights, or of a snapshot's, or of the best ones."""
+        weights = self.path / (self.moment if isinstance(self.moment, str) else MODEL)
+        if isinstance(self.moment, int):
+            weights = snapshots.file_of(self.path, self.moment)
+        before = self.path / BEFORE
+        kept = f" The finished run that was here is whole in {before}." if is_file(before / MODEL) else ""
+        expect(
+            is_file(weights),
+            f"{self.path} has no trained model yet",
+            found=f"status {self.state['status']!r}",
+            do=f"Finish it with 'unbraid train --resume --out {quote(str(self.path))}'.{kept}",
+        )
+        return weights
+
     @cached_property
     def model(self) -> Vae:
         """The trained model, for use."""
@@ -196,17 +212,7 @@ class Run:
         from unbraid.ground.tensors import fill, read_tensors
         from unbraid.runs.assemble import build_model
 
-        before = self.path / BEFORE
-        kept = f" The finished run that was here is whole in {before}." if is_file(before / MODEL) else ""
-        weights = self.path / (self.moment if isinstance(self.moment, str) else MODEL)
-        if isinstance(self.moment, int):
-            weights = snapshots.file_of(self.path, self.moment)
-        expect(
-            is_file(weights),
-            f"{self.path} has no trained model yet",
-            found=f"status {self.state['status']!r}",
-            do=f"Finish it with 'unbraid train --resume --out {quote(str(self.path))}'.{kept}",
-        )
+        weights = self.weights
         check_parts(self.recipe, self.state, self.path)
         tensors, note = read_tensors(weights, "model")
         shape: Any = tuple(self.state["shape"])
@@ -256,6 +262,8 @@ class Run:
         """
         import torch
 
+        from unbraid.objectives import GAMES
+
         images = as_images(x)
         images = images.unsqueeze(0) if images.ndim == 3 else images
         shape = tuple(self.state["shape"])
@@ -268,8 +276,9 @@ class Run:
         expect(
             bool(images.isfinite().all()), "images must be numbers", found="NaN or infinity", do="Mend or drop those."
         )
-        likelihood = getattr(self.model, "likelihood", None)  # an InfoGAN has none: its images are in [0, 1]
-        low, high = (0.0, 1.0) if likelihood is None else (likelihood.low, likelihood.high)
+        low, high = 0.0, 1.0
+        if self.recipe.objective.get("name") not in GAMES:  # an InfoGAN has no likelihood
+            low, high = self.model.likelihood.low, self.model.likelihood.high
         if images.numel():
             least, most = float(images.min()), float(images.max())
             expect(

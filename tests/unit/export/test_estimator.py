@@ -172,3 +172,10 @@ def test_labels_are_asked_for_and_images_must_be_in_range():
         model.score(images())
     with pytest.raises(UnbraidError, match=r"\[0, 1\]"):
         Disentangler("vae", 2, **SMALL).fit(images() / 10)
+
+
+def test_a_game_has_codes_but_no_bound():
+    model = Disentangler("info_gan", 2, **(SMALL | {"nets": "info_gan_small"})).fit(images())
+    assert model.transform(images()).shape == (64, 2)
+    with pytest.raises(UnbraidError, match="no bound on log p"):
+        model.score(images())

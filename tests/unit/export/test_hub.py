@@ -1,0 +1,133 @@
+"""The hub's folder: a run again, to the same bits, with a card that says what the run says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import unbraid
+from tests.toys import toy_data
+from unbraid import Recipe, Run, UnbraidError, fit
+from unbraid.cli import app
+from unbraid.export.hub import write_hub
+from unbraid.runs.run import MODEL
+
+RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
+
+
+def head(text: str) -> dict:
+    """The card's YAML head."""
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load(text.split("---\n")[1])
+
+
+@pytest.mark.parametrize("name", ["vae", "hfvae_discrete", "info_gan", "full_posterior"])
+def test_the_folder_is_a_run_with_the_same_bits(name, tmp_path):
+    run = Run.load(RUNS / name)
+    folder = write_hub(run, tmp_path / "hub")
+    again = Run.load(folder)
+    assert (folder / MODEL).read_bytes() == (run.path / MODEL).read_bytes()
+    x = np.random.default_rng(0).random((3, *run.state["shape"]), dtype=np.float32)
+    codes = run.encode(x)
+    assert np.array_equal(codes, again.encode(x))
+    assert np.array_equal(run.decode(codes), again.decode(codes))
+    assert np.array_equal(run.sample(2), again.sample(2))
+    config = json.loads((folder / "config.json").read_text())
+    assert Recipe.of(config["recipe"]).hash == run.recipe.hash
+    assert config["latent_columns"] == list(run.model.tree.column_names)
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    """A run on a file of images that was scored with intervals and audited."""
+    import torch
+
+    torch.set_default_dtype(torch.float32)
+    place = tmp_path_factory.mktemp("scored")
+    toy = toy_data(96)
+    np.savez(place / "bars.npz", images=toy.images.array, labels=toy.labels()[:, 0])
+    recipe = Recipe(
+        name="bars|1",
+        about="Bars of light.",
+        data={"name": "images", "path": str(place / "bars.npz"), "key": "images", "labels": "labels", "layout": "nchw"},
+        latent=2,
+        nets="decomposition_table1b",
+        objective={"name": "beta_tcvae", "beta": 3},
+        budget={"steps": 4, "batch": 16, "threads": 1},
+    )
+    run = fit(recipe, place / "run", quiet=True)
+    unbraid.encode(run, quiet=True)
+    unbraid.score(run, metrics="mig,sap", seeds=3, quiet=True)
+    unbraid.audit(run, rows=64, quiet=True)
+    return run
+
+
+def test_the_card_says_what_the_run_says(scored, tmp_path):
+    result = CliRunner().invoke(app, ["export", str(scored.path), "--hub", "--out", str(tmp_path / "hub")])
+    assert result.exit_code == 0, result.output
+    card = (tmp_path / "hub" / "README.md").read_text()
+    found = head(card)
+    assert found["library_name"] == "unbraid"
+    assert "beta_tcvae" in found["tags"]
+    scores = unbraid.Scores.load(scored.path)
+    measured = {m["type"]: m["value"] for m in found["model-index"][0]["results"][0]["metrics"]}
+    assert measured == {name: pytest.approx(s.value, abs=1e-6) for name, s in scores.items()}
+    low, high = scores["mig"].interval
+    assert f"| mig | {scores['mig'].value:.3f} | {low:.3f} – {high:.3f} |" in card
+    for said in ("Bars of light.", "beta_tcvae (beta 3)", "96 examples of 1×8×8", "4 steps of 16", "@", "± "):
+        assert said in card
+    assert "title" in card.split("```bibtex")[1], "the papers to cite"
+    assert "![Traversals" in card
+    assert (tmp_path / "hub" / "traversals.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_paths_of_this_machine_stay_here(scored, tmp_path):
+    folder = write_hub(scored, tmp_path / "hub")
+    place = str(scored.path.parent)
+    for file in folder.iterdir():
+        assert place.encode() not in file.read_bytes(), file.name
+    again = Run.load(folder, dataset=scored.dataset())
+    assert np.array_equal(unbraid.encode(again, quiet=True).mean, scored.codes().mean)
+
+
+def test_hugging_faces_own_reader_reads_the_card(scored, tmp_path):
+    hub = pytest.importorskip("huggingface_hub")
+    card = hub.ModelCard.load(write_hub(scored, tmp_path / "hub") / "README.md")
+    assert card.data.library_name == "unbraid"
+    assert {result.metric_type for result in card.data.eval_results} == {"mig", "sap"}
+
+
+def test_a_run_without_scores_or_data_has_a_card_too(tmp_path):
+    recipe = Recipe(data="toy", latent=2, nets="decomposition_table1b", budget={"steps": 2, "batch": 8})
+    fit(recipe, tmp_path / "run", dataset=toy_data(), quiet=True)
+    folder = write_hub(Run.load(tmp_path / "run"))
+    card = (folder / "README.md").read_text()
+    assert "was not scored" in card
+    assert "![" not in card
+    assert "model-index" not in head(card)
+    assert write_hub(Run.load(tmp_path / "run")) == folder, "written again in its place"
+
+
+def test_snapshots_go_out_too(tmp_path):
+    budget = {"steps": 4, "batch": 8, "snapshots": [2]}
+    recipe = Recipe(data="toy", latent=2, nets="decomposition_table1b", budget=budget)
+    run = fit(recipe, tmp_path / "run", dataset=toy_data(), quiet=True).at(2)
+    folder = write_hub(run, tmp_path / "hub")
+    assert (folder / MODEL).read_bytes() == run.weights.read_bytes()
+
+
+def test_somebody_elses_folder_and_an_unfinished_run_are_refused(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "README.md").write_text("mine")
+    with pytest.raises(UnbraidError, match="holds something else"):
+        write_hub(Run.load(RUNS / "vae"), tmp_path / "mine")
+    assert [f.name for f in (tmp_path / "mine").iterdir()] == ["README.md"]
+    shutil.copytree(RUNS / "stopped", tmp_path / "stopped")
+    with pytest.raises(UnbraidError, match="no trained model yet"):
+        write_hub(Run.load(tmp_path / "stopped"))
+    assert not (tmp_path / "stopped" / "hub").exists()

@@ -1,0 +1,138 @@
+"""ONNX: encoder and decoder of a run as two files that any runtime computes, checked against torch before they are kept."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unbraid.ground.errors import expect
+from unbraid.ground.files import writable, write_bytes, write_json
+from unbraid.runs.run import Run
+from unbraid.runs.seeding import single
+
+PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+FOLDER, ENCODER, DECODER, ABOUT = "onnx", "encoder.onnx", "decoder.onnx", "about.json"
+CLOSE = 1e-4  # how far from torch, of the largest number or of 1
+BATCHES = (1, 2, 5)
+
+
+class Encoder(nn.Module):
+    """Images "b c h w" to means and scales "b d" of the code; probabilities of discrete leaves, with scale 0."""
+
+    def __init__(self, model: Any):
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """q(z|x) as two tables."""
+        q = self.model.posterior(images)
+        return q.mean, q.scale
+
+
+class Decoder(nn.Module):
+    """Codes "b d" to mean images "b c h w"."""
+
+    def __init__(self, model: Any):
+        super().__init__()
+        self.model = model
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Mean images."""
+        return self.model.decode(codes)
+
+
+@single()
+def write_onnx(run: Run, out: Path | None = None) -> Path:
+    """Write encoder.onnx and decoder.onnx, with any batch size, and about.json: what goes in and comes out.
+
+    onnxruntime computes both for batches of 1, 2 and 5; what differs from torch by more than 1e-4 is not written.
+    """
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    expect(not missing, f"ONNX needs {', '.join(missing)}", do="Install it with: pip install 'unbraid[export]'")
+    folder = writable(Path(out) if out is not None else run.path / FOLDER)
+    shape, tree = tuple(run.state["shape"]), run.model.tree
+    noise = torch.Generator().manual_seed(0)
+    images = torch.rand(max(BATCHES), *shape, generator=noise)
+    with torch.no_grad():
+        codes = run.model.posterior(images).mean
+    parts = {
+        ENCODER: (Encoder, images, ["images"], ["mean", "scale"]),
+        DECODER: (Decoder, codes, ["codes"], ["images"]),
+    }
+    made = {name: _made(run, *part) for name, part in parts.items()}
+    for name, (raw, _) in made.items():
+        write_bytes(folder / name, raw)
+    likelihood = run.recipe.likelihood.get("name") if hasattr(run.model, "decoder") else "none"
+    about = {
+        "name": run.recipe.name,
+        "images": ["batch", *shape],
+        "pixels": "bytes divided by 255, as in training" if likelihood != "gaussian" else "as in training",
+        "codes": ["batch", tree.width],
+        "columns": list(tree.column_names),
+        "leaves": {leaf.name: {"kind": leaf.kind, "width": leaf.width} for leaf in tree.leaves},
+        "differs_from_torch_by": {name: far for name, (_, far) in made.items()},
+    }
+    write_json(folder / ABOUT, about)
+    return folder
+
+
+def _made(run: Run, wrap: Any, given: Tensor, inputs: list[str], outputs: list[str]) -> tuple[bytes, float]:
+    """One net as the bytes of an ONNX file, and how far it is from torch at most."""
+    import onnxruntime
+
+    # a copy, because tracing leaves its marks; in torch's own layout, which ONNX knows
+    module = wrap(deepcopy(run.model).to(memory_format=torch.contiguous_format)).eval()
+    with torch.no_grad(), _quietly():
+        module(given)  # fills what is worked out once, before the batch is a symbol
+        program = torch.onnx.export(
+            module,
+            (given,),
+            dynamo=True,
+            dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
+            input_names=inputs,
+            output_names=outputs,
+            verbose=False,
+        )
+    assert program is not None
+    raw = program.model_proto.SerializeToString()
+    session = onnxruntime.InferenceSession(raw, providers=["CPUExecutionProvider"])
+    far = 0.0
+    for b in BATCHES:
+        with torch.no_grad():
+            wanted = wrap(run.model)(given[:b])
+        found = session.run(None, {inputs[0]: given[:b].numpy()})
+        for want, got in zip(wanted if isinstance(wanted, tuple) else (wanted,), found, strict=True):
+            apart = float(np.abs(want.numpy() - got).max())
+            far = max(far, apart / max(1.0, float(want.abs().max())))
+    expect(
+        far <= CLOSE,
+        f"the ONNX {wrap.__name__.lower()} of {run.path} does not compute what torch computes",
+        found=f"a difference of {far:.1e}",
+        allowed=f"{CLOSE:g} at most",
+        do="Nothing was written; please report the net.",
+    )
+    return raw, far
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the exporter's talk of packages that are not needed."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
