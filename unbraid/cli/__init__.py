@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from unbraid._version import __version__
-from unbraid.cli import compare, data, demo, export, figure, runs, score, show, studio, study, sweep
+from unbraid.cli import compare, data, demo, export, figure, ledger, runs, score, show, studio, study, sweep
 from unbraid.cli.imports import add_imports
 from unbraid.ground.errors import Stopped, UnbraidError, expect
 
@@ -31,6 +31,7 @@ unbraid encode runs/one
 unbraid score runs/one
 unbraid audit runs/one                        the exact price of every term
 unbraid report runs/one
+unbraid ledger runs/one --csv                 what training wrote, as a table
 unbraid compare runs                          one table over settings and seeds
 unbraid figure traversals runs/one --out t.pdf   any picture of it as a file
 unbraid sweep SWEEP.toml                      settings × seeds, to one table
@@ -48,7 +49,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for room in (demo, data, runs, sweep, score, compare, show, study, export, figure, studio):
+for room in (demo, data, runs, sweep, score, compare, show, study, export, figure, ledger, studio):
     room.register(app)
 add_imports(app)
 

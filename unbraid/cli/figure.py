@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from unbraid.cli.options import Device
+
 
 def figure(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="Which picture; all are listed when left out.")] = "",
@@ -23,6 +25,7 @@ def figure(
     steps: Annotated[int, typer.Option(min=2, max=100, help="In how many steps.")] = 9,
     dead: Annotated[bool, typer.Option("--dead", help="Also leaves that carry next to nothing.")] = False,
     at: Annotated[int, typer.Option(min=-1, help="The run as it was after so many steps, if it kept a snapshot.")] = -1,
+    device: Device = "",
     dpi: Annotated[int, typer.Option(min=30, max=1200, help="Dots per inch of PNG and GIF.")] = 150,
 ) -> None:
     """Any picture of the report as a file: PDF, SVG, PNG or GIF (traversals move in a GIF)."""
@@ -45,7 +48,7 @@ def figure(
     path = out if out is not None else Path(f"{name}.png")
     writable(path.parent)
     choice = Choice(_numbers(images), _words(leaves), low, high, steps, dead)
-    shown = Run.load(Path(str(run)))
+    shown = Run.load(Path(str(run)), device=device)
     typer.echo(f"figure: {write(name, shown if at < 0 else shown.at(at), path, choice, dpi)}")
 
 

@@ -13,7 +13,7 @@ from unbraid.ground.errors import expect
 FIRST = ("reconstruction", "kl")  # terms that are shown before the scores where there is no room for all
 
 
-def print_over_training(source: Path | None, as_json: bool, **how: Any) -> None:
+def print_over_training(source: Path | None, as_json: bool, device: str = "", **how: Any) -> None:
     """Score and audit every snapshot of a run, print the table, write the numbers and the picture."""
     from unbraid.figures import canvas
     from unbraid.figures.over_training import over_training as draw
@@ -27,7 +27,7 @@ def print_over_training(source: Path | None, as_json: bool, **how: Any) -> None:
         do="Give a run directory.",
     )
     assert source is not None
-    run = Run.load(source)
+    run = Run.load(source, device=device)
     result = over_training(run, quiet=as_json, **how)
     canvas.save(draw(result), run.path / OVER[1])
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -77,7 +77,8 @@ def train(
     run = fit(chosen, out, resume=resume, force=force, quiet=quiet or follows, callbacks=told)
     if follows:
         return
-    line = (run.ledger() or [{"nats": {}}])[-1]  # empty when the ledger was lost and --force went on without it
+    none: list[dict[str, Any]] = [{"nats": {}}]  # the ledger was lost, and --force went on without it
+    line = (run.ledger() or none)[-1]
     shown = [f"{key} {value:.2f}" for key, value in line["nats"].items()]
     terms = "  ".join([*shown[:MOST], *([f"and {len(shown) - MOST} more"] if len(shown) > MOST else [])])
     terms = terms or "the ledger is empty"
@@ -171,12 +172,13 @@ def _iwae_line(result: dict) -> str:
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run directory, or several to compare.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write; default RUN/report.html.")] = None,
+    device: Device = "",
 ) -> None:
     """One self-contained HTML page: scores, reconstructions, traversals, KL bars, heat map, ledger."""
     from unbraid.figures.report import report as write_report
     from unbraid.runs.run import Run
 
-    path = write_report([Run.load(r) for r in runs], out)
+    path = write_report([Run.load(r, device=device) for r in runs], out)
     typer.echo(f"report: {path}")
 
 

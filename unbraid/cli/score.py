@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbraid.cli.options import Data, LeaveOut, Split
+from unbraid.cli.options import Data, Device, LeaveOut, Split
 from unbraid.ground.errors import expect
 from unbraid.ground.files import read_npy, write_bytes
 
@@ -74,6 +74,7 @@ def score(
     split: Split = "",
     leave_out: LeaveOut = [],  # noqa: B006
     hashes: Hashes = None,
+    device: Device = "",
     out: Out = None,
     over: Over = False,
     as_json: AsJson = False,
@@ -98,10 +99,10 @@ def score(
             "least": least,
             "groups": _groups(groups),
         }
-        print_over_training(source, as_json, metrics=metrics, **part, **how)
+        print_over_training(source, as_json, device, metrics=metrics, **part, **how)
         return
     scores = score_codes(
-        source if source is not None else codes,
+        _on(source, device) if source is not None else codes,
         factors,
         metrics=metrics,
         protocol=protocol,
@@ -125,6 +126,15 @@ def score(
         typer.echo(json.dumps(scores.as_dict(), allow_nan=False))
     else:
         _print(scores, [folder / "scores.json", *picture])
+
+
+def _on(source: Path, device: str) -> Any:
+    """A run on the device that is asked for; codes are where they are."""
+    from unbraid.runs.run import RECIPE, Run
+
+    run = (source / RECIPE).is_file()
+    expect(run or not device, "--device says where a run encodes", found=str(source), do="Leave it out for codes.")
+    return Run.load(source, device=device) if run else source
 
 
 def _folder(source: Path | None) -> Path:

@@ -166,7 +166,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
 
         from unbraid.objectives import GAMES
         from unbraid.runs.iwae import iwae
-        from unbraid.runs.run import as_images
+        from unbraid.runs.taken import as_images
 
         model, game = self.run_.placed, self.run_.recipe.objective.get("name") in GAMES
         expect(not game, "a game has no bound on log p(x)", do="Say metric='mig' or another, and pass labels as y.")

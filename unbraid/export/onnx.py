@@ -91,7 +91,7 @@ def _made(run: Run, wrap: Any, given: Tensor, inputs: list[str], outputs: list[s
     import onnxruntime
 
     # a copy, because tracing leaves its marks; in torch's own layout, which ONNX knows
-    module = wrap(deepcopy(run.model).to(memory_format=torch.contiguous_format)).eval()
+    module = wrap(deepcopy(run.model).to(memory_format=torch.contiguous_format)).eval()  # type: ignore[call-overload]
     with torch.no_grad(), _quietly():
         module(given)  # fills what is worked out once, before the batch is a symbol
         program = torch.onnx.export(

@@ -132,37 +132,56 @@ def _masses(axes: Any, found: np.ndarray, prior: np.ndarray, kind: str) -> None:
 
 
 def ledger_curves(run: Run) -> Figure:
-    """The terms of the ledger over the steps (of a long one the first `MOST`), each with the price charged at the end."""
-    rows = run.ledger()
+    """The terms of the ledger over the steps (of a long one the first `MOST`), each with the price charged at the end.
+
+    A run that was validated also has its losses, its metrics, and a black line of held-out images in every panel.
+    """
+    rows, held = run.ledger(), run.validations()
     expect(len(rows) > 0, f"{run.path} has an empty ledger")
-    keys = list(rows[-1]["nats"])[:MOST]
-    left = len(rows[-1]["nats"]) - len(keys)
-    across = 3
+    terms = list(rows[-1]["nats"])
+    scores = list(dict.fromkeys(f"score:{name}" for row in held for name in row.get("scores", {})))
+    keys = [*(["loss"] if held else []), *terms[:MOST], *scores]
+    left, across = len(terms[MOST:]), 3
     down = math.ceil(len(keys) / across)
     figure = Figure(figsize=(WIDE, 2.0 * down + 0.2), layout="constrained")
     grid = figure.subplots(down, across, squeeze=False).ravel()
+    trained, seen = rows.columns(), held.columns()
     for axes, key, colour in zip(grid, keys, LINES * (1 + len(keys) // len(LINES))):
-        points = [(row["step"] + 1, row["nats"][key]) for row in rows if key in row["nats"]]
-        axes.plot(*zip(*points), color=colour, linewidth=1.2, marker="." if len(points) < FEW else "", markersize=4)
-        price = rows[-1]["prices"].get(key)
-        axes.set_title(f"{key} × {price:g}" if price is not None else f"{key} (not charged)", fontsize=9, loc="left")
+        values = [_curve(axes, trained, key, colour, 1.2), _curve(axes, seen, key, INK, 1.0)]
+        axes.set_title(_priced(key, rows[-1]["prices"]), fontsize=9, loc="left")
         axes.tick_params(labelsize=7)
-        _in_view(axes, [v for _, v in points])
+        _in_view(axes, *values)
         plain(axes)
     for axes in grid[len(keys) :]:
         axes.set_visible(False)
-    figure.supxlabel(f"step ({left:,} more terms are in {LEDGER})" if left else "step", fontsize=8)
+    told = "; coloured: training batches, black: held-out images" if held else ""
+    figure.supxlabel((f"step ({left:,} more terms are in {LEDGER})" if left else "step") + told, fontsize=8)
     figure.supylabel("nats per example", fontsize=8)
     return literal(figure)
 
 
-def _in_view(axes: Any, values: Sequence[float]) -> None:
+def _curve(axes: Any, columns: dict[str, list[Any]], key: str, colour: str, width: float) -> list[float]:
+    """One column over the steps, where it is known; its values."""
+    points = [(s, v) for s, v in zip(columns.get("step", ()), columns.get(key, ()), strict=False) if v is not None]
+    if points:
+        axes.plot(*zip(*points), color=colour, linewidth=width, marker="." if len(points) < FEW else "", markersize=4)
+    return [value for _, value in points]
+
+
+def _priced(key: str, prices: dict[str, float]) -> str:
+    """A panel's title: the term and what it costs."""
+    if key == "loss" or key.startswith("score:"):
+        return key.removeprefix("score:")
+    return f"{key} × {prices[key]:g}" if key in prices else f"{key} (not charged)"
+
+
+def _in_view(axes: Any, *lines: Sequence[float]) -> None:
     """The first steps start far away and would flatten the rest: past twenty points they may leave the axes."""
-    finite = np.array([v for v in values if v is not None and np.isfinite(v)], dtype=float)
-    if len(finite) <= 20:
+    kept = [line[len(line) // 20 :] for line in lines if len(line) > 20]
+    if not kept:
         return
-    rest = finite[len(finite) // 20 :]
-    low, high = float(rest.min()), float(rest.max())
+    rest = [v for line in kept for v in line] + [v for line in lines if 1 < len(line) <= 20 for v in line[1:]]
+    low, high = min(rest), max(rest)
     room = 0.08 * max(high - low, 1e-9)
     axes.set_ylim(low - room, high + room)
 

@@ -129,7 +129,8 @@ FIGURES: dict[str, Picture] = {
     "ledger": Picture(
         lambda s, c: panels.ledger_curves(s.run),
         "Ledger",
-        "Each term of the loss in nats per example over training, with its price.",
+        "Each term of the loss in nats per example over training, with its price; held-out images in black, if the run "
+        "was validated.",
     ),
 }
 

@@ -98,7 +98,7 @@ def _parted(lines: Sequence[Line]) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
 
 def _unscored(runs: Sequence[Run]) -> Tables:
     """What the last lines of the ledgers say, by each objective's own estimator."""
-    last = [(run.ledger() or [{"nats": {}}])[-1]["nats"] for run in runs]
+    last: list[dict[str, Any]] = [(run.ledger() or [{"nats": {}}])[-1]["nats"] for run in runs]
     names = dict.fromkeys(name for nats in last for name in nats)
     lines = []
     for name in names:

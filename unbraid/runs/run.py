@@ -23,6 +23,8 @@ from unbraid.ground.files import is_file, read_bytes, read_json, read_toml
 from unbraid.runs import snapshots
 from unbraid.runs.own import NONE, Own, check_data, check_objects, check_parts, import_modules
 from unbraid.runs.recipe import Recipe
+from unbraid.runs.rows import Rows
+from unbraid.runs.taken import as_images, plain
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,6 +72,10 @@ class Run:
         device: where it is computed, if not on the device of its recipe.
         """
         import_modules(imports)
+        if device:
+            from unbraid.runs.trainer import choose_device
+
+            choose_device(device)  # refused before any work
         path = Path(path)
         if not (is_file(path / RECIPE) and is_file(path / STATE)) and is_file(path / BEFORE / STATE):
             path = path / BEFORE  # a new run was killed before it began: the finished one is all there is
@@ -130,13 +136,13 @@ class Run:
         )
         return state
 
-    def ledger(self) -> list[dict[str, Any]]:
+    def ledger(self) -> Rows:
         """The rows of `ledger.jsonl` that training wrote; a last line cut off by a crash is left out, other damage an error."""
-        return [row for row in self._rows() if not row.get("validation")]
+        return Rows(row for row in self._rows() if not row.get("validation"))
 
-    def validations(self) -> list[dict[str, Any]]:
+    def validations(self) -> Rows:
         """The rows of `ledger.jsonl` on held-out images (`budget.validate_every`)."""
-        return [row for row in self._rows() if row.get("validation")]
+        return Rows(row for row in self._rows() if row.get("validation"))
 
     def _rows(self) -> list[dict[str, Any]]:
         raw = read_bytes(self.path / LEDGER, "ledger", limit=1 << 32)
@@ -295,7 +301,7 @@ class Run:
         """Mean images "n c h w" of codes "n d" (or "d"); a tensor may carry a gradient, which is left behind."""
         import torch
 
-        codes = torch.as_tensor(np.atleast_2d(np.asarray(_plain(z), dtype=np.float32)))
+        codes = torch.as_tensor(np.atleast_2d(np.asarray(plain(z), dtype=np.float32)))
         d = self.model.tree.width
         expect(
             codes.ndim == 2 and codes.shape[1] == d,
@@ -320,7 +326,7 @@ class Run:
         The default is −3 … 3 in 7 steps, as in the papers; for a one-hot leaf each class in turn.
         """
         tree = self.model.tree
-        code = np.asarray(_plain(z), dtype=np.float32).reshape(-1)
+        code = np.asarray(plain(z), dtype=np.float32).reshape(-1)
         expect(
             len(code) == tree.width,
             "a traversal starts from one code",
@@ -376,22 +382,3 @@ def _numbers(table: Any) -> bool:
     if not isinstance(table, dict):
         return False
     return all(isinstance(x, int | float) and not isinstance(x, bool) and abs(x) < float("inf") for x in table.values())
-
-
-def _plain(x: Any) -> Any:
-    """A tensor without its gradient and on the host; anything else as it is."""
-    return x.detach().cpu() if hasattr(x, "detach") else x
-
-
-def as_images(x: Any) -> Tensor:
-    """Images as float32, scaled as `Pixels` scales them in training."""
-    import torch
-
-    try:
-        array = np.asarray(_plain(x))
-        expect(array.dtype.kind in "buif", "images must be numbers", found=f"dtype {array.dtype}")
-    except ValueError as error:
-        raise UnbraidError(f"images must be one array of numbers ({error}).") from error
-    if array.dtype == np.uint8:
-        return torch.from_numpy(np.multiply(array, np.float32(1 / 255), dtype=np.float32))
-    return torch.as_tensor(np.ascontiguousarray(array, dtype=np.float32))
