@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unbraid.ground.errors import expect
+from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import writable, write_bytes, write_json
 from unbraid.runs.run import Run
 from unbraid.runs.seeding import single
@@ -69,7 +69,15 @@ def write_onnx(run: Run, out: Path | None = None) -> Path:
         ENCODER: (Encoder, images, ["images"], ["mean", "scale"]),
         DECODER: (Decoder, codes, ["codes"], ["images"]),
     }
-    made = {name: _made(run, *part) for name, part in parts.items()}
+    made = {}
+    for name, part in parts.items():
+        try:
+            made[name] = _made(run, *part)
+        except UnbraidError:
+            raise
+        except Exception as error:  # torch and onnxruntime raise many kinds for what they cannot do
+            told = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+            raise UnbraidError(f"{name} of {run.path} cannot be written as ONNX: {told}.") from error
     for name, (raw, _) in made.items():
         write_bytes(folder / name, raw)
     likelihood = run.recipe.likelihood.get("name") if hasattr(run.model, "decoder") else "none"

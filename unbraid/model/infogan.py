@@ -61,7 +61,7 @@ class InfoGan(nn.Module):
 
     def decode(self, values: Float[Tensor, "n d"]) -> Tensor:
         """Images of codes at one fixed noise, so that a traversal shows the codes alone."""
-        return self.generate(values, self.still.expand(len(values), -1))
+        return self.generate(values, self.still.expand(values.shape[0], -1))
 
     @torch.no_grad()
     def sample(self, n: int) -> Tensor:

@@ -89,6 +89,18 @@ def test_what_differs_is_not_written(tmp_path, monkeypatch):
     assert not list((tmp_path / "o").iterdir())
 
 
+def test_a_net_that_cannot_be_traced_is_named(tmp_path, monkeypatch):
+    class Asking(torch.nn.Module):
+        def forward(self, x):
+            return x.flatten(1)[:, :4] * (2 if float(x.sum()) > 0 else 1)  # what it computes depends on the numbers
+
+    run = Run.load(RUNS / "vae")
+    run.model.encoder = torch.nn.Sequential(Asking(), torch.nn.Linear(4, 6))
+    with pytest.raises(UnbraidError, match="encoder.onnx of .* cannot be written as ONNX"):
+        write_onnx(run, tmp_path / "o")
+    assert not list((tmp_path / "o").iterdir())
+
+
 def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UnbraidError, match=r"onnxruntime.*unbraid\[export\]"):
