@@ -47,8 +47,8 @@ class Full(Posterior):
         d, r = tree.width, len(tree.columns_of("real"))
         loc, log_s, below = params[:, :d], 0.5 * params[:, d : d + r], params[:, d + r :]
         rows, columns = torch.tril_indices(r, r, -1, device=params.device)
-        unit = torch.eye(r, dtype=params.dtype, device=params.device).repeat(len(params), 1, 1)
-        unit = unit.index_put((torch.arange(len(params), device=params.device)[:, None], rows, columns), below)
+        unit = torch.eye(r, dtype=params.dtype, device=params.device).repeat(params.shape[0], 1, 1)
+        unit = unit.index_put((torch.arange(params.shape[0], device=params.device)[:, None], rows, columns), below)
         return cls.from_factor(tree, loc, log_s.exp().unsqueeze(-1) * unit, temperature)
 
     @classmethod
