@@ -64,7 +64,9 @@ def main() -> int:
         pages.append(f"## {name}\n\n{text}\n")
         (PAGE.parent / f".bench_{name}.md").write_text(f"Machine: {machine}\n\n{text}\n")
     parts = [(PAGE.parent / f".bench_{n}.md") for n in NAMES]
-    PAGE.write_text(INTRO + "".join(f"\n## {n}\n\n{p.read_text()}" for n, p in zip(NAMES, parts) if p.exists()))
+    PAGE.write_text(
+        INTRO + "".join(f"\n## {n}\n\n{p.read_text()}" for n, p in zip(NAMES, parts, strict=True) if p.exists())
+    )
     print(f"\n{missed} limits missed; written: {PAGE.name}")
     return 1 if missed else 0
 

@@ -36,10 +36,13 @@ def write(folder: Path) -> None:
             run.mkdir()
             (run / "recipe.toml").write_text(base.set(f"seed={seed}").toml())
             (run / "run.json").write_text(json.dumps({"status": "done", "step": 9, "steps": 9, "shape": [1, 32, 32]}))
-            scores = {n: Score(n, float(v), table, (v - 0.01, v + 0.01)) for n, v in zip(names, rng.random(len(names)))}
+            scores = {
+                n: Score(n, float(v), table, (v - 0.01, v + 0.01))
+                for n, v in zip(names, rng.random(len(names)), strict=True)
+            }
             # as Scores.save writes, without waiting for the disk ten thousand times
             (run / "scores.json").write_text(json.dumps(Scores(scores, {"protocol": "fast"}, 1000).as_dict(), indent=1))
-            nats = dict(zip(TERMS, (20 + rng.normal(size=len(TERMS))).tolist()))
+            nats = dict(zip(TERMS, (20 + rng.normal(size=len(TERMS))).tolist(), strict=True))
             audit = {"nats": nats, "errors": dict.fromkeys(TERMS, 0.1), "elbo": -30.0}
             (run / "audit.json").write_text(json.dumps(audit, indent=1))
 

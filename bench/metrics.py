@@ -96,7 +96,7 @@ def boosting(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
         return time.process_time() - start
 
     pairs = [(fit("histogram_boosting"), fit("gradient_boosting")) for _ in range(3)]
-    ours, theirs = (median(side) for side in zip(*pairs))
+    ours, theirs = (median(side) for side in zip(*pairs, strict=True))
     return row(
         f"dci fast against GradientBoosting, {ROUNDS} rounds, 1 thread", ours, theirs, 15, "times less processor time"
     )
@@ -110,7 +110,7 @@ def both_cores(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
         return timed(lambda: importances(table, predictor, True, 0, threads=threads, rounds=ROUNDS))
 
     pairs = [(fit("histogram_boosting", 2), fit("gradient_boosting", 1)) for _ in range(3)]
-    ours, theirs = (median(side) for side in zip(*pairs))
+    ours, theirs = (median(side) for side in zip(*pairs, strict=True))
     return row(f"dci fast against GradientBoosting, {ROUNDS} rounds, 2 threads", ours, theirs, 25, "times faster")
 
 
@@ -121,7 +121,7 @@ def short_fit(y: np.ndarray, codes: dict[str, np.ndarray]) -> list[dict[str, Any
         table = metrics.as_table(z, y)
         seconds[0] += timed(lambda t=table: fast.append(metrics.dci(t, protocol="fast").table["matrix"].ravel()))
         seconds[1] += timed(lambda t=table: full.append(metrics.dci(t, protocol="dlib").table["matrix"].ravel()))
-    each = {name: spearmanr(a, b).statistic for name, a, b in zip(codes, fast, full)}
+    each = {name: spearmanr(a, b).statistic for name, a, b in zip(codes, fast, full, strict=True)}
     pooled = float(spearmanr(np.concatenate(fast), np.concatenate(full)).statistic)
     note = "  ".join(f"{name} {value:.3f}" for name, value in each.items())
     return [
@@ -134,7 +134,7 @@ def voting(y: np.ndarray, codes: dict[str, np.ndarray], count: int = 10_000, row
     """10,000 votes of 64 rows at once, against a loop that draws and votes one at a time."""
     source = fixed_rows(codes["mixed"], y, 0)
     table = source.table
-    groups = [[np.flatnonzero(c == v) for v in range(len(levels))] for c, levels in zip(y.T, table.levels)]
+    groups = [[np.flatnonzero(c == v) for v in range(len(levels))] for c, levels in zip(y.T, table.levels, strict=True)]
 
     def loop() -> None:
         rng = np.random.default_rng(0)

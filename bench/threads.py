@@ -14,7 +14,7 @@ def runs() -> list[Row]:
     for label, nets, count in (("small net", "small32", 80), ("conv net", "factor_vae_table1", 15)):
         sides = [[Contender("bench.core:fitted", (nets,), t)] * p for t, p in ((1, 2), (2, 1), (1, 1))]
         rounds = [[64 * together(some, count) for some in sides] for _ in range(5)]
-        two, one, single = (statistics.median(x) for x in zip(*rounds))
+        two, one, single = (statistics.median(x) for x in zip(*rounds, strict=True))
         note = f"images/s: {two:,.0f} in two runs × 1 thread, {one:,.0f} in one × 2, {single:,.0f} in one × 1"
         found.append(row(f"two runs, {label}, against one × 2 threads", 1 / two, 1 / one, 1 / 1.5, note))
         found.append(row(f"two runs, {label}, against two apart (one × 1)", 1 / two, 0.5 / single, 1 / 0.9, note))

@@ -67,7 +67,7 @@ def some(tree: Latent, n: int, seed: int = 0) -> np.ndarray:
     """n codes: normal numbers, hard classes, hard bits."""
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, tree.width))
-    for leaf, s in zip(tree.leaves, tree.slices):
+    for leaf, s in zip(tree.leaves, tree.slices, strict=True):
         if leaf.kind == "onehot":
             z[:, s] = np.eye(leaf.width)[rng.integers(leaf.width, size=n)]
         elif leaf.kind == "binary":

@@ -152,7 +152,7 @@ def test_a_missing_file_is_named_before_work_starts(name, tmp_path):
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_unknown_options_are_refused(name):
-    with pytest.raises(UnbraidError, match="has no option 'nonsense'"):
+    with pytest.raises(UnbraidError, match="takes no option 'nonsense'"):
         load(name, nonsense=1)
 
 

@@ -60,7 +60,7 @@ def blobs(n: int = 96) -> Dataset:
     """8×8 images of a bright square that moves and grows."""
     generator = np.random.default_rng(0)
     images = np.zeros((n, 1, 8, 8), np.uint8)
-    for image, (x, y, s) in zip(images, generator.integers([0, 0, 2], [5, 5, 4], (n, 3))):
+    for image, (x, y, s) in zip(images, generator.integers([0, 0, 2], [5, 5, 4], (n, 3)), strict=True):
         image[0, y : y + s, x : x + s] = 255
     return Dataset("blobs", Pixels(images))
 
@@ -87,14 +87,6 @@ def test_a_few_steps_improve_its_own_loss(case: str) -> None:
     losses, _ = trained(case, 30)
     assert np.isfinite(losses).all()
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_200_steps_go_further_than_30(case: str) -> None:
-    losses, _ = trained(case, 200)
-    assert np.isfinite(losses).all()
-    assert np.mean(losses[-20:]) < np.mean(losses[20:40])
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -159,7 +159,7 @@ def coordinates(tree: Latent, t: Tensor) -> Tensor:
 def freed(tree: Latent, z: Tensor) -> Tensor:
     """Free coordinates of z."""
     pieces = []
-    for leaf, s in zip(tree.leaves, tree.slices):
+    for leaf, s in zip(tree.leaves, tree.slices, strict=True):
         y = z[..., s]
         pieces.append(y[..., :-1] - y[..., -1:] if leaf.kind == "onehot" else y)
     return torch.cat(pieces, -1)
@@ -210,7 +210,7 @@ def integrals(prior: Prior) -> dict[str, Tensor]:
     points, weights = grid(prior, kinds(prior.tree))
     total: dict[str, Tensor] = {}
     with torch.no_grad():
-        for x, w in zip(points.split(100_000), weights.split(100_000)):
+        for x, w in zip(points.split(100_000), weights.split(100_000), strict=True):
             mass = w * prior.log_prob(coordinates(prior.tree, x), TAU)[..., 0].exp()
             part = {
                 "mass": mass.sum(),
@@ -240,11 +240,15 @@ def test_known_marginals_are_the_integrals_of_the_joint(case: Case) -> None:
         assert known or torch.isnan(at[:, i]).all()
         inside = set(tree.columns(name))
         leaves = [set(range(s.start, s.stop)) <= inside for s in tree.slices]
-        fixed = [on for on, leaf in zip(leaves, tree.leaves) for _ in range(leaf.width - (leaf.kind == "onehot"))]
+        fixed = [
+            on
+            for on, leaf in zip(leaves, tree.leaves, strict=True)
+            for _ in range(leaf.width - (leaf.kind == "onehot"))
+        ]
         if not known or all(fixed):
             continue
-        points, weights = grid(prior, [kind for kind, f in zip(kinds(tree), fixed) if not f])
-        for row, expected in zip(freed(tree, z), at[:, i]):
+        points, weights = grid(prior, [kind for kind, f in zip(kinds(tree), fixed, strict=True) if not f])
+        for row, expected in zip(freed(tree, z), at[:, i], strict=True):
             t = row.repeat(len(points), 1)
             t[:, [j for j, f in enumerate(fixed) if not f]] = points
             found = (prior.log_prob(coordinates(tree, t), TAU)[:, 0] + weights.log()).logsumexp(0)
@@ -290,7 +294,7 @@ def test_gradients(case: Case) -> None:
 
     def density(t: Tensor, *values: Tensor) -> Tensor:
         z = coordinates(prior.tree, t)
-        nodes = torch.func.functional_call(prior, dict(zip(names, values)), (z, TAU))
+        nodes = torch.func.functional_call(prior, dict(zip(names, values, strict=True)), (z, TAU))
         return nodes[..., [i for i, name in enumerate(prior.tree.names) if prior.knows(name)]]
 
     prior.forward = prior.log_prob  # type: ignore[method-assign]

@@ -66,7 +66,7 @@ def eq7(tree: Latent, exponents: dict[str, float], scale: float, z: Tensor) -> T
 def test_the_subtrees_multiply_to_equation_7_at_any_depth(latent: object, numbers: list[float], scale: float) -> None:
     tree = Latent.of(latent)
     inner = [node.name for node in tree.nodes[1:] if hasattr(node, "children") or node.width > 1]
-    exponents = dict(zip(inner, numbers[1:]))
+    exponents = dict(zip(inner, numbers[1:], strict=False))
     prior = LpNested(tree, p0=numbers[0], exponents=exponents, scale=scale)
     z = torch.randn(20, tree.width, generator=torch.Generator().manual_seed(1)) * 0.7
     expected = eq7(tree, {"root": numbers[0], **exponents}, scale, z)

@@ -81,14 +81,6 @@ def test_figure_3_codes_with_one_factor_missing_fool_higgins_but_not_the_vote():
         assert 0.7 < metrics.factor_vae(held, y, protocol=protocol).value < 0.85, protocol
 
 
-@pytest.mark.slow
-def test_figure_3_with_adagrad_as_in_the_paper():
-    rng = np.random.default_rng(1)
-    y = FACTORS.labels(rng.integers(FACTORS.count, size=N))
-    held = (y[:, :3] - y[:, :3].mean(0)) / y[:, :3].std(0) + 0.05 * rng.normal(size=(N, 3))
-    assert metrics.beta_vae(held, y, protocol="paper").value > 0.97
-
-
 def test_a_live_column_of_noise_lets_the_vote_name_the_missing_factor():
     """The vote has a failure of its own: noise columns win only when the missing factor is held."""
     rng = np.random.default_rng(1)

@@ -81,7 +81,7 @@ def test_corollary_2_the_rows_beta_vae_and_entropy_vae_share_their_stationary_po
         torch.manual_seed(7)  # the same noise ε, so z' = √β z exactly
         loss = objective(net.draw(x)).loss
         names = [name for name, _ in net.named_parameters()]
-        return loss.detach(), dict(zip(names, torch.autograd.grad(loss, list(net.parameters()))))
+        return loss.detach(), dict(zip(names, torch.autograd.grad(loss, list(net.parameters())), strict=True))
 
     for _ in range(8):
         loss, slope = gradients(model, beta_vae(beta))

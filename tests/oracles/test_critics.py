@@ -58,9 +58,9 @@ def test_the_step_uses_an_independent_batch_and_leaves_the_encoder_alone():
     step(trainer, 0)
     assert all(g is None for g in seen["critic"])  # the model's step gives the critic no gradient
     encoder = [p.grad.clone() for p in trainer.parts.model.parameters()]
-    assert any(not torch.equal(a, b) for a, b in zip(before, critic.parameters()))
+    assert any(not torch.equal(a, b) for a, b in zip(before, critic.parameters(), strict=True))
     critic.loss(torch.randn(16, 3).float(), torch.randn(16, 3).float()).backward()
-    assert all(torch.equal(g, p.grad) for g, p in zip(encoder, trainer.parts.model.parameters()))
+    assert all(torch.equal(g, p.grad) for g, p in zip(encoder, trainer.parts.model.parameters(), strict=True))
 
 
 def test_log_ratio_is_log_d_over_one_minus_d():

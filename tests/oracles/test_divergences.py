@@ -58,7 +58,7 @@ def test_mmd_is_the_printed_u_statistic_with_the_right_gradient(kernel: str) -> 
 
 def test_mmd_in_blocks_is_the_mean_over_blocks() -> None:
     x, y = torch.randn(23, 2), torch.randn(23, 2)
-    parts = [mmd_squared(a, b, block=99) for a, b in zip(x.tensor_split(2), y.tensor_split(2))]
+    parts = [mmd_squared(a, b, block=99) for a, b in zip(x.tensor_split(2), y.tensor_split(2), strict=True)]
     assert float(mmd_squared(x, y, block=10)) == pytest.approx(float(sum(parts)) / 2, rel=1e-12)
 
 
@@ -145,7 +145,7 @@ def test_ratio_underestimates_total_correlation_but_follows_it() -> None:
         with torch.no_grad():
             found.append(float(critic.log_ratio(torch.randn(10000, d) @ root.T).mean()))
         true.append(-0.5 * float(torch.logdet(covariance)))
-    assert all(f < t for f, t in zip(found, true))
+    assert all(f < t for f, t in zip(found, true, strict=True))
     assert np.corrcoef(found, true)[0, 1] > 0.95
 
 

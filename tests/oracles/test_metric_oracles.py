@@ -30,7 +30,7 @@ def slow_information(a: list, b: list) -> float:
     n, total = len(a), 0.0
     for u in set(a):
         for v in set(b):
-            both = sum(x == u and y == v for x, y in zip(a, b)) / n
+            both = sum(x == u and y == v for x, y in zip(a, b, strict=True)) / n
             if both > 0:
                 total += both * log(both / ((a.count(u) / n) * (b.count(v) / n)))
     return total
@@ -69,7 +69,7 @@ def test_mig_and_its_kin(data, slow):
     joint = []
     for k in range(3):
         best = int(np.argmax(slow[:, k]))
-        pairs = list(zip(slow_bins(z[:, best]), y[:, k].tolist()))
+        pairs = list(zip(slow_bins(z[:, best]), y[:, k].tolist(), strict=True))
         joint.append(1 - (slow_entropy(pairs) - slow[best, k] + sorted(slow[:, k])[-2]) / (h[k] + log(20)))
     assert metrics.jemmig(z, y).value == pytest.approx(np.mean(joint))
     earned = [0.0, 0.0, 0.0]

@@ -149,7 +149,7 @@ def test_udr_of_three_models_by_loops(similarity, average):
     b = a @ rng.normal(size=(3, 3)) + 0.3 * rng.normal(size=(400, 3))
     c = np.column_stack([-a[:, 1], a[:, 0] + a[:, 2]])
     kls = [np.array([1.0, 2.0, 0.001]), np.array([0.5, 0.5, 0.5]), np.array([1.0, 1.0])]
-    runs = [Codes(x, Latent.of(x.shape[1]), kl=k) for x, k in zip((a, b, c), kls)]
+    runs = [Codes(x, Latent.of(x.shape[1]), kl=k) for x, k in zip((a, b, c), kls, strict=True)]
     kept = [(x - x.mean(0)) / x.std(0) for x in (a[:, :2], b, c)]
     pair = np.zeros((3, 3))
     for i in range(3):

@@ -38,7 +38,9 @@ def test_same_as_broadcast(tree, b, m, shared_weight):
     z = random_posterior(tree, b, 1).rsample()
     weights = torch.full((1, 1), -math.log(m)) if shared_weight else torch.randn(b, m)
     price = torch.randn(b, len(tree.nodes))
-    for one, two in zip(gradients(log_mixture, z, q, weights, price), gradients(broadcast, z, q, weights, price)):
+    for one, two in zip(
+        gradients(log_mixture, z, q, weights, price), gradients(broadcast, z, q, weights, price), strict=True
+    ):
         torch.testing.assert_close(one, two)
 
 
@@ -48,7 +50,9 @@ def test_rows_far_from_every_component_stay_finite():
     z = torch.full((30, 3), 200.0)
     weights = torch.full((1, 1), -math.log(40))
     price = torch.ones(30, 4)
-    for one, two in zip(gradients(log_mixture, z, q, weights, price), gradients(broadcast, z, q, weights, price)):
+    for one, two in zip(
+        gradients(log_mixture, z, q, weights, price), gradients(broadcast, z, q, weights, price), strict=True
+    ):
         assert one.isfinite().all()
         torch.testing.assert_close(one, two)
 
@@ -65,7 +69,7 @@ def test_float32_agrees_with_float64(tree, sigma):
     weights, price = WEIGHTS["stratified"](n, 100_000).log(), torch.randn(n, len(tree.nodes))
     single = gradients(log_mixture, z, q, weights.float(), price.float())
     double = gradients(broadcast, z.double(), Diagonal(tree, q.loc.double(), q.log_scale.double()), weights, price)
-    for one, two in zip(single, double):
+    for one, two in zip(single, double, strict=True):
         assert ((one - two).norm() / two.norm()).item() < 1e-6
 
 

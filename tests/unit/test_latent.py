@@ -15,7 +15,9 @@ names = st.lists(st.text("abcxyz", min_size=1, max_size=3), min_size=1, max_size
 trees = st.recursive(
     leaf, lambda inner: st.builds(lambda keys, value: dict.fromkeys(keys, value), names, inner), max_leaves=4
 )
-specs = st.builds(lambda keys, parts: dict(zip(keys, parts)), names, st.lists(trees, min_size=3, max_size=3))
+specs = st.builds(
+    lambda keys, parts: dict(zip(keys, parts, strict=False)), names, st.lists(trees, min_size=3, max_size=3)
+)
 
 
 @given(specs)
@@ -24,7 +26,7 @@ def test_matrices_and_spec_of_any_tree(spec):
     assert Latent.of(tree.spec) == tree
     assert tree.membership[0].sum() == len(tree.leaves)
     assert (tree.membership[list(tree.leaf_nodes)] == np.eye(len(tree.leaves))).all()
-    for row, branch in zip(tree.incidence, tree.branches):
+    for row, branch in zip(tree.incidence, tree.branches, strict=True):
         assert row[tree.index(branch.name)] == 1
         assert row.sum() == 1 - len(branch.children)
         # a branch's columns are its children's: membership is conserved by incidence

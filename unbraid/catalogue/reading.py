@@ -101,7 +101,7 @@ def _spoken(text: str, names: Iterable[str], said: dict[str, str]) -> str:
     if not known:
         return text
     marks = list(re.finditer(rf"(?:^|(?<=[.;)] ))`?({known})`?: ", text))
-    for mark, after in zip(marks, [*marks[1:], None]):
+    for mark, after in zip(marks, [*marks[1:], None], strict=True):
         words = text[mark.end() : after.start() if after else len(text)].strip()
         said[mark[1]] = f"{said[mark[1]]} {words}" if mark[1] in said else words
     return text[: marks[0].start()].strip() if marks else text

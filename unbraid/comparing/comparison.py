@@ -143,7 +143,7 @@ def _grouped(models: Sequence[Model]) -> list[Group]:
             tuple(m for m in found if not m.done and m.state not in OPEN),
             tuple(m for m in found if m.state in OPEN),
         )
-        for label, fields, found in zip(labels(settings), settings, by.values())
+        for label, fields, found in zip(labels(settings), settings, by.values(), strict=True)
     ]
     return sorted(made, key=lambda g: (g.method, [g.fields.get(k, -np.inf) for k in numbers], g.label))
 
@@ -224,7 +224,7 @@ def _agreed(table: Comparison, quiet: bool) -> Comparison:
             try:
                 score = udr([_loaded(m.codes) for m in found])
                 value[i] = score.value
-                per_model |= {m.name: float(u) for m, u in zip(found, score.table["models"])}
+                per_model |= {m.name: float(u) for m, u in zip(found, score.table["models"], strict=True)}
             except UnbraidError as error:
                 notes.append(f"no UDR for {table.groups[i].label}: {error}")
             advance()

@@ -41,7 +41,7 @@ def curves(table: Comparison, quantity: str, against: str) -> dict[str, dict[int
     for name in (quantity, against):
         choose(name, dict.fromkeys(table.quantities), "quantity")
     points: dict[str, dict[int, list[tuple[float, float]]]] = {}
-    for group, x, y in zip(table.groups, table.values(against), table.values(quantity)):
+    for group, x, y in zip(table.groups, table.values(against), table.values(quantity), strict=True):
         for seed in x.keys() & y.keys():
             points.setdefault(group.method, {}).setdefault(seed, []).append((x[seed], y[seed]))
     return {m: {s: _curve(p) for s, p in sorted(seeds.items())} for m, seeds in sorted(points.items())}
@@ -78,7 +78,7 @@ def at_equal(
     base = _other(table, found, other)
     made = [_equal(table, quantity, against, m, base, found[m], found[base]) for m in found if m != base]
     adjusted = holm([e.contrast.p for e in made])
-    return [replace(e, holm=float(p)) for e, p in zip(made, adjusted)]
+    return [replace(e, holm=float(p)) for e, p in zip(made, adjusted, strict=True)]
 
 
 def _other(table: Comparison, found: Mapping[str, object], other: str | None) -> str:

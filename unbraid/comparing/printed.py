@@ -134,7 +134,10 @@ def _grid(
         ]
         if counts and table.udr is not None:
             heads.append("udr ↑")
-            rows = [(name, [*c, f"{u:.3f}" if np.isfinite(u) else "–"]) for (name, c), u in zip(rows, table.udr)]
+            rows = [
+                (name, [*c, f"{u:.3f}" if np.isfinite(u) else "–"])
+                for (name, c), u in zip(rows, table.udr, strict=True)
+            ]
     for k, (part_heads, part_rows) in enumerate(_folded(heads, rows, console.width)):
         _print(console, title if k == 0 else "", part_heads, part_rows)
 
@@ -150,7 +153,7 @@ def _folded(
 ) -> Iterator[tuple[list[str], list[tuple[str, list[str]]]]]:
     """Blocks of columns that fit a width beside the names."""
     longest = [max(len(line) for line in head.split("\n")) for head in heads]
-    longest = [min(n, max(16, *(len(word) for word in head.split()))) for n, head in zip(longest, heads)]
+    longest = [min(n, max(16, *(len(word) for word in head.split()))) for n, head in zip(longest, heads, strict=True)]
     widths = [max([longest[k], *(len(cells[k]) for _, cells in rows)]) + 3 for k in range(len(heads))]
     room = width - min(max([len(name) for name, _ in rows], default=0), width // 2) - 3
     start = 0

@@ -38,7 +38,7 @@ def labels(settings: Sequence[Fields]) -> list[str]:
     made = [_label(fields, told, keys) for fields in settings]
     if len(set(made)) < len(made):
         twice = {label for label, n in Counter(made).items() if n > 1}
-        made = [_label(f, keys, keys) if label in twice else label for f, label in zip(settings, made)]
+        made = [_label(f, keys, keys) if label in twice else label for f, label in zip(settings, made, strict=True)]
     seen: Counter[str] = Counter()
     for i, label in enumerate(made):
         seen[label] += 1

@@ -253,7 +253,7 @@ def seeds_for_nothing(
         room = within - quantile(level, n - 1) * error
         if error == 0:
             return True
-        return room > 0 and special.ndtr((room - mean) / error) - special.ndtr((-room - mean) / error) >= chance
+        return bool(room > 0 and special.ndtr((room - mean) / error) - special.ndtr((-room - mean) / error) >= chance)
 
     return _least(enough)
 

@@ -193,10 +193,10 @@ def _columns(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def against(groups: Sequence[Group], values: Sequence[np.ndarray], baseline: int, level: float) -> Differences:
     """Differences of every group from the baseline over the seeds they share, Holm over all of them."""
-    base = dict(zip(groups[baseline].seeds, values[baseline]))
+    base = dict(zip(groups[baseline].seeds, values[baseline], strict=True))
     width = values[baseline].shape[1]
     paired = []
-    for i, (group, rows) in enumerate(zip(groups, values)):
+    for i, (group, rows) in enumerate(zip(groups, values, strict=True)):
         shared = [k for k, seed in enumerate(group.seeds) if seed in base and i != baseline]
         paired.append(np.array([rows[k] - base[group.seeds[k]] for k in shared]).reshape(-1, width))
     cells = averaged(paired, level)

@@ -29,7 +29,8 @@ from unbraid.data.factors import Factor, Factors
 from unbraid.data.splits import split_of
 from unbraid.data.streams import of
 from unbraid.data.structure import STRUCTURE
-from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
+from unbraid.ground.errors import UnbraidError, choose, expect
+from unbraid.ground.options import known
 
 DATASETS: dict[str, Source] = {
     "dsprites": dsprites.SOURCE,
@@ -68,20 +69,16 @@ def load(name: str, **options: Any) -> Dataset:
     >>> load("sprites32", orientatoin=True)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    unbraid.ground.errors.UnbraidError: data set 'sprites32' has no option 'orientatoin'. Did you mean 'orientation'? ...
+    unbraid.ground.errors.UnbraidError: data set 'sprites32' takes no option 'orientatoin'. Did you mean 'orientation'? ...
     """
     source = choose(name, DATASETS, "data set")
-    known = [*source.options, *STRUCTURE]
     for option in options:
         expect(
             not (source.official and option in ("test", "seed")),
             f"data set {name!r} comes in published parts, so nothing is drawn by {option!r}",
             do="Leave it out; split says which part.",
         )
-        if option not in known:
-            raise UnbraidError(
-                f"data set {name!r} has no option {option!r}.{nearest(option, known)} Options: {listing(known)}."
-            )
+        known(option, (*source.options, *STRUCTURE), f"data set {name!r}")
     chosen = {
         option: ranges.check(name, option, options.get(option, default), default, source.get)
         for option, default in source.options.items()

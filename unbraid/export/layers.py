@@ -105,7 +105,7 @@ def _conv(module: Any, what: str) -> list[Layer]:
     weight = _numbers(module.weight).transpose((2, 3, 1, 0) if up else (2, 3, 0, 1))
     bias = np.zeros(weight.shape[2]) if module.bias is None else _numbers(module.bias)
     settings = {"stride": module.stride[0], "pad": module.padding[0], "up": int(up)}
-    settings |= dict(zip(("below", "beside"), module.output_padding)) if up else {}
+    settings |= dict(zip(("below", "beside"), module.output_padding, strict=True)) if up else {}
     return [Layer("conv", settings, {"weight": weight, "bias": bias})]
 
 
@@ -133,7 +133,7 @@ def _upsample(module: Any, what: str) -> list[Layer]:
     expect(
         module.mode == "nearest" and None not in size, f"{what} resizes by {module.mode}", allowed="nearest, to a size"
     )
-    return [Layer("nearest", dict(zip("hw", size)))]
+    return [Layer("nearest", dict(zip("hw", size, strict=True)))]
 
 
 def _block(module: Block, what: str) -> list[Layer]:
@@ -150,11 +150,11 @@ def _broadcast(module: Broadcast, what: str) -> list[Layer]:
 def _unflatten(module: Any, what: str) -> list[Layer]:
     sizes = tuple(int(s) for s in module.unflattened_size)
     expect(len(sizes) == 3 and module.dim == 1, f"{what} unflattens to {sizes}", allowed="channels, height, width")
-    return [Layer("reshape", dict(zip("chw", sizes)))]
+    return [Layer("reshape", dict(zip("chw", sizes, strict=True)))]
 
 
 def _pad(module: Any, what: str) -> list[Layer]:
-    return [Layer("pad", dict(zip(("left", "right", "top", "bottom"), module.padding)))]
+    return [Layer("pad", dict(zip(("left", "right", "top", "bottom"), module.padding, strict=True)))]
 
 
 def _act(op: str, **names: str) -> Callable[[Any, str], list[Layer]]:

@@ -124,7 +124,7 @@ def correlations(table: Comparison, how: str = "spearman") -> Figure:
 def boxes(table: Comparison, y: str = "") -> Figure:
     """A box for each setting with every seed as a dot; the mean and its interval beside it."""
     y = _quantity(table, y or _first(table, ""))
-    seen = [(g, list(v.values())) for g, v in zip(table.groups, table.values(y)) if v]
+    seen = [(g, list(v.values())) for g, v in zip(table.groups, table.values(y), strict=True) if v]
     expect(
         len(seen) <= 60,
         "sixty boxes fit on a page",

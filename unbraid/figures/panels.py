@@ -89,7 +89,7 @@ def aggregate(run: Run, codes: Codes, most: int = 16, seed: int = 0, leaves: Seq
     down = math.ceil(len(panels) / across)
     figure = Figure(figsize=(WIDE, 1.6 * down + 0.3), layout="constrained")
     grid = figure.subplots(down, across, squeeze=False).ravel()
-    for axes, (leaf, columns) in zip(grid, panels):
+    for axes, (leaf, columns) in zip(grid, panels, strict=False):
         if leaf.kind == "real":
             _densities(axes, drawn[:, columns[0]], prior[:, columns[0]])
         else:
@@ -146,7 +146,7 @@ def ledger_curves(run: Run) -> Figure:
     figure = Figure(figsize=(WIDE, 2.0 * down + 0.2), layout="constrained")
     grid = figure.subplots(down, across, squeeze=False).ravel()
     trained, seen = rows.columns(), held.columns()
-    for axes, key, colour in zip(grid, keys, LINES * (1 + len(keys) // len(LINES))):
+    for axes, key, colour in zip(grid, keys, LINES * (1 + len(keys) // len(LINES)), strict=False):
         values = [_curve(axes, trained, key, colour, 1.2), _curve(axes, seen, key, INK, 1.0)]
         axes.set_title(_priced(key, rows[-1]["prices"]), fontsize=9, loc="left")
         axes.tick_params(labelsize=7)
@@ -164,7 +164,13 @@ def _curve(axes: Any, columns: dict[str, list[Any]], key: str, colour: str, widt
     """One column over the steps, where it is known; its values."""
     points = [(s, v) for s, v in zip(columns.get("step", ()), columns.get(key, ()), strict=False) if v is not None]
     if points:
-        axes.plot(*zip(*points), color=colour, linewidth=width, marker="." if len(points) < FEW else "", markersize=4)
+        axes.plot(
+            *zip(*points, strict=True),
+            color=colour,
+            linewidth=width,
+            marker="." if len(points) < FEW else "",
+            markersize=4,
+        )
     return [value for _, value in points]
 
 

@@ -39,7 +39,7 @@ def heat_maps(scores: Mapping[str, Score], names: Sequence[str] = SHOWN) -> Figu
     grid = np.atleast_1d(figure.subplots(down, across)).ravel()
     for axes in grid[len(shown) :]:
         axes.axis("off")
-    for axes, name in zip(grid, shown):
+    for axes, name in zip(grid, shown, strict=False):
         score = scores[name]
         heat_map(axes, np.asarray(score.table["matrix"]), score.table["units"], score.table["factors"])
         axes.set_title(f"{TITLES.get(name, name)}   {score.value:.2f}", fontsize=9, color=INK, loc="left")
@@ -74,7 +74,7 @@ def gallery(values: Mapping[str, Mapping[str, Score]], title: str = "") -> Figur
     names = [n for n in METRICS if all(n in values[c] for c in codes)]
     expect(names, "the codes share no score")
     raw = np.array([[values[c][n].value for c in codes] for n in names])
-    shade = np.array([_shade(n, row) for n, row in zip(names, raw)])
+    shade = np.array([_shade(n, row) for n, row in zip(names, raw, strict=True)])
     figure = Figure(figsize=(2.2 + 0.85 * len(codes), 0.7 + 0.26 * len(names)), layout="constrained")
     axes = figure.subplots()
     axes.imshow(shade, cmap="Blues", vmin=0, vmax=1, aspect="auto")

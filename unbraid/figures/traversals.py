@@ -166,7 +166,7 @@ def _place(figure: Figure, rows: Sequence[Row], title: str, left: float, room: f
     tall, top = h / w * cell, height - (TITLE if title else 0.05)
     if title:
         figure.text((left + 0.05) / width, 1 - 0.1 / height, title, fontsize=10, color=INK, va="top")
-    for row, first in zip(rows, _heads(rows)):
+    for row, first in zip(rows, _heads(rows), strict=True):
         top -= HEAD * first
         for j, word in enumerate(row.cells if first else ()):
             x = left + label + j * (cell + 0.03) + cell / 2

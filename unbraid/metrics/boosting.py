@@ -72,7 +72,7 @@ def _checked(rounds: Any, rate: float, bins: Any, ridge: float) -> None:
 def binned(x: np.ndarray, rows: np.ndarray, bins: int) -> np.ndarray:
     """Each column of `rows` by quantiles of the same column of x, as "d r": 0 … bins − 1, fewer where values repeat."""
     grid = np.linspace(0, 1, bins + 1)[1:-1]
-    columns = [np.searchsorted(np.unique(np.quantile(a, grid)), b) for a, b in zip(x.T, rows.T)]
+    columns = [np.searchsorted(np.unique(np.quantile(a, grid)), b) for a, b in zip(x.T, rows.T, strict=True)]
     return np.stack(columns).astype(np.uint8)
 
 

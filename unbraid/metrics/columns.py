@@ -36,7 +36,7 @@ def column(raw: np.ndarray, name: str, kind: str | None = None, bins: int = 20) 
     """
     number, missing = _numbers(raw)
     if number is None:
-        texts = np.array(["" if m else str(r) for r, m in zip(raw.tolist(), missing)])
+        texts = np.array(["" if m else str(r) for r, m in zip(raw.tolist(), missing, strict=True)])
         levels, found = np.unique(texts[~missing], return_inverse=True)
         index = np.full(len(raw), -1, np.int64)
         index[~missing] = found
@@ -80,7 +80,7 @@ def _numbers(raw: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
     missing = np.array([_missing(r) for r in raw.tolist()], dtype=bool)
     number = np.full(len(raw), np.nan)
     try:
-        number[~missing] = [float(r) for r, m in zip(raw.tolist(), missing) if not m]
+        number[~missing] = [float(r) for r, m in zip(raw.tolist(), missing, strict=True) if not m]
     except (TypeError, ValueError):
         return None, missing
     return number, missing | np.isnan(number)

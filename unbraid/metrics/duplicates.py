@@ -38,9 +38,11 @@ def ceilings(
     """
     image = classes(images)
     table = as_table(image.astype(np.float64), factors, **inputs)
-    pairs = [(image[y >= 0], y[y >= 0], v[y >= 0]) for y, v in zip(table.y.T, table.v.T)]
+    pairs = [(image[y >= 0], y[y >= 0], v[y >= 0]) for y, v in zip(table.y.T, table.v.T, strict=True)]
     # class labels have no variance to explain: a score of classes by correlation is not bounded this way
-    variance = np.array([1.0 if kind == "class" else _variance(i, v) for kind, (i, _, v) in zip(table.kinds, pairs)])
+    variance = np.array(
+        [1.0 if kind == "class" else _variance(i, v) for kind, (i, _, v) in zip(table.kinds, pairs, strict=True)]
+    )
     shares, h = np.array([_information(i, y) for i, y, _ in pairs]), factor_entropies(table)
     accuracy = np.array([_accuracy(i, y) for i, y, _ in pairs])
     error, kind = np.sqrt(1 - variance), np.array(table.kinds)

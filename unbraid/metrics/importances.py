@@ -61,7 +61,7 @@ def importances(
 
         if predictor == "histogram_boosting":
             with ThreadPoolExecutor(int(threads) or default_threads()) as pool:
-                found = dict(zip(most_first, pool.map(one, most_first)))
+                found = dict(zip(most_first, pool.map(one, most_first), strict=True))
         else:
             found = {k: one(k) for k in most_first}
         fits = [found[k] for k in range(len(table.names))]

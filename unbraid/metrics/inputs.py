@@ -17,7 +17,8 @@ import numpy as np
 
 from unbraid.codes import Codes
 from unbraid.data.factors import KINDS
-from unbraid.ground.errors import UnbraidError, expect, listing, nearest
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.options import known
 from unbraid.latent import Latent
 from unbraid.metrics.arrays import array_of, column_names, filled, unmasked
 from unbraid.metrics.columns import HUGE, Column, column
@@ -159,11 +160,8 @@ def options(asked: str, seed: Any, unknown: Mapping[str, Any]) -> None:
         from unbraid.metrics import METRICS
 
         own = list(signature(METRICS[asked].call).parameters.values())[2:] if asked in METRICS else []
-        known = [p.name for p in own if p.kind == p.KEYWORD_ONLY] + list(INPUTS)
-        name = next(iter(unknown))
-        raise UnbraidError(
-            f"{asked or 'as_table'} has no option {name!r}.{nearest(name, known)} Known: {listing(known)}."
-        )
+        names = [p.name for p in own if p.kind == p.KEYWORD_ONLY] + list(INPUTS)
+        known(next(iter(unknown)), names, asked or "as_table")
     whole = isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0
     expect(whole, "seed must be a whole number from 0", found=repr(seed))
 

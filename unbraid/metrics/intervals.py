@@ -85,7 +85,9 @@ def single(table: Table, how: str, seeds: int, seed: int) -> str:
     lost: set[str] = set()
     for each in range(seed, seed + seeds if how != "seeds" else seed):
         rows = table.y[_rows(len(table), how, each)]
-        lost |= {name for name, y in zip(table.names, rows.T) if np.count_nonzero(np.bincount(y[y >= 0])) < 2}
+        lost |= {
+            name for name, y in zip(table.names, rows.T, strict=True) if np.count_nonzero(np.bincount(y[y >= 0])) < 2
+        }
     return f"{', '.join(sorted(lost))} takes a single value in some of the repetitions" if lost else ""
 
 

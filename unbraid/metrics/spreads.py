@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
+from unbraid.ground.errors import choose, expect
+from unbraid.ground.options import known
 from unbraid.metrics.importances import OPTIONS, Fit, importances
 from unbraid.metrics.inputs import INPUTS, Table, as_table
 from unbraid.metrics.score import Score
@@ -28,13 +29,9 @@ def spread(name: str, which: str, codes: Any, factors: Any, protocol: str, seed:
     chosen |= {key: options.pop(key) for key in ("predictor", "classify") if key in options}
     threads = options.pop("threads", 0)
     choose(chosen["predictor"], OPTIONS, "predictor")
-    unknown = [key for key in options if key not in OPTIONS[chosen["predictor"]]]
-    if unknown:
-        known = [*OPTIONS[chosen["predictor"]], "predictor", "classify", "threads", "protocol", "seed", *INPUTS]
-        raise UnbraidError(
-            f"{name} with {chosen['predictor']} has no option {unknown[0]!r}.{nearest(unknown[0], known)} "
-            f"Known: {listing(known)}."
-        )
+    own = [*OPTIONS[chosen["predictor"]], "predictor", "classify", "threads", "protocol", "seed", *INPUTS]
+    for key in options:
+        known(key, own, f"{name} with {chosen['predictor']}")
     chosen |= OPTIONS[chosen["predictor"]] | options
     fit = importances(table, seed=seed, threads=threads, **chosen)
     do = "Give more rows."

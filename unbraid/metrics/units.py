@@ -25,7 +25,8 @@ class Unit:
 def units_of(tree: Latent, groups: Any) -> tuple[Unit, ...]:
     """The units of a tree, or the groups that the caller names."""
     leaves = tuple(
-        Unit(leaf.name, tuple(range(s.start, s.stop)), leaf.kind) for leaf, s in zip(tree.leaves, tree.slices)
+        Unit(leaf.name, tuple(range(s.start, s.stop)), leaf.kind)
+        for leaf, s in zip(tree.leaves, tree.slices, strict=True)
     )
     if groups is None:
         return leaves
@@ -83,7 +84,7 @@ def unit_kl(units: tuple[Unit, ...], tree: Latent, kl: np.ndarray | None) -> np.
     total = np.zeros(len(units))
     for i, unit in enumerate(units):
         inside = [set(range(s.start, s.stop)) <= set(unit.columns) for s in tree.slices]
-        covered = sum(leaf.width for leaf, yes in zip(tree.leaves, inside) if yes)
+        covered = sum(leaf.width for leaf, yes in zip(tree.leaves, inside, strict=True) if yes)
         if covered != len(unit.columns):
             return None
         total[i] = float(np.asarray(kl)[inside].sum())

@@ -68,7 +68,7 @@ def leaf_notes(run: Run, codes: Codes | None = None) -> list[LeafNote]:
             tuple(low[columns]),
             tuple(high[columns]),
         )
-        for leaf, columns in zip(tree.leaves, tree.slices)
+        for leaf, columns in zip(tree.leaves, tree.slices, strict=True)
     ]
     return sorted(notes, key=lambda note: -(note.nats if note.nats is not None else -1.0))
 
@@ -81,7 +81,7 @@ def _nats(run: Run, codes: Codes | None) -> dict[str, float]:
     if isinstance(found, dict) and all(isinstance(found.get(name), int | float) for name in leaves):
         return {name: float(found[name]) for name in leaves}
     kl = None if codes is None else codes.kl
-    return {} if kl is None else {name: float(k) for name, k in zip(leaves, kl) if np.isfinite(k)}
+    return {} if kl is None else {name: float(k) for name, k in zip(leaves, kl, strict=True) if np.isfinite(k)}
 
 
 def _factors(codes: Codes | None) -> dict[str, str]:
@@ -96,7 +96,7 @@ def _factors(codes: Codes | None) -> dict[str, str]:
         return {}
     shares = np.asarray(table["matrix"]) / np.maximum(np.asarray(table["entropies"]), 1e-9)
     names: dict[str, str] = {}
-    for unit, row in zip(table["units"], shares):
+    for unit, row in zip(table["units"], shares, strict=True):
         leaf = str(unit).split("[")[0]
         if row.max() >= FOLLOWS:
             names.setdefault(leaf, str(table["factors"][int(row.argmax())]))

@@ -181,7 +181,7 @@ class Recipe(BaseModel):
     @property
     def family(self) -> str:
         """The family of q(z|x) on real leaves: diagonal unless said, or full."""
-        return self.posterior.get("family", "diagonal")
+        return str(self.posterior.get("family", "diagonal"))
 
     @classmethod
     def of(cls, plain: Any, where: str = "recipe") -> Recipe:

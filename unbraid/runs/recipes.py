@@ -212,4 +212,14 @@ RECIPES: dict[str, Plain] = {
         "objective": {"name": "info_wgan_gp", "lambda": 1.0, "noise": 62},
         "budget": {"batch": 64, "lr": 1e-3, "betas": [0.5, 0.999], "steps": 50_000, "log_every": 100},
     },
+    "info_wgan_gp_mnist_printed": {
+        "name": "info_wgan_gp_mnist_printed",
+        "about": "InfoWGAN-GP on MNIST with batch norm where Table 4 prints it, after the activation (λ, batch, steps ours).",
+        "cite": "Kim & Mnih 2018, App. G and H",
+        "data": {"name": "mnist"},
+        "latent": {"digit": "onehot(10)", "style": 2},
+        "nets": {"name": "info_gan_table4_printed"},
+        "objective": {"name": "info_wgan_gp", "lambda": 1.0, "noise": 62},
+        "budget": {"batch": 64, "lr": 1e-3, "betas": [0.5, 0.999], "steps": 50_000, "log_every": 100},
+    },
 }

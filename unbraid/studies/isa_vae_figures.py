@@ -51,7 +51,7 @@ def rotation(model: FactorAnalysis, betas: Sequence[float] = (1.0, 2.0, 5.0, 20.
     left.plot(
         np.rad2deg(angles), [model.turned(a).free_energy() for a in angles], color=RED, label="free energy, β = 1"
     )
-    for beta, color in zip(betas, LINES):
+    for beta, color in zip(betas, LINES, strict=False):
         values = np.array([model.turned(a).free_energy(beta) for a in angles])
         right.plot(np.rad2deg(angles), values - values.max(), color=color, label=f"β = {beta:g}")
     for axes, title in ((left, "nats"), (right, "free energy (reconstruction/β − KL) less its best")):
@@ -71,7 +71,7 @@ def pruning(betas: Sequence[float] = (1.0, 2.0, 5.0, 20.0)) -> Figure:
     axes = figure.subplots()
     flat = np.array([overcomplete(a).log_likelihood() for a in alphas])
     axes.plot(alphas, flat - flat[0], color=GREY, lw=2, label="log-likelihood")
-    for beta, color in zip(betas, LINES):
+    for beta, color in zip(betas, LINES, strict=False):
         values = np.array([overcomplete(a).free_energy(beta) for a in alphas])
         axes.plot(alphas, values - values[0], color=color, label=f"free energy, β = {beta:g}")
     axes.set(xlabel="α, the share of the spare latent", ylabel="nats less those at α = 0")
@@ -84,7 +84,7 @@ def ica(data: Ica, fits: Sequence[IcaFit], at: int = -1) -> Figure:
     figure = Figure(figsize=(3.4 * (1 + len(fits)), 3.6), layout="constrained")
     panels = figure.subplots(1, 1 + len(fits), sharex=True, sharey=True)
     x, truth = data.x.numpy(), data.weights.numpy()
-    for axes, fit in zip(panels, [None, *fits]):
+    for axes, fit in zip(panels, [None, *fits], strict=True):
         axes.plot(x[:, 0], x[:, 1], "o", color=GREY, ms=2, alpha=0.6)
         _arrows(axes, 3 * truth, BLUE)
         if fit is None:
@@ -101,7 +101,7 @@ def ica_path(fits: Sequence[IcaFit]) -> Figure:
     """Lengths of the three components and the angle of the longest two, round by round."""
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     panels = figure.subplots(1, 2)
-    for fit, color in zip(fits, (BLUE, RED)):
+    for fit, color in zip(fits, (BLUE, RED), strict=False):
         lengths = np.array([norms(w) for w in fit.weights])
         panels[0].plot(lengths[:, 0], color=color, label=f"β = {fit.beta:g}")
         panels[0].plot(lengths[:, 1:], color=color)

@@ -98,12 +98,12 @@ def draw(
         (left, steps, STEPS, "Adagrad steps of 10 points", "Higgins' metric (Fig. 16)"),
         (middle, votes, VOTES, "votes", "FactorVAE's vote (Fig. 17)"),
     ):
-        for colour, (size, values) in zip(LINES, lines.items()):
+        for colour, (size, values) in zip(LINES, lines.items(), strict=False):
             axes.errorbar(x, values.mean(1), values.std(1), label=f"L = {size}", capsize=2, color=colour)
         axes.set(xscale="log", xlabel=label, xticks=x, xticklabels=[f"{t:,}" for t in x])
         axes.set_xticks([], minor=True)
         axes.set_title(title)
-    for i, (colour, (name, values)) in enumerate(zip(LINES, lacking.items())):
+    for i, (colour, (name, values)) in enumerate(zip(LINES, lacking.items(), strict=False)):
         at = np.arange(len(HELD)) + 0.27 * (i - 1)
         right.bar(at, values.mean(1), 0.25, yerr=values.std(1), capsize=2, color=colour)
         right.text(at[0], 0.04, name, rotation=90, ha="center", va="bottom", color="white", fontsize=9)

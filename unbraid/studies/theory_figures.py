@@ -21,7 +21,7 @@ def theorems(out: Path) -> dict[str, Any]:
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     first, second, third = figure.subplots(1, 3)
     worst = {}
-    for colour, prior in zip(LINES, ("gaussian", "student_t")):
+    for colour, prior in zip(LINES, ("gaussian", "student_t"), strict=False):
         sides = [theory.theorem1(toy, beta, prior) for beta in BETAS]
         name = prior.replace("_", "-")
         first.plot(BETAS, [a.mean() for a, _ in sides], "-", color=colour, label=f"{name}: left side")
@@ -33,7 +33,7 @@ def theorems(out: Path) -> dict[str, Any]:
     best = _scales(second, toy)
     angles = np.linspace(0, math.pi, 37)
     curves = theory.theorem2(toy, 4.0, angles)
-    for colour, (name, curve) in zip(LINES, curves.items()):
+    for colour, (name, curve) in zip(LINES, curves.items(), strict=False):
         third.plot(np.degrees(angles), curve, color=colour, label=name)
     third.set(
         xlabel="rotation of the latents, degrees",
@@ -59,7 +59,7 @@ def _scales(axes: Any, toy: theory.Toy, beta: float = 4.0) -> dict[str, float]:
         "L_{H,β}": [toy.rescaled(s).entropic(beta, prior).mean() for s in scales],
     }
     best = {}
-    for colour, (name, curve) in zip(LINES, curves.items()):
+    for colour, (name, curve) in zip(LINES, curves.items(), strict=False):
         shifted = np.array(curve) - np.max(curve)
         best[name] = float(scales[int(np.argmax(shifted))])
         axes.plot(scales, shifted, color=colour, label=f"${name}$")
@@ -86,7 +86,7 @@ def entropy(out: Path) -> dict[str, Any]:
     n, batches = 4096, (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     numbers = {}
-    for axes, (d, sigma) in zip(figure.subplots(1, 2), ((4, 0.2), (2, 0.2))):
+    for axes, (d, sigma) in zip(figure.subplots(1, 2), ((4, 0.2), (2, 0.2)), strict=True):
         found = theory.entropy_bias(theory.cloud(n, d, sigma), batches)
         axes.plot(found["batch"], found["estimate"], "o-", color=LINES[0], label="Ĥ, stratified minibatch")
         axes.axhline(found["exact"], color=LINES[2], label="H, exact q(z)")
@@ -104,7 +104,7 @@ def tc(out: Path) -> dict[str, Any]:
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     found = theory.naive_tc(theory.cloud(12_000, 10, 0.1), 10_000)
     numbers = {}
-    for axes, name in zip(figure.subplots(1, 2), ("outside", "inside")):
+    for axes, name in zip(figure.subplots(1, 2), ("outside", "inside"), strict=True):
         joint, product = found[name], found[f"{name}, product"]
         numbers[name] = float((joint - product).mean())
         low = np.percentile(joint, 1)

@@ -123,7 +123,7 @@ def judged(claims: Sequence[Claim], effects: Sequence[Mapping[int, float | None]
         _judge(
             claim, found, level if level == level else 0.95, float(a), tests, tuple(s for s in asked if s not in found)
         )
-        for claim, asked, found, level, a in zip(claims, effects, known, levels, adjusted)
+        for claim, asked, found, level, a in zip(claims, effects, known, levels, adjusted, strict=True)
     ]
 
 

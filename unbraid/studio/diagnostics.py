@@ -93,7 +93,7 @@ def figures(explorer: Explorer) -> list[plots.Figure]:
     with np.errstate(all="ignore"):
         bound = np.abs(np.nan_to_num(np.corrcoef(codes.mean[:, spread], rowvar=False)))
     if spread.sum() > 1:
-        kept = [c for c, on in zip(columns, spread) if on]
+        kept = [c for c, on in zip(columns, spread, strict=True) if on]
         made.append(plots.heat(bound, kept, kept, "|correlation| of leaf × leaf", 1.0))
     return made + over_positions(explorer)
 

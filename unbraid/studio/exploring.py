@@ -15,6 +15,7 @@ from unbraid.data.pictures import named, picture, planes
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.runs.leaves import LeafNote, leaf_notes, middling, prior_values, some_codes
 from unbraid.runs.run import Run
+from unbraid.studio.vectors import Sheet
 
 UPLOAD = 8 << 20  # bytes of a dropped file
 STEPS = 9  # cells of a row of the wall
@@ -82,14 +83,29 @@ class Explorer:
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """Images of codes as bytes "n h w c", as a canvas takes them."""
         with torch.no_grad():
-            return as_bytes(self.run.decode(codes))
+            return self.shown(self.run.decode(codes))
+
+    @cached_property
+    def sheet(self) -> Sheet | None:
+        """What vectors are drawn on; None for a run on images."""
+        width, *sides = (int(s) for s in self.run.state["shape"])
+        if sides != [1, 1]:
+            return None
+        if self.dataset is None:  # without its data: what the prior decodes to
+            return Sheet.of(self.run.decode(prior_values(self.run, 500)).reshape(-1, width))
+        some = np.linspace(0, len(self.dataset) - 1, min(2000, len(self.dataset))).astype(int)
+        return Sheet.of(self.dataset.pixels(some).reshape(-1, width))
+
+    def shown(self, images: np.ndarray) -> np.ndarray:
+        """Images "n c h w" as bytes; vectors as pictures of them."""
+        return as_bytes(images) if self.sheet is None else self.sheet.drawn(images.reshape(len(images), -1))
 
     def see(self, pixels: np.ndarray, label: str = "") -> Seen:
         """One image "c h w" and its posterior."""
         with torch.no_grad():
             q = self.run.model.posterior(torch.from_numpy(np.ascontiguousarray(pixels[None], np.float32)))
             mean, scale = q.mean[0].numpy(), q.scale[0].numpy()
-        return Seen(as_bytes(pixels[None])[0], self.decode(mean[None])[0], mean, scale, label)
+        return Seen(self.shown(pixels[None])[0], self.decode(mean[None])[0], mean, scale, label)
 
     def image(self, index: Any) -> Seen:
         """One image of the data by its number."""
@@ -104,7 +120,7 @@ class Explorer:
         if values is None:
             return ""
         names = [factor.name for factor in self.dataset.factors.items]
-        return ", ".join(f"{name} {value:g}" for name, value in zip(names, values[0]))
+        return ", ".join(f"{name} {value:g}" for name, value in zip(names, values[0], strict=True))
 
     def dropped(self, raw: bytes, name: str = "the dropped file") -> Seen:
         """A picture from outside, cropped and resized to what the run was trained on; bounded, decoded as pixels only."""
@@ -120,7 +136,7 @@ class Explorer:
         expect(self.dataset is not None, f"the data of {self.run.path.name} are not on this machine")
         total = len(self.dataset)
         index = [(first + i * max(1, total // count)) % total for i in range(min(count, total))]
-        return index, as_bytes(self.dataset.pixels(np.array(index)))
+        return index, self.shown(self.dataset.pixels(np.array(index)))
 
     def draw(self, seed: int) -> np.ndarray:
         """One code from the prior."""

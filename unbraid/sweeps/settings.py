@@ -96,7 +96,7 @@ def _list(asked: Any) -> list[Setting]:
 def _values(field: str, values: Any, section: str) -> list[Any]:
     expect(isinstance(values, list) and values, f"{field!r} in [{section}] takes a list of values", found=repr(values),
            do=f'For example "{field}" = [1, 2, 4].')  # fmt: skip
-    return values
+    return list(values)
 
 
 def _random(table: dict) -> list[Setting]:

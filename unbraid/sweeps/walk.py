@@ -57,7 +57,7 @@ class Walk:
         """Give out jobs, hear one answer, look at what others have."""
         self._look()
         free = self.workers.idle(len(self.waiting))
-        for worker, job in zip(free, list(self.waiting)):  # the shorter of the two ends it
+        for worker, job in zip(free, list(self.waiting), strict=False):  # the shorter of the two ends it
             self.waiting.popleft()
             worker.give(job, self.plan, self.most[job.name])
         heard = self.workers.hear(0.2)

@@ -109,7 +109,7 @@ def test_a_frame(folder):
     assert frame["mean"].tolist() == pytest.approx(table.cells.mean[:, 0].tolist())
     wide = table.models_frame()
     assert wide.groupby("setting")["mig"].mean().to_dict() == pytest.approx(
-        {g.label: m for g, m in zip(table.groups, table.cells.mean[:, 0])}
+        {g.label: m for g, m in zip(table.groups, table.cells.mean[:, 0], strict=True)}
     )
 
 

@@ -50,7 +50,7 @@ def test_means_intervals_and_best(folder):
     table = compare(folder)
     assert [g.label for g in table.groups] == ["beta_vae β=4", "beta_vae β=8", "vae"]
     assert table.quantities == ("mig", "reconstruction", "elbo", "kl", "tc_q:root")
-    for group, values in zip(table.groups, (MIG["beta_vae", 4], MIG["beta_vae", 8], MIG["vae", None])):
+    for group, values in zip(table.groups, (MIG["beta_vae", 4], MIG["beta_vae", 8], MIG["vae", None]), strict=True):
         i = table.groups.index(group)
         low, high = stats.t.interval(0.95, 4, values.mean(), stats.sem(values))
         assert (table.cells.low[i, 0], table.cells.high[i, 0]) == pytest.approx((low, high))

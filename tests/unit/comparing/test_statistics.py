@@ -81,7 +81,7 @@ def test_levels_agree_with_holm():
     for _ in range(200):
         effects = [rng.normal(rng.choice([0, 0.8, 1.5]), 1, 8) for _ in range(4)]
         p = [s.one_sample(e, draws=1).p for e in effects]
-        for e, level, adjusted in zip(effects, s.holm_levels(p), s.holm(p)):
+        for e, level, adjusted in zip(effects, s.holm_levels(p), s.holm(p), strict=True):
             found = s.interval(e, level)
             assert (found.low > 0 or found.high < 0) == (adjusted < 0.05)
             seen.add(bool(adjusted < 0.05))

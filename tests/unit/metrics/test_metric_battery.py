@@ -97,20 +97,6 @@ def test_exact_copies_share_their_importance():
     assert matrix[0, 0] > 0.45
 
 
-@pytest.mark.slow
-def test_fast_importances_rank_as_gradient_boosting_does():
-    """Pooled Spearman against scikit-learn's GradientBoosting on mixed codes; `make bench` does the full size."""
-    from scipy.stats import spearmanr
-
-    rng = np.random.default_rng(0)
-    y = np.column_stack([rng.integers(k, size=2400) for k in (3, 6, 8)])
-    s = (y - y.mean(0)) / y.std(0)
-    z = np.column_stack([s + 0.3 * rng.normal(size=s.shape), s @ rng.normal(size=(3, 3))])
-    fast = metrics.dci(z, y, protocol="fast").table["matrix"]
-    reference = metrics.dci(z, y, protocol="dlib", rounds=50).table["matrix"]
-    assert spearmanr(fast.ravel(), reference.ravel()).statistic >= 0.9
-
-
 def test_a_metric_that_cannot_run_is_skipped_with_its_reason_unless_it_was_named(world):
     z, y = world[0][::80], world[1][::80]  # 15 rows, fewer than bins
     scores = battery(z, y)

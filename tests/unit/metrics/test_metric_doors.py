@@ -116,7 +116,7 @@ def test_groups_of_every_form(world):
         ({"names": ["a", "a"]}, "different names: found a"),
         ({"names": "ab"}, "list with one name"),
         ({"kinds": "ordinal"}, r"kinds=\[\"continuous\""),
-        ({"bin": 3}, "mig has no option 'bin'. Did you mean 'bins'"),
+        ({"bin": 3}, "mig takes no option 'bin'. Did you mean 'bins'"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"seed": 0.5}, "seed must be a whole number"),
     ],
@@ -129,8 +129,8 @@ def test_mistakes_are_named(world, options, says):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"depth": 3}, "dci with histogram_boosting has no option 'depth'.* Known: rounds, rate, bins, ridge"),
-        ({"protocol": "paper", "rounds": 3}, "dci with random_forest has no option 'rounds'"),
+        ({"depth": 3}, "dci with histogram_boosting takes no option 'depth'.* Options: rounds, rate, bins, ridge"),
+        ({"protocol": "paper", "rounds": 3}, "dci with random_forest takes no option 'rounds'"),
         ({"threads": -1}, "threads must be"),
         ({"bins": 300}, "bins 2 to 256"),
         ({"bins": 1}, "bins 2 to 256"),

@@ -31,7 +31,7 @@ def folder(tmp_path):
     Codes(z, Latent.of(3), values=y, factors=FACTORS, kl=np.array([1.0, 1.0, 0.0])).save(tmp_path / "codes.npz")
     np.save(tmp_path / "z.npy", z)
     names = np.array(["square", "ellipse", "heart"])[y[:, 0]]
-    (tmp_path / "y.csv").write_text("shape,x\n" + "".join(f"{a},{b}\n" for a, b in zip(names, y[:, 1])))
+    (tmp_path / "y.csv").write_text("shape,x\n" + "".join(f"{a},{b}\n" for a, b in zip(names, y[:, 1], strict=True)))
     return tmp_path
 
 

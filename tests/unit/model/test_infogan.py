@@ -32,7 +32,7 @@ def bars(n: int = 64) -> Dataset:
     """8×8 images with one bright row or column."""
     rng = np.random.default_rng(0)
     images, labels = np.zeros((n, 1, 8, 8), np.uint8), rng.integers(0, 2, (n, 1))
-    for image, upright, at in zip(images, labels[:, 0], rng.integers(0, 8, n)):
+    for image, upright, at in zip(images, labels[:, 0], rng.integers(0, 8, n), strict=True):
         image[0, at if upright else slice(None), slice(None) if upright else at] = 255
     return Dataset("bars", Pixels(images), Factors((Factor("upright", 2, "class"),), grid=False), labels)
 
@@ -158,15 +158,6 @@ def test_errors_name_the_fix() -> None:
         gan.build_model(recipe("info_gan"), (1, 8, 8)).likelihood  # noqa: B018
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GAMES)
-def test_200_steps_stay_finite_and_raise_the_information(name: str, tmp_path) -> None:
-    rows = fit(recipe(name, 200), tmp_path / "run", quiet=True, dataset=bars()).ledger()
-    assert all(np.isfinite(list(row["nats"].values())).all() for row in rows)
-    information = [row["nats"]["information"] for row in rows]
-    assert np.mean(information[-20:]) > np.mean(information[:20])
-
-
 @pytest.mark.parametrize("table", ["4", "5", "6"])
 def test_the_printed_nets_have_the_norm_after_the_activation(table: str) -> None:
     size = 28 if table == "4" else 64
@@ -180,7 +171,8 @@ def test_the_printed_nets_have_the_norm_after_the_activation(table: str) -> None
                 assert isinstance(before, nn.ReLU | nn.LeakyReLU)
     norms = [nn.BatchNorm1d, nn.BatchNorm2d]
     assert all(
-        type(a) not in norms or isinstance(b, nn.ReLU | nn.LeakyReLU) for a, b in zip(ours.trunk[:-1], ours.trunk[1:])
+        type(a) not in norms or isinstance(b, nn.ReLU | nn.LeakyReLU)
+        for a, b in zip(ours.trunk[:-1], ours.trunk[1:], strict=True)
     )
     assert sum(p.numel() for p in printed.parameters()) == sum(p.numel() for p in ours.parameters())
 

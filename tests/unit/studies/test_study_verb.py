@@ -80,7 +80,7 @@ def test_a_study_writes_pictures_and_numbers_and_prints_a_table(app, small, tmp_
 def checked(found: Findings, folder) -> None:
     json.dumps(found.numbers, allow_nan=False)
     assert all(len(row) == len(found.head) for row in found.rows)
-    widths = [max(map(len, column)) for column in zip(found.head, *found.rows)]
+    widths = [max(map(len, column)) for column in zip(found.head, *found.rows, strict=True)]
     assert sum(widths) + 3 * len(widths) <= 80, "the table must fit 80 columns"
     for picture in found.pictures:
         assert (folder / picture).read_bytes()[:4] == b"\x89PNG"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unbraid.comparing.statistics import power, seeds_needed, smallest_gap
+from unbraid.comparing.statistics import seeds_needed, smallest_gap
 from unbraid.ground.errors import UnbraidError
 from unbraid.studies.contrasts import difference
 from unbraid.studies.results import Results, Row
@@ -84,21 +84,3 @@ def test_power_is_as_predicted():
     gap = smallest_gap(0.1, 12)
     share = np.mean([one[0].word == HOLDS for one in page([gap], 12, 500, 1)])
     assert share == pytest.approx(0.8, abs=4 * (0.16 / 500) ** 0.5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [5, 8, 12, 20])
-def test_simulated_studies_at_length(n):
-    """Coverage of every interval, family-wise error with true and false claims mixed, power: 1,500 pages each."""
-    pages = page([0.0, 0.0, 0.08, 0.2], n, 1500, 100 + n)
-    covered = np.mean([one[3].low <= 0.2 <= one[3].high for one in pages])
-    assert covered == pytest.approx(0.95, abs=4 * (0.0475 / 1500) ** 0.5)
-    together = np.mean([all(v.contrast.low <= t <= v.contrast.high for v, t in zip(one, [0, 0])) for one in pages])
-    assert together > 0.95 - 4 * (0.0475 / 1500) ** 0.5
-    false = np.mean([any(v.word == HOLDS for v in one[:2]) for one in pages])
-    assert false < 0.05
-    alone = page([0.08], n, 1500, 200 + n)
-    share = np.mean([one[0].word == HOLDS for one in alone])
-    assert share == pytest.approx(power(0.8, n), abs=4 * (0.25 / 1500) ** 0.5)
-    nothing = page([0.0], 400, 200, n, gap=0.5)
-    assert np.mean([one[0].word == DOES_NOT for one in nothing]) > 0.95

@@ -35,7 +35,7 @@ def mcc(codes: Any, factors: Any = None, *, correlation: str = "pearson", seed: 
     u, k = linear_sum_assignment(-c)
     matched = np.zeros(len(table.names))
     matched[k] = c[u, k]
-    pairs = {table.names[b]: table.unit_names[a] for a, b in zip(u, k)}
+    pairs = {table.names[b]: table.unit_names[a] for a, b in zip(u, k, strict=True)}
     settings = {"correlation": correlation, **small.notes}
     return Score(
         "mcc",

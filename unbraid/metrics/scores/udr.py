@@ -126,7 +126,7 @@ def _lasso(a: Table, b: Table, used: np.ndarray) -> np.ndarray:
         columns = np.stack(
             [
                 np.abs(Lasso(alpha=0.1).fit(x, t).coef_) if s > 0 else np.zeros(a.z.shape[1])
-                for t, s in zip(b.scaled.T, b.deviations)
+                for t, s in zip(b.scaled.T, b.deviations, strict=True)
             ],
             1,
         )

@@ -31,7 +31,7 @@ class Broadcast(nn.Module):
         bound = spread / math.sqrt(hidden + 2)  # as in one layer of hidden + 2 inputs, times the spread
         nn.init.uniform_(self.place.weight, -bound, bound)
         self.act = act()
-        layers = [layer for a, b in zip(pixel[:-1], pixel[1:]) for layer in (nn.Conv2d(a, b, 1), act())]
+        layers = [layer for a, b in zip(pixel[:-1], pixel[1:], strict=True) for layer in (nn.Conv2d(a, b, 1), act())]
         self.rest = nn.Sequential(*layers, nn.Conv2d(pixel[-1], channels, 1))
         y, x = torch.meshgrid(torch.linspace(-1, 1, self.height), torch.linspace(-1, 1, self.width), indexing="ij")
         self.register_buffer("places", torch.stack([x, y], -1).reshape(-1, 2), persistent=False)

@@ -37,7 +37,7 @@ class Conv:
         maps = self._maps(shape)
         flat = maps[-1][0] * maps[-1][1]
         up: list[nn.Module] = []
-        for a, b in zip((shape[0], *self.up[:-1]), self.up):
+        for a, b in zip((shape[0], *self.up[:-1]), self.up, strict=True):
             up += [nn.Conv2d(a, b, 4, 2, 1), *NORMS[self.norm](b, True), self.act()]
         full: list[nn.Module] = [
             nn.Flatten(),
@@ -54,7 +54,7 @@ class Conv:
             nn.Unflatten(1, (self.down[0], *maps[-1])),
         ]
         back = [(h % 2, w % 2) for h, w in maps[-2::-1]]
-        for a, b, dropped in zip(self.down[:-1], self.down[1:], back[:-1]):
+        for a, b, dropped in zip(self.down[:-1], self.down[1:], back[:-1], strict=True):
             down += [nn.ConvTranspose2d(a, b, 4, 2, 1, dropped), *NORMS[self.norm](b, True), self.act()]
         return encoder, nn.Sequential(*down, nn.ConvTranspose2d(self.down[-1], outputs, 4, 2, 1, back[-1]))
 
@@ -132,7 +132,7 @@ def dcgan(shape: Shape, tree: Latent, params: int, outputs: int) -> Pair:
         do="Resize them, or choose nets 'conv'.",
     )
     up: list[nn.Module] = []
-    for a, b in zip((c, 32, 64, 128), (32, 64, 128, 256)):
+    for a, b in zip((c, 32, 64, 128), (32, 64, 128, 256), strict=True):
         up += [nn.Conv2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), nn.LeakyReLU(0.2, inplace=True)]
     down: list[nn.Module] = [
         nn.Unflatten(1, (tree.width, 1, 1)),
@@ -140,7 +140,7 @@ def dcgan(shape: Shape, tree: Latent, params: int, outputs: int) -> Pair:
         nn.BatchNorm2d(256),
         relu(),
     ]
-    for a, b in zip((256, 128, 64), (128, 64, 32)):
+    for a, b in zip((256, 128, 64), (128, 64, 32), strict=True):
         down += [nn.ConvTranspose2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), relu()]
     return nn.Sequential(*up, nn.Conv2d(256, params, 4, 1, 0), nn.Flatten()), nn.Sequential(
         *down, nn.ConvTranspose2d(32, outputs, 4, 2, 1)

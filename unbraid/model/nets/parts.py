@@ -67,7 +67,11 @@ def head(hidden: int, tree: Latent, params: int, split: bool = False) -> nn.Modu
 
 def stack(sizes: Sequence[int], act: Make, norm: str = "none") -> list[nn.Module]:
     """Fully connected layers from one size to the next, each followed by its norm and activation."""
-    return [layer for a, b in zip(sizes[:-1], sizes[1:]) for layer in (nn.Linear(a, b), *NORMS[norm](b, False), act())]
+    return [
+        layer
+        for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+        for layer in (nn.Linear(a, b), *NORMS[norm](b, False), act())
+    ]
 
 
 def activation(name: Any) -> Make:

@@ -1,0 +1,49 @@
+"""The demo's claim with its margin: on its own seeds, at one and at two threads, and on every pilot seed of the docs."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+
+from unbraid.cli.demo import PLAIN, SEEDS, STRUCTURED, _row, verdict
+from unbraid.runs.recipe import Recipe
+from unbraid.sweeps.local import sweep
+from unbraid.sweeps.scoring import Scoring
+
+MARGIN, MEDIAN = 0.2, 0.7
+PILOTS = Path(__file__).parents[2] / "docs" / "demo_pilots.json"
+
+
+def holds(pairs: list[tuple[dict, dict]]) -> None:
+    """The structured row above the VAE in both scores in every pair, in MIG by the margin, with a high median."""
+    for plain, structured in pairs:
+        assert structured["mig"] - plain["mig"] >= MARGIN, (plain, structured)
+        assert structured["dci"] > plain["dci"], (plain, structured)
+    assert statistics.median(b["mig"] for _, b in pairs) >= MEDIAN
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_claim_holds_on_the_seeds_of_the_demo(tmp_path, threads):
+    recipes = [
+        Recipe.load(name).set(f"seed={seed}", f"budget.threads={threads}")
+        for seed in SEEDS
+        for name in (PLAIN, STRUCTURED)
+    ]
+    runs = sweep(recipes, tmp_path, 1, True, score=Scoring(metrics=["mig", "dci", "factor_vae"], most=0, audit=0))
+    assert {run.state["threads"] for run in runs} == {threads}
+    rows = [_row(run) for run in runs]
+    assert f"in MIG in {len(SEEDS)} of {len(SEEDS)} seeds" in verdict(rows)
+    holds(list(zip(rows[::2], rows[1::2], strict=True)))
+
+
+def test_the_pilots_of_the_docs_are_ten_other_seeds_at_two_thread_counts():
+    rows = [r for r in json.loads(PILOTS.read_text()) if r["net"] == "broadcast"]
+    by = {(r["objective"], r["seed"], r["threads"]): r for r in rows}
+    for threads in (1, 2):
+        seeds = sorted({s for row, s, t in by if row == "beta_tcvae" and t == threads})
+        assert len(seeds) >= 10
+        assert not set(seeds) & set(SEEDS)
+        holds([(by["vae", s, threads], by["beta_tcvae", s, threads]) for s in seeds])
