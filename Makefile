@@ -7,7 +7,7 @@ TORCH ?= torch==2.13.0
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup browser demo test test-all fuzz lint types bench docs clean
+.PHONY: help setup browser demo test test-all fuzz lint types bench dist docs clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,10 @@ fuzz: setup ## 24,000 damaged files, recipes, arrays and downloads against every
 
 bench: setup ## measure, print ratios, write docs/benchmarks.md
 	$(BIN)/python -m bench
+
+dist: setup ## build wheel and sdist of what is committed into dist/, and try both in an empty environment
+	rm -rf dist && $(BIN)/python -m build --outdir dist .
+	$(BIN)/pytest tests/end_to_end/test_release.py
 
 docs: setup ## write the README's table from the code, check links
 	$(BIN)/python docs/make.py

@@ -1,0 +1,115 @@
+"""What would be published: wheel and sdist, complete, and usable in an environment that holds nothing else."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+FIT = """
+import numpy as np, unbraid
+X = np.random.default_rng(0).random((32, 8, 8))
+model = unbraid.Disentangler("beta_tcvae", 2, steps=3, batch=8, out="run").fit(X)
+codes = unbraid.encode(model.run_, quiet=True)
+page = unbraid.report(model.run_)
+print(codes.mean.shape, page.stat().st_size > 10_000, unbraid.__file__)
+"""
+
+
+def run(*words: str, **how) -> subprocess.CompletedProcess:
+    return subprocess.run([*words], capture_output=True, text=True, **how)
+
+
+def files_of(wheel: Path) -> set[str]:
+    """The names in a wheel, without the folder of its metadata."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """Wheel and sdist of what is committed."""
+    pytest.importorskip("build")
+    top = tmp_path_factory.mktemp("release")
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
+    (top / "src").mkdir()
+    (top / "src.tar").write_bytes(archive)
+    with tarfile.open(top / "src.tar") as tar:
+        tar.extractall(top / "src", filter="data")
+    done = run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(top / "dist"), str(top / "src"))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return top / "dist"
+
+
+@pytest.mark.slow
+def test_wheel_and_sdist_hold_the_package_and_nothing_else(made, tmp_path):
+    (wheel,), (sdist,) = made.glob("*.whl"), made.glob("*.tar.gz")
+    found = files_of(wheel)
+    known = run("git", "ls-files", "unbraid", cwd=ROOT, check=True).stdout.split()
+    assert found == set(known), found ^ set(known)
+    again = run(
+        sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), sdist
+    )
+    assert again.returncode == 0, again.stderr[-2000:]
+    assert files_of(next(tmp_path.glob("*.whl"))) == found, "a wheel made of the sdist is the same"
+    with zipfile.ZipFile(wheel) as archive:
+        about = next(archive.read(n).decode() for n in archive.namelist() if n.endswith("METADATA"))
+        assert any(name.endswith("LICENSE") for name in archive.namelist())
+    assert f"Requires-Python: {PROJECT['requires-python']}" in about
+    assert "Provides-Extra: export" in about
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_an_empty_environment(made, tmp_path):
+    here = tmp_path / "env" / ("Scripts" if sys.platform == "win32" else "bin")
+    run(sys.executable, "-m", "venv", str(tmp_path / "env"), check=True)
+    torch = re.search(r"^TORCH \?= (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    got = run(str(here / "pip"), "install", "--quiet", torch)
+    if got.returncode:
+        pytest.skip(f"no index gives {torch} here: {got.stderr.strip().splitlines()[-1][:200]}")
+    (wheel,) = made.glob("*.whl")
+    got = run(str(here / "pip"), "install", "--quiet", str(wheel))
+    assert got.returncode == 0, got.stderr[-2000:]
+    elsewhere = {"cwd": tmp_path, "env": {"PATH": str(here), "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}}
+    version = run(str(here / "unbraid"), "--version", **elsewhere)
+    assert version.stdout.startswith("unbraid "), version.stderr
+    assert "beta_tcvae" in run(str(here / "unbraid"), "table", **elsewhere).stdout
+    done = run(str(here / "python"), "-c", FIT, **elsewhere)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.startswith("(32, 2) True")
+    assert str(tmp_path / "env") in done.stdout, "it is the installed one"
+    figure = run(str(here / "unbraid"), "figure", "traversals", "run", "--out", "t.png", **elsewhere)
+    assert figure.returncode == 0, figure.stderr
+    absent = run(str(here / "unbraid"), "export", "run", "--onnx", **elsewhere)
+    assert "unbraid[export]" in absent.stderr, "an extra that is not there is named"
+    assert "Traceback" not in absent.stderr
+
+
+def test_the_versions_that_are_promised_are_stated_once_and_alike():
+    least = re.search(r"3\.(\d+)", PROJECT["requires-python"])[0]
+    stated = [c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    assert stated[0] == least
+    page = (ROOT / "docs" / "releases.md").read_text()
+    assert all(f"| {version} |" in page for version in stated)
+    from unbraid import __version__
+
+    assert f"version: {__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_schemas_of_the_page_are_those_of_the_code():
+    from unbraid.runs import run as runs
+    from unbraid.runs import scores
+    from unbraid.studies import results
+
+    page = (ROOT / "docs" / "releases.md").read_text()
+    for file, schema in (("run.json", runs.SCHEMA), ("scores.json", scores.SCHEMA), ("results.json", results.SCHEMA)):
+        assert re.search(rf"\| `{file}`[^|]*\| {schema} \|", page), file
