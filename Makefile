@@ -7,7 +7,7 @@ TORCH ?= torch==2.13.0
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup browser demo test test-all fuzz lint types bench dist docs clean
+.PHONY: help setup browser demo test test-all fuzz lint types bench bench-peers dist docs clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,11 @@ fuzz: setup ## 24,000 damaged files, recipes, arrays and downloads against every
 bench: setup ## measure, print ratios, write docs/benchmarks.md
 	$(BIN)/python -m bench
 
+.bench/peers: ; $(PYTHON) -m venv $@ && $@/bin/pip install --quiet $(TORCH) && $@/bin/pip install --quiet -e . 'pythae==0.1.2'
+
+bench-peers: .bench/peers ## our trainer against pythae's own, in an environment of its own under .bench/
+	.bench/peers/bin/python -m bench.peers
+
 dist: setup ## build wheel and sdist of what is committed into dist/, and try both in an empty environment
 	rm -rf dist && $(BIN)/python -m build --outdir dist .
 	$(BIN)/pytest tests/end_to_end/test_release.py
@@ -54,5 +59,5 @@ docs: setup ## write the README's table from the code, check links
 	$(BIN)/python docs/make.py
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) build dist *.egg-info demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info demo .bench .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+import re
 import sys
 from pathlib import Path
 
 import torch
 
 NAMES = ("core", "threads", "data", "objectives", "metrics", "sweeps", "compare", "studio")
+PEERS = "peers"  # in an environment of its own: make bench-peers
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 INTRO = """# Benchmarks
 
@@ -48,25 +50,38 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def machine() -> str:
+    """What it was measured on."""
+    load = os.getloadavg()[0]
+    return f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, load {load:.1f} before"
+
+
+def sections(page: str) -> dict[str, str]:
+    """The parts of the page by their headings."""
+    parts = re.split(r"^## (\w+)\n", page, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], (text.strip() for text in parts[2::2]), strict=True))
+
+
+def write(measured: dict[str, list[dict]], before: str = "") -> int:
+    """Put tables in the place of the old ones, keep the others and what is said below a table; how many limits were missed."""
+    old = sections(PAGE.read_text()) if PAGE.exists() else {}
+    texts = {name: table(rows) for name, rows in measured.items()}
+    for name, text in texts.items():
+        said = re.split(r"^\|.*\n?", old.get(name, ""), flags=re.MULTILINE)[-1].strip() if name in old else ""
+        old[name] = "\n\n".join(part for part in (f"Machine: {before or machine()}", text, said) if part)
+    PAGE.write_text(INTRO + "".join(f"\n## {name}\n\n{old[name]}\n" for name in (*NAMES, PEERS) if name in old))
+    return sum(text.count("**missed**") for text in texts.values())
+
+
 def main() -> int:
     """Run, print, write; the exit code says whether a limit was missed."""
     wanted = [n for n in NAMES if not sys.argv[1:] or n in sys.argv[1:]]
-    machine = (
-        f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, load {os.getloadavg()[0]:.1f} before"
-    )
-    pages, missed = [], 0
+    before, missed = machine(), 0
     for name in wanted:
         print(f"\n## {name}", flush=True)
         rows = importlib.import_module(f"bench.{name}").rows()
-        text = table(rows)
-        print(text, flush=True)
-        missed += text.count("**missed**")
-        pages.append(f"## {name}\n\n{text}\n")
-        (PAGE.parent / f".bench_{name}.md").write_text(f"Machine: {machine}\n\n{text}\n")
-    parts = [(PAGE.parent / f".bench_{n}.md") for n in NAMES]
-    PAGE.write_text(
-        INTRO + "".join(f"\n## {n}\n\n{p.read_text()}" for n, p in zip(NAMES, parts, strict=True) if p.exists())
-    )
+        print(table(rows), flush=True)
+        missed += write({name: rows}, before)
     print(f"\n{missed} limits missed; written: {PAGE.name}")
     return 1 if missed else 0
 

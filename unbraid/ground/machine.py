@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's names, mallopt(3)
+MMAP_THRESHOLD, TRIM_THRESHOLD, MMAP_MAX = -3, -1, -4  # glibc's names, mallopt(3)
+MAPS = 65_536  # how many blocks glibc maps apart unless told otherwise
+_inside = [0]  # how many of `computing` are open, one in another
 
 
 def cores() -> int:
@@ -36,13 +38,16 @@ def computing(asked: int = 0) -> Iterator[int]:
 
     before = torch.get_num_threads()
     threads = asked or default_threads()
-    kept = keep_memory()
+    kept = keep_memory() and map_apart(False)
     torch.set_num_threads(threads)
+    _inside[0] += 1
     try:
         yield threads
     finally:
+        _inside[0] -= 1
         torch.set_num_threads(before)
-        if kept:
+        if kept and not _inside[0]:
+            map_apart(True)
             ctypes.CDLL(None).malloc_trim(0)
 
 
@@ -55,8 +60,18 @@ def keep_memory() -> bool:
     (docs/benchmarks.md). The peak stays what it was. Settings of the user's own (MALLOC_TRIM_THRESHOLD_ and
     its like) are left alone.
     """
-    own = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_"} & set(os.environ)
+    names = ("TRIM_THRESHOLD", "MMAP_THRESHOLD", "MMAP_MAX", "TOP_PAD")
+    own = {f"MALLOC_{name}_" for name in names} & set(os.environ)
     if not sys.platform.startswith("linux") or own or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
     return mallopt is not None and bool(mallopt(MMAP_THRESHOLD, 1 << 25) and mallopt(TRIM_THRESHOLD, 2**31 - 1))
+
+
+def map_apart(allowed: bool) -> bool:
+    """Whether glibc may map blocks above 32 MB apart, which go back to the system as soon as they are freed.
+
+    While a run computes it may not: at a batch of 1,024 such blocks made 220,000 page faults a step, a fifth to a third of its
+    time. The peak is 5 to 20% higher, because what is freed is not always what fits next.
+    """
+    return bool(ctypes.CDLL(None).mallopt(MMAP_MAX, MAPS if allowed else 0))

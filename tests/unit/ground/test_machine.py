@@ -47,6 +47,50 @@ def test_kept_memory_is_not_faulted_in_again():
     assert int(done.stdout) < 200  # of 5 × 8 × 1024 pages; by default some or all of them, as the heap happens to lie
 
 
+LARGE = """
+import ctypes, resource, torch
+from unbraid.ground.machine import computing
+
+class Info(ctypes.Structure):
+    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"    # malloc.h
+    _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+
+libc = ctypes.CDLL(None)
+libc.mallinfo2.restype = Info
+
+def step():
+    kept = [torch.ones(12 << 20) for _ in range(3)]    # 48 MB each, as activations of a large batch are
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+def mapped():
+    return libc.mallinfo2().hblks
+
+with computing(1):
+    with computing(1):
+        for _ in range(3): step()
+    before = faults()
+    for _ in range(3): step()    # still inside one
+    again, during = faults() - before, mapped()
+    held = torch.ones(12 << 20)
+    inside = mapped() - during
+before = mapped()
+after = torch.empty(256 << 20)    # 1 GB, never touched, larger than any hole the steps left
+print(again, inside, mapped() - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
+def test_large_blocks_are_kept_while_a_run_computes_and_mapped_apart_after():
+    if not keep_memory():
+        pytest.skip("this allocator takes no settings, or the user has made them")
+    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
+    again, inside, after = map(int, done.stdout.split())
+    assert again < 200  # of 3 × 3 × 12,288 pages
+    assert (inside, after) == (0, 1)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
 def test_encoding_a_large_set_needs_little_more_than_its_codes(tmp_path):
     """Small results kept between large activations once made 11 GB of holes of 0.06 GB of codes."""

@@ -1,0 +1,151 @@
+"""Our trainer against pythae's own, in an environment that has both. `make bench-peers`
+
+The same net (Kim & Mnih 2018, Table 1), data, batch and thread; each side in a process of its own, measured in turns, in
+processor time. What is timed is each library's own step over its own way of making batches: `Trainer.step` here, an epoch
+of `BaseTrainer.train_step` there. An image trained is one that is reconstructed: pythae's FactorVAE halves its batch, one half
+for the model and one for the critic, so it gets 128 images where ours draws 64 and 64.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from bench.contest import Contender, contest
+from bench.core import SIDES, sprites
+from unbraid.ground.machine import computing
+from unbraid.latent import Latent
+from unbraid.model import NETS
+from unbraid.runs.assemble import assemble
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.trainer import prepare, step
+
+KEPT = contextlib.ExitStack()  # for as long as the process lives
+NET, LATENT, RATE = "factor_vae_table1", 10, 1e-4
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "beta_vae": {"name": "beta_vae", "beta": 4},
+    "beta_tcvae": {"name": "beta_tcvae", "beta": 6, "estimator": "mss"},
+    "factor_vae": {"name": "factor_vae", "gamma": 10},
+}
+# objective, batch, rounds, steps of a round, starts, and how many times faster ours should be
+CONTESTS = (
+    ("beta_vae", 64, 6, 3, 2, 2.0),
+    ("beta_tcvae", 64, 6, 3, 2, 2.0),
+    ("beta_tcvae", 1024, 4, 1, 1, 3.0),
+    ("factor_vae", 64, 6, 3, 2, 2.0),
+)
+
+
+def ours(objective: str, batch: str) -> Callable[[], object]:
+    """One step of our trainer, batches drawn as in `fit`, memory kept as `fit` keeps it."""
+    KEPT.enter_context(computing(1))
+    budget = {"batch": int(batch), "lr": RATE, "threads": 1, "device": "cpu"}
+    recipe = Recipe(data="random", latent=LATENT, nets=NET, objective=OBJECTIVES[objective], budget=budget)
+    trainer, counter = prepare(assemble(recipe, sprites(side=SIDES[NET]))), iter(range(10**9))
+    return lambda: step(trainer, next(counter))
+
+
+def pythae(objective: str, batch: str) -> Callable[[], object]:
+    """One step of pythae's trainer: an epoch of a data set as large as one batch."""
+    from pythae import models, trainers
+    from pythae.data.datasets import BaseDataset
+
+    size = int(batch) * (2 if objective == "factor_vae" else 1)
+    data = torch.from_numpy(sprites(n=size, side=SIDES[NET]).pixels(range(size)))
+    about: dict[str, Any] = {"input_dim": tuple(data.shape[1:]), "latent_dim": LATENT, "reconstruction_loss": "bce"}
+    made: dict[str, Callable[[], tuple[Any, Any]]] = {
+        "beta_vae": lambda: (models.BetaVAE, models.BetaVAEConfig(beta=4, **about)),
+        "beta_tcvae": lambda: (models.BetaTCVAE, models.BetaTCVAEConfig(beta=6, use_mss=True, **about)),
+        "factor_vae": lambda: (models.FactorVAE, models.FactorVAEConfig(gamma=10, **about)),
+    }
+    model, config = made[objective]()
+    kinds = (
+        (trainers.AdversarialTrainer, trainers.AdversarialTrainerConfig),
+        (trainers.BaseTrainer, trainers.BaseTrainerConfig),
+    )
+    kind, settings = kinds[0] if objective == "factor_vae" else kinds[1]
+    rates = (
+        {"autoencoder_learning_rate": RATE, "discriminator_learning_rate": RATE}
+        if objective == "factor_vae"
+        else {"learning_rate": RATE}
+    )
+    folder = tempfile.mkdtemp()
+    with contextlib.redirect_stdout(sys.stderr):
+        trainer = kind(
+            model(config, *_nets(tuple(data.shape[1:]))),
+            BaseDataset(data, torch.zeros(size)),
+            training_config=settings(output_dir=folder, per_device_train_batch_size=size, no_cuda=True, **rates),
+        )
+        trainer.prepare_training()
+    for callback in list(trainer.callback_handler.callbacks):
+        if "Progress" in type(callback).__name__:  # a bar for every epoch, of which there is one a step here
+            trainer.callback_handler.callbacks.remove(callback)
+    return lambda: trainer.train_step(1)
+
+
+def _nets(shape: tuple[int, int, int]) -> tuple[Any, Any]:
+    """Our net in pythae's clothes."""
+    from pythae.models.base.base_utils import ModelOutput
+    from pythae.models.nn import BaseDecoder, BaseEncoder
+
+    tree = Latent.of(LATENT)
+    up, down = NETS[NET](shape=shape, tree=tree, params=2 * LATENT, outputs=shape[0])
+
+    class Encoder(BaseEncoder):
+        def __init__(self) -> None:
+            BaseEncoder.__init__(self)
+            self.net = up
+
+        def forward(self, x: Any) -> Any:
+            mean, log_variance = self.net(x).chunk(2, 1)
+            return ModelOutput(embedding=mean, log_covariance=log_variance)
+
+    class Decoder(BaseDecoder):
+        def __init__(self) -> None:
+            BaseDecoder.__init__(self)
+            self.net = down
+
+        def forward(self, z: Any) -> Any:
+            return ModelOutput(reconstruction=self.net(z).sigmoid())
+
+    return Encoder(), Decoder()
+
+
+def rows(only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """One row for each objective and batch: images trained per second of processor time, and their ratio."""
+    import importlib.metadata
+
+    version = importlib.metadata.version("pythae")
+    found = []
+    for objective, batch, rounds, repeats, starts, aim in CONTESTS:
+        if only and f"{objective}:{batch}" not in only and objective not in only:
+            continue
+        sides = {side: Contender(f"bench.peers:{side}", (objective, str(batch))) for side in ("ours", "pythae")}
+        times = contest(sides, rounds, repeats, starts)
+        speeds = {side: batch / seconds for side, seconds in times.items()}
+        note = f"images/s: {speeds['ours']:,.0f} ours, {speeds['pythae']:,.0f} pythae {version}"
+        found.append(
+            {
+                "name": f"{objective}, B = {batch}, 1 thread",
+                "ours": times["ours"],
+                "baseline": times["pythae"],
+                "ratio": speeds["ours"] / speeds["pythae"],
+                "limit": f"> {aim:g}",
+                "note": note,
+            }
+        )
+        print(found[-1]["name"], f"{found[-1]['ratio']:.2f}×", note, flush=True)
+    return found
+
+
+if __name__ == "__main__":
+    from bench.__main__ import write
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    write({"peers": rows(tuple(sys.argv[1:]))})
