@@ -17,8 +17,8 @@ from unbraid.ground.files import write_json, write_text
 
 DOCS = Path(__file__).resolve().parents[1]
 TABLE, PAGE = DOCS / "demo_pilots.json", DOCS / "demo.md"
-PILOTS = range(200, 210)  # the settings were chosen on 100 to 109
-ABLATED = range(200, 205)
+PILOTS = range(300, 310)  # the settings were chosen on 100 to 109 and 200 to 209
+ABLATED = range(300, 305)
 ROWS = {
     "vae": "vae_colour_sprites",
     "beta_tcvae": "beta_tcvae_colour_sprites",

@@ -10,13 +10,13 @@ from unbraid.data.factors import Factor, Factors
 from unbraid.ground.progress import Advance
 
 SIZE, SUB = 24, 4  # pixels a side; sub-samples a side of each pixel
-ASPECT = 3.2  # length of a bar over its width
+ASPECT = 3.6  # length of a bar over its width
 SHAPES = {  # half width and half height for a disc of radius 1; all three cover the area π
     "tall bar": (np.sqrt(np.pi / 4 / ASPECT), np.sqrt(np.pi / 4 * ASPECT)),
     "disc": (1.0, 1.0),
     "wide bar": (np.sqrt(np.pi / 4 * ASPECT), np.sqrt(np.pi / 4 / ASPECT)),
 }
-RADII = (2.6, 3.1, 3.7, 4.4)  # pixels
+RADII = (2.8, 3.2, 3.7, 4.2)  # pixels
 ACROSS = DOWN = np.linspace(8, 16, 12)  # pixels
 COLOURS = {  # red + green + blue is the same for all, so that no colour is a larger sprite in disguise
     "orange": (1, 1 / 2, 0),
@@ -24,7 +24,7 @@ COLOURS = {  # red + green + blue is the same for all, so that no colour is a la
     "steel": (1 / 3, 1 / 2, 2 / 3),
     "blue": (0, 1 / 2, 1),
 }
-NAME = "colour_sprites-3"  # the number changes with the drawing
+NAME = "colour_sprites-4"  # the number changes with the drawing
 
 
 def load() -> Dataset:
