@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -178,3 +179,14 @@ def test_at_equal_reconstruction_and_own_intervals(folder):
     assert "vae − beta_vae" in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert "its own 95% interval over rows" in shown
+
+
+def test_a_sweep_file_stands_for_the_runs_of_its_directory(folder, tmp_path, monkeypatch):
+    (tmp_path / "beta.toml").write_text(f'name = "{folder.name}"\nrecipe = "vae_sprites32"\nseeds = 2\n')
+    shutil.copytree(folder, tmp_path / "runs" / folder.name)
+    monkeypatch.chdir(tmp_path)
+    assert run("beta.toml", "--format", "csv") == run(folder, "--format", "csv")
+    (tmp_path / "none.toml").write_text('name = "none"\nrecipe = "vae_sprites32"\n')
+    result = CliRunner().invoke(app, ["compare", "none.toml", "-q"])
+    assert result.exit_code != 0
+    assert "Name the directory you gave with --out." in str(result.exception)

@@ -60,6 +60,11 @@ def test_pictures_without_a_row_are_unlabelled_if_that_is_meant(tmp_path):
     (tmp_path / "metadata.csv").write_text("file_name,kind\n3.png,b\nghost.png,a\n")
     with pytest.raises(UnbraidError, match=r"do not exist: found 1 of 2, such as ghost\.png"):
         load("images", **options, partial=True)
+    (tmp_path / "metadata.csv").write_text(
+        f"file_name,kind\n3.png,b\n{'x' * 5000}.png,a\n"
+    )  # longer than any file system takes
+    with pytest.raises(UnbraidError, match=r"do not exist: found 1 of 2, such as xxx"):
+        load("images", **options, partial=True)
 
 
 def test_sixteen_bits_are_scaled(tmp_path):
