@@ -1,0 +1,35 @@
+"""Screenshots of a report page: `python docs/make/report_screens.py demo/report.html` → docs/pictures/report/*.png."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+OUT = Path(__file__).resolve().parents[1] / "pictures" / "report"
+
+
+def main(page: Path) -> None:
+    """The first screens of the page, wide and narrow, light and dark, as small palette PNGs."""
+    OUT.mkdir(exist_ok=True)
+    program = os.environ.get("UNBRAID_CHROMIUM") or shutil.which("chromium")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        for scheme in ("light", "dark"):
+            for width, height in ((1440, 1800), (390, 1600)):
+                context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+                tab = context.new_page()
+                tab.goto(page.resolve().as_uri())
+                path = OUT / f"{scheme}-{width}.png"
+                tab.screenshot(path=path)
+                Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
+                context.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
