@@ -55,9 +55,9 @@ dist: setup ## build wheel and sdist of what is committed into dist/, and try bo
 	rm -rf dist && $(BIN)/python -m build --outdir dist .
 	$(BIN)/pytest tests/end_to_end/test_release.py
 
-docs: setup ## write the README's table from the code, check links
+docs: setup ## build the site into site/ without a network: open site/index.html
 	$(BIN)/python docs/make.py
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) build dist *.egg-info demo .bench .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site docs/reference docs/api *.egg-info demo .bench .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -193,7 +193,7 @@ def making_rows() -> list[dict[str, Any]]:
             "baseline": 120.0,
             "ratio": outline / 120,
             "limit": "< 1",
-            "note": "seconds on one core, from its slowest outline; the wish was two minutes",
+            "note": "seconds on one core, from its slowest outline; the limit is two minutes",
         },
         {
             "name": "shapes3d: 480 geometries",
@@ -201,7 +201,7 @@ def making_rows() -> list[dict[str, Any]]:
             "baseline": 60.0,
             "ratio": geometry / 60,
             "limit": "< 1",
-            "note": "seconds on one core; the wish was a minute",
+            "note": "seconds on one core; the limit is a minute",
         },
         {
             "name": "positions of a batch, n = 737,280",
@@ -209,7 +209,7 @@ def making_rows() -> list[dict[str, Any]]:
             "baseline": 1e-5,
             "ratio": draw / 1e-5,
             "limit": "< 1",
-            "note": "seconds, amortised; the wish was 10 µs",
+            "note": "seconds, amortised; the limit is 10 µs",
         },
     ]
 

@@ -1,4 +1,4 @@
-"""`make docs`: put the objective table of the code into docs/objectives.md, draw the import graph, check that links lead somewhere.
+"""`make docs`: the objective table, the import graph, the notebooks, and the site, built without a warning into site/.
 
 Pictures and measurements have scripts of their own in docs/make/; they take minutes and are run when their code changes.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from unbraid.ground.files import write_text
@@ -17,21 +18,38 @@ ROOT = Path(__file__).resolve().parents[1]
 MARKS = ("<!-- table: made by make docs -->", "<!-- end of table -->")
 
 
+def broken() -> list[str]:
+    """Links of the README and of the pages that lead nowhere (reference/ and api/ are made by the build)."""
+    return [
+        f"{page.name}: {link}"
+        for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+        for link in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```", "", page.read_text(), flags=re.S))
+        if not (page.parent / link).exists() and not link.startswith(("reference/", "api/"))
+    ]
+
+
+def build(out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """Build the site; a warning is an error."""
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", *more, str(ROOT / "docs"), str(out)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
 def main() -> None:
-    """Write the table between its marks; complain about a link that leads nowhere."""
-    readme, objectives = ROOT / "README.md", ROOT / "docs" / "objectives.md"
+    """Write what is made from the code; build; complain about a link that leads nowhere."""
+    objectives = ROOT / "docs" / "objectives.md"
     text = objectives.read_text()
     start, end = text.index(MARKS[0]) + len(MARKS[0]), text.index(MARKS[1])
     write_text(objectives, f"{text[:start]}\n{markdown()}\n{text[end:]}")
-    subprocess.run([sys.executable, str(ROOT / "docs" / "make" / "import_graph.py")], check=True, cwd=ROOT)
-    broken = [
-        f"{page.name}: {link}"
-        for page in [readme, *sorted((ROOT / "docs").glob("*.md"))]
-        for link in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```", "", page.read_text(), flags=re.S))
-        if not (page.parent / link).exists()
-    ]
-    print("table of objectives written" + (f"; broken links: {broken}" if broken else "; all links lead somewhere"))
-    raise SystemExit(1 if broken else 0)
+    for script in ("import_graph.py", "notebooks.py"):
+        subprocess.run([sys.executable, str(ROOT / "docs" / "make" / script)], check=True, cwd=ROOT)
+    begun, site = time.monotonic(), ROOT / "site"
+    done = build(site)
+    print(done.stdout + done.stderr, end="")
+    if found := broken():
+        print(f"broken links: {found}")
+    if done.returncode or found:
+        raise SystemExit(1)
+    print(f"site: {site / 'index.html'} ({time.monotonic() - begun:.0f} s, no warnings, all links lead somewhere)")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,11 @@ Spec: TypeAlias = "int | str | Leaf | Mapping[str, Spec]"
 
 @dataclass(frozen=True)
 class Leaf:
-    """One atom of z: `width` columns that are never taken apart."""
+    """One atom of z: `width` columns that are never taken apart.
+
+    >>> Leaf("digit", 10, "onehot").width
+    10
+    """
 
     name: str
     width: int = 1
@@ -48,24 +52,40 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Branch:
-    """A group of leaves or of smaller groups."""
+    """A group of leaves or of smaller groups.
+
+    >>> [child.name for child in Branch("pose", (Leaf("pose.x"), Leaf("pose.y"))).children]
+    ['pose.x', 'pose.y']
+    """
 
     name: str
     children: tuple[Branch | Leaf, ...]
 
 
 def real(width: int = 1) -> str:
-    """A leaf of `width` real columns, kept together: `Latent.of({"pose": real(3)})`."""
+    """A leaf of `width` real columns, kept together: `Latent.of({"pose": real(3)})`.
+
+    >>> [leaf.width for leaf in Latent.of({"pose": real(3)}).leaves]
+    [3]
+    """
     return f"real({width})"
 
 
 def onehot(classes: int) -> str:
-    """A leaf with one of `classes` values, relaxed to the simplex."""
+    """A leaf with one of `classes` values, relaxed to the simplex.
+
+    >>> Latent.of({"digit": onehot(10)}).leaves[0].kind
+    'onehot'
+    """
     return f"onehot({classes})"
 
 
 def binary(width: int = 1) -> str:
-    """A leaf of `width` independent bits, relaxed to (0, 1)."""
+    """A leaf of `width` independent bits, relaxed to (0, 1).
+
+    >>> Latent.of({"glasses": binary()}).leaves[0].kind
+    'binary'
+    """
     return f"binary({width})"
 
 

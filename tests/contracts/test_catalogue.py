@@ -26,11 +26,13 @@ def dicts() -> dict[str, set[str]]:
     from unbraid.model.infogan import GAN_NETS
     from unbraid.objectives import OBJECTIVES
     from unbraid.priors import PRIORS
+    from unbraid.runs.recipe import Budget, Recipe
     from unbraid.terms import ESTIMATORS, TERMS
 
     return {
         "data": set(DATASETS), "nets": {*NETS, *GAN_NETS}, "likelihoods": set(LIKELIHOODS), "posteriors": set(POSTERIORS),
         "priors": set(PRIORS), "objectives": set(OBJECTIVES), "terms": set(TERMS), "schedules": set(SCHEDULES),
+        "fields": {*Recipe.model_fields, *(f"budget.{name}" for name in Budget.model_fields)},
         "estimators": {*ESTIMATORS, "memory_bank"}, "metrics": set(METRICS),
     }  # fmt: skip
 

@@ -18,7 +18,11 @@ NEEDED = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class Option:
-    """What an option takes, what it is unless said, and what it does; `default` is `NEEDED` when there is none."""
+    """What an option takes, what it is unless said, and what it does; `default` is `NEEDED` when there is none.
+
+    >>> Option("beta", 4.0, "a number", "price of the KL.").said
+    'price of the KL. A number.'
+    """
 
     name: str
     default: Any
@@ -39,7 +43,12 @@ class Option:
 
 @dataclass(frozen=True)
 class Entry:
-    """One name of one kind; `facts` are lines by head, `table` is the place in a recipe where it is named."""
+    """One name of one kind; `facts` are lines by head, `table` is the place in a recipe where it is named.
+
+    >>> from unbraid.catalogue import find
+    >>> find("objective", "beta_vae").toml.splitlines()
+    ['[objective]', 'name = "beta_vae"', 'beta = 4.0']
+    """
 
     kind: str
     name: str

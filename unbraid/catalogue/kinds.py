@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from unbraid.catalogue.entry import Entry, Option, explain, toml
-from unbraid.catalogue.reading import read
+from unbraid.catalogue.entry import NEEDED, Entry, Option, explain, takes, toml
+from unbraid.catalogue.reading import Doc, read
 from unbraid.catalogue.shared import SHARED
 from unbraid.ground.errors import choose
 from unbraid.runs.citing import lines
@@ -18,7 +18,11 @@ PRICED = {"branch": "at every branch, or at one (:NAME)", "node": "at the root, 
 
 @dataclass(frozen=True)
 class Kind:
-    """One dict of the library: what one of its names is called, what all of them are for, and their entries by name."""
+    """One dict of the library: what one of its names is called, what all of them are for, and their entries by name.
+
+    >>> KINDS["nets"].one, "mlp" in KINDS["nets"].entries()
+    ('net', True)
+    """
 
     one: str
     about: str
@@ -190,7 +194,23 @@ def _terms() -> dict[str, Entry]:
     return found
 
 
+def _fields() -> dict[str, Entry]:
+    from unbraid.runs.recipe import Budget, Recipe
+
+    found = {}
+    for prefix, record in (("", Recipe), ("budget.", Budget)):
+        said = read(record.__doc__, record.model_fields).options
+        for name, known in record.model_fields.items():
+            default = Option(name, NEEDED if known.is_required() else known.default, takes(known.annotation))
+            plain = "a table of fields" if name == "budget" else default.shown
+            doc = Doc(f"{said[name][:1].upper()}{said[name][1:]}")
+            facts = {"default": plain, "takes": default.takes}
+            found[f"{prefix}{name}"] = Entry("field", f"{prefix}{name}", doc, (), "this library", facts)
+    return found
+
+
 KINDS: dict[str, Kind] = {
+    "fields": Kind("field", "what a recipe holds; --set FIELD=VALUE changes one", _fields),
     "data": Kind("data", "what can be learned from; [data] in a recipe", _data),
     "nets": Kind("net", "encoder and decoder; [nets] in a recipe", _nets),
     "likelihoods": Kind("likelihood", "what the decoder's output means; [likelihood]", _likelihoods),

@@ -13,7 +13,12 @@ WIDTH, INDENT = 80, 12
 
 
 def listing(entries: Mapping[str, Entry], width: int = WIDTH) -> str:
-    """One line or two for each name: what it is."""
+    """One line or two for each name: what it is.
+
+    >>> from unbraid.catalogue import KINDS
+    >>> print(listing(KINDS["posteriors"].entries()).splitlines()[0])
+    diagonal  q(z|x) = Π_d N(μ_d(x), σ_d(x)²) on real columns; `log_scale` is log σ,
+    """
     left = max(map(len, entries)) + 2
     return "\n".join(_beside(name, brief(entry), left, width) for name, entry in entries.items())
 
@@ -24,7 +29,12 @@ def brief(entry: Entry) -> str:
 
 
 def text(entry: Entry, width: int = WIDTH) -> str:
-    """Everything known of an entry, in so many columns."""
+    """Everything known of an entry, in so many columns.
+
+    >>> from unbraid.catalogue import find
+    >>> text(find("schedule", "linear")).splitlines()[0]
+    'schedule linear'
+    """
     parts = [f"{entry.kind} {entry.name}", textwrap.fill(entry.doc.summary, width)]
     body = [_beside(head, said, INDENT, width) for head, said in heads(entry) if said]
     parts += ["\n".join(body)] if body else []
@@ -44,7 +54,12 @@ def heads(entry: Entry) -> list[tuple[str, str]]:
 
 
 def markdown(entry: Entry, level: int = 2) -> str:
-    """The same for the site."""
+    """The same for the site.
+
+    >>> from unbraid.catalogue import find
+    >>> markdown(find("schedule", "linear")).splitlines()[:2]
+    ['(schedule-linear)=', '## linear']
+    """
     parts = [f"({entry.kind}-{anchor(entry.name)})=\n{'#' * level} {safe(entry.name)}", safe(entry.doc.summary)]
     formula, *facts = heads(entry)
     parts += [f"```text\n{formula[1]}\n```"] if formula[1] else []

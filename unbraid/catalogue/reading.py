@@ -19,7 +19,11 @@ APART = re.compile(r"(?<=\S) {4,}(?=\S)")
 
 @dataclass(frozen=True)
 class Doc:
-    """The parts of a docstring, each plain text; empty where there is none."""
+    """The parts of a docstring, each plain text; empty where there is none.
+
+    >>> Doc("Half.", use="always.").use
+    'always.'
+    """
 
     summary: str = ""
     formula: str = ""

@@ -243,5 +243,12 @@ def _loaded(codes: Any) -> Any:
 
 
 def ranked(table: Comparison) -> list[tuple[str, float]]:
-    """Models by their own UDR, best first: for choosing one without labels."""
+    """Models by their own UDR, best first: for choosing one without labels.
+
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 3, (60, 2))
+    >>> codes = {name: {seed: labels + sd * rng.normal(size=(60, 2)) for seed in (0, 1)} for name, sd in (("a", 0.1), ("b", 1))}
+    >>> ranked(compare(codes, factors=labels, metrics="mig"))[0][0][:1]
+    'a'
+    """
     return sorted(table.udr_models.items(), key=lambda item: -item[1])

@@ -18,7 +18,11 @@ from unbraid.comparing.statistics import holm
 
 @dataclass(frozen=True)
 class Group:
-    """Models of one setting. models: those that count, one a seed. failed and open: those that have no numbers (yet)."""
+    """Models of one setting. models: those that count, one a seed. failed and open: those that have no numbers (yet).
+
+    >>> Group("beta_vae β=4", "beta_vae", {}, (Model("one", seed=3),)).seeds
+    (3,)
+    """
 
     label: str
     method: str
@@ -77,6 +81,14 @@ class Comparison:
 
     own: the mean half width of each value's own interval over rows "g q", which is no spread over seeds. udr: agreement of
     the models of a group "g", or None where it was not asked for; udr_models: of each model by name.
+
+    >>> from unbraid.comparing import compare
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 3, (60, 2))
+    >>> codes = {name: {seed: labels + sd * rng.normal(size=(60, 2)) for seed in (0, 1)} for name, sd in (("a", 0.1), ("b", 1))}
+    >>> table = compare(codes, factors=labels, metrics="mig")
+    >>> table.quantities[0], table.cells.mean.shape, table.groups[table.best("mig")].label
+    ('mig', (2, 1), 'a')
     """
 
     groups: tuple[Group, ...]

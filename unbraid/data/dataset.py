@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 class Images(Protocol):
-    """Images by index. `take` gathers stored bytes on the host; `unpack` makes pixels of them on the device."""
+    """Images by index. `take` gathers stored bytes on the host; `unpack` makes pixels of them on the device.
+
+    >>> from unbraid.data import load
+    >>> load("sprites32").images.shape    # `Bits` and `Pixels` are two of them
+    (1, 32, 32)
+    """
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -38,6 +43,10 @@ class Pixels:
     """Images held as an array "n c h w": uint8 (0–255) or float. The array may be a memory map.
 
     With `last` the array is "n h w c", as pictures come, and the channels are moved on the device.
+
+    >>> images = Pixels(np.zeros((10, 8, 8, 3), np.uint8), last=True)
+    >>> images.shape, len(images), images.take(np.array([0, 1])).shape
+    ((3, 8, 8), 10, (2, 8, 8, 3))
     """
 
     array: np.ndarray
@@ -76,7 +85,13 @@ class Pixels:
 
 @dataclass(frozen=True)
 class Bits:
-    """Binary images, eight pixels to a byte: an array "n bytes" (`numpy.packbits` of the flat image)."""
+    """Binary images, eight pixels to a byte: an array "n bytes" (`numpy.packbits` of the flat image).
+
+    >>> images = Bits(np.packbits(np.eye(8, dtype=bool).reshape(1, -1), axis=1), (1, 8, 8))
+    >>> import torch
+    >>> images.unpack(torch.from_numpy(images.take(np.array([0])))).sum()
+    tensor(8.)
+    """
 
     array: np.ndarray
     shape: tuple[int, int, int]
@@ -123,7 +138,13 @@ _TABLES: dict[Any, Any] = {}
 
 @dataclass(frozen=True)
 class Dataset:
-    """Images and the factors behind them; `table` holds label rows "n k" unless the factors form the full grid."""
+    """Images and the factors behind them; `table` holds label rows "n k" unless the factors form the full grid.
+
+    >>> from unbraid.data import load
+    >>> data = load("sprites32")
+    >>> data.shape, data.pixels([0, 1]).shape, data.labels(np.array([17])).tolist()
+    ((1, 32, 32), (2, 1, 32, 32), [[0, 0, 1, 1]])
+    """
 
     name: str
     images: Images
@@ -195,6 +216,10 @@ class Source:
 
     Every set can be split by chance (`split`, `test`, `seed`; see `splits.split_of`), `test` being the share held out
     unless a recipe says otherwise. A set that comes in published parts is `official`: its `load` takes `split`.
+
+    >>> from unbraid.data import DATASETS
+    >>> DATASETS["sprites32"].factors, list(DATASETS["sprites32"].options)
+    ('shape 3, scale 6, (orientation 20,) x 16, y 16', ['orientation', 'split', 'test', 'seed'])
     """
 
     name: str

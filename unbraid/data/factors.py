@@ -16,7 +16,11 @@ KINDS = ("class", "ordinal", "circular", "continuous")
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor: its name, how many values it takes (0 when continuous), its kind, their names or numbers."""
+    """One factor: its name, how many values it takes (0 when continuous), its kind, their names or numbers.
+
+    >>> Factor("shape", 3, "class", ("square", "ellipse", "heart")).values[2]
+    'heart'
+    """
 
     name: str
     size: int

@@ -37,7 +37,14 @@ def report(
     detail: Sequence[Run] | None = None,
     after: str = "",
 ) -> Path:
-    """Write `report.html`: tables over all runs, then one section for each of `detail` (all by default)."""
+    """Write `report.html`: tables over all runs, then one section for each of `detail` (all by default).
+
+    >>> from unbraid.runs.recipe import Recipe
+    >>> from unbraid.runs.training import fit
+    >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
+    >>> report(fit(recipe, tmp / "run", quiet=True)).name
+    'report.html'
+    """
     runs = [runs] if isinstance(runs, Run) else list(runs)
     expect(len(runs) > 0, "a report needs at least one run")
     path = Path(out) if out is not None else runs[0].path / REPORT

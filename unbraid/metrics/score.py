@@ -59,6 +59,10 @@ class Metric:
     rescaled: unchanged when columns are rescaled. lowered: the damages that lower it, among 'rotated', 'duplicated',
     'missing', 'noisy'. ceiling: how duplicate images bound it (see `ceilings`), under: where a protocol's is another.
     memory: the bytes that n rows of d columns take beside a few copies of the codes, where that can be much.
+
+    >>> from unbraid.metrics import METRICS
+    >>> METRICS["mig"].direction, METRICS["factor_vae"].chance_of(5)
+    ('up', 0.2)
     """
 
     call: Callable[..., Score]

@@ -29,6 +29,11 @@ class Table:
 
     z "n d" codes; y "n k" value indices of each factor, −1 where missing; v "n k" numbers, NaN where missing. Columns in
     no unit are not here at all; `columns` names those that are, `taken` are their places in the codes that were given.
+
+    >>> from unbraid.metrics import as_table
+    >>> table = as_table(np.random.default_rng(0).normal(size=(100, 3)), np.arange(100) % 4)
+    >>> table.unit_names, table.names
+    (('z0', 'z1', 'z2'), ('y0',))
     """
 
     z: np.ndarray

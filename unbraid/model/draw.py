@@ -25,6 +25,15 @@ class Draw:
     """x, q(z|x), z ~ q. `n` is the size of the data set; `estimator(draw, n)` gives the mixture that stands for q(z).
 
     In a run over several ranks (`ground.ranks`) q and z are of the global batch, x and `out` this rank's rows of it.
+
+    >>> from unbraid.model import LIKELIHOODS, NETS, Vae
+    >>> from unbraid.priors import build
+    >>> import torch
+    >>> tree, x = Latent.of(2), torch.rand(4, 1, 8, 8)
+    >>> model = Vae(tree, *NETS["mlp"]((1, 8, 8), tree, 4, 1), build({"name": "gaussian"}, tree), LIKELIHOODS["bernoulli"]())
+    >>> draw = model.draw(x)
+    >>> draw.z.shape, draw.log_qx.shape, draw.log_p.shape    # nodes: root, z0, z1
+    (torch.Size([4, 2]), torch.Size([4, 3]), torch.Size([4, 3]))
     """
 
     model: Vae

@@ -18,7 +18,11 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 class Likelihood(nn.Module):
-    """p(x|out). `maps` is how many numbers the decoder gives per pixel and channel; `low`, `high` bound x."""
+    """p(x|out). `maps` is how many numbers the decoder gives per pixel and channel; `low`, `high` bound x.
+
+    >>> LIKELIHOODS["bernoulli"]().mean(torch.zeros(1, 1, 2, 2)).max()    # sigmoid(0)
+    tensor(0.5000)
+    """
 
     maps: int = 1
     low: float = -math.inf

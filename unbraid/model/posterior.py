@@ -26,6 +26,11 @@ class Posterior(ABC):
     `loc` holds the means of real columns and the logits of discrete ones. `independent` says that real columns are
     independent given x; a family whose columns are not also gives `log_prob`, `dependence`, `inner`, `mean_covariance`
     and `restrict`. `tests/contracts/test_posteriors.py` holds every family to what is said here.
+
+    >>> from unbraid.model import POSTERIORS
+    >>> q = POSTERIORS["diagonal"].of(Latent.of(2), torch.zeros(3, 4))
+    >>> q.rsample().shape, q.mean.shape, q.log_prob(q.rsample()).shape    # nodes: root, z0, z1
+    (torch.Size([3, 2]), torch.Size([3, 2]), torch.Size([3, 3]))
     """
 
     tree: Latent
@@ -121,7 +126,11 @@ class Posterior(ABC):
 
 
 def emit(tree: Latent, z: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]:
-    """Coordinates to values: exp for one-hot leaves, sigmoid for binary ones, nothing for real ones."""
+    """Coordinates to values: exp for one-hot leaves, sigmoid for binary ones, nothing for real ones.
+
+    >>> emit(Latent.of({"on": "binary", "x": 1}), torch.zeros(1, 2))    # sigmoid(0), and 0 as it is
+    tensor([[0.5000, 0.0000]])
+    """
     if tree.all_real:
         return z
     pieces = []

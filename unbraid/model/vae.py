@@ -18,7 +18,15 @@ from unbraid.priors.base import Prior
 
 
 class Vae(nn.Module):
-    """p(x|z) p(z) and q(z|x) over one latent tree. `temperature` relaxes discrete leaves, `family` is q's class."""
+    """p(x|z) p(z) and q(z|x) over one latent tree. `temperature` relaxes discrete leaves, `family` is q's class.
+
+    >>> from unbraid.model import LIKELIHOODS, NETS
+    >>> from unbraid.priors import build
+    >>> tree, x = Latent.of(2), torch.rand(4, 1, 8, 8)
+    >>> model = Vae(tree, *NETS["mlp"]((1, 8, 8), tree, 4, 1), build({"name": "gaussian"}, tree), LIKELIHOODS["bernoulli"]())
+    >>> model.posterior(x).mean.shape, model.sample(3).shape
+    (torch.Size([4, 2]), torch.Size([3, 1, 8, 8]))
+    """
 
     def __init__(
         self,

@@ -13,7 +13,12 @@ from unbraid.ground.schedule import spelled
 
 @dataclass(frozen=True)
 class Game:
-    """λ, the count of noise columns, the critic's rate and steps per step, and the gradient penalty η (0: none)."""
+    """λ, the count of noise columns, the critic's rate and steps per step, and the gradient penalty η (0: none).
+
+    >>> from unbraid.objectives import build
+    >>> build({"name": "info_gan", "lambda": 2}).shown()
+    'GAN game, information -2'
+    """
 
     name: str
     lam: float

@@ -28,6 +28,11 @@ class Prior(nn.Module):
     `kinds` are the leaves it can be given, `bounded` says that its density is 0 somewhere, `masses` that its discrete
     leaves have probability masses (`mass_kl`), and `lr` is a learning rate of its own for learned parameters (a
     recipe's `prior.lr`; None for the model's).
+
+    >>> from unbraid.priors import build
+    >>> prior = build({"name": "student_t"}, Latent.of(2))
+    >>> prior.sample(3).shape, prior.log_prob(torch.zeros(3, 2)).shape, prior.finest    # nodes: root, z0, z1
+    (torch.Size([3, 2]), torch.Size([3, 3]), ('z0', 'z1'))
     """
 
     tree: Latent

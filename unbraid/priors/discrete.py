@@ -59,6 +59,10 @@ class Discrete(Prior):
 
     Maddison et al. 2017; Esmaeili et al. 2018, Sec. 6: "a discrete variable with 10 classes". The prior is relaxed with
     the posterior, as densities of the same kind; probability masses belong to `kl@categorical`.
+
+    >>> prior = Discrete(Latent.of({"digit": "onehot(3)"}), probabilities=[0.5, 0.25, 0.25])
+    >>> prior.sample(4, temperature=0.5).shape
+    torch.Size([4, 3])
     """
 
     kinds = ("onehot", "binary")

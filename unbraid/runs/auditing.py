@@ -54,6 +54,13 @@ def audit(
     over `rows` samples z, each from its own random image. With `particles` the importance-weighted bound on log p(x) of
     some `images` is added (Kim & Mnih 2018 use 5000); `also` adds 'mmd', 'mmd_rbf' or 'inclusive_kl', KL(p‖q), of q(z)
     and the prior. Written to `audit.json` unless `save` is False.
+
+    >>> from unbraid.runs.recipe import Recipe
+    >>> from unbraid.runs.training import fit
+    >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
+    >>> books = audit(fit(recipe, tmp / "run", quiet=True), rows=32, quiet=True)
+    >>> list(books["nats"])[:5], abs(books["balance"]) < 1e-4
+    (['reconstruction', 'kl', 'kl@sample', 'mi', 'tc:root'], True)
     """
     more = [also] if isinstance(also, str) and also else list(also)
     for name in more:

@@ -74,6 +74,13 @@ def encode(
 
     See `part_of` for data and split; `most` > 0 takes a random subset of that many images. Written to `codes.npz` in the
     run directory unless `save` is False.
+
+    >>> from unbraid.runs.recipe import Recipe
+    >>> from unbraid.runs.training import fit
+    >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
+    >>> codes = encode(fit(recipe, tmp / "run", quiet=True), quiet=True)
+    >>> codes.mean.shape, codes.factors.names
+    ((64, 2), ('shape', 'scale', 'x', 'y'))
     """
     save = save and run.moment is None
     if save:

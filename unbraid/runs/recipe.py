@@ -40,10 +40,16 @@ FLAGS = {"amsgrad", "best", "compile"}  # of the budget: true or false
 class Budget(BaseModel):
     """How long and by what means to train.
 
-    lr: a number, or a schedule of the model's rate. betas: Adam's; for sgd the first is its momentum. clip: the largest
-    norm of the gradient (0: any). accumulate: batches behind each step. precision, compile: of the nets. snapshots: how
-    many times weights are kept, or after which steps. validate_*: how often, on how many held-out images, with which
-    metrics. best: keep the weights of the best validation. patience: stop after so many that were no better (0: never).
+    steps: how many. batch: images a step, drawn without replacement. lr: a number, or a schedule of the model's rate.
+    betas: Adam's; for sgd the first is its momentum. amsgrad: the form of Adam that Reddi et al. 2018 prove.
+    optimiser: what moves the weights. weight_decay: decoupled in adamw, part of the gradient elsewhere.
+    clip: the largest norm of the gradient (0: any). accumulate: batches behind each step. precision: of the nets' products.
+    compile: the nets by torch.compile. log_every: steps between lines of the ledger. checkpoint_every: steps between
+    checkpoints. checkpoint_minutes: and minutes at most. threads: of this run; 0 takes those there are, four at most.
+    device: "auto", "cpu", "cuda" and the like. snapshots: how many times weights are kept, or after which steps.
+    validate_every: steps between looks at held-out images (0: none). validate_images: how many of them.
+    validate_metrics: metrics beside the loss. best: keep the weights of the best validation.
+    patience: stop after so many validations that were no better (0: never).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -122,6 +128,12 @@ class Budget(BaseModel):
 
 class Recipe(BaseModel):
     """Data, latent tree, prior, posterior, likelihood, nets, objective, budget and seed.
+
+    name: what the run directory is called. about: a sentence on it. cite: whose experiment it is. seed: of all chance.
+    data: a data set by name, with its options. latent: a number of real leaves, a layout such as "5x4", or a tree.
+    prior: a prior by name, with its options; [prior.parts] has others by branch. posterior: family and temperature.
+    likelihood: what the decoder's output means. nets: encoder and decoder. objective: what training pays for.
+    budget: how long and by what means; the fields that begin with budget.
 
     >>> recipe = Recipe(data={"name": "sprites32"}, latent=6, objective={"name": "factor_vae", "gamma": 30})
     >>> recipe.set("budget.steps=10").budget.steps

@@ -47,6 +47,13 @@ class Run:
 
     run.encode(x) → posterior means "n d"; run.decode(z) → images; run.sample(n); run.traverse(…).
     `run.at(step)` is the run as it was after so many steps, for those in `run.snapshots`: all of this, and no file is written.
+
+    >>> from unbraid.runs.recipe import Recipe
+    >>> from unbraid.runs.training import fit
+    >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
+    >>> run = fit(recipe, tmp / "run", quiet=True)
+    >>> run.encode(run.dataset().pixels([0, 1])).shape, run.sample(3).shape, run.ledger()[-1]["step"]
+    ((2, 2), (3, 1, 32, 32), 1)
     """
 
     path: Path

@@ -94,7 +94,13 @@ STUDIES: dict[str, Study] = {
 
 
 def draw(name: str, out: str | Path, advance: Advance = still) -> Findings:
-    """Run a study that trains nothing: its pictures and NAME.json go to the folder, its findings come back."""
+    """Run a study that trains nothing: its pictures and NAME.json go to the folder, its findings come back.
+
+    >>> draw("nothing", tmp)    # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    unbraid.ground.errors.UnbraidError: unknown study 'nothing'. ...
+    """
     study, folder = choose(name, STUDIES, "study"), writable(Path(out))
     assert study.call is not None
     found = study.call(folder, advance)

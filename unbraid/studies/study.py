@@ -55,7 +55,11 @@ class Arm:
 
 @dataclass(frozen=True)
 class Findings:
-    """The numbers of a study that trains nothing, a short table of them to print, and the pictures it wrote."""
+    """The numbers of a study that trains nothing, a short table of them to print, and the pictures it wrote.
+
+    >>> Findings(("what", "value"), [("mig", "0.5")], {"mig": 0.5}).numbers
+    {'mig': 0.5}
+    """
 
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
@@ -69,6 +73,10 @@ class Study:
 
     A study that trains has `arms(scale)`, seeds per scale, the metrics to score, `measure(run)` for numbers of its own, and
     `figures(results, runs folder, out)`. One that only draws has `call(out, advance)`, which advances `steps` times.
+
+    >>> from unbraid.studies import STUDIES
+    >>> STUDIES["pinwheel"].cite
+    'Mathieu et al. 2019, Sec. 6.2 and Fig. 3'
     """
 
     about: str

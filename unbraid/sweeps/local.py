@@ -30,6 +30,12 @@ def sweep(
     Returns the runs in the order of the recipes; equal recipes are one run. Finished runs are kept, interrupted ones go on
     where they were. `workers` run at once, one thread each (default: one per core). Ctrl-C stops all of them at a
     checkpoint. When runs fail the others still go on to their end; then an error names the failed ones.
+
+    >>> from unbraid.runs.recipe import Recipe
+    >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
+    >>> runs = sweep([recipe.set(f"seed={seed}") for seed in (0, 1)], tmp / "runs", workers=1, quiet=True)
+    >>> [run.recipe.seed for run in runs]
+    [0, 1]
     """
     asked, order = _plan(recipes, Path(out), score, retries)
     with Board(quiet) as board:

@@ -25,7 +25,17 @@ TERMS: dict[str, Term] = {
 
 
 def value_of(draw: Draw, key: str) -> Tensor:
-    """A term of a draw by its key, in nats per example; terms with a critic come from that."""
+    """A term of a draw by its key, in nats per example; terms with a critic come from that.
+
+    >>> import torch
+    >>> from unbraid.latent import Latent
+    >>> from unbraid.model import LIKELIHOODS, NETS, Vae
+    >>> from unbraid.priors import build
+    >>> tree, x = Latent.of(2), torch.rand(4, 1, 8, 8)
+    >>> model = Vae(tree, *NETS["mlp"]((1, 8, 8), tree, 4, 1), build({"name": "gaussian"}, tree), LIKELIHOODS["bernoulli"]())
+    >>> value_of(model.draw(x), "kl").shape    # one number for each image
+    torch.Size([4])
+    """
     return TERMS[plain_key(key)](draw, split_key(key)[1])
 
 
@@ -39,7 +49,11 @@ def needing(need: str) -> tuple[str, ...]:
 
 
 def divergences() -> dict[str, str]:
-    """Ways to compare q(z) with p(z), by name: 'exclusive_kl' is the KL of the decomposition itself."""
+    """Ways to compare q(z) with p(z), by name: 'exclusive_kl' is the KL of the decomposition itself.
+
+    >>> divergences()["exclusive_kl"], "mmd" in divergences()
+    ('agg', True)
+    """
     return {split_key(key)[2] or "exclusive_kl": key for key in TERMS if split_key(key)[0] == "agg"}
 
 

@@ -18,7 +18,11 @@ from unbraid.terms.critics import Critic
 
 @dataclass(frozen=True)
 class BankSpec:
-    """`rows` past posteriors are kept: the last rows / batch batches of this epoch."""
+    """`rows` past posteriors are kept: the last rows / batch batches of this epoch.
+
+    >>> BankSpec(512).build(Latent.of(2), None).loc.shape
+    torch.Size([512, 2])
+    """
 
     rows: int = 1024
     name: ClassVar[str] = "memory_bank"
@@ -55,6 +59,10 @@ class Bank(Critic):
     Past batches of one epoch share no datum with the present one (batches are drawn without replacement), so the
     weights stay right; at the end of an epoch the bank is emptied. Stale posteriors are those of a slightly
     different encoder: that is its bias. Its contents are buffers, so a resumed run goes on to the same bits.
+
+    >>> from unbraid.objectives import build
+    >>> build({"name": "beta_tcvae", "estimator": "memory_bank(512)"}).critics["memory_bank"].rows
+    512
     """
 
     count: Tensor

@@ -22,7 +22,11 @@ from unbraid.terms.term import Behind, Term
 
 
 class Critic(nn.Module):
-    """`forward(draw)` gives nats by key; `loss(values, other)` is what the critic itself minimises, or None."""
+    """`forward(draw)` gives nats by key; `loss(values, other)` is what the critic itself minimises, or None.
+
+    >>> RatioSpec(width=8, depth=1).build(Latent.of(2), None).paired    # `Ratio` is one of them
+    True
+    """
 
     spec: Any
     paired = True  # its loss reads codes of an independent batch
@@ -55,7 +59,11 @@ MOST = {"width": 16_384, "depth": 64, "steps": 1000}  # a layer of 16,384 square
 
 @dataclass(frozen=True)
 class RatioSpec:
-    """A density-ratio critic: width, depth (hidden layers) and its own Adam. Kim & Mnih 2018, App. A."""
+    """A density-ratio critic: width, depth (hidden layers) and its own Adam. Kim & Mnih 2018, App. A.
+
+    >>> RatioSpec(width=200, depth=4).keys
+    ('tc_q@ratio',)
+    """
 
     width: int = 1000
     depth: int = 6
@@ -104,6 +112,10 @@ class Ratio(Critic):
     """log q(z)/Π_l q(z_l) by a classifier that tells codes from codes permuted leaf by leaf.
 
     TC ≈ E_q(z)[log D(z)/(1−D(z))] (Kim & Mnih 2018, Eq. 3). With 2 logits (a, b) as printed, log D/(1−D) = a − b.
+
+    >>> critic = RatioSpec(width=8, depth=1).build(Latent.of(2), None)
+    >>> critic.loss(torch.randn(16, 2), torch.randn(16, 2)).shape
+    torch.Size([])
     """
 
     def __init__(self, tree: Latent, spec: RatioSpec):
@@ -139,7 +151,11 @@ class Ratio(Critic):
 
 @dataclass(frozen=True)
 class PriorSpec:
-    """A critic that tells codes from draws of the prior. `how` 'ratio' gives KL(q ‖ p), 'adversary' the GAN loss."""
+    """A critic that tells codes from draws of the prior. `how` 'ratio' gives KL(q ‖ p), 'adversary' the GAN loss.
+
+    >>> PriorSpec("ratio").keys
+    ('agg@ratio',)
+    """
 
     how: str
     critic: RatioSpec = RatioSpec()
@@ -169,6 +185,11 @@ class PriorRatio(Critic):
 
     As an adversary the model pays −log(1−D(z)) instead, D the odds of a code being a code: the GAN loss that does not
     saturate, log 2 at rest and not in nats of any KL (Makhzani et al. 2015).
+
+    >>> from unbraid.priors import build
+    >>> critic = PriorSpec("ratio", RatioSpec(width=8, depth=1)).build(Latent.of(2), build({}, Latent.of(2)))
+    >>> critic.log_ratio(torch.randn(16, 2)).shape
+    torch.Size([16])
     """
 
     paired = False

@@ -79,7 +79,16 @@ ESTIMATORS: dict[str, Estimator] = {name: _minibatch(name) for name in WEIGHTS}
 
 
 def exact(everything: Posterior) -> Estimator:
-    """q(z) over the whole data set: every posterior with weight 1/N."""
+    """q(z) over the whole data set: every posterior with weight 1/N.
+
+    >>> from unbraid.latent import Latent
+    >>> from unbraid.model import Diagonal
+    >>> tree = Latent.of(2)
+    >>> q = Diagonal.of(tree, torch.zeros(5, Diagonal.count(tree)))
+    >>> mixture, log_weights = exact(q)(Draw(None, torch.zeros(5, 1, 1, 1), q, q.rsample(), 5), 5)
+    >>> len(mixture), round(float(log_weights.exp()), 3)
+    (5, 0.2)
+    """
 
     def estimator(draw: Draw, n: int) -> Mixture:
         expect(

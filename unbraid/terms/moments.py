@@ -19,7 +19,11 @@ from unbraid.terms.term import Behind, Term
 
 @dataclass(frozen=True)
 class MomentsSpec:
-    """`of` 'mean' (DIP-VAE-I: Cov[μ]) or 'code' (II: E[Σ] + Cov[μ]); `rho` is the weight of the newest batch."""
+    """`of` 'mean' (DIP-VAE-I: Cov[μ]) or 'code' (II: E[Σ] + Cov[μ]); `rho` is the weight of the newest batch.
+
+    >>> MomentsSpec("code").keys
+    ('moments_od@code', 'moments_d@code')
+    """
 
     of: str = "mean"
     rho: float = 1.0
@@ -62,6 +66,9 @@ class Moments(Critic):
 
     The previous estimate is a constant for the gradient; the gradient passes to the batch at full strength (as if
     divided by ρ), so that λ stays the paper's at any ρ. Kumar et al. 2017, Eqs. 5 and 6; Kim & Mnih 2018, Eqs. 10 and 11.
+
+    >>> MomentsSpec("mean", rho=0.1).build(Latent.of(3), None).running.shape
+    torch.Size([3, 3])
     """
 
     running: Tensor

@@ -12,6 +12,10 @@ class Behind:
     """The critic behind a term: a name (terms of one name share it), and what makes its spec of a row's own options.
 
     `make` takes the options by name and reads those it knows; a critic with an option of its own touches no other.
+
+    >>> from unbraid.terms import TERMS
+    >>> TERMS["moments_d@mean"].critic.name
+    'moments_mean'
     """
 
     name: str
@@ -28,6 +32,10 @@ class Term:
     its gradient trains a learned prior), 'masses' (of discrete leaves) and 'real' (no discrete leaves). estimates_kl:
     it estimates that very part of the KL, whatever the means. twin: the term in whose column the table shows it. critic:
     what gives it instead of `call`. about: what it is, where no docstring of a function says so.
+
+    >>> from unbraid.terms import TERMS
+    >>> TERMS["tc"].under, TERMS["tc"].per, TERMS["tc"].needs
+    ('agg', 'branch', ('q(z)', 'log p'))
     """
 
     call: Callable[..., Any] | None = None
@@ -58,6 +66,10 @@ def split_key(key: str) -> tuple[str, str, str]:
 
 
 def plain_key(key: str) -> str:
-    """The key without its node: what stands in `TERMS`."""
+    """The key without its node: what stands in `TERMS`.
+
+    >>> plain_key("tc:pose"), plain_key("tc_q@ratio")
+    ('tc', 'tc_q@ratio')
+    """
     term, _, how = split_key(key)
     return f"{term}@{how}" if how else term

@@ -1,0 +1,84 @@
+"""The site: Sphinx over the Markdown pages of this folder. `make docs` builds it into site/, complete without a network.
+
+Pages in reference/ and api/ are made from the code before each build (docs/make/reference.py, docs/make/api.py). Formulas
+become MathML, which browsers draw themselves: no script, no font to fetch.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE / "make")]
+
+from unbraid._version import __version__  # noqa: E402
+
+project, author, copyright = "unbraid", "The unbraid authors", "The unbraid authors, Apache-2.0"
+version = release = __version__
+extensions = ["myst_parser", "sphinx_copybutton"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["make", "_static", "pictures", "notebooks"]
+nitpicky = False
+myst_enable_extensions = ["colon_fence", "attrs_block", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+myst_dmath_allow_digits = False
+myst_links_external_new_tab = False
+python_maximum_signature_line_length = 76
+python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
+smartquotes = False
+html_math_renderer = "mathml"
+html_theme = "furo"
+html_title = f"unbraid {__version__}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = html_copy_source = html_show_sourcelink = False
+html_favicon = "_static/icon.svg"
+pygments_style, pygments_dark_style = "friendly", "github-dark"
+copybutton_exclude = ".linenos, .gp, .go"
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#3b5bb5", "color-brand-content": "#3353a8"},
+    "dark_css_variables": {"color-brand-primary": "#9db4f5", "color-brand-content": "#a9bdf7"},
+    "top_of_page_buttons": [],
+}
+
+
+def made(app: Any) -> None:
+    """Write the pages that are made from the code."""
+    import api
+    import reference
+
+    reference.write(HERE / "reference")
+    api.write(HERE / "api")
+
+
+def mathml(text: str, display: str) -> str:
+    """A formula as MathML."""
+    from latex2mathml.converter import convert
+
+    return convert(text, display=display)
+
+
+def inline(self: Any, node: Any) -> None:
+    """See `mathml`."""
+    from docutils import nodes
+
+    self.body.append(mathml(node.astext(), "inline"))
+    raise nodes.SkipNode
+
+
+def block(self: Any, node: Any) -> None:
+    """See `mathml`."""
+    from docutils import nodes
+
+    self.body.append(f'<div class="math">{mathml(node.astext(), "block")}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Make the pages, and draw formulas."""
+    app.connect("builder-inited", made)
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

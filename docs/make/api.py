@@ -1,0 +1,237 @@
+"""The API reference, from docstrings and signatures: docs/api/, a page a room, before each build of the site."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from unbraid.catalogue.entry import takes
+from unbraid.catalogue.printed import safe
+from unbraid.catalogue.reading import read
+from unbraid.ground import options
+from unbraid.ground.files import write_text
+from unbraid.ground.papers import PAPERS, papers_in
+
+# a page: its title, and the modules whose public names it holds, in the order of the flow
+PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "unbraid": ("unbraid", ("unbraid",)),
+    "latent": ("unbraid.latent", ("unbraid.latent",)),
+    "data": ("unbraid.data", ("unbraid.data", "unbraid.data.structure", "unbraid.data.splits")),
+    "codes": ("unbraid.codes", ("unbraid.codes",)),
+    "metrics": ("unbraid.metrics", ("unbraid.metrics",)),
+    "priors": ("unbraid.priors", ("unbraid.priors",)),
+    "model": ("unbraid.model", ("unbraid.model", "unbraid.model.likelihood", "unbraid.model.nets.mlp", "unbraid.model.nets.conv",
+                                "unbraid.model.nets.broadcast", "unbraid.model.nets.residual")),
+    "terms": ("unbraid.terms", ("unbraid.terms", "unbraid.terms.estimators")),
+    "objectives": ("unbraid.objectives", ("unbraid.objectives", "unbraid.objectives.ledger", "unbraid.objectives.rows",
+                                          "unbraid.objectives.games", "unbraid.ground.schedule")),
+    "runs": ("unbraid.runs", ("unbraid.runs.recipe", "unbraid.runs.run", "unbraid.runs.training", "unbraid.runs.callbacks",
+                              "unbraid.runs.encoding", "unbraid.runs.auditing", "unbraid.runs.scores", "unbraid.runs.scoring",
+                              "unbraid.runs.over_training")),
+    "comparing": ("unbraid.comparing", ("unbraid.comparing", "unbraid.comparing.equal", "unbraid.comparing.statistics")),
+    "figures": ("unbraid.figures", ("unbraid.figures.pictures", "unbraid.figures.panels", "unbraid.figures.traversals",
+                                    "unbraid.figures.compared", "unbraid.figures.over_training", "unbraid.figures.scores",
+                                    "unbraid.figures.sheets", "unbraid.figures.report")),
+    "sweeps": ("unbraid.sweeps", ("unbraid.sweeps",)),
+    "studies": ("unbraid.studies", ("unbraid.studies",)),
+    "export": ("unbraid.export", ("unbraid.export.estimator", "unbraid.export.html", "unbraid.export.onnx", "unbraid.export.hub",
+                                  "unbraid.export.tracking")),
+    "catalogue": ("unbraid.catalogue", ("unbraid.catalogue",)),
+}  # fmt: skip
+LINKS = {  # dicts of parts: where they are listed
+    "DATASETS": "data", "PRIORS": "priors", "OBJECTIVES": "objectives", "METRICS": "metrics", "NETS": "nets", "LIKELIHOODS": "likelihoods",
+    "POSTERIORS": "posteriors", "TERMS": "terms", "ESTIMATORS": "estimators", "SCHEDULES": "schedules", "ROWS": "objectives",
+    "GAMES": "objectives",
+}  # fmt: skip
+
+
+def public(module: ModuleType) -> list[str]:
+    """The public names of a module: those it says, or those it makes."""
+    named = getattr(module, "__all__", None)
+    if named is not None:
+        return list(named)
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__ and _shown(value)
+    ]
+
+
+def _shown(value: Any) -> bool:
+    return inspect.isclass(value) or inspect.isfunction(value)
+
+
+def names(page: str) -> Iterator[tuple[str, str, Any]]:
+    """Module, name and value of everything on a page; each thing once, and what `unbraid` itself has on its page only."""
+    top = import_module("unbraid")
+    seen: set[int] = set() if page == "unbraid" else {id(getattr(top, name)) for name in top.__all__}
+    for where in PAGES[page][1]:
+        module = import_module(where)
+        for name in public(module):
+            value = getattr(module, name)
+            if isinstance(value, ModuleType) or id(value) in seen:
+                continue
+            seen.add(id(value))
+            yield where, name, value
+
+
+def text(page: str) -> str:
+    """One page."""
+    title, modules = PAGES[page]
+    parts = [f"# {title}", safe(read(import_module(modules[0] if page != "figures" else title).__doc__).summary)]
+    top = import_module("unbraid")
+    shared = [n for n in top.__all__ if page != "unbraid" and any(getattr(import_module(m), n, 0) is getattr(top, n) and n in public(import_module(m)) for m in modules)]
+    if shared:
+        parts.append(f"On [the page of `unbraid`](unbraid.md): {', '.join(f'{{py:obj}}`~unbraid.{n}`' for n in shared)}.")
+    last = modules[0]
+    for where, name, value in names(page):
+        if where != last and len(modules) > 1:
+            parts.append(f"## {where}\n\n{safe(read(import_module(where).__doc__).summary)}")
+            last = where
+        parts.append(described(where, name, value))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def described(where: str, name: str, value: Any) -> str:
+    """One name: a function, a class with its methods, or a dict."""
+    if inspect.isclass(value):
+        return _class(where, name, value)
+    if inspect.isfunction(value):
+        return _directive("py:function", f"{where}.{name}{signature(value)}", body(value), 3)
+    see = f" See [the list](../reference/{LINKS[name]}.md)." if name in LINKS else ""
+    if isinstance(value, dict):
+        return _directive("py:data", f"{where}.{name}", f"A dict of {len(value)} entries by name.{see}", 3)
+    return _directive("py:data", f"{where}.{name}", f"`{value!r}`" if isinstance(value, str) else safe(type(value).__name__), 3)
+
+
+def _class(where: str, name: str, value: type) -> str:
+    inside = [body(value)]
+    for method, raw in vars(value).items():
+        if method.startswith("_") or method == "model_config":
+            continue
+        kind = type(raw)
+        function = raw.__func__ if kind in (classmethod, staticmethod) else raw
+        if isinstance(raw, property) or kind.__name__ == "cached_property":
+            getter = raw.fget if isinstance(raw, property) else raw.func
+            inside.append(_directive("py:property", method, body(getter), 3, **_typed(getter)))
+        elif inspect.isfunction(function):
+            flags = {kind.__name__: ""} if kind in (classmethod, staticmethod) else {}
+            head = f"{method}{signature(function, bound=kind is not staticmethod)}"
+            head = re.sub(rf"-> {name}$", f"-> {where}.{name}", head)  # posteriors and likelihoods share names
+            inside.append(_directive("py:method", head, body(function), 3, **flags))
+    return _directive("py:class", f"{where}.{name}{_made_by(value)}", "\n\n".join(inside), 4)
+
+
+def _made_by(value: type) -> str:
+    """How a class is called; "" for one that is never called by hand."""
+    if inspect.isabstract(value) or issubclass(value, Exception):
+        return ""
+    try:
+        return signature(value)
+    except (TypeError, ValueError):
+        return ""
+
+
+def _typed(getter: Any) -> dict[str, str]:
+    hint = getter.__annotations__.get("return", "")
+    return {"type": hint} if isinstance(hint, str) and hint else {}
+
+
+def signature(value: Any, bound: bool = False) -> str:
+    """A signature as it is written, shapes and all."""
+    found = inspect.signature(value)
+    parameters = list(found.parameters.values())[1 if bound else 0 :]
+    parts: list[str] = []
+    starred = False
+    for p in parameters:
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            parts.append("*")
+            starred = True
+        starred = starred or p.kind is p.VAR_POSITIONAL
+        mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        hint = _hint(p.annotation)
+        default = "" if p.default is p.empty else f" = {_plain(p.default)}" if hint else f"={_plain(p.default)}"
+        parts.append(f"{mark}{p.name}{f': {hint}' if hint else ''}{default}")
+    back = _hint(found.return_annotation)
+    return f"({', '.join(parts)}){f' -> {back}' if back and not inspect.isclass(value) else ''}"
+
+
+def _hint(annotation: Any) -> str:
+    if annotation is inspect.Parameter.empty or annotation is None:
+        return ""
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+def _plain(default: Any) -> str:
+    shown = repr(default)
+    return shown if isinstance(default, bool | int | float | str | tuple | list | dict | type(None)) and len(shown) < 60 else "…"
+
+
+def body(value: Any) -> str:
+    """What a docstring says: summary, formula, text, options, papers, example."""
+    parameters = _options(value)
+    doc = read(value.__doc__, parameters)
+    parts = [safe(doc.summary)]
+    parts += [f"```text\n{doc.formula}\n```"] if doc.formula and doc.formula not in doc.summary else []
+    parts += [safe(paragraph) for paragraph in doc.text]
+    hints = _hints(value)
+    said = [
+        f"`{name}`\n: {safe(doc.options[name])}{f' *{safe(takes(hints[name]))}.*' if name in hints and takes(hints[name]) else ''}"
+        for name in parameters
+        if name in doc.options
+    ]
+    parts += ["\n\n".join(said)] if said else []
+    parts += [f"**Use it** {safe(doc.use)}"] if doc.use else []
+    parts += [f"**Not** {safe(doc.avoid)}"] if doc.avoid else []
+    parts += [f"```pycon\n{doc.example}\n```"] if doc.example else []
+    papers = [safe(PAPERS[key].line) for key in papers_in(value.__doc__) if key != "this library"]
+    parts += ["\n".join(["Papers:", "", *(f"- {line}" for line in papers)])] if papers else []
+    return "\n\n".join(part for part in parts if part)
+
+
+def _options(value: Any) -> list[str]:
+    try:
+        return list(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _hints(value: Any) -> dict[str, Any]:
+    try:
+        return options.hints(value)
+    except Exception:  # an annotation for type checkers only
+        return {}
+
+
+def _directive(kind: str, head: str, content: str, fence: int, **flags: str) -> str:
+    lines = [f":{flag}:{f' {value}' if value else ''}" for flag, value in flags.items()]
+    return "\n".join([f"{':' * fence}{{{kind}}} {head}", *lines, "", content, ":" * fence])
+
+
+def index() -> str:
+    """The page of pages."""
+    lines = [f"- [{title}]({page}.md): {safe(_about(modules[0], title))}" for page, (title, modules) in PAGES.items()]
+    tree = "\n".join(PAGES)
+    return (
+        "# API reference\n\nMade from the docstrings. Shapes are written with fixed letters: `b` batch, `n` data, `d` columns of code, `l` leaves, "
+        "`v` nodes of the tree, `k` factors, `c h w` an image; `*s` is any leading shape. Every example on these pages is run by the tests.\n\n"
+        f"{chr(10).join(lines)}\n\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
+    )
+
+
+def _about(module: str, title: str) -> str:
+    return read(import_module(title if title != "unbraid.runs" else module).__doc__).summary
+
+
+def write(folder: Path) -> None:
+    """Write what has changed (an untouched page is not read again)."""
+    folder.mkdir(exist_ok=True)
+    for name, page in {"index": index(), **{page: text(page) for page in PAGES}}.items():
+        path = folder / f"{name}.md"
+        if not path.is_file() or path.read_text() != page:
+            write_text(path, page)

@@ -1,0 +1,62 @@
+"""The API reference holds every public name, and every public name has an example, which doctest runs."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+
+import unbraid
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "make"))
+import api
+
+ROOMS = [
+    f"unbraid.{room}"
+    for room in (
+        "data",
+        "metrics",
+        "priors",
+        "model",
+        "terms",
+        "objectives",
+        "comparing",
+        "sweeps",
+        "studies",
+        "catalogue",
+    )
+]
+PUBLIC = {
+    f"{room}.{name}": getattr(importlib.import_module(room), name)
+    for room in ["unbraid", *ROOMS]
+    for name in importlib.import_module(room).__all__
+}
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, value in PUBLIC.items() if inspect.isclass(value) or inspect.isfunction(value)]
+)
+def test_a_public_name_says_what_it_is_and_shows_an_example(name):
+    doc = inspect.getdoc(PUBLIC[name]) or ""
+    assert len(doc.split("\n")[0]) > 10
+    assert ">>> " in doc, "an example, which doctest runs"
+    assert "+SKIP" not in doc, "an example that runs"
+
+
+def test_every_public_name_is_on_a_page():
+    shown = {id(value) for page in api.PAGES for _, _, value in api.names(page)}
+    missing = [name for name, value in PUBLIC.items() if id(value) not in shown and not inspect.ismodule(value)]
+    assert not missing
+
+
+def test_the_pages_of_the_reference_are_made_of_docstrings():
+    text = api.text("priors")
+    assert '{py:method} log_prob(z: Float[Tensor, "*s d"]' in text.replace("'", '"')
+    assert "p(z) = Σ\\_c π\\_c Π\\_d N" in text
+    assert ">>> Mixture(Latent.of(2)" in text
+    assert "Disentangling disentanglement in variational autoencoders" in text
+    assert "{py:function} unbraid.fit(" in api.text("unbraid")
+    assert set(unbraid.__all__) >= {"fit", "Run"}
