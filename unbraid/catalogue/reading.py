@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from unbraid.ground.papers import papers_in
 
@@ -105,7 +106,7 @@ def _spoken(text: str, names: Iterable[str], said: dict[str, str]) -> str:
     if not known:
         return text
     marks = list(re.finditer(rf"(?:^|(?<=[.;)] ))`?({known})`?: ", text))
-    for mark, after in zip(marks, [*marks[1:], None], strict=True):
+    for mark, after in zip_longest(marks, marks[1:]):
         words = text[mark.end() : after.start() if after else len(text)].strip()
         said[mark[1]] = f"{said[mark[1]]} {words}" if mark[1] in said else words
     return text[: marks[0].start()].strip() if marks else text

@@ -55,16 +55,13 @@ def audit(
     some `images` is added (Kim & Mnih 2018 use 5000); `also` adds 'mmd', 'mmd_rbf' or 'inclusive_kl', KL(p‖q), of q(z)
     and the prior. Written to `audit.json` unless `save` is False.
 
-    >>> from unbraid.runs.recipe import Recipe
-    >>> from unbraid.runs.training import fit
+    >>> from unbraid import Recipe, fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
     >>> books = audit(fit(recipe, tmp / "run", quiet=True), rows=32, quiet=True)
     >>> list(books["nats"])[:5], abs(books["balance"]) < 1e-4
     (['reconstruction', 'kl', 'kl@sample', 'mi', 'tc:root'], True)
     """
-    more = [also] if isinstance(also, str) and also else list(also)
-    for name in more:
-        choose(name, DIVERGENCES, "divergence")
+    more = _divergences(also)
     save = save and run.moment is None
     if save:
         writable(run.path)  # before the work, not after it
@@ -107,16 +104,26 @@ def audit(
     result |= {
         "leaf_kl": dict(zip(leaves, _plain(kl), strict=True)),
         "how": {"kl": closed.how(model.family, model.prior)},
-        "estimator": "exact" if len(index) == len(dataset) else "stratified over a subset",
-        "components": len(index),
-        "rows": len(chosen),
-        "n": len(dataset),
-        "seed": seed,
-        **{key: value for key, value in note.items() if key != "images"},
+        **_settings(len(index), len(chosen), len(dataset), seed, note),
     }
     if save:
         write_json(run.path / AUDIT, result)
     return result
+
+
+def _divergences(also: str | Sequence[str]) -> list[str]:
+    """The divergences asked for beside the terms; an unknown one is a named error."""
+    more = [also] if isinstance(also, str) and also else list(also)
+    for name in more:
+        choose(name, DIVERGENCES, "divergence")
+    return more
+
+
+def _settings(components: int, rows: int, n: int, seed: int, note: dict[str, Any]) -> dict[str, Any]:
+    """By what q(z), samples and data the terms were worked out."""
+    estimator = "exact" if components == n else "stratified over a subset"
+    plain = {key: value for key, value in note.items() if key != "images"}
+    return {"estimator": estimator, "components": components, "rows": rows, "n": n, "seed": seed, **plain}
 
 
 def _over(everything: Posterior, part: np.ndarray, n: int) -> Estimator:

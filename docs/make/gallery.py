@@ -1,0 +1,189 @@
+"""Every figure the library can draw, with the line that draws it: docs/pictures/gallery/ and docs/gallery.md.
+
+    python docs/make/gallery.py --work FOLDER      trains one model and a small sweep there (some minutes), or finds them
+
+The lines shown are the lines that run: each is executed as it stands, in one namespace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from unbraid.ground.files import write_text
+
+DOCS = Path(__file__).resolve().parents[1]
+PICTURES = DOCS / "pictures" / "gallery"
+BEFORE = """
+import unbraid
+from unbraid import data
+from unbraid.figures import compared, over_training, panels, pictures, scores, sheets, traversals
+
+run = unbraid.Run.load("one")                        # a trained and encoded run
+codes = run.codes()
+table = unbraid.compare("beta", metrics="mig,dci,sap,modularity,reconstruction,kl,mi,tc:root,dw")     # a sweep
+""".strip()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A heading, the file, what it shows, the lines of Python that draw it, and the command that does the same, if any."""
+
+    title: str
+    file: str
+    about: str
+    python: str
+    command: str = ""
+
+
+def of_run(name: str, title: str, about: str, file: str = "") -> Drawn:
+    """A picture of `FIGURES`."""
+    file = file or f"{name}.png"
+    return Drawn(title, file, about, f'pictures.write("{name}", run, "{file}")', f"unbraid figure {name} one --out {file}")
+
+
+def drawn() -> dict[str, list[Drawn]]:
+    """What the gallery holds, by section; the pictures of a run follow the library's own list."""
+    from unbraid.figures.pictures import FIGURES
+
+    one = [of_run(name, picture.title, picture.about) for name, picture in FIGURES.items()]
+    moving = of_run("traversals", "Traversals that move", "All live leaves at once, as a GIF.", "traversals.gif")
+    return {
+        "A run": [
+            *one[:1], moving, *one[1:],
+            Drawn("Two runs side by side", "beside.png", "The demo's picture: the same start, two models.",
+                  'two = unbraid.Run.load("two")\n'
+                  'traversals.beside([("VAE", two, two.codes()), ("β-TCVAE", run, codes)]).savefig("beside.png", dpi=100)'),
+            Drawn("A scatter of data and reconstructions", "scatter.png", "For data that are points and not images.",
+                  'panels.scatter(unbraid.Run.load("points")).savefig("scatter.png", dpi=110)'),
+            Drawn("Over training", "over_training.png", "Scores and audited terms at every snapshot.",
+                  'from unbraid.runs.over_training import over_training as measured\n'
+                  'over_training.over_training(measured(run, metrics="mig,dci", quiet=True)).savefig("over_training.png", dpi=110)',
+                  "unbraid score one --over-training --metrics mig,dci"),
+        ],
+        "Scores": [
+            Drawn("What each metric saw", "scores.png", "The matrices behind the scores: rows are leaves, columns are factors.",
+                  'scores.heat_maps(unbraid.metrics.battery(codes, metrics="mig,dci,sap,modularity,factor_vae")).savefig("scores.png", dpi=100)',
+                  "unbraid score one --metrics mig,dci,sap,modularity,factor_vae"),
+            Drawn("A heat map of your own", "heat_map.png", "Any matrix with names.",
+                  'm = unbraid.metrics.mig(codes)\n'
+                  'panels.heat_map(m.table["matrix"], m.table["units"], m.table["factors"], "mutual information", "nats").savefig("heat_map.png", dpi=110)'),
+            Drawn("Metrics on known codes", "metrics.png", "Several metrics (rows of a table) on several codes (columns).",
+                  'import numpy as np\n'
+                  'labels, rng = codes.values, np.random.default_rng(0)\n'
+                  'seen = {"learned": codes.mean, "noise": rng.normal(size=(len(labels), 8)), "truth": labels.astype(float)}\n'
+                  'names = ("mig", "dci", "sap", "modularity")\n'
+                  'scores.gallery({name: {n: getattr(unbraid.metrics, n)(z, labels) for n in names} for name, z in seen.items()}).savefig("metrics.png", dpi=110)'),
+        ],
+        "Many runs": [
+            Drawn("Trade-off", "trade_off.png", "Two quantities: each seed a dot, each setting its mean with both intervals, and the front. Two seeds here: their intervals are wide.",
+                  'compared.save(compared.trade_off(table, "reconstruction", "mig"), "trade_off.png")',
+                  "unbraid compare beta --plot trade_off:reconstruction,mig=trade_off.png"),
+            Drawn("Against a swept field", "against.png", "A quantity over the field that was swept, with its band.",
+                  'compared.save(compared.against(table, "objective.beta", "tc:root"), "against.png")',
+                  "unbraid compare beta --plot against:beta,tc:root=against.png"),
+            Drawn("Rank correlations", "correlations.png", "Do metrics order models alike?",
+                  'compared.save(compared.correlations(table), "correlations.png")',
+                  "unbraid compare beta --plot correlations=correlations.png"),
+            Drawn("Boxes", "boxes.png", "A box for each setting, every seed a dot, mean and interval below it.",
+                  'compared.save(compared.boxes(table, "mig"), "boxes.png")', "unbraid compare beta --plot boxes:mig=boxes.png"),
+        ],
+        "Data": [
+            Drawn("A contact sheet and every factor traversed", "data.png", "Of any data set, your own too.",
+                  'sheets.save(sheets.figure(data.load("strokes")), "data.png")', "unbraid data show strokes --out data.png"),
+            Drawn("Points in the plane", "points.png", "Data that are vectors are scattered by their first two columns.",
+                  'sheets.save(sheets.figure(data.load("pinwheel")), "points.png")', "unbraid data show pinwheel --out points.png"),
+        ],
+    }  # fmt: skip
+
+
+def train(work: Path, steps: int | None) -> None:
+    """The runs the lines speak of: `one` and `two` on coloured sprites, `points` on the pinwheel, the sweep `beta`."""
+    import unbraid
+
+    some = [] if steps is None else [f"budget.steps={steps}"]
+    recipes = {
+        "one": unbraid.Recipe.load("beta_tcvae_colour_sprites", "budget.snapshots=6", *some),
+        "two": unbraid.Recipe.load("vae_colour_sprites", *some),
+        "points": unbraid.Recipe.load("decomposition_pinwheel", f"budget.steps={steps or 1000}", "budget.batch=400"),
+    }
+    for name, recipe in recipes.items():
+        if not (work / name / "model.safetensors").is_file():
+            unbraid.fit(recipe, work / name)
+        if not (work / name / "codes.npz").is_file():
+            unbraid.encode(unbraid.Run.load(work / name))
+    file = work / "beta.toml"
+    write_text(file, f"""name = "beta"
+recipe = "beta_tcvae_sprites32"
+seeds = 2
+[set]
+"budget.steps" = {steps or 1000}
+[grid]
+"objective.beta" = [1, 2, 4, 8]
+[score]
+metrics = ["mig", "dci", "sap", "modularity"]
+""")  # fmt: skip
+    unbraid.sweep(file, work / "beta", workers=1)
+
+
+def draw(work: Path) -> None:
+    """Run every line, in the folder of the runs."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    before = Path.cwd()
+    os.chdir(work)
+    try:
+        names: dict[str, object] = {}
+        exec(BEFORE, names)
+        for group in drawn().values():
+            for picture in group:
+                exec(picture.python, names)
+                assert Path(picture.file).stat().st_size > 1000, picture.file
+    finally:
+        os.chdir(before)
+
+
+def page() -> str:
+    """The gallery as Markdown."""
+    parts = [
+        "# Gallery",
+        "Every figure the library draws, with the line that draws it. All of them are matplotlib figures, and files end in `.png`, `.svg` or\n"
+        "`.pdf`; the commands write the same picture. The report ([the report](report.md)) and the studio ([the studio](studio.md)) show them too.\n"
+        "Made by `python docs/make/gallery.py`.",
+        f"```{{code-block}} python\n{BEFORE}\n```",
+    ]
+    for section, group in drawn().items():
+        parts.append(f"## {section}")
+        for each in group:
+            shown = [f"### {each.title}", each.about, f"![{each.title}](pictures/gallery/{each.file})"]
+            shown += [f"```{{code-block}} python\n{each.python}\n```"]
+            shown += [f"```{{code-block}} console\n{each.command}\n```"] if each.command else []
+            parts += shown
+    parts.append(
+        "## Of priors, theory and toys\n\nThe pictures on [priors](priors.md), [theory](theory.md) and [toys](toys.md) come from `python docs/make/priors_gallery.py`, "
+        "`unbraid study theory`,\n`unbraid study hfvae_toy` and `unbraid study isa_vae_toys`."
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    """Train (or find) the runs, draw, copy the pictures, write the page."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--work", type=Path, required=True)
+    options.add_argument("--steps", type=int, default=None)
+    given = options.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    train(given.work, given.steps)
+    draw(given.work)
+    PICTURES.mkdir(exist_ok=True)
+    for group in drawn().values():
+        for picture in group:
+            (PICTURES / picture.file).write_bytes((given.work / picture.file).read_bytes())
+    write_text(DOCS / "gallery.md", page())
+
+
+if __name__ == "__main__":
+    main()

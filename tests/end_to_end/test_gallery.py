@@ -1,0 +1,60 @@
+"""The gallery: its page is the one its script writes, every figure of the library is in it, and the lines it shows draw."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import unbraid.figures
+
+DOCS = Path(__file__).parents[2] / "docs"
+sys.path.insert(0, str(DOCS / "make"))
+import gallery  # noqa: E402
+
+LINES = "\n".join(picture.python for group in gallery.drawn().values() for picture in group)
+BEHIND = {  # drawn through another: by `pictures.write`, by the name of a picture
+    "traversals": "traversals", "reconstructions": "reconstructions", "samples": "samples", "kl_bars": "kl",
+    "aggregate": "aggregate", "ledger_curves": "ledger", "sheet": "traversals", "draw": "traversals", "show": "samples",
+}  # fmt: skip
+
+
+def functions() -> dict[str, str]:
+    """Every public function of the figures that returns a figure, with its module."""
+    found = {}
+    for module in pkgutil.iter_modules(unbraid.figures.__path__):
+        room = importlib.import_module(f"unbraid.figures.{module.name}")
+        for name, value in inspect.getmembers(room, inspect.isfunction):
+            if value.__module__ == room.__name__ and not name.startswith("_") and name != "literal":
+                found |= {name: module.name} if value.__annotations__.get("return") == "Figure" else {}
+    return found
+
+
+@pytest.mark.parametrize("name", functions())
+def test_every_figure_is_in_the_gallery(name):
+    module = functions()[name]
+    shown = re.search(rf"\b{module}\.{name}\(", LINES) or f'pictures.write("{BEHIND.get(name, "-")}"' in LINES
+    assert shown, f"docs/make/gallery.py draws no unbraid.figures.{module}.{name}"
+
+
+def test_the_page_is_what_the_script_writes_and_its_pictures_are_there():
+    assert (DOCS / "gallery.md").read_text() == gallery.page(), "run docs/make/gallery.py"
+    for group in gallery.drawn().values():
+        for picture in group:
+            assert (gallery.PICTURES / picture.file).stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_every_line_draws(tmp_path):
+    torch.set_default_dtype(torch.float32)
+    gallery.train(tmp_path, steps=6)
+    gallery.draw(tmp_path)
+    for group in gallery.drawn().values():
+        for picture in group:
+            assert (tmp_path / picture.file).is_file()
