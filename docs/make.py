@@ -5,6 +5,7 @@ Pictures and measurements have scripts of their own in docs/make/; they take min
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from unbraid.ground.files import write_text
 from unbraid.objectives.printed import markdown
 
 ROOT = Path(__file__).resolve().parents[1]
+HERE = {**os.environ, "PYTHONPATH": str(ROOT)}  # this tree, whatever is installed
 MARKS = ("<!-- table: made by make docs -->", "<!-- end of table -->")
 
 
@@ -31,7 +33,7 @@ def broken() -> list[str]:
 def build(out: Path, *more: str) -> subprocess.CompletedProcess[str]:
     """Build the site; a warning is an error."""
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", *more, str(ROOT / "docs"), str(out)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=ROOT, env=HERE, capture_output=True, text=True, check=False)
 
 
 def main() -> None:
@@ -41,7 +43,7 @@ def main() -> None:
     start, end = text.index(MARKS[0]) + len(MARKS[0]), text.index(MARKS[1])
     write_text(objectives, f"{text[:start]}\n{markdown()}\n{text[end:]}")
     for script in ("import_graph.py", "notebooks.py"):
-        subprocess.run([sys.executable, str(ROOT / "docs" / "make" / script)], check=True, cwd=ROOT)
+        subprocess.run([sys.executable, str(ROOT / "docs" / "make" / script)], check=True, cwd=ROOT, env=HERE)
     begun, site = time.monotonic(), ROOT / "site"
     done = build(site)
     print(done.stdout + done.stderr, end="")
