@@ -21,6 +21,7 @@ from unbraid.runs import means
 from unbraid.runs.optimisers import adam, clip, forget, moved, optimiser_of, set_rate
 from unbraid.runs.row import Parts
 from unbraid.runs.seeding import mix
+from unbraid.terms.shared import can_share
 
 
 class Broken(UnbraidError):
@@ -93,7 +94,8 @@ def step(trainer: Trainer, number: int, also: tuple[str, ...] = ()) -> Ledger:
     seed_step(trainer.device, parts.recipe.seed, number)
     model.temperature = value(parts.temperature, number)
     for name in trainer.critic_optimisers:
-        parts.critics[name].requires_grad_(False)  # the model's step reads critics, it does not move them
+        # the model's step reads critics, it does not move them; those that share their pass see to that themselves
+        parts.critics[name].requires_grad_(parts.critics[name].shares and can_share())
     set_rate(trainer.optimiser, trainer.rate, number)
     charged = [_backward(trainer, number, turn, also) for turn in range(budget.accumulate)]
     draw, ledger = charged[-1]

@@ -18,6 +18,7 @@ from unbraid.ground.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import emit
+from unbraid.terms.shared import for_critic, for_model
 from unbraid.terms.term import Behind, Term
 
 
@@ -31,6 +32,8 @@ class Critic(nn.Module):
     spec: Any
     paired = True  # its loss reads codes of an independent batch
     odds: tuple[Tensor, Tensor] | None = None  # of the two classes in the last loss, where there are two
+    shares = False  # its loss begins with the pass that `forward` made (`unbraid.terms.shared`)
+    kept: Any = None  # that pass
 
     @abstractmethod
     def forward(self, draw: Draw) -> dict[str, Tensor]:
@@ -118,6 +121,8 @@ class Ratio(Critic):
     torch.Size([])
     """
 
+    shares = True
+
     def __init__(self, tree: Latent, spec: RatioSpec):
         super().__init__()
         self.tree, self.spec = tree, spec
@@ -130,7 +135,7 @@ class Ratio(Critic):
 
     def forward(self, draw: Draw) -> dict[str, Tensor]:
         """See `Critic.forward`."""
-        return {"tc_q@ratio": self.log_ratio(draw.values)}
+        return {"tc_q@ratio": for_model(self, draw.values)}
 
     def others(self, other: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         """The other class: codes of an independent batch, each leaf permuted on its own."""
@@ -138,7 +143,7 @@ class Ratio(Critic):
 
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor:
         """½ E[−log D(z)] + ½ E[−log(1−D(perm z'))], z' from an independent batch. Kim & Mnih 2018, Algorithm 2."""
-        real = self.log_ratio(values.detach())
+        real = for_critic(self, values)
         return between(self, real, self.log_ratio(self.others(other.detach())))
 
     @torch.no_grad()
@@ -192,7 +197,7 @@ class PriorRatio(Critic):
     torch.Size([16])
     """
 
-    paired = False
+    paired, shares = False, True
 
     def __init__(self, tree: Latent, spec: PriorSpec, prior: Any):
         super().__init__()
@@ -209,14 +214,14 @@ class PriorRatio(Critic):
     def forward(self, draw: Draw) -> dict[str, Tensor]:
         """See `Critic.forward`."""
         self._temperature = draw.q.temperature
-        ratio = self.log_ratio(draw.values)
+        ratio = for_model(self, draw.values)
         return {f"agg@{self.how}": ratio if self.how == "ratio" else softplus(ratio)}
 
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor:
         """½ E[−log D(z)] + ½ E[−log(1−D(z_p))], z_p ~ p."""
         with torch.no_grad():
             drawn = emit(self.tree, self._prior[0].sample(len(values), self._temperature).to(values))
-        return between(self, self.log_ratio(values.detach()), self.log_ratio(drawn))
+        return between(self, for_critic(self, values), self.log_ratio(drawn))
 
 
 def permute_leaves(tree: Latent, values: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
