@@ -14,6 +14,8 @@ from unbraid.ground.errors import choose
 from unbraid.ground.files import writable, write_json
 from unbraid.ground.progress import Advance
 from unbraid.studies import (
+    decoder_or_objective,
+    decomposition_priors,
     dip_table1,
     factor_vae_tradeoff,
     hfvae_table2,
@@ -22,6 +24,7 @@ from unbraid.studies import (
     isa_tradeoff,
     pinwheel,
     sparsity,
+    tournament,
 )
 from unbraid.studies.study import Findings, Study, still
 
@@ -62,6 +65,9 @@ STUDIES: dict[str, Study] = {
     "sparsity": sparsity.STUDY,
     "hfvae_zero_shot": hfvae_zero_shot.STUDY,
     "hfvae_table2": hfvae_table2.STUDY,
+    "decomposition_priors": decomposition_priors.STUDY,
+    "decoder_or_objective": decoder_or_objective.STUDY,
+    "tournament": tournament.STUDY,
     "theory": Study(
         "what β does, and two warnings about minibatch estimates",
         "Mathieu et al. 2019; Kim & Mnih 2018",

@@ -54,6 +54,9 @@ def test_every_claim_has_an_effect_on_a_full_table(name):
 
 
 QUANTITIES = {
+    "decomposition_priors": ("factor_vae", "mig", "dci", "reconstruction"),
+    "decoder_or_objective": ("mig", "dci", "factor_vae", "reconstruction", "tc"),
+    "tournament": ("mig", "dci", "sap", "factor_vae", "reconstruction", "tc", "mi"),
     "pinwheel": ("log_scale", "kl_qp", "kl_pq", "mi", "modes", "reconstruction"),
     "dip_table1": ("higgins", "mig", "error", "correlation", "active"),
     "factor_vae_tradeoff": (
