@@ -153,3 +153,12 @@ def test_a_notebook_runs(page, place, monkeypatch):
     said = json.dumps(book)
     assert "Traceback" not in said
     assert "error:" not in said
+
+
+def test_every_page_stands_in_the_contents():
+    """A page that index.md does not name is a warning of Sphinx, and so an error of `make docs`."""
+    front = (DOCS / "index.md").read_text()
+    named = {line for b in front.split("```{toctree}")[1:] for line in b.split("```")[0].splitlines()[3:] if line}
+    pages = {str(p.relative_to(DOCS).with_suffix("")) for p in PAGES if p.is_relative_to(DOCS)} - {"index"}
+    made = {"reference/index", "api/index", "results/index"}
+    assert named - made == pages
