@@ -1,9 +1,9 @@
-"""`unbraid sweep`: many runs from one file, on this machine or as one shard of a job array."""
+"""`unbraid sweep`: many runs from one file, on this machine, as one shard of a job array, or on a Ray cluster."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,7 +32,18 @@ Script = Annotated[
 Shards = Annotated[int, typer.Option(min=1, help="With --script: tasks of the array.")]
 Partition = Annotated[str, typer.Option(help="With --script: the partition.", show_default=False)]
 Time = Annotated[str, typer.Option(help="With --script: time limit of a task.")]
-Gpus = Annotated[int, typer.Option(min=0, help="With --script: GPUs of a task.")]
+Gpus = Annotated[
+    float, typer.Option(min=0, help="With --script: GPUs of a task. With --engine ray: of a run, e.g. 0.25.")
+]
+Engine = Annotated[str, typer.Option(metavar="local|ray", help="Who does the runs: processes here, or a Ray cluster.")]
+Address = Annotated[
+    str,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="With --engine ray: the cluster, or 'auto' on one of its nodes; default: one started here.",
+        show_default=False,
+    ),
+]
 Cpus = Annotated[int, typer.Option(min=1, help="With --script: cores of a task, one run each.")]
 Memory = Annotated[str, typer.Option(help="With --script: memory of a task, e.g. 8G.", show_default=False)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live table.")]
@@ -52,9 +63,11 @@ def sweep(
     shards: Shards = 8,
     partition: Partition = "",
     time: Time = "04:00:00",
-    gpus: Gpus = 0,
+    gpus: Gpus = 0.0,
     cpus: Cpus = 1,
     memory: Memory = "",
+    engine: Engine = "local",
+    address: Address = "",
     quiet: Quiet = False,
 ) -> None:
     """Train, encode, audit and score every run a file asks for, then compare them. The same command goes on where it was.
@@ -77,9 +90,12 @@ def sweep(
         from unbraid.sweeps.slurm import script as written
 
         choose(script, {"slurm": 0}, "batch system")
-        batch = Batch(shards, partition, time, gpus, cpus, memory)
+        expect(gpus == int(gpus), "a task of a job array takes whole GPUs", found=gpus)
+        batch = Batch(shards, partition, time, int(gpus), cpus, memory)
         typer.echo(written(file, folder, batch, asked.name, whole.retries), nl=False)
         return
+    choose(engine, {"local": 0, "ray": 0}, "engine")
+    expect(engine == "ray" or not (address or gpus), "--address and --gpus are for --engine ray (or --script)")
     part = _part(whole, shard) if shard else whole
     if dry:
         _dry(part, workers)
@@ -89,7 +105,7 @@ def sweep(
         _clean(part, yes)
     else:
         _keep_file(asked.toml(), folder)
-        _walk(part, workers, quiet, shard)
+        _walk(part, workers, quiet, shard, (address, gpus) if engine == "ray" else None)
 
 
 def _part(whole: Plan, shard: str) -> Plan:
@@ -110,13 +126,18 @@ def _keep_file(text: str, folder: Path) -> None:
         write_text(folder / FILE, text)
 
 
-def _walk(part: Plan, workers: int, quiet: bool, shard: str) -> None:
+def _walk(part: Plan, workers: int, quiet: bool, shard: str, on_ray: tuple[str, float] | None) -> None:
     from unbraid.sweeps.board import Board
     from unbraid.sweeps.summary import summary
     from unbraid.sweeps.walk import walk
 
+    crew: Any = workers
+    if on_ray is not None:
+        from unbraid.sweeps.cluster import Cluster
+
+        crew = Cluster(part.folder, *on_ray, workers)
     with Board(quiet) as board:
-        ended = walk(part, workers, board)
+        ended = walk(part, crew, board)
     if not shard:
         _table(part)
     typer.echo("\n".join(summary(part, ended)))

@@ -1,14 +1,15 @@
-"""`unbraid.sweep`: many recipes, or a sweep's file, on this machine."""
+"""`unbraid.sweep`: many recipes, or a sweep's file, on this machine or on a Ray cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.errors import UnbraidError, choose, expect
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import Run
 from unbraid.sweeps.board import Board
+from unbraid.sweeps.cluster import Cluster
 from unbraid.sweeps.outcomes import LOG
 from unbraid.sweeps.plan import Plan, jobs, plan
 from unbraid.sweeps.scoring import Scoring
@@ -24,12 +25,16 @@ def sweep(
     *,
     score: Scoring | None = None,
     retries: int = 0,
+    engine: str = "local",
+    address: str = "",
+    gpus: float = 0.0,
 ) -> list[Run]:
     """Train every recipe (or what a SWEEP.toml asks for) into `out`, each into a directory named by what it is.
 
     Returns the runs in the order of the recipes; equal recipes are one run. Finished runs are kept, interrupted ones go on
     where they were. `workers` run at once, one thread each (default: one per core). Ctrl-C stops all of them at a
-    checkpoint. When runs fail the others still go on to their end; then an error names the failed ones.
+    checkpoint. engine 'ray' has a Ray cluster do the runs: the one at `address`, or one started here; `gpus` for each
+    (docs/cluster.md). When runs fail the others still go on to their end; then an error names the failed ones.
 
     >>> from unbraid.runs.recipe import Recipe
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
@@ -38,8 +43,9 @@ def sweep(
     [0, 1]
     """
     asked, order = _plan(recipes, Path(out), score, retries)
+    choose(engine, {"local": 0, "ray": 0}, "engine")
     with Board(quiet) as board:
-        ended = walk(asked, workers, board)
+        ended = walk(asked, Cluster(asked.folder, address, gpus, workers) if engine == "ray" else workers, board)
     failed = [(name, o) for name, o in ended.items() if not o.done]
     if failed:
         name, outcome = failed[0]

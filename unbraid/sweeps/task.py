@@ -6,7 +6,7 @@ import dataclasses
 import json
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -32,23 +32,33 @@ def execute(
     (`Stopped`, Ctrl-C) is no outcome and passes through. What is printed meanwhile is for `logged(directory)` to catch.
     """
     with claim(folder, job.name) as mine:
-        if not mine:
-            return None
-        before = outcomes.read(folder, job)
-        if outcomes.settled(before, score.digest if score else "", most):
-            return before
-        with logged(folder / job.name):
-            return outcomes.record(folder, job, _tried(job, folder, score, before))
+        return settle(job, folder, score, most, logged) if mine else None
 
 
-def _tried(job: Job, folder: Path, score: Scoring | None, before: Outcome | None) -> Outcome:
+def settle(
+    job: Job,
+    folder: Path,
+    score: Scoring | None,
+    most: int = 1,
+    logged: Logged = nullcontext,
+    callbacks: Iterable[Any] = (),
+) -> Outcome:
+    """See `execute`, for a job that is claimed already; `callbacks` are told how it is trained."""
+    before = outcomes.read(folder, job)
+    if before is not None and outcomes.settled(before, score.digest if score else "", most):
+        return before
+    with logged(folder / job.name):
+        return outcomes.record(folder, job, _tried(job, folder, score, before, callbacks))
+
+
+def _tried(job: Job, folder: Path, score: Scoring | None, before: Outcome | None, callbacks: Iterable[Any]) -> Outcome:
     failed_before = before.tries if before is not None and not before.done else 0
     base = Outcome(DONE, tries=failed_before + 1, hash=job.hash, scored=score.digest if score else "")
     seconds = dict(before.seconds) if before is not None else {}
     try:
         if score is not None:
             score.fits(dataset_of(job))
-        run = trained(job, folder, seconds)
+        run = trained(job, folder, seconds, callbacks)
         scores = measure(run, score, dataset_of(job), seconds) if score is not None else {}
         return dataclasses.replace(base, scores=scores, seconds=seconds)
     except Exception as error:
@@ -56,7 +66,7 @@ def _tried(job: Job, folder: Path, score: Scoring | None, before: Outcome | None
         return dataclasses.replace(base, status=FAILED, kind=kind_of(error), reason=_said(error), seconds=seconds)
 
 
-def trained(job: Job, folder: Path, seconds: dict[str, float]) -> Run:
+def trained(job: Job, folder: Path, seconds: dict[str, float], callbacks: Iterable[Any] = ()) -> Run:
     """The trained run: as it lies there, or trained now; the seconds this took are added to those before."""
     from unbraid.runs.directory import Differs
     from unbraid.runs.training import fit
@@ -68,10 +78,10 @@ def trained(job: Job, folder: Path, seconds: dict[str, float]) -> Run:
     try:
         dataset = dataset_of(job)
         try:
-            return fit(job.recipe, path, resume=True, quiet=True, dataset=dataset)
+            return fit(job.recipe, path, resume=True, quiet=True, dataset=dataset, callbacks=callbacks)
         except Differs as error:  # another version or number of threads began it: from the start, then
             print(f"{error}\nIt is trained from its start.", flush=True)
-            return fit(job.recipe, path, force=True, quiet=True, dataset=dataset)
+            return fit(job.recipe, path, force=True, quiet=True, dataset=dataset, callbacks=callbacks)
     finally:
         seconds["train"] = round(seconds.get("train", 0.0) + time.perf_counter() - began, 3)
 

@@ -1,4 +1,4 @@
-"""Walking a plan on this machine: warm workers take the runs one by one until every one is done or has failed for good.
+"""Walking a plan: workers take the runs one by one until every one is done or has failed for good.
 
 Other processes may walk the same directory at the same time (a second start of the same command, shards of a job array,
 orphans of a parent that was killed). A run that one of them has claimed is waited for, and taken over when it is let go.
@@ -21,7 +21,7 @@ from unbraid.sweeps import outcomes
 from unbraid.sweeps.claims import claim, is_claimed
 from unbraid.sweeps.outcomes import FAILED, Outcome
 from unbraid.sweeps.plan import Job, Plan
-from unbraid.sweeps.workers import Worker, Workers
+from unbraid.sweeps.workers import Workers
 
 LOOK_AGAIN = 1.0  # seconds between two looks at a run that somebody else has
 
@@ -33,10 +33,26 @@ class Watcher(Protocol):
         """Called some five times a second."""
 
 
+class Crew(Protocol):
+    """Who does the runs: warm processes on this machine (`workers.Workers`) or a Ray cluster (`cluster.Cluster`)."""
+
+    def idle(self, wanted: int) -> list[Any]:
+        """Workers that can take a job, of as many as `wanted` jobs can use."""
+
+    def busy(self) -> list[Any]:
+        """Workers with a job."""
+
+    def hear(self, seconds: float) -> tuple[Any, dict[str, Any] | None] | None:
+        """The next answer of a worker, or (worker, None) when it ended without one."""
+
+    def stop(self) -> None:
+        """Ask all to leave a checkpoint and go; nothing is left running."""
+
+
 class Walk:
     """The state of one walk: what is waiting, what became of the rest."""
 
-    def __init__(self, plan: Plan, workers: Workers):
+    def __init__(self, plan: Plan, workers: Crew):
         self.plan, self.workers = plan, workers
         self.scored = plan.score.digest if plan.score else ""
         self.before = {job.name: outcomes.read(plan.folder, job) for job in plan.jobs}
@@ -64,7 +80,7 @@ class Walk:
         if heard is not None:
             self._heard(*heard)
 
-    def _heard(self, worker: Worker, message: dict[str, Any] | None) -> None:
+    def _heard(self, worker: Any, message: dict[str, Any] | None) -> None:
         if message is not None and "outcome" not in message:
             return  # it is ready
         job, worker.job = worker.job, None
@@ -98,7 +114,7 @@ class Walk:
                     del self.elsewhere[name]
                     self._sort(job, outcomes.read(self.plan.folder, job))
 
-    def _died(self, job: Job, worker: Worker) -> Outcome | None:
+    def _died(self, job: Job, worker: Any) -> Outcome | None:
         """Record the death of a worker as its job's outcome, unless somebody else has taken the job up already."""
         kind, reason = worker.end()
         with claim(self.plan.folder, job.name) as mine:
@@ -110,14 +126,14 @@ class Walk:
             return outcomes.record(self.plan.folder, job, died)
 
 
-def walk(plan: Plan, workers: int = 0, watch: Watcher | None = None) -> dict[str, Outcome]:
+def walk(plan: Plan, workers: int | Crew = 0, watch: Watcher | None = None) -> dict[str, Outcome]:
     """Walk a plan to its end and return what became of each run, by name.
 
-    `workers` run at once, one thread each (0: one per core). Ctrl-C, SIGTERM and a closed terminal stop every worker at a
-    checkpoint; the same call goes on from there.
+    `workers` run at once, one thread each (0: one per core), or whoever else does the runs. Ctrl-C, SIGTERM and a closed
+    terminal stop every worker at a checkpoint; the same call goes on from there.
     """
     writable(plan.folder)
-    state = Walk(plan, Workers(workers or cores()))
+    state = Walk(plan, Workers(workers or cores()) if isinstance(workers, int) else workers)
     try:
         with _interrupting():
             while not state.over:

@@ -1,0 +1,160 @@
+"""A sweep on a Ray cluster of two nodes: a worker, the driver and a node are killed, and the end is that of no fault at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.rayed import Two, asked, begun, tasks_of, two_nodes, until
+from unbraid.ground.errors import UnbraidError
+from unbraid.runs.run import LEDGER, MODEL, OUTCOME, SCORES
+from unbraid.sweeps import outcomes, table
+from unbraid.sweeps.cluster import Cluster, connected
+from unbraid.sweeps.plan import Plan
+from unbraid.sweeps.task import execute
+
+ray = pytest.importorskip("ray")
+SAME = (MODEL, LEDGER, SCORES)
+
+
+def results(plan: Plan) -> dict[str, bytes]:
+    """What four runs ended in, to the bit, and the table of them."""
+    found = {f"{job.name}/{name}": (plan.folder / job.name / name).read_bytes() for job in plan.jobs for name in SAME}
+    return {**found, "table": "\n".join(table.lines(plan, 100)).encode()}
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> dict[str, bytes]:
+    """The same runs by this process, one after the other."""
+    plan = asked(tmp_path_factory.mktemp("alone"))
+    assert all(execute(job, plan.folder, plan.score).done for job in plan.jobs)
+    return results(plan)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    with two_nodes(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+def driver(two: Two, *words: str) -> subprocess.Popen:
+    """A process that drives a sweep on the cluster."""
+    command = [sys.executable, "-m", *words]
+    return subprocess.Popen(command, env=two.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def sweep(two: Two, folder: Path) -> subprocess.Popen:
+    """`unbraid sweep --engine ray`."""
+    words = [
+        str(folder / "sweep.toml"),
+        "--out",
+        str(folder / "runs"),
+        "-q",
+        "--engine",
+        "ray",
+        "--address",
+        two.address,
+    ]
+    return driver(two, "unbraid", "sweep", *words)
+
+
+def at_work(plan: Plan) -> list[int]:
+    """Processes of runs that have a checkpoint and are not done."""
+    names = {name for name in begun(plan) if not (plan.folder / name / OUTCOME).is_file()}
+    return [pid for pid, name in tasks_of(plan).items() if name in names]
+
+
+def walked(two: Two, folder: Path, fault: Callable[[int], object]) -> Plan:
+    """The runs on the cluster by nodes that do not see our disk, with a fault on the way."""
+    plan = asked(folder)
+    process = driver(two, "tests.rayed", str(folder), two.address)
+    until(lambda: at_work(plan) or process.poll() is not None, 120)
+    fault(at_work(plan)[0])
+    out, said = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    ends = [line.split()[1:] for line in out.splitlines() if line.startswith("beta_tcvae-s")]
+    assert ends == [["done", "1"]] * 4, out  # at the first try, for all that the sweep knows
+    return plan
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_started_anew_from_the_checkpoint(two, alone, tmp_path):
+    plan = walked(two, tmp_path / "worker", lambda pid: os.kill(pid, signal.SIGKILL))
+    assert results(plan) == alone
+    until(lambda: not tasks_of(plan))
+    logs = [(plan.folder / job.name / outcomes.LOG).read_text().count("# 20") for job in plan.jobs]
+    assert sorted(logs) == [1, 1, 1, 2]  # one run was begun twice, and its log came back too
+
+
+@pytest.mark.slow
+def test_a_killed_driver_loses_nothing_and_the_same_command_goes_on(two, alone, tmp_path):
+    plan = asked(tmp_path / "driver")
+    first = sweep(two, tmp_path / "driver")
+    until(lambda: [job for job in plan.jobs if (plan.folder / job.name / OUTCOME).is_file()], 120)
+    first.kill()
+    first.communicate()
+    done = {job.name: outcomes.read(plan.folder, job) for job in plan.jobs}
+    made = {name: (plan.folder / name / MODEL).stat().st_mtime_ns for name, o in done.items() if o is not None}
+    until(lambda: not tasks_of(plan))  # Ray ends the tasks of a driver that is gone
+    second = sweep(two, tmp_path / "driver")
+    said = second.communicate(timeout=180)
+    assert second.returncode == 0, said
+    assert {name: (plan.folder / name / MODEL).stat().st_mtime_ns for name in made} == made
+    assert results(plan) == alone
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_checkpoints_and_nothing_running(two, alone, tmp_path):
+    plan = asked(tmp_path / "stopped")
+    process = sweep(two, tmp_path / "stopped")
+    until(lambda: at_work(plan), 120)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "the same command goes on" in said
+    until(lambda: not tasks_of(plan))
+    assert not list(plan.folder.glob(".ray-*"))
+    process = sweep(two, tmp_path / "stopped")
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    assert results(plan) == alone
+
+
+@pytest.mark.slow
+def test_a_killed_node_loses_nothing(two, alone, tmp_path):
+    """Last: one node is left."""
+    plan = walked(two, tmp_path / "node", lambda pid: two.kill_node(1))
+    assert results(plan) == alone
+
+
+def test_a_cluster_that_cannot_be_reached_is_named_in_seconds(tmp_path):
+    with socket.socket() as taken:  # bound and not listened to: nobody answers
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        start = time.monotonic()
+        with pytest.raises(UnbraidError, match=f"no Ray cluster answers at {address}"):
+            Cluster(tmp_path, address)
+    assert time.monotonic() - start < 20
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("address", "said"), [("ray://head:10001", "driven from a node of the cluster"), ("head", "reads HOST:PORT")]
+)
+def test_an_address_that_cannot_be_meant_is_refused(address, said):
+    with pytest.raises(UnbraidError, match=said):
+        connected(address)
+
+
+def test_a_missing_extra_gives_the_install_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UnbraidError, match=r"pip install 'unbraid\[cluster\]'"):
+        connected()

@@ -1,0 +1,144 @@
+"""A Ray cluster of two nodes on this machine, for tests and for the fault campaign; started by `ray start`, ended by pid."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from unbraid.runs.run import CHECKPOINT
+from unbraid.sweeps.plan import Plan, plan
+from unbraid.sweeps.sweepfile import Sweep
+
+TOP = Path(__file__).resolve().parents[1]
+RECIPE = """data = "sprites32"
+latent = 3
+nets = {name = "mlp", width = 64}
+objective = "beta_tcvae"
+budget = {steps = 300, batch = 32, log_every = 100, checkpoint_every = 25, threads = 1, device = "cpu"}
+"""
+SWEEP = """name = "four"
+recipe = "recipe.toml"
+seeds = 4
+[score]
+metrics = ["mig"]
+audit = 0
+"""
+QUICK = {
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_failure_threshold": "3",
+    "RAY_health_check_initial_delay_ms": "0",
+}
+
+
+@dataclass
+class Two:
+    """Two nodes: where they are, and the processes that `ray start --block` is."""
+
+    address: str
+    environment: dict[str, str]
+    nodes: list[subprocess.Popen]
+
+    def kill_node(self, number: int) -> None:
+        """A node is gone at once: all its processes."""
+        os.killpg(self.nodes[number].pid, signal.SIGKILL)
+        self.nodes[number].wait()
+
+
+def asked(folder: Path) -> Plan:
+    """Four short runs, as a file asks for them."""
+    folder.mkdir(exist_ok=True)
+    (folder / "recipe.toml").write_text(RECIPE)
+    (folder / "sweep.toml").write_text(SWEEP)
+    return plan(Sweep.load(folder / "sweep.toml"), folder / "runs")
+
+
+@contextmanager
+def two_nodes(folder: Path, cores: int = 1) -> Iterator[Two]:
+    """Head and one more node on the loopback interface, token authentication on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    port = port if not 10002 <= port <= 19999 else 20500  # Ray's own range for its workers
+    own = {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(16),
+        "HOME": str(folder),
+        "OMP_NUM_THREADS": "1",
+    }
+    env = {**os.environ, **QUICK, **own, "PYTHONPATH": str(TOP)}
+    start = [str(Path(sys.executable).with_name("ray")), "start", "--node-ip-address=127.0.0.1", f"--num-cpus={cores}",
+             "--disable-usage-stats", "--block"]  # fmt: skip
+    head = ["--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={short(folder)}"]
+    two = Two(f"127.0.0.1:{port}", env, [])
+    try:
+        for words in (head, [f"--address=127.0.0.1:{port}"]):
+            with open(folder / "ray.log", "ab") as log:
+                two.nodes.append(
+                    subprocess.Popen([*start, *words], env=env, stdout=log, stderr=log, start_new_session=True)
+                )
+            begun = len(two.nodes)
+            until(lambda: (folder / "ray.log").read_text().count("Ray runtime started") == begun, 120)  # noqa: B023
+        yield two
+    finally:
+        for node in two.nodes:
+            with suppress(ProcessLookupError):
+                os.killpg(node.pid, signal.SIGKILL)
+            node.wait()
+
+
+def short(folder: Path) -> str:
+    """A place for Ray's sockets, whose names may not be long."""
+    place = Path("/tmp") / f"ray-{secrets.token_hex(4)}"
+    place.symlink_to(folder / "ray")
+    (folder / "ray").mkdir()
+    return str(place)
+
+
+def until(found: Callable[[], object], patience: float = 60.0) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + patience
+    while not found():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)
+
+
+def tasks_of(asked: Plan) -> dict[int, str]:
+    """Processes that are at a run of a plan at present: Ray names them by their task."""
+    names = {f"ray::{job.name}" for job in asked.jobs}
+    found = {}
+    for path in Path("/proc").iterdir():
+        with suppress(OSError, IndexError):
+            title = (path / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace").strip()
+            if path.name.isdigit() and title in names:
+                found[int(path.name)] = title.removeprefix("ray::")
+    return found
+
+
+def without_disk(folder: Path, address: str) -> None:
+    """Walk the four runs on a cluster whose nodes do not see our disk: what shows it to them is gone before they look."""
+    from unbraid.sweeps.cluster import Cluster
+    from unbraid.sweeps.walk import walk
+
+    wanted = asked(folder)
+    cluster = Cluster(wanted.folder, address)
+    cluster.token.unlink()
+    for name, outcome in walk(wanted, cluster).items():
+        print(name, outcome.status, outcome.tries, outcome.reason)
+
+
+def begun(asked: Plan) -> list[str]:
+    """Runs of a plan that have a checkpoint."""
+    return [job.name for job in asked.jobs if (asked.folder / job.name / CHECKPOINT).is_file()]
+
+
+if __name__ == "__main__":
+    without_disk(Path(sys.argv[1]), sys.argv[2])
