@@ -7,7 +7,7 @@ TORCH ?= torch==2.13.0
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup browser demo test test-all fuzz lint types bench bench-peers dist docs clean
+.PHONY: help setup browser demo test test-all fuzz faults lint types bench bench-peers dist docs clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ test-all: lint types ## everything, with the slow statistical tests
 
 fuzz: setup ## 24,000 damaged files, recipes, arrays and downloads against every reader; the table goes to docs/reliability.md
 	$(BIN)/python -m tests.fuzz --write
+
+faults: setup ## workers, drivers, shards, ranks and Ray nodes killed, disks filled; the table goes to docs/reliability.md
+	$(BIN)/python -m tests.faults --write
 
 bench: setup ## measure, print ratios, write docs/benchmarks.md
 	$(BIN)/python -m bench

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-NAMES = ("core", "threads", "data", "objectives", "metrics", "sweeps", "compare", "studio")
+NAMES = ("core", "threads", "data", "objectives", "metrics", "sweeps", "cluster", "compare", "studio")
 PEERS = "peers"  # in an environment of its own: make bench-peers
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 INTRO = """# Benchmarks

@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.core import Row
 from unbraid.runs.recipe import Recipe
 from unbraid.sweeps.plan import Plan, jobs
-from unbraid.sweeps.walk import Walk
+from unbraid.sweeps.walk import Crew, Walk
 from unbraid.sweeps.workers import Workers
 
 PIN = Recipe.load("decomposition_pinwheel").set("budget.threads=1", "budget.log_every=1000")
@@ -36,7 +36,7 @@ def crew(count: int) -> Iterator[Workers]:
         workers.stop()
 
 
-def walked(workers: Workers, folder: Path, runs: int, steps: int) -> float:
+def walked(workers: Crew, folder: Path, runs: int, steps: int) -> float:
     """Seconds in which these workers do so many runs."""
     recipes = [PIN.set(f"budget.steps={steps}", f"seed={seed}") for seed in range(runs)]
     state = Walk(Plan(folder, jobs(folder, recipes, [f"s{r.seed}" for r in recipes])), workers)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from unbraid.runs.run import CHECKPOINT
@@ -33,6 +35,7 @@ metrics = ["mig"]
 audit = 0
 """
 QUICK = {
+    "RAY_worker_niceness": "0",
     "RAY_health_check_period_ms": "500",
     "RAY_health_check_failure_threshold": "3",
     "RAY_health_check_initial_delay_ms": "0",
@@ -43,14 +46,32 @@ QUICK = {
 class Two:
     """Two nodes: where they are, and the processes that `ray start --block` is."""
 
+    folder: Path
     address: str
     environment: dict[str, str]
-    nodes: list[subprocess.Popen]
+    cores: int
+    nodes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    started: int = 0
+
+    def add_node(self, *words: str) -> None:
+        """`ray start` of one more node, waited for."""
+        ray = str(Path(sys.executable).with_name("ray"))
+        fixed = ["--node-ip-address=127.0.0.1", f"--num-cpus={self.cores}", "--disable-usage-stats", "--block"]
+        self.started += 1
+        log = self.folder / f"node{self.started}.log"
+        with open(log, "wb") as said:
+            command = [ray, "start", *fixed, *(words or [f"--address={self.address}"])]
+            self.nodes.append(
+                subprocess.Popen(command, env=self.environment, stdout=said, stderr=said, start_new_session=True)
+            )
+        until(lambda: "Ray runtime started" in log.read_text(), 300)
 
     def kill_node(self, number: int) -> None:
         """A node is gone at once: all its processes."""
-        os.killpg(self.nodes[number].pid, signal.SIGKILL)
-        self.nodes[number].wait()
+        node = self.nodes.pop(number)
+        with suppress(ProcessLookupError):
+            os.killpg(node.pid, signal.SIGKILL)
+        node.wait()
 
 
 def asked(folder: Path) -> Plan:
@@ -75,32 +96,16 @@ def two_nodes(folder: Path, cores: int = 1) -> Iterator[Two]:
         "OMP_NUM_THREADS": "1",
     }
     env = {**os.environ, **QUICK, **own, "PYTHONPATH": str(TOP)}
-    start = [str(Path(sys.executable).with_name("ray")), "start", "--node-ip-address=127.0.0.1", f"--num-cpus={cores}",
-             "--disable-usage-stats", "--block"]  # fmt: skip
-    head = ["--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={short(folder)}"]
-    two = Two(f"127.0.0.1:{port}", env, [])
+    sockets = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # their names may not be long
+    two = Two(folder, f"127.0.0.1:{port}", env, cores)
     try:
-        for words in (head, [f"--address=127.0.0.1:{port}"]):
-            with open(folder / "ray.log", "ab") as log:
-                two.nodes.append(
-                    subprocess.Popen([*start, *words], env=env, stdout=log, stderr=log, start_new_session=True)
-                )
-            begun = len(two.nodes)
-            until(lambda: (folder / "ray.log").read_text().count("Ray runtime started") == begun, 120)  # noqa: B023
+        two.add_node("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={sockets}")
+        two.add_node()
         yield two
     finally:
-        for node in two.nodes:
-            with suppress(ProcessLookupError):
-                os.killpg(node.pid, signal.SIGKILL)
-            node.wait()
-
-
-def short(folder: Path) -> str:
-    """A place for Ray's sockets, whose names may not be long."""
-    place = Path("/tmp") / f"ray-{secrets.token_hex(4)}"
-    place.symlink_to(folder / "ray")
-    (folder / "ray").mkdir()
-    return str(place)
+        while two.nodes:
+            two.kill_node(-1)
+        shutil.rmtree(sockets, ignore_errors=True)
 
 
 def until(found: Callable[[], object], patience: float = 60.0) -> None:

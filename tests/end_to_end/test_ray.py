@@ -76,9 +76,9 @@ def walked(two: Two, folder: Path, fault: Callable[[int], object]) -> Plan:
     """The runs on the cluster by nodes that do not see our disk, with a fault on the way."""
     plan = asked(folder)
     process = driver(two, "tests.rayed", str(folder), two.address)
-    until(lambda: at_work(plan) or process.poll() is not None, 120)
+    until(lambda: at_work(plan) or process.poll() is not None, 300)
     fault(at_work(plan)[0])
-    out, said = process.communicate(timeout=240)
+    out, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
     ends = [line.split()[1:] for line in out.splitlines() if line.startswith("beta_tcvae-s")]
     assert ends == [["done", "1"]] * 4, out  # at the first try, for all that the sweep knows
@@ -98,14 +98,14 @@ def test_a_killed_worker_is_started_anew_from_the_checkpoint(two, alone, tmp_pat
 def test_a_killed_driver_loses_nothing_and_the_same_command_goes_on(two, alone, tmp_path):
     plan = asked(tmp_path / "driver")
     first = sweep(two, tmp_path / "driver")
-    until(lambda: [job for job in plan.jobs if (plan.folder / job.name / OUTCOME).is_file()], 120)
+    until(lambda: [job for job in plan.jobs if (plan.folder / job.name / OUTCOME).is_file()], 300)
     first.kill()
     first.communicate()
     done = {job.name: outcomes.read(plan.folder, job) for job in plan.jobs}
     made = {name: (plan.folder / name / MODEL).stat().st_mtime_ns for name, o in done.items() if o is not None}
     until(lambda: not tasks_of(plan))  # Ray ends the tasks of a driver that is gone
     second = sweep(two, tmp_path / "driver")
-    said = second.communicate(timeout=180)
+    said = second.communicate(timeout=600)
     assert second.returncode == 0, said
     assert {name: (plan.folder / name / MODEL).stat().st_mtime_ns for name in made} == made
     assert results(plan) == alone
@@ -115,15 +115,15 @@ def test_a_killed_driver_loses_nothing_and_the_same_command_goes_on(two, alone, 
 def test_ctrl_c_leaves_checkpoints_and_nothing_running(two, alone, tmp_path):
     plan = asked(tmp_path / "stopped")
     process = sweep(two, tmp_path / "stopped")
-    until(lambda: at_work(plan), 120)
+    until(lambda: at_work(plan), 300)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 130, said
     assert "the same command goes on" in said
     until(lambda: not tasks_of(plan))
     assert not list(plan.folder.glob(".ray-*"))
     process = sweep(two, tmp_path / "stopped")
-    _, said = process.communicate(timeout=240)
+    _, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
     assert results(plan) == alone
 

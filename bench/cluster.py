@@ -1,0 +1,127 @@
+"""Ray against local workers, and two ranks against one process of the same batch. `python -m bench cluster`
+
+Both sides of a ratio are measured in turns in one run; what the machine does beside them disturbs both.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from bench.core import Row, sprites
+from bench.sweeps import crew, walked
+from unbraid.ground import ranks
+from unbraid.runs.assemble import assemble, prepare
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.seeding import single
+
+RUNS, STEPS = 40, 20  # short runs: what is measured is the engine
+CASES = {
+    "vae, B = 64": ("vae", 64),
+    "factor_vae, B = 64": ("factor_vae", 64),
+    "beta_tcvae, B = 256": ("beta_tcvae", 256),
+}
+WAYS = {"one process, 1 thread": (False, 1), "one process, 2 threads": (False, 2), "two ranks": (True, 1)}
+
+
+def on_ray(rounds: int = 2) -> list[Row]:
+    """40 short runs by two warm workers and by a local Ray cluster of two cores; the start of each is a row of its own."""
+    from unbraid.sweeps.cluster import Cluster
+
+    local, ray, ratios = [], [], []
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        began = time.perf_counter()
+        with crew(2) as workers:
+            warm = time.perf_counter() - began
+            began = time.perf_counter()
+            cluster = Cluster(folder, "local", workers=2)
+            try:
+                joined = time.perf_counter() - began
+                began = time.perf_counter()
+                walked(cluster, folder / "first", 2, 1)  # its processes load torch
+                first = time.perf_counter() - began
+                walked(workers, folder / "warm", 2, 1)
+                for turn in range(rounds):
+                    local.append(walked(workers, folder / f"local{turn}", RUNS, STEPS))
+                    ray.append(walked(cluster, folder / f"ray{turn}", RUNS, STEPS))
+                    ratios.append(ray[-1] / local[-1])
+            finally:
+                cluster.stop()
+    name = f"{RUNS} runs of {STEPS} steps, Ray against local"
+    return [
+        {"name": name, "ours": statistics.median(ray), "baseline": statistics.median(local),
+         "ratio": statistics.median(ratios), "note": "two at a time, both warm, in turns; start-up apart"},
+        {"name": "start-up: Ray against local workers", "ours": joined + first, "baseline": warm,
+         "ratio": (joined + first) / warm, "note": f"{joined:.1f} s for the cluster, {first:.1f} s for its first two runs"},
+    ]  # fmt: skip
+
+
+def steps_of(trainer: object, start: int, together: bool, threads: int, count: int = 4) -> float:
+    """Seconds a step."""
+    torch.set_num_threads(threads)
+    began = time.perf_counter()
+    for number in range(start, start + count):
+        if together:
+            with ranks.together():
+                trainer.step(number)  # type: ignore[attr-defined]
+        else:
+            trainer.step(number)  # type: ignore[attr-defined]
+    return (time.perf_counter() - began) / count
+
+
+def rank(out: str, rounds: int = 5) -> None:
+    """What torchrun starts twice: in turns rank 0 alone at the whole batch, with one and two threads, and both together."""
+    told: dict[str, dict[str, list[float]]] = {}
+    with ranks.joined(torch.device("cpu")) as world, single():
+        for case, (name, batch) in CASES.items():
+            recipe = Recipe(data="random", latent=10, nets="factor_vae_table1", objective=name, budget={"batch": batch})
+            trainers = {way: prepare(assemble(recipe, sprites(4000))) for way in WAYS}
+            told[case] = {way: [] for way in WAYS}
+            for turn in range(rounds + 1):  # the first warms up
+                for way, (together, threads) in WAYS.items():
+                    ranks.agree(ranks.GO_ON)
+                    if together or world.rank == 0:
+                        spent = steps_of(trainers[way], 4 * turn, together, threads)
+                        told[case][way] += [spent] if turn else []
+        if world.rank == 0:
+            Path(out).write_text(json.dumps(told))
+
+
+def on_ranks() -> list[Row]:
+    """Two ranks against one process at an equal batch, by turn and case."""
+    with tempfile.TemporaryDirectory() as place:
+        out = Path(place) / "told.json"
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+        subprocess.run([*command, "-m", "bench.cluster", str(out)], check=True)
+        told = json.loads(out.read_text())
+    rows: list[Row] = []
+    for case, ways in told.items():
+        for way in list(WAYS)[:2]:
+            ratio = statistics.median(a / b for a, b in zip(ways["two ranks"], ways[way], strict=True))
+            rows.append(
+                {
+                    "name": f"two ranks against {way}: {case}",
+                    "ours": statistics.median(ways["two ranks"]),
+                    "baseline": statistics.median(ways[way]),
+                    "ratio": ratio,
+                    "note": "a step of the conv net 64×64, equal global batch, in turns",
+                }
+            )
+    return rows
+
+
+def rows() -> list[Row]:
+    """All rows."""
+    return on_ranks() + on_ray()
+
+
+if __name__ == "__main__":
+    rank(sys.argv[1])

@@ -1,0 +1,211 @@
+"""Write the tables of docs/planning.md: what the papers' programmes cost, from their recipes and from steps measured here.
+
+    python docs/make/planning.py --measure    # times a few steps of every kind of recipe: some minutes of one core
+    python docs/make/planning.py              # the tables again, from docs/results/planning.json
+
+Runs, steps, batches and images are those of the studies at the scale `paper`. A step is timed in processor seconds of one
+thread on random images of the right size, since its cost does not depend on what is in them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from unbraid import data
+from unbraid.data.dataset import Dataset, Pixels
+from unbraid.ground.files import write_text
+from unbraid.runs.assemble import assemble, prepare
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.seeding import single
+from unbraid.studies import STUDIES
+from unbraid.studies.study import recipes
+from unbraid.sweeps.estimate import _bytes
+from unbraid.sweeps.plan import Job, Plan, jobs
+from unbraid.sweeps.scoring import Scoring
+from unbraid.sweeps.task import execute
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE, NUMBERS = ROOT / "docs" / "planning.md", ROOT / "docs" / "results" / "planning.json"
+BEGIN, END = "<!-- planning: begin -->", "<!-- planning: end -->"
+IMAGES = {"dsprites": (1, 64, 64, 737_280, 6), "mnist": (1, 28, 28, 60_000, 1), "celeba": (3, 64, 64, 202_599, 40)}
+GPU_FLOPS, GPU_CALL = 10e12, 10e-6  # reckoned: floating-point operations a second, seconds to start one of a step's operations
+SIZES = (1, 8, 64)
+
+
+class Calls(TorchDispatchMode):
+    """Counts the operations of a step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return function(*args, **(kwargs or {}))
+
+
+def kind_of(recipe: Recipe) -> str:
+    """Recipes whose steps cost alike."""
+    r = recipe
+    return json.dumps([r.objective["name"], r.data["name"], r.nets["name"], r.prior.get("name"), r.budget.batch])
+
+
+def programme() -> list[tuple[str, Recipe]]:
+    """Every run of every study at the papers' scale."""
+    found = []
+    for name, study in STUDIES.items():
+        if study.arms is not None:
+            found += [(name, recipe) for _, _, recipe in recipes(study, name, "paper", study.seeds["paper"])]
+    return found
+
+
+def images_of(recipe: Recipe) -> Dataset:
+    """As many random images as three batches need, of the size that the recipe's data have; small sets are themselves."""
+    if recipe.data["name"] not in IMAGES:
+        table = dict(recipe.data)
+        return data.load(table.pop("name"), **table)
+    c, h, w, *_ = IMAGES[recipe.data["name"]]
+    pixels = np.random.default_rng(0).integers(0, 256, (4 * recipe.budget.batch, c, h, w), dtype=np.uint8)
+    return Dataset(recipe.data["name"], Pixels(pixels))
+
+
+def measured(recipe: Recipe) -> dict[str, float]:
+    """Seconds, floating-point operations and operations of a step; bytes of a run and of its checkpoint."""
+    torch.set_num_threads(1)
+    with single():
+        parts = assemble(recipe, images_of(recipe))
+        trainer = prepare(parts)
+        trainer.step(0)
+        times = []
+        for number in (1, 2):
+            start = time.process_time()
+            trainer.step(number)
+            times.append(time.process_time() - start)
+        calls, flops = Calls(), FlopCounterMode(display=False)
+        with flops, calls:
+            trainer.step(3)
+    *_, n, factors = IMAGES.get(recipe.data["name"], (1, 1, 1, len(parts.dataset), 1))
+    extra = (n - len(parts.dataset)) * 8 * parts.tree.width + n * factors
+    size = _bytes(parts, Job(recipe, "", "")) + extra
+    weights = sum(p.numel() * p.element_size() for p in parts.modules.parameters())
+    return {"seconds": min(times), "flops": flops.get_total_flops(), "calls": calls.count, "bytes": size, "checkpoint": 3 * weights}
+
+
+def one_run() -> dict[str, float]:
+    """Files and bytes of a run of a sweep, trained and scored here, and what the estimate said of it."""
+    recipe = Recipe.load("beta_tcvae_sprites32", "budget.steps=60", "budget.threads=1")
+    with tempfile.TemporaryDirectory() as place:
+        job = jobs(place, [recipe], ["one"])[0]
+        plan = Plan(Path(place), (job,), Scoring(metrics=["mig"]))
+        execute(job, plan.folder, plan.score)
+        files = [f for f in (plan.folder / job.name).rglob("*") if f.is_file()]
+        reckoned = _bytes(assemble(recipe), job)
+        return {"files": len(files), "bytes": sum(f.stat().st_size for f in files), "reckoned": reckoned}
+
+
+def measure() -> None:
+    """Time one recipe of every kind and keep the numbers."""
+    kinds: dict[str, Any] = {}
+    for _, recipe in programme():
+        if kind_of(recipe) not in kinds:
+            kinds[kind_of(recipe)] = measured(recipe)
+            print(kind_of(recipe), kinds[kind_of(recipe)], flush=True)
+    machine = f"{platform.machine()}, {os.cpu_count()} cores shared with other work, torch {torch.__version__}, one thread"
+    NUMBERS.write_text(json.dumps({"machine": machine, "run": one_run(), "kinds": kinds}, indent=1) + "\n")
+
+
+def gpu_seconds(found: dict[str, float]) -> float:
+    """A step on a GPU, reckoned: it computes, or it waits to be told what to compute."""
+    return max(found["flops"] / GPU_FLOPS, found["calls"] * GPU_CALL)
+
+
+def total(runs: list[Recipe], kinds: dict[str, Any]) -> dict[str, float]:
+    """What some runs cost together, and the longest of them alone."""
+    core = [kinds[kind_of(r)]["seconds"] * r.budget.steps for r in runs]
+    gpu = [gpu_seconds(kinds[kind_of(r)]) * r.budget.steps for r in runs]
+    return {
+        "runs": len(runs),
+        "steps": sum(r.budget.steps for r in runs),
+        "images": sum(r.budget.steps * r.budget.batch for r in runs),
+        "core": sum(core), "core longest": max(core), "gpu": sum(gpu), "gpu longest": max(gpu),
+        "bytes": sum(kinds[kind_of(r)]["bytes"] for r in runs),
+    }  # fmt: skip
+
+
+def hours(seconds: float) -> str:
+    """Hours or days, whichever is read more easily."""
+    h = seconds / 3600
+    return f"{h / 24:,.0f} d" if h >= 240 else f"{h / 24:.1f} d" if h >= 48 else f"{h:.0f} h" if h >= 10 else f"{h:.1f} h"
+
+
+def on(found: dict[str, float], what: str) -> list[str]:
+    """The time on 1, 8 and 64: spread evenly, but never shorter than the longest run."""
+    return [hours(max(found[what] / n, found[f"{what} longest"])) for n in SIZES]
+
+
+def rows(head: list[str], lines: list[list[str]]) -> str:
+    return "\n".join(["| " + " | ".join(line) + " |" for line in [head, ["---", *["---:"] * (len(head) - 1)], *lines]])
+
+
+def counted(found: dict[str, float]) -> list[str]:
+    return [f"{found['runs']:,}", f"{found['steps'] / 1e6:,.3g} M", f"{found['images'] / 1e9:,.3g} G"]
+
+
+def tables() -> str:
+    """All tables of the page."""
+    known = json.loads(NUMBERS.read_text())
+    kinds, runs = known["kinds"], programme()
+    by_study, by_objective = defaultdict(list), defaultdict(list)
+    for study, recipe in runs:
+        by_study[study].append(recipe)
+        by_objective[recipe.objective["name"]].append(recipe)
+    everything = {"**all**": [r for _, r in runs]}
+    sizes = [f"{n} core{'s' * (n > 1)}" for n in SIZES], [f"{n} GPU{'s' * (n > 1)}" for n in SIZES]
+    head = ["", "runs", "steps", "images seen", *sizes[0], *sizes[1]]
+    parts = []
+    for title, groups in (("By study, at the scale `paper`", by_study), ("By objective", by_objective)):
+        found = {name: total(group, kinds) for name, group in {**groups, **everything}.items()}
+        lines = [[name, *counted(f), *on(f, "core"), *on(f, "gpu")] for name, f in found.items()]
+        parts.append(f"### {title}\n\n{rows(head, lines)}")
+    lines = []
+    for kind, f in sorted(kinds.items(), key=lambda item: -item[1]["seconds"]):
+        name, where, net, prior, batch = json.loads(kind)
+        bound = "computing" if f["flops"] / GPU_FLOPS > f["calls"] * GPU_CALL else "starting"
+        lines.append([f"{name}, {where}, {net}, {prior} prior", f"{batch:,}", f"{1e3 * f['seconds']:,.0f} ms", f"{f['flops'] / 1e9:,.1f}",
+                      f"{f['calls']:,}", f"{1e3 * gpu_seconds(f):.1f} ms, {bound}", f"{f['bytes'] / 1e6:,.0f} MB", f"{f['checkpoint'] / 1e6:,.1f} MB"])  # fmt: skip
+    head = ["kind of run", "batch", "step, one core (measured)", "GFLOP (counted)", "operations (counted)", "step, GPU (reckoned)", "disk a run", "checkpoint"]
+    parts.append(f"### What a step costs\n\n{rows(head, lines)}")
+    one = known["run"]
+    whole = total([r for _, r in runs], kinds)
+    parts.append(
+        f"Measured on {known['machine']}. A run of a sweep leaves {one['files']:.0f} files (measured: trained, encoded, audited and "
+        f"scored); its bytes are reckoned as `unbraid sweep --dry` does, which gives {one['reckoned'] / one['bytes']:.2f} of what a short "
+        f"run here really took. All {whole['runs']:,.0f} runs together: {whole['bytes'] / 1e9:,.0f} GB in {whole['runs'] * one['files']:,.0f} files."
+    )
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    """Measure if asked; write the tables between their marks."""
+    if "--measure" in sys.argv:
+        measure()
+    text = PAGE.read_text()
+    start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+    write_text(PAGE, f"{text[:start]}\n{tables()}\n{text[end:]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""The campaign of faults: `python -m tests.faults --write` (`make faults`) puts its table into docs/reliability.md."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from tests.faults.campaign import FAULTS, Place, Trial, without_fault
+from tests.rayed import two_nodes
+
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
+
+
+def campaign(count: int, seed: int = 0, only: str = "", quiet: bool = False) -> list[Trial]:
+    """`count` trials of each fault; the moment of each is a matter of (seed, fault, number)."""
+    trials = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="faults-")))
+        wanted = without_fault(folder / "alone")
+        two = None
+        for fault in [name for name in FAULTS if name.startswith(only)]:
+            if fault.startswith("Ray") and two is None:
+                (folder / "cluster").mkdir()
+                two = stack.enter_context(two_nodes(folder / "cluster"))
+            for number in range(count):
+                chance = random.Random(f"{seed} {fault} {number}")
+                place = Place(folder / f"{fault} {number}", chance, wanted, two if fault.startswith("Ray") else None)
+                trials.append(replace(FAULTS[fault](place), fault=fault))
+                if not quiet:
+                    print(trials[-1], flush=True)
+    return trials
+
+
+def table(trials: list[Trial]) -> str:
+    """The outcome as a table in markdown."""
+    lines = [
+        "| fault | tried | runs finished before it | of them or of checkpoints lost | ended in the bits of no fault |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for fault in dict.fromkeys(t.fault for t in trials):
+        of = [t for t in trials if t.fault == fault]
+        lines.append(
+            f"| {fault} | {len(of)} | {sum(t.finished for t in of)} | {sum(t.lost for t in of)} | {sum(t.same for t in of)} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Parse, run, print, and write the table into docs/reliability.md if asked."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--count", type=int, default=3, help="trials of each fault")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="faults whose name begins like this")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
+    asked = parser.parse_args()
+    trials = campaign(asked.count, asked.seed, asked.only)
+    print(f"\n{table(trials)}")
+    if asked.write:
+        page = PAGE.read_text()
+        head, tail = page[: page.index(BEGIN) + len(BEGIN)], page[page.index(END) :]
+        PAGE.write_text(f"{head}\n{table(trials)}\n\nSeed {asked.seed}.\n{tail}")
+    sys.exit(0 if all(t.same and not t.lost for t in trials) else 1)
+
+
+if __name__ == "__main__":
+    main()

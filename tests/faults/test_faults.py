@@ -1,0 +1,35 @@
+"""A campaign of one trial for each fault, as a part of `make test-all`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from tests.faults.__main__ import BEGIN, PAGE, campaign, table
+from tests.faults.campaign import FAULTS, Trial
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [name for name in FAULTS if not name.startswith("Ray")])
+def test_nothing_is_lost_and_the_end_is_the_same(fault):
+    if fault == "disk full" and (os.geteuid() != 0 or shutil.which("mount") is None):
+        pytest.skip("only root can mount a small disk")
+    (trial,) = campaign(1, seed=1, only=fault, quiet=True)
+    assert trial.same, trial
+    assert not trial.lost, trial
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_on_a_ray_cluster_either():
+    pytest.importorskip("ray")
+    trials = campaign(1, seed=1, only="Ray", quiet=True)
+    assert [t.fault for t in trials] == [name for name in FAULTS if name.startswith("Ray")]
+    assert all(t.same and not t.lost for t in trials), trials
+
+
+def test_the_table_counts_what_was_lost():
+    trials = [Trial("disk full", 2, 1, False), Trial("disk full", 1, 0, True)]
+    assert table(trials).splitlines()[-1] == "| disk full | 2 | 3 | 1 | 1 |"
+    assert BEGIN in PAGE.read_text()
