@@ -22,7 +22,7 @@ from unbraid.runs.assemble import assemble, prepare
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.seeding import single
 
-RUNS, STEPS = 40, 20  # short runs: what is measured is the engine
+RUNS, STEPS = 40, 5  # short runs: what is measured is the engine
 CASES = {
     "vae, B = 64": ("vae", 64),
     "factor_vae, B = 64": ("factor_vae", 64),
@@ -64,7 +64,7 @@ def on_ray(rounds: int = 2) -> list[Row]:
     ]  # fmt: skip
 
 
-def steps_of(trainer: object, start: int, together: bool, threads: int, count: int = 4) -> float:
+def steps_of(trainer: object, start: int, together: bool, threads: int, count: int = 3) -> float:
     """Seconds a step."""
     torch.set_num_threads(threads)
     began = time.perf_counter()
@@ -77,7 +77,7 @@ def steps_of(trainer: object, start: int, together: bool, threads: int, count: i
     return (time.perf_counter() - began) / count
 
 
-def rank(out: str, rounds: int = 5) -> None:
+def rank(out: str, rounds: int = 3) -> None:
     """What torchrun starts twice: in turns rank 0 alone at the whole batch, with one and two threads, and both together."""
     told: dict[str, dict[str, list[float]]] = {}
     with ranks.joined(torch.device("cpu")) as world, single():
@@ -89,7 +89,7 @@ def rank(out: str, rounds: int = 5) -> None:
                 for way, (together, threads) in WAYS.items():
                     ranks.agree(ranks.GO_ON)
                     if together or world.rank == 0:
-                        spent = steps_of(trainers[way], 4 * turn, together, threads)
+                        spent = steps_of(trainers[way], 3 * turn, together, threads)
                         told[case][way] += [spent] if turn else []
         if world.rank == 0:
             Path(out).write_text(json.dumps(told))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import torch
 from unbraid.data.dataset import Dataset
 from unbraid.ground.errors import Stopped, UnbraidError
 from unbraid.ground.machine import computing
-from unbraid.ground.ranks import agree, joined
+from unbraid.ground.ranks import GO_ON, agree, joined
 from unbraid.objectives.objective import Objective
 from unbraid.priors.base import Prior
 from unbraid.runs import before, directory, ranks
@@ -74,20 +74,25 @@ def fit(
     with (
         ranks.telling(path),
         joined(device) as world,
-        nullcontext() if world.rank else directory.locked(path),
+        ExitStack() as held,
         computing(recipe.budget.threads) as threads,
         torch.random.fork_rng(),
         single(),
         _signals() as asked,
     ):
         trainer = prepare(parts)
-        start = ranks.begun(path, trainer, lambda: directory.begin(path, trainer, threads, resume, force))
+
+        def begin() -> int:
+            held.enter_context(directory.locked(path))
+            return directory.begin(path, trainer, threads, resume, force)
+
+        start = ranks.begun(path, trainer, begin)
         if world.rank:
             ranks.follow(trainer, start, asked)
         elif not before.finished(path):
             check = None if unseen is None else lambda trainer, number: validate(trainer, unseen, number)
             _train(path, trainer, start, Around(threads, asked, quiet, listening, check))
-        agree(0)  # rank 0 has written the run
+        agree(GO_ON)  # rank 0 has written the run
     if asked:  # in the last step: the run is done, but whoever asked wants no other one begun
         raise Stopped(f"stopped as asked; all {recipe.budget.steps} steps were done: {path}")
     return Run(path) if world.rank else Run.load(path, dataset=dataset, nets=nets, prior=prior)
