@@ -1,6 +1,7 @@
 """Write the tables of docs/planning.md: what the papers' programmes cost, from their recipes and from steps measured here.
 
-    python docs/make/planning.py --measure    # times a few steps of every kind of recipe: some minutes of one core
+    python docs/make/planning.py --measure          # times a few steps of every kind of recipe: some minutes of one core
+    python docs/make/planning.py --measure hfvae    # only of the kinds that have this in their name
     python docs/make/planning.py              # the tables again, from docs/results/planning.json
 
 Runs, steps, batches and images are those of the studies at the scale `paper`. A step is timed in processor seconds of one
@@ -27,6 +28,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from unbraid import data
 from unbraid.data.dataset import Dataset, Pixels
 from unbraid.ground.files import write_text
+from unbraid.model import pairwise
 from unbraid.runs.assemble import assemble, prepare
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.seeding import single
@@ -95,8 +97,10 @@ def measured(recipe: Recipe) -> dict[str, float]:
             trainer.step(number)
             times.append(time.process_time() - start)
         calls, flops = Calls(), FlopCounterMode(display=False)
+        tile, pairwise.TILE = pairwise.TILE, pairwise.GPU_TILE  # operations are counted as a GPU would be given them
         with flops, calls:
             trainer.step(3)
+        pairwise.TILE = tile
     *_, n, factors = IMAGES.get(recipe.data["name"], (1, 1, 1, len(parts.dataset), 1))
     extra = (n - len(parts.dataset)) * 8 * parts.tree.width + n * factors
     size = _bytes(parts, Job(recipe, "", "")) + extra
@@ -116,9 +120,10 @@ def one_run() -> dict[str, float]:
         return {"files": len(files), "bytes": sum(f.stat().st_size for f in files), "reckoned": reckoned}
 
 
-def measure() -> None:
-    """Time one recipe of every kind and keep the numbers."""
-    kinds: dict[str, Any] = {}
+def measure(again: str = "") -> None:
+    """Time one recipe of every kind and keep the numbers; `again`: only kinds that have this in their name."""
+    kinds: dict[str, Any] = json.loads(NUMBERS.read_text())["kinds"] if again else {}
+    kinds = {kind: found for kind, found in kinds.items() if again not in kind}
     for _, recipe in programme():
         if kind_of(recipe) not in kinds:
             kinds[kind_of(recipe)] = measured(recipe)
@@ -146,9 +151,10 @@ def total(runs: list[Recipe], kinds: dict[str, Any]) -> dict[str, float]:
 
 
 def hours(seconds: float) -> str:
-    """Hours or days, whichever is read more easily."""
+    """Minutes, hours or days, whichever is read more easily."""
     h = seconds / 3600
-    return f"{h / 24:,.0f} d" if h >= 240 else f"{h / 24:.1f} d" if h >= 48 else f"{h:.0f} h" if h >= 10 else f"{h:.1f} h"
+    days = f"{h / 24:,.0f} d" if h >= 240 else f"{h / 24:.1f} d"
+    return days if h >= 48 else f"{h:.0f} h" if h >= 10 else f"{h:.1f} h" if h >= 1 else f"{max(1, 60 * h):.0f} min"
 
 
 def on(found: dict[str, float], what: str) -> list[str]:
@@ -201,7 +207,7 @@ def tables() -> str:
 def main() -> None:
     """Measure if asked; write the tables between their marks."""
     if "--measure" in sys.argv:
-        measure()
+        measure(*sys.argv[sys.argv.index("--measure") + 1 :])
     text = PAGE.read_text()
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     write_text(PAGE, f"{text[:start]}\n{tables()}\n{text[end:]}")

@@ -18,6 +18,7 @@ from unbraid.model.posteriors import Diagonal
 from unbraid.priors.gaussian import LOG_2PI
 
 TILE = 1 << 16  # pairs per tile: five buffers of float32 then fill about 1.3 MB, a typical second-level cache
+GPU_TILE = 1 << 24  # on a GPU, where starting an operation costs more than a cache saves: 64 MB a buffer at most
 SMALL = 1 << 17  # pairs × leaves below which one broadcast is as fast and needs no tiles
 FLOOR = -60.0  # exponents stop here: e⁻⁶⁰ counts for nothing, and subnormal numbers would slow every product twentyfold
 
@@ -95,7 +96,8 @@ class _Work:
         self.log_weights = log_weights if log_weights.numel() > 1 else None
         # below this a row's sum may be made of floors, and is taken again with a shift
         self.enough = 1e-18 * self.m * (1.0 if self.log_weights is None else float(log_weights.max().exp()))
-        tile = TILE * torch.get_num_threads()  # every thread gets its share of a tile, in its own cache
+        # every thread gets its share of a tile, in its own cache
+        tile = TILE * torch.get_num_threads() if z.device.type == "cpu" else GPU_TILE
         self.rows = max(1, min(self.b, tile // self.m))
         self.leaves = list(tree.leaf_nodes)
         self.branches = [i for i in range(len(tree.nodes)) if i not in set(self.leaves)]
