@@ -148,6 +148,7 @@ DECLARED = {  # what pyproject.toml calls it, where that is not what one imports
 EXTRAS = {
     "onnx",
     "onnxruntime",
+    "ray",
     "onnxscript",
     "pandas",
     "h5py",
