@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
@@ -175,9 +176,13 @@ def connected(address: str = "", workers: int = 0) -> Any:
     if where not in ("local", "auto"):
         _reach(where)
     os.environ.setdefault("RAY_worker_niceness", "0")  # as warm workers are; Ray's own 15 starves on a busy machine
-    local: dict[str, Any] = {"num_cpus": workers or cores(), "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    local: dict[str, Any] = {
+        "num_cpus": workers or cores(),
+        "include_dashboard": False,
+        "_node_ip_address": "127.0.0.1",
+    }
     try:
-        ray.init(where, log_to_driver=False, logging_level="error", **(local if where == "local" else {}))
+        ray.init(where, log_to_driver=False, logging_level=logging.ERROR, **(local if where == "local" else {}))
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         said = " ".join(str(error).split())[:400]
         token = "If it is up, this may not be its token: RAY_AUTH_TOKEN or ~/.ray/auth_token must be the same on all machines."
