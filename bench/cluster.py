@@ -91,8 +91,8 @@ def rank(out: str, rounds: int = 3) -> None:
                     if together or world.rank == 0:
                         spent = steps_of(trainers[way], 3 * turn, together, threads)
                         told[case][way] += [spent] if turn else []
-        if world.rank == 0:
-            Path(out).write_text(json.dumps(told))
+            if world.rank == 0:
+                Path(out).write_text(json.dumps(told))
 
 
 def on_ranks() -> list[Row]:
