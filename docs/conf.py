@@ -28,6 +28,7 @@ myst_links_external_new_tab = False
 python_maximum_signature_line_length = 76
 python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
+suppress_warnings = ["myst.header"]  # made tables may stand one level deeper
 smartquotes = False
 html_math_renderer = "mathml"
 html_theme = "furo"
