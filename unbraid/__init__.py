@@ -31,6 +31,7 @@ _HOMES = {
     "Recipe": "unbraid.runs.recipe",
     "Run": "unbraid.runs.run",
     "fit": "unbraid.runs.training",
+    "pretrained": "unbraid.runs.pretrained",
     "tracker": "unbraid.export.tracking",
     "sweep": "unbraid.sweeps",
     "audit": "unbraid.runs.auditing",
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from unbraid.priors import PRIORS
     from unbraid.runs.auditing import audit
     from unbraid.runs.encoding import encode
+    from unbraid.runs.pretrained import pretrained
     from unbraid.runs.recipe import Recipe
     from unbraid.runs.recipes import RECIPES
     from unbraid.runs.run import Run
