@@ -15,16 +15,24 @@ help: ## show this list
 $(VENV)/.ready: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/pip install --quiet $(TORCH)
+	$(BIN)/pip install --quiet -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.ready
 	$(BIN)/pip install --quiet -e '.[dev]'
 	touch $@
 
-setup: $(VENV)/.ready ## create .venv and install everything
+$(VENV)/.all: $(VENV)/.dev
+	$(BIN)/pip install --quiet -e '.[cluster]'
+	touch $@
+
+setup: $(VENV)/.dev ## create .venv and install everything that the fast tests need
 
 browser: setup ## install the Chromium that the browser tests drive (Debian, as root)
 	command -v chromium >/dev/null || apt-get install -y chromium || (apt-get update && apt-get install -y chromium)
 	$(BIN)/python -c 'import playwright' 2>/dev/null || $(BIN)/pip install --quiet playwright
 
-demo: setup ## train, score and report four objectives on coloured sprites: some minutes on two cores
+demo: $(VENV)/.ready ## train, score and report four objectives on coloured sprites: some minutes on two cores
 	$(BIN)/unbraid demo --out demo
 
 lint: setup ## style
@@ -37,7 +45,7 @@ types: setup ## types
 test: lint types ## lint, types and the fast tests
 	$(BIN)/pytest -n $(WORKERS) -m "not slow"
 
-test-all: lint types ## everything, with the slow statistical tests
+test-all: $(VENV)/.all lint types ## everything, with the slow statistical, browser and cluster tests
 	$(BIN)/pytest -n $(WORKERS)
 
 fuzz: setup ## 24,000 damaged files, recipes, arrays and downloads against every reader; the table goes to docs/reliability.md
