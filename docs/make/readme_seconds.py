@@ -41,7 +41,7 @@ def main() -> None:
         for command, said in parts:
             began = time.perf_counter()
             subprocess.run(["sh", "-c", command], cwd=here, env=os.environ | changed, check=True, capture_output=True)
-            lines.append(f"{command:<{wide}}  # {round(time.perf_counter() - began):d} s: {said}")
+            lines.append(f"{command:<{wide}}  # {max(1, round(time.perf_counter() - began))} s: {said}")
             print(lines[-1], flush=True)
     README.write_text(text[: found.start(2)] + "\n".join(lines) + "\n" + text[found.end(2) :])
 

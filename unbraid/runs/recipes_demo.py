@@ -40,7 +40,7 @@ DEMO: dict[str, Plain] = {
         "name": "factor_vae_colour_sprites",
         "about": "FactorVAE on coloured sprites: a minute or two on one core.",
         "cite": "Kim & Mnih 2018, Eq. 2",
-        "objective": {"name": "factor_vae", "gamma": 20.0, "critic": {"width": 256, "depth": 3, "lr": 1e-3}},
+        "objective": {"name": "factor_vae", "gamma": 6.0, "critic": {"width": 256, "depth": 3, "lr": 2e-3}},
     },
     "hfvae_colour_sprites": {
         **SPRITES,

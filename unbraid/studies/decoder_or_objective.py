@@ -24,12 +24,12 @@ DECODERS: dict[str, dict[str, Any]] = {
     "mlp": {"name": "mlp", "width": [256, 128], "act": "leaky_relu"},
 }
 FLAT, MIXED = 5, {"shape": "onehot(3)", "rest": 4}
-CRITIC = {"width": 256, "depth": 3, "lr": 1e-3}
+CRITIC = {"width": 256, "depth": 3, "lr": 5e-3}
 ROWS: dict[str, dict[str, Any]] = {
     "vae": {"name": "vae"},
     "beta_vae": {"name": "beta_vae", "beta": 4.0},
     "beta_tcvae": {"name": "beta_tcvae", "beta": 6.0},
-    "factor_vae": {"name": "factor_vae", "gamma": 20.0, "critic": CRITIC},
+    "factor_vae": {"name": "factor_vae", "gamma": 10.0, "critic": CRITIC},
     "hfvae": {"name": "hfvae", "beta": 4.0, "gamma": 3.0},
     "dip_vae": {"name": "dip_vae_i", "lambda_od": 10.0},
 }

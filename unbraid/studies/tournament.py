@@ -17,7 +17,7 @@ from unbraid.studies.study import Arm, Claim, Study
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
-CRITIC = {"width": 256, "depth": 3, "lr": 1e-3}
+CRITIC = {"width": 256, "depth": 3, "lr": 5e-3}
 GROUPS = {"a": 2, "b": 2, "c": 1}  # five columns in all, as everywhere here
 ISA = {"prior": {"name": "isa", "p0": 2.1, "exponents": 2.2}, "latent": GROUPS}
 ROWS: dict[str, dict[str, Any]] = {  # settings from the middle of the papers' ranges, fixed before any run
@@ -26,7 +26,7 @@ ROWS: dict[str, dict[str, Any]] = {  # settings from the middle of the papers' r
     "annealed_vae": {"objective": {"name": "annealed_vae", "gamma": 100.0, "capacity": 10.0, "steps": 2000}},
     "free_bits_vae": {"objective": {"name": "free_bits_vae"}},
     "beta_tcvae": {"objective": {"name": "beta_tcvae", "beta": 6.0}},
-    "factor_vae": {"objective": {"name": "factor_vae", "gamma": 20.0, "critic": CRITIC}},
+    "factor_vae": {"objective": {"name": "factor_vae", "gamma": 10.0, "critic": CRITIC}},
     "factor_vae_prior": {"objective": {"name": "factor_vae_prior", "gamma": 10.0, "critic": CRITIC}},
     "aae": {"objective": {"name": "aae", "gamma": 10.0, "critic": CRITIC}},
     "hfvae": {"objective": {"name": "hfvae", "beta": 4.0, "gamma": 3.0}, "latent": GROUPS},

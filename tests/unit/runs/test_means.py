@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.toys import toy_data
-from unbraid import Recipe, Run, UnbraidError, audit, encode, fit
+from unbraid import Recipe, Run, UnbraidError, fit
 from unbraid.runs.run import CHECKPOINT, LEDGER, MODEL, STATE
 
 HERE = Path(__file__).parents[3]
@@ -94,11 +94,5 @@ def test_a_run_that_moves_to_another_device_goes_on_and_says_so(tmp_path, capsys
 def test_the_device_of_a_run_is_its_recipes_or_the_one_asked_for(tmp_path):
     run = fit(recipe(), tmp_path / "a", quiet=True, dataset=toy_data())
     assert run.placed is run.model  # on the CPU nothing is copied
-    elsewhere = Run.load(run.path, dataset=toy_data(), device="mars")
-    for look in (
-        lambda: encode(elsewhere, quiet=True),
-        lambda: audit(elsewhere, quiet=True),
-        lambda: elsewhere.decode([0, 0]),
-    ):
-        with pytest.raises(UnbraidError, match="device 'mars' cannot be used here"):
-            look()
+    with pytest.raises(UnbraidError, match="device 'mars' cannot be used here"):
+        Run.load(run.path, dataset=toy_data(), device="mars")
