@@ -149,7 +149,7 @@ class Codes:
             )
             factors = Factors.from_dict(json.loads(str(stored["factors"]))) if "factors" in stored else None
             notes = json.loads(str(stored["notes"])) if "notes" in stored else {}
-        except (ValueError, IndexError, RecursionError) as error:
+        except (ValueError, OverflowError, IndexError, RecursionError) as error:
             if isinstance(error, UnbraidError):
                 raise
             raise UnbraidError(f"codes {path} are damaged: {error}.") from error

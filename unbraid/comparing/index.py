@@ -135,7 +135,7 @@ def _load(folder: Path) -> dict[str, tuple[str, Model]]:
             model = Model(name, **kept, fields=recipes[kept.get("setting", "")])
             known[str(name)] = (str(key), model)
         return known
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, OverflowError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
 
 

@@ -30,6 +30,8 @@ def labels(settings: Sequence[Fields]) -> list[str]:
     ['beta_vae β=4', 'vae']
     >>> labels([{"objective.name": "vae", "budget.lr": 0.001}, {"objective.name": "vae", "budget.lr": 0.01}])
     ['vae lr=0.001', 'vae lr=0.01']
+    >>> labels([{"objective.name": "vae", "latent": 5}, {"objective.name": "hfvae", "latent": {"shape": "onehot(3)", "rest": 4}}])
+    ['vae latent=5', 'hfvae latent=shape:onehot(3)+rest:4']
     """
     keys = varying(settings)
     if len(settings) == 1:
@@ -93,9 +95,14 @@ def _text(value: Any) -> str:
         return "–" if value is None else "yes" if value else "no"
     if isinstance(value, int | float):
         return f"{value:.6g}"
-    text = (
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
-    )
+    if isinstance(value, dict) and all(isinstance(v, int | float | str) for v in value.values()):
+        text = "+".join(f"{name}:{v}" for name, v in value.items())  # a latent tree: shape:onehot(3)+rest:4
+    else:
+        text = (
+            value
+            if isinstance(value, str)
+            else json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
+        )
     return text if len(text) <= 40 else f"{text[:28]}…{abs(hash_of(text)):08x}"
 
 

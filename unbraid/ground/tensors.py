@@ -37,7 +37,7 @@ def read_tensors(path: str | Path, what: str = "checkpoint") -> tuple[dict[str, 
         matches = _checksum(tensors, text) == stored
     except UnbraidError:
         raise
-    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (SafetensorError, ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnbraidError(
             f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__}: {error})."
         ) from error
@@ -61,7 +61,7 @@ def read_note(path: str | Path, what: str = "checkpoint") -> dict[str, Any]:
         raise
     except OSError as error:
         raise UnbraidError(f"cannot read {what} {path}: {error.strerror}.") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnbraidError(
             f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__})."
         ) from error

@@ -116,7 +116,7 @@ class Scores(Mapping[str, Score]):
         found = read_json(path, "scores")
         try:
             return _of(found)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, UnbraidError):
                 raise UnbraidError(f"scores {path}: {error}") from error
             raise UnbraidError(f"scores {path} are damaged ({error!r}). Score the codes again.") from error

@@ -165,7 +165,7 @@ def _audit(library: Library, name: str, aside: Any) -> None:
                     {"term": key, "nats": f"{value:.3f}", "error": f"± {found['errors'][key]:.3f}"}
                     for key, value in found["nats"].items()
                 ]
-            except (UnbraidError, KeyError, TypeError, ValueError, AttributeError):
+            except (UnbraidError, KeyError, TypeError, ValueError, OverflowError, AttributeError):
                 ui.label(f"{AUDIT} is damaged: audit again.").classes("wrong")
                 return
             heads = [{"name": k, "label": k, "field": k, "align": "left"} for k in ("term", "nats", "error")]

@@ -97,13 +97,13 @@ def read(base: Recipe, wanted: dict[str, str]) -> tuple[Recipe | None, dict[str,
             continue
         try:
             recipe = recipe.set(f"{key}={wanted[key]}")
-        except (UnbraidError, ValueError) as error:
+        except (UnbraidError, ValueError, OverflowError) as error:
             wrong[key] = str(error)
     for key, check in (("objective.name", _objective), ("latent", lambda r: r.tree), ("data.name", _data)):
         if not wrong:
             try:
                 check(recipe)
-            except (UnbraidError, ValueError) as error:
+            except (UnbraidError, ValueError, OverflowError) as error:
                 text = str(error)
                 named = next((k for k in wanted if k.startswith("objective.") and f"{k.split('.')[1]!r}" in text), key)
                 wrong[named if key == "objective.name" else key] = text
@@ -228,7 +228,7 @@ def progress(one: training.Training) -> tuple[int, int, str]:
         done = max(int(state["step"]), int(rows[-1]["step"]) if rows else 0)
         status = str(state["status"])
         return done, int(state.get("steps", done)), "ended early" if status == "running" else status
-    except (UnbraidError, OSError, ValueError, TypeError):
+    except (UnbraidError, OSError, ValueError, OverflowError, TypeError):
         return 0, 0, "starting" if one.alive else "not begun"
 
 

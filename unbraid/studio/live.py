@@ -36,7 +36,7 @@ def answer(library: Library, question: str | bytes) -> bytes:
             allowed=QUESTIONS,
         )
         head, images = QUESTIONS[kind](library.explorer(asked.get("run", "")), asked)
-    except (UnbraidError, ValueError, RecursionError, OSError) as error:
+    except (UnbraidError, ValueError, OverflowError, RecursionError, OSError) as error:
         head, images = {"error": str(error)[:2000]}, []
     return packed(head | {"n": number}, images)
 

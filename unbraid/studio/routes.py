@@ -54,7 +54,7 @@ def register(app: Any, library: Library, aside: Any) -> None:
             raw = await bounded(request, UPLOAD)
             explorer = await aside(library.explorer, request.query_params.get("run", ""))
             head, images = seen(await aside(explorer.dropped, raw))
-        except (UnbraidError, ValueError, OSError) as error:
+        except (UnbraidError, ValueError, OverflowError, OSError) as error:
             head, images = {"error": str(error)[:2000]}, []
         return Response(packed(head, images), media_type="application/octet-stream")
 
@@ -64,7 +64,7 @@ def register(app: Any, library: Library, aside: Any) -> None:
             expect(isinstance(asked, dict), "a question is an object")
             explorer = await aside(library.explorer, asked.get("run", ""))
             made = await aside(explorer.film, explorer.code(asked.get("z")), asked.get("leaf"))
-        except (UnbraidError, ValueError, RecursionError, OSError) as error:
+        except (UnbraidError, ValueError, OverflowError, RecursionError, OSError) as error:
             return Response(str(error)[:2000], 400, media_type="text/plain")
         return Response(made, media_type="image/gif")
 

@@ -124,6 +124,7 @@ def test_the_list_that_the_demo_of_0_1_wrote_is_read(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
+        '{"schema": 2, "scores": {}, "settings": {}, "rows": 1e999}',
         '{"a": 1}',
         '"x"',
         "[1]",
