@@ -13,20 +13,8 @@ from pathlib import Path
 from unbraid.ground.errors import choose
 from unbraid.ground.files import writable, write_json
 from unbraid.ground.progress import Advance
-from unbraid.studies import (
-    decoder_or_objective,
-    decomposition_priors,
-    dip_table1,
-    factor_vae_tradeoff,
-    hfvae_table2,
-    hfvae_zero_shot,
-    isa_orientation,
-    isa_tradeoff,
-    pinwheel,
-    sparsity,
-    tournament,
-)
 from unbraid.studies.study import Findings, Study, still
+from unbraid.studies.trained import TRAINED
 
 __all__ = ["STUDIES", "Findings", "Study", "draw"]
 
@@ -55,19 +43,9 @@ def _metric_sensitivity(out: Path, advance: Advance) -> Findings:
     return metric_sensitivity.main(out, advance)
 
 
-# Studies that train import torch only when they run, as the ones that draw do: the list must not wait for it.
+# Those that train are the files of trained/; those that draw are called here, and import torch only then.
 STUDIES: dict[str, Study] = {
-    "pinwheel": pinwheel.STUDY,
-    "dip_table1": dip_table1.STUDY,
-    "factor_vae_tradeoff": factor_vae_tradeoff.STUDY,
-    "isa_tradeoff": isa_tradeoff.STUDY,
-    "isa_orientation": isa_orientation.STUDY,
-    "sparsity": sparsity.STUDY,
-    "hfvae_zero_shot": hfvae_zero_shot.STUDY,
-    "hfvae_table2": hfvae_table2.STUDY,
-    "decomposition_priors": decomposition_priors.STUDY,
-    "decoder_or_objective": decoder_or_objective.STUDY,
-    "tournament": tournament.STUDY,
+    **TRAINED,
     "theory": Study(
         "what β does, and two warnings about minibatch estimates",
         "Mathieu et al. 2019; Kim & Mnih 2018",

@@ -94,7 +94,7 @@ def _moved(run: Run, whole: Any, referee: Any) -> dict[str, float]:
 
 def _code(run: Run, whole: Any, index: np.ndarray) -> dict[str, float]:
     """How well the discrete leaf names the digit, and the referee's purity of prior samples of each code (Sec. 6.3)."""
-    from unbraid.studies.hfvae_table2 import purity
+    from unbraid.studies.trained.hfvae_table2 import purity
 
     tree = run.model.tree
     leaf = next((leaf for leaf in tree.leaves if leaf.kind == "onehot"), None)
