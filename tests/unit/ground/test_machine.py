@@ -87,7 +87,7 @@ def test_large_blocks_are_kept_while_a_run_computes_and_mapped_apart_after():
         pytest.skip("this allocator takes no settings, or the user has made them")
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
     again, inside, after = map(int, done.stdout.split())
-    assert again < 3 * 12_288  # of 3 × 3 × 12,288 pages; a hole that does not fit makes one block new now and then
+    assert again < 200  # of 3 × 3 × 12,288 pages; nine steps before, because the heap takes a few to settle
     assert (inside, after) == (0, 1)
 
 
