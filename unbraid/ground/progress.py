@@ -12,10 +12,11 @@ Advance = Callable[..., None]
 
 
 @contextmanager
-def bar(label: str, total: int, quiet: bool = False) -> Iterator[Advance]:
+def bar(label: str, total: int, quiet: bool = False, before: int = 0) -> Iterator[Advance]:
     """Yield `advance(n=1, note="")`; a bar with speed and time left appears after one second.
 
-    On a terminal it is drawn in place. Elsewhere (a log file) a plain line is printed every half minute.
+    On a terminal it is drawn in place. Elsewhere (a log file) a plain line is printed every half minute. What was done
+    `before`, by a run that now goes on, counts as done and not towards the speed.
 
     >>> with bar("counting", 3, quiet=True) as advance:
     ...     for _ in range(3):
@@ -24,10 +25,10 @@ def bar(label: str, total: int, quiet: bool = False) -> Iterator[Advance]:
     if quiet:
         yield lambda n=1, note="": None
     elif sys.stderr.isatty():
-        with _drawn(label, total) as advance:
+        with _drawn(label, total, before) as advance:
             yield advance
     else:
-        yield _logged(label, total)
+        yield _logged(label, total, before)
 
 
 def board(most: int) -> Any:
@@ -51,10 +52,10 @@ def board(most: int) -> Any:
 
 
 @contextmanager
-def _drawn(label: str, total: int) -> Iterator[Advance]:
+def _drawn(label: str, total: int, before: int) -> Iterator[Advance]:
     progress = board(total)
-    task = progress.add_task(label, total=total, note="", speed="")
-    start, done, shown = time.monotonic(), 0, False
+    task = progress.add_task(label, total=total, completed=before, note="", speed="")
+    start, done, shown = time.monotonic(), before, False
 
     def advance(n: int = 1, note: str = "") -> None:
         nonlocal done, shown
@@ -64,7 +65,7 @@ def _drawn(label: str, total: int) -> Iterator[Advance]:
             progress.start()
             shown = True
         if shown:
-            fields: dict[str, Any] = {"speed": f"{done / max(elapsed, 1e-9):,.0f}/s"} | ({"note": note} if note else {})
+            fields: dict[str, Any] = {"speed": _rate((done - before) / max(elapsed, 1e-9))} | ({"note": note} if note else {})
             progress.update(task, completed=done, **fields)
 
     try:
@@ -74,9 +75,9 @@ def _drawn(label: str, total: int) -> Iterator[Advance]:
             progress.stop()
 
 
-def _logged(label: str, total: int, every: float = 30.0) -> Advance:
+def _logged(label: str, total: int, before: int, every: float = 30.0) -> Advance:
     start = last = time.monotonic()
-    done = 0
+    done = before
 
     def advance(n: int = 1, note: str = "") -> None:
         nonlocal done, last
@@ -84,10 +85,14 @@ def _logged(label: str, total: int, every: float = 30.0) -> Advance:
         now = time.monotonic()
         if now - last >= every:
             last = now
-            speed = done / (now - start)
+            speed = (done - before) / (now - start)
             left = (total - done) / max(speed, 1e-9)
-            print(
-                f"{label}: {done:,}/{total:,}  {speed:,.0f}/s  {left:,.0f} s left  {note}", file=sys.stderr, flush=True
-            )
+            said = f"{label}: {done:,}/{total:,}  {_rate(speed)}  {left:,.0f} s left  {note}"
+            print(said, file=sys.stderr, flush=True)
 
     return advance
+
+
+def _rate(speed: float) -> str:
+    """So many a second; the slow ones with a digit more, since 0/s says nothing."""
+    return f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s"

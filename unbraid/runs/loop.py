@@ -43,10 +43,9 @@ def loop(path: Path, trainer: Any, start: int, around: Around) -> int:
     if not start and 0 in kept:
         tell(told, "saved", 0, snapshots.write(path, trainer, 0))
     with (
-        bar(f"{recipe.name} seed {recipe.seed}", budget.steps, around.quiet) as advance,
+        bar(f"{recipe.name} seed {recipe.seed}", budget.steps, around.quiet, start) as advance,
         open(path / LEDGER, "ab", buffering=0) as journal,
     ):
-        advance(start)
         for number in range(start, budget.steps):
             done, last = number + 1, number + 1 == budget.steps
             log = last or due_for_log(number, budget.log_every)
