@@ -23,7 +23,7 @@ $(VENV)/.dev: $(VENV)/.ready
 	touch $@
 
 $(VENV)/.all: $(VENV)/.dev
-	$(BIN)/pip install --quiet -e '.[cluster]'
+	$(BIN)/pip install --quiet -e '.[cluster]' wandb mlflow-skinny
 	touch $@
 
 setup: $(VENV)/.dev ## create .venv and install everything that the fast tests need

@@ -65,7 +65,9 @@ def _drawn(label: str, total: int, before: int) -> Iterator[Advance]:
             progress.start()
             shown = True
         if shown:
-            fields: dict[str, Any] = {"speed": _rate((done - before) / max(elapsed, 1e-9))} | ({"note": note} if note else {})
+            fields: dict[str, Any] = {"speed": _rate((done - before) / max(elapsed, 1e-9))} | (
+                {"note": note} if note else {}
+            )
             progress.update(task, completed=done, **fields)
 
     try:

@@ -1,0 +1,74 @@
+"""The pictures and numbers of the tutorials that train for minutes: `which_objective` and `latent_tree`.
+
+    python docs/make/tutorials.py --work FOLDER      seven runs there (about six minutes on one core), or finds them
+
+Trains what the pages say, draws docs/pictures/tutorials/, and prints the tables that stand in the pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import numpy as np
+
+DOCS = Path(__file__).resolve().parents[1]
+PICTURES = DOCS / "pictures" / "tutorials"
+PAIRS = (("vae", "beta_vae"), ("beta_tcvae", "factor_vae"), ("dip_vae_i", "wae"))
+COLUMNS = ("mig", "dci", "factor_vae", "reconstruction", "mi", "tc:root", "dw")
+
+
+def objectives(work: Path) -> None:
+    """The sweep of the page as it stands there, its table, and its pictures in pairs."""
+    import unbraid
+    from unbraid.figures import traversals
+
+    page = (DOCS / "tutorials" / "which_objective.md").read_text()
+    found = re.search(r"```toml file=objectives.toml\n(.*?)```", page, re.DOTALL)
+    assert found
+    (work / "objectives.toml").write_text(found[1])
+    unbraid.sweep(work / "objectives.toml", work / "objectives", workers=1)
+    found_runs = [unbraid.Run.load(path.parent) for path in sorted((work / "objectives").glob("*/recipe.toml"))]
+    runs = {run.recipe.objective["name"]: run for run in found_runs}
+    for name, run in runs.items():
+        audited = unbraid.audit(run)["nats"]
+        scored = unbraid.score(run, metrics="mig,dci,factor_vae")
+        shown = [f"{scored[m].value:.2f}".lstrip("0") if m in COLUMNS[:3] else f"{audited[m]:.1f}" for m in COLUMNS]
+        print(f"| `{name}` | " + " | ".join(shown) + " |")
+    for left, right in PAIRS:
+        two = [(name, runs[name], runs[name].codes()) for name in (left, right)]
+        traversals.beside(two).savefig(PICTURES / f"which_{left}.png", dpi=100)
+
+
+def tree(work: Path) -> None:
+    """The run of the page, its traversals, and what its discrete leaf says of each factor."""
+    import unbraid
+    from unbraid.figures import pictures
+
+    path = work / "tree"
+    run = (
+        unbraid.Run.load(path) if (path / "model.safetensors").is_file() else unbraid.fit("hfvae_colour_sprites", path)
+    )
+    codes = run.codes() if (path / "codes.npz").is_file() else unbraid.encode(run)
+    print(unbraid.score(run, metrics="mig,dci"))
+    pictures.write("traversals", run, PICTURES / "tree_traversals.png")
+    leaf = codes.mean[:, :3].argmax(1)
+    for factor in codes.factors.names:
+        truth = codes.values[:, codes.factors.names.index(factor)].astype(int)
+        print(factor)
+        print(np.array([[np.sum((leaf == a) & (truth == b)) for b in range(truth.max() + 1)] for a in range(3)]))
+
+
+def main() -> None:
+    """Train (or find) the runs, draw, print."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--work", type=Path, required=True)
+    given = options.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    tree(given.work)
+    objectives(given.work)
+
+
+if __name__ == "__main__":
+    main()
