@@ -77,15 +77,23 @@ class Fixed:
         z = (z - self.table.means) / np.where(self.table.deviations > 0, self.table.deviations, 1)
         return z.reshape(len(k), count, -1)
 
-    def spreads(self, rng: np.random.Generator, k: np.ndarray, count: int) -> np.ndarray:
-        """Normalised variance of each unit in each draw "m u": 0 when the unit does not move at all."""
-        out = np.empty((len(k), len(self.table.units)))
+    def steadiest(self, rng: np.random.Generator, k: np.ndarray, count: int, alive: np.ndarray) -> np.ndarray:
+        """The unit "m" of least normalised variance in each draw, among those alive; a piece of the draws at a time."""
+        found = np.empty(len(k), dtype=np.int64)
         step = max(1, CHUNK // (count * self.table.z.shape[1]))
         for a in range(0, len(k), step):
-            z = self.codes(rng, k[a : a + step], count)
-            mean = np.einsum("mrd->md", z) / count
-            variance = np.maximum(np.einsum("mrd,mrd->md", z, z) / count - mean * mean, 0) * (count / (count - 1))
-            self._units(z, variance, out[a : a + step])
+            spread = self.spreads(rng, k[a : a + step], count)
+            spread[:, ~alive] = np.inf
+            found[a : a + step] = spread.argmin(1)
+        return found
+
+    def spreads(self, rng: np.random.Generator, k: np.ndarray, count: int) -> np.ndarray:
+        """Normalised variance of each unit in each draw "m u": 0 when the unit does not move at all."""
+        z = self.codes(rng, k, count)
+        mean = np.einsum("mrd->md", z) / count
+        variance = np.maximum(np.einsum("mrd,mrd->md", z, z) / count - mean * mean, 0) * (count / (count - 1))
+        out = np.empty((len(k), len(self.table.units)))
+        self._units(z, variance, out)
         return out
 
     def _units(self, z: np.ndarray, variance: np.ndarray, out: np.ndarray) -> None:

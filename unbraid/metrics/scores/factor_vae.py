@@ -117,8 +117,6 @@ def planned(plan: Protocol, votes: int | None, rows: int | None) -> Protocol:
 def tally(source: Fixed, alive: np.ndarray, rng: np.random.Generator, count: int, rows: int) -> np.ndarray:
     """Votes "u k": how often each unit was the steadiest while each factor was held."""
     k = rng.integers(len(source.table.names), size=count)
-    spread = source.spreads(rng, k, rows)
-    spread[:, ~alive] = np.inf
     out = np.zeros((len(alive), len(source.table.names)), dtype=np.int64)
-    np.add.at(out, (spread.argmin(1), k), 1)
+    np.add.at(out, (source.steadiest(rng, k, rows, alive), k), 1)
     return out
