@@ -207,7 +207,7 @@ def test_codes_too_wide_for_a_metric_are_refused_with_what_they_would_take(name)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(n for n in SCORED if not METRICS[n].memory))
 def test_wide_codes_take_no_matrix_of_columns_by_columns(name):
-    """Less than one such matrix in float32; or, where points × columns are kept (beta_vae), memory that grows as the columns do."""
+    """Less than one such matrix in float32; or, where points × columns are kept (beta_vae), memory in step with the columns."""
     peak = peak_of(name, 6000)
     assert peak < 4 * 6000 * 6000 or peak < 2.5 * peak_of(name, 3000), f"{peak / 1e6:.0f} MB"
 
