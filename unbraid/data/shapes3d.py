@@ -90,20 +90,35 @@ class Painted:
 _TABLES: dict[Any, Any] = {}
 
 
-def load(*, path: str = "", original: bool = False) -> Dataset:
+def load(*, path: str = "", original: bool = False, size: int = 64) -> Dataset:
     """All 480,000 pictures in the original order (orientation varies fastest).
 
+    size: 64 as published, or 32 for work on a CPU, where each pixel has the mean light of four; ray-cast pictures only.
     path: the original 3dshapes.h5, which is copied once into the cache as a memory map of 5.9 GB (original = true:
     the one that 'unbraid data make shapes3d --set original=true' fetched). Without it the pictures are ray-cast:
     a likeness with the same factors, not the original pixels.
     """
     images: Images
+    expect(size in (32, 64), "shapes3d comes in two sizes", found=size, allowed=(32, 64))
     path = path or (str(checked(FILE, store.folder() / "3dshapes.h5")) if original else "")
     if path:
+        expect(size == 64, "the original pictures are 64×64", found=size, do="Leave size out, or the path.")
         images = Pixels(_original(Path(path).expanduser()))
     else:
-        images = Painted(store.generated(NAME, (480, 5, 4096), np.uint8, _fill, 480))
+        light = store.generated(NAME, (480, 5, 4096), np.uint8, _fill, 480)
+        images = Painted(light) if size == 64 else Painted(halved(light), (3, 32, 32))
     return Dataset("shapes3d", images, FACTORS, cite=CITE, notes={"origin": path or "ray-cast likeness"})
+
+
+def halved(light: np.ndarray) -> np.ndarray:
+    """The light "n k h·w" of square pictures at half their size: the mean of every 2×2 pixels.
+
+    >>> halved(np.arange(16, dtype=np.uint8).reshape(1, 1, 16)).tolist()
+    [[[2, 4, 10, 12]]]
+    """
+    side = round(light.shape[2] ** 0.5)
+    squares = light.reshape(*light.shape[:2], side // 2, 2, side // 2, 2)
+    return np.rint(squares.mean(axis=(3, 5))).astype(np.uint8).reshape(*light.shape[:2], -1)
 
 
 def _fill(array: np.ndarray, advance: Advance) -> None:
@@ -160,7 +175,7 @@ SOURCE = Source(
     name="shapes3d",
     about="one object in a coloured room, ray-cast; or the original h5 by path",
     load=load,
-    size="480,000 × 3×64×64 (10 MB; 5.9 GB for the original)",
+    size="480,000 × 3×64×64, or 32×32 (10 MB; 5.9 GB for the original)",
     status=status,
     cite=CITE,
     factors="floor_hue 10, wall_hue 10, object_hue 10, scale 8, shape 4, orientation 15",

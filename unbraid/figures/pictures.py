@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from unbraid import metrics
 from unbraid.codes import Codes
 from unbraid.figures import canvas, panels
+from unbraid.figures.positions import has_places, positions
 from unbraid.figures.scores import heat_maps
 from unbraid.figures.traversals import REACH, STEPS, animation, traversal_rows, traversals
 from unbraid.ground.errors import UnbraidError, choose, expect
@@ -113,6 +114,13 @@ FIGURES: dict[str, Picture] = {
         "Rows are leaves, columns are factors: mutual information in nats (histogram of means), and DCI's importances. "
         "The best leaf of each factor is outlined.",
         lambda s: s.codes is not None and s.codes.values is not None and len(s.codes) >= 20,
+    ),
+    "positions": Picture(
+        lambda s, c: positions(s.coded(), title=f"{s.run.recipe.name}: latents over position"),
+        "Latents over position",
+        "A row a live column: its mean over x and y from −2 (blue) to 2 (red), then over every other factor, a line for each "
+        "shape. One column for each of x and y gives stripes across and down.",
+        lambda s: has_places(s.codes),
     ),
     "kl": Picture(
         lambda s, c: panels.kl_bars(s.coded(), f"{s.run.recipe.name}: KL of each leaf"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ class Digits:
         flat = images.reshape(len(images), -1)
         net = MLPClassifier((100,), max_iter=60, early_stopping=True, random_state=seed)
         self.model = make_pipeline(PCA(min(components, flat.shape[1], len(train)), random_state=seed), net)
-        self.model.fit(flat[train], labels[train])
+        with warnings.catch_warnings():  # its accuracy says whether it has learned enough
+            warnings.simplefilter("ignore")
+            self.model.fit(flat[train], labels[train])
         self.accuracy = float(self.model.score(flat[test], labels[test]))
 
     def __call__(self, images: np.ndarray) -> np.ndarray:
@@ -30,14 +33,14 @@ class Digits:
         return self.model.predict(np.asarray(images).reshape(len(images), -1))
 
 
-def digits(dataset: Dataset, most: int = 8000, seed: int = 0) -> Digits:
-    """The referee of a data set with a factor 'class', trained once in a process."""
-    key = (dataset.name, len(dataset), tuple(dataset.shape), most, seed)
+def digits(dataset: Dataset, most: int = 8000, seed: int = 0, factor: str = "class") -> Digits:
+    """The referee of a data set's factor, of 'class' unless another is named; trained once in a process."""
+    key = (dataset.name, len(dataset), tuple(dataset.shape), most, seed, factor)
     if key not in _KNOWN:
         assert dataset.factors is not None
         index = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:most])
         labels: Any = dataset.labels(index)
-        classes = labels[:, dataset.factors.names.index("class")].astype(int)
+        classes = labels[:, dataset.factors.names.index(factor)].astype(int)
         _KNOWN[key] = Digits(dataset.pixels(index), classes, seed=seed)
     return _KNOWN[key]
 

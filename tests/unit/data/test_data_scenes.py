@@ -124,6 +124,20 @@ def test_paint_is_the_product_of_light_and_colour():
     assert np.allclose(image[:, 4000], 0.25, atol=1e-6)
 
 
+def test_rooms_of_half_the_size_have_the_mean_light_of_four_pixels(monkeypatch):
+    light = np.random.default_rng(0).integers(0, 20, (480, 5, 4096)).astype(np.uint8)  # too little to be clipped
+    monkeypatch.setattr(shapes3d.store, "generated", lambda *rest: light)
+    index = np.array([0, 777, 479_999])
+    large, small = shapes3d.load().pixels(index), shapes3d.load(size=32).pixels(index)
+    assert small.shape == (3, 3, 32, 32)
+    pooled = large.reshape(3, 3, 32, 2, 32, 2).mean(axis=(3, 5))
+    assert np.abs(small - pooled).max() < 5 * 0.5 / shapes3d.UNIT + 1e-6  # light is rounded to bytes, layer by layer
+    with pytest.raises(UnbraidError, match="two sizes"):
+        shapes3d.load(size=16)
+    with pytest.raises(UnbraidError, match="64×64"):
+        shapes3d.load(path="rooms.h5", size=32)
+
+
 def test_a_rasterised_ball_has_the_area_and_normals_of_a_ball():
     points, triangles = data_layouts.ball(40)
     normals = vertex_normals(points, triangles)

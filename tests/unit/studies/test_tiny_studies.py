@@ -54,6 +54,23 @@ def test_every_claim_has_an_effect_on_a_full_table(name):
 
 
 QUANTITIES = {
+    "isa_latents": ("mig", "mig_all", "factor_vae", "dci", "reconstruction", "kl"),
+    "shapes3d": ("factor_vae", "mig", "dci", "mig_hard", "mig_easy", "reconstruction", "tc", "iwae"),
+    "isa_faces": ("mig", "dci", "reconstruction", "p1", "p2", "p3", "from_p0"),
+    "info_gan": (
+        "factor_vae",
+        "higgins",
+        "mig",
+        "fakes_called_real",
+        "reals_called_real",
+        "purity",
+        "changed",
+        "kept",
+    ),
+    "iwae_order": ("iwae", "elbo", "reconstruction", "factor_vae", "mig"),
+    "hfvae_discrete": ("purity", "captured", "purity_sampled", "sampled", "used", "referee"),
+    "hfvae_information": ("pruned", "fell", "saturation", "mi", "mi_digit", "mig", "reconstruction"),
+    "combinations": ("mig", "dci", "reconstruction", "tc", "tc_between", "tc_told", "tc_error"),
     "decomposition_priors": ("factor_vae", "mig", "dci", "reconstruction"),
     "decoder_or_objective": ("mig", "dci", "factor_vae", "reconstruction", "tc"),
     "tournament": ("mig", "dci", "sap", "factor_vae", "reconstruction", "tc", "mi"),

@@ -1,0 +1,85 @@
+"""Latents over position: what each live column says of where a thing is, and of every other factor. After Chen et al. 2018."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from unbraid.codes import Codes
+from unbraid.figures.canvas import INK, LINES, WIDE, literal, plain
+from unbraid.ground.errors import expect
+from unbraid.runs.leaves import DEAD
+
+REACH = 2.0  # latents from −REACH (blue) to REACH (red)
+
+
+def has_places(codes: Codes | None) -> bool:
+    """Whether codes carry the factors x and y and some columns of real numbers."""
+    known = codes is not None and codes.values is not None and codes.factors is not None
+    return known and {"x", "y"} <= set(codes.factors.names) and bool(codes.tree.columns_of("real"))  # type: ignore[union-attr]
+
+
+def positions(codes: Codes, most: int = 8, title: str = "") -> Figure:
+    """A row a live column: its mean over x and y as colours, then over each other factor, a line for each shape.
+
+    Stühmer et al. 2019, Figs. 8–16, after Chen et al. 2018. Columns are sorted by their KL; `most` are drawn.
+    """
+    expect(
+        has_places(codes), "this picture needs the factors x and y", do="Encode a set that has them, such as sprites."
+    )
+    assert codes.values is not None
+    assert codes.factors is not None
+    names = list(codes.factors.names)
+    x, y = (codes.values[:, names.index(axis)] for axis in "xy")
+    kinds = {factor.name: factor.kind for factor in codes.factors.items}
+    lines = next((name for name in names if kinds[name] == "class"), "")
+    others = [name for name in names if name not in ("x", "y", lines)]
+    chosen = _live(codes)[:most]
+    figure = Figure(figsize=(min(WIDE, 1.9 * (1 + len(others)) + 0.6), 1.5 * len(chosen) + 0.4), layout="constrained")
+    grid = figure.subplots(len(chosen), 1 + len(others), squeeze=False)
+    shapes = codes.values[:, names.index(lines)] if lines else np.zeros(len(codes))
+    for row, (column, leaf) in zip(grid, chosen, strict=True):
+        z = codes.mean[:, column]
+        row[0].imshow(mean_over(z, x, y).T, cmap="coolwarm", vmin=-REACH, vmax=REACH, interpolation="none")
+        row[0].set(xticks=[], yticks=[], ylabel=leaf)
+        for axes, name in zip(row[1:], others, strict=True):
+            _lines(axes, z, codes.values[:, names.index(name)], shapes)
+    for axes, name in zip(grid[-1], ("position", *others), strict=True):
+        axes.set_xlabel(name, fontsize=9)
+    figure.suptitle(title or f"latents over position{f', a line for each {lines}' if lines and others else ''}",
+                    fontsize=10, x=0.01, ha="left", color=INK)  # fmt: skip
+    return literal(figure)
+
+
+def _live(codes: Codes) -> list[tuple[int, str]]:
+    """Real columns and their leaves' names, those that carry most first, dead ones left out if any is alive."""
+    leaves = codes.tree.leaves
+    kl = np.full(len(leaves), np.inf) if codes.kl is None else np.nan_to_num(np.asarray(codes.kl), nan=np.inf)
+    order = [i for i in np.argsort(-kl, kind="stable") if leaves[i].kind == "real"]
+    kept = [i for i in order if kl[i] >= DEAD] or order
+    return [(column, leaves[i].name) for i in kept for column in codes.tree.columns(leaves[i].name)]
+
+
+def mean_over(z: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The mean of z for each pair of values of two factors, "i j"; NaN where there is none.
+
+    >>> mean_over(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), np.array([0, 0, 1]))
+    array([[ 2., nan],
+           [nan,  5.]])
+    """
+    (a, i), (b, j) = (np.unique(values, return_inverse=True) for values in (first, second))
+    sums, counts = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+    np.add.at(sums, (i, j), z)
+    np.add.at(counts, (i, j), 1)
+    return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+
+
+def _lines(axes: Any, z: np.ndarray, values: np.ndarray, shapes: np.ndarray) -> None:
+    means = mean_over(z, shapes, values)
+    for colour, line in zip(LINES, means, strict=False):
+        axes.plot(np.unique(values), line, ".-", color=colour, lw=1, ms=3)
+    axes.set_ylim(-REACH, REACH)
+    axes.tick_params(labelsize=7)
+    plain(axes)
