@@ -22,6 +22,7 @@ LINES = "\n".join(picture.python for group in gallery.drawn().values() for pictu
 BEHIND = {  # drawn through another: by `pictures.write`, by the name of a picture
     "traversals": "traversals", "reconstructions": "reconstructions", "samples": "samples", "kl_bars": "kl",
     "aggregate": "aggregate", "ledger_curves": "ledger", "sheet": "traversals", "draw": "traversals", "show": "samples",
+    "positions": "positions",
 }  # fmt: skip
 
 

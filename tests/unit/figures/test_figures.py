@@ -76,7 +76,7 @@ def test_the_start_is_the_middle_of_all_factors():
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf", "gif"])
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", [name for name in FIGURES if name != "positions"])  # digits have no x and y
 def test_every_picture_is_written_as_every_kind_of_file(run, tmp_path, name, kind):
     made = write(name, run, tmp_path / f"p.{kind}", Choice(images=(3, 4), steps=3)).read_bytes()
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "gif": b"GIF8"}[kind]

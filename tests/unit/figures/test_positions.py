@@ -1,0 +1,58 @@
+"""Latents over position: means by place and factor, rows by what they carry, and a word where there are no places."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unbraid.codes import Codes
+from unbraid.data import load
+from unbraid.figures.canvas import drawn
+from unbraid.figures.pictures import FIGURES, Scene
+from unbraid.figures.positions import has_places, mean_over, positions
+from unbraid.ground.errors import UnbraidError
+from unbraid.latent import Latent
+
+
+@pytest.fixture
+def codes():
+    """Sprites whose first column is dead, whose second is x and whose third is the scale."""
+    sprites = load("sprites32")
+    labels = sprites.labels().astype(float)
+    names = sprites.factors.names
+    x, scale = ((labels[:, names.index(n)] - labels[:, names.index(n)].mean()) / 5 for n in ("x", "scale"))
+    mean = np.stack([0 * x, x, scale], 1)
+    return Codes(mean, Latent.of(3), np.ones_like(mean), labels, sprites.factors, np.array([0.0, 1.0, 2.0]))
+
+
+def test_means_by_hand():
+    z, first, second = np.array([1.0, 2.0, 6.0, 4.0]), np.array([0, 0, 0, 1]), np.array([3, 5, 5, 3])
+    np.testing.assert_array_equal(mean_over(z, first, second), [[1, 4], [4, np.nan]])
+
+
+def test_a_row_a_live_column_and_stripes_for_x(codes):
+    figure = positions(codes)
+    maps = [axes for axes in figure.axes if axes.images]
+    assert [axes.get_ylabel() for axes in maps] == ["z2", "z1"]  # by KL; the dead column is left out
+    of_scale, of_x = (np.asarray(axes.images[0].get_array()) for axes in maps)
+    assert of_x.shape == (16, 16)
+    assert np.ptp(of_x, axis=0).max() < 1e-9, "a column of x is the same down the picture"
+    assert np.all(np.diff(of_x[0]) > 0), "and grows across it"
+    assert np.ptp(of_scale) < 1e-9
+    lines = [axes for axes in figure.axes if axes.lines]
+    assert [len(axes.lines) for axes in lines] == [3, 3]  # a line a shape, over the scale
+    assert len(drawn(figure, "png", 60)) > 2000
+
+
+def test_codes_without_places_are_refused_and_have_no_such_picture(codes):
+    other = Codes(
+        codes.mean, codes.tree, codes.scale, codes.values[:, :2], load("sprites32", only={"x": 0, "y": 0}).factors
+    )
+    assert has_places(codes)
+    assert not has_places(other)
+    assert not has_places(None)
+    with pytest.raises(UnbraidError, match="x and y"):
+        positions(other)
+    sprites = load("sprites32")
+    assert FIGURES["positions"].fits(Scene(None, sprites, codes))
+    assert not FIGURES["positions"].fits(Scene(None, sprites, other))
