@@ -12,13 +12,16 @@ from unbraid.figures.canvas import INK, LINES, WIDE, literal, plain
 from unbraid.ground.errors import expect
 from unbraid.runs.leaves import DEAD
 
+MOST = 256  # places along an axis
 REACH = 2.0  # latents from −REACH (blue) to REACH (red)
 
 
 def has_places(codes: Codes | None) -> bool:
-    """Whether codes carry the factors x and y and some columns of real numbers."""
-    known = codes is not None and codes.values is not None and codes.factors is not None
-    return known and {"x", "y"} <= set(codes.factors.names) and bool(codes.tree.columns_of("real"))  # type: ignore[union-attr]
+    """Whether codes carry the factors x and y, each on a grid, and some columns of real numbers."""
+    if codes is None or codes.values is None or codes.factors is None or not codes.tree.columns_of("real"):
+        return False
+    sizes = {factor.name: factor.size for factor in codes.factors.items}
+    return all(1 < sizes.get(axis, 0) <= MOST for axis in "xy")
 
 
 def positions(codes: Codes, most: int = 8, title: str = "") -> Figure:
@@ -32,20 +35,26 @@ def positions(codes: Codes, most: int = 8, title: str = "") -> Figure:
     assert codes.values is not None
     assert codes.factors is not None
     names = list(codes.factors.names)
-    x, y = (codes.values[:, names.index(axis)] for axis in "xy")
+    whole = np.isfinite(codes.values).all(axis=1)  # images that lack a label have no place
+    values, means = codes.values[whole], codes.mean[whole]
+    x, y = (values[:, names.index(axis)] for axis in "xy")
     kinds = {factor.name: factor.kind for factor in codes.factors.items}
     lines = next((name for name in names if kinds[name] == "class"), "")
     others = [name for name in names if name not in ("x", "y", lines)]
     chosen = _live(codes)[:most]
-    figure = Figure(figsize=(min(WIDE, 1.9 * (1 + len(others)) + 0.6), 1.5 * len(chosen) + 0.4), layout="constrained")
+    figure = Figure(figsize=(min(WIDE, 1.9 * (1 + len(others)) + 1.4), 1.5 * len(chosen) + 0.4), layout="constrained")
     grid = figure.subplots(len(chosen), 1 + len(others), squeeze=False)
-    shapes = codes.values[:, names.index(lines)] if lines else np.zeros(len(codes))
+    shapes = values[:, names.index(lines)] if lines else np.zeros(len(values))
     for row, (column, leaf) in zip(grid, chosen, strict=True):
-        z = codes.mean[:, column]
+        z = means[:, column]
         row[0].imshow(mean_over(z, x, y).T, cmap="coolwarm", vmin=-REACH, vmax=REACH, interpolation="none")
         row[0].set(xticks=[], yticks=[], ylabel=leaf)
         for axes, name in zip(row[1:], others, strict=True):
-            _lines(axes, z, codes.values[:, names.index(name)], shapes)
+            _lines(axes, z, values[:, names.index(name)], shapes)
+    if lines and others:
+        told = codes.factors.items[names.index(lines)].values
+        words = [str(told[int(code)]) if told else f"{lines} {code:g}" for code in np.unique(shapes)]
+        grid[0][-1].legend(grid[0][-1].lines, words, fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     for axes, name in zip(grid[-1], ("position", *others), strict=True):
         axes.set_xlabel(name, fontsize=9)
     figure.suptitle(title or f"latents over position{f', a line for each {lines}' if lines and others else ''}",
@@ -77,6 +86,7 @@ def mean_over(z: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarra
 
 
 def _lines(axes: Any, z: np.ndarray, values: np.ndarray, shapes: np.ndarray) -> None:
+    """The mean of z over the values of a factor, a line for each shape."""
     means = mean_over(z, shapes, values)
     for colour, line in zip(LINES, means, strict=False):
         axes.plot(np.unique(values), line, ".-", color=colour, lw=1, ms=3)

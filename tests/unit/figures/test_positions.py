@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.legend import Legend
 
 from unbraid.codes import Codes
 from unbraid.data import load
@@ -41,7 +42,15 @@ def test_a_row_a_live_column_and_stripes_for_x(codes):
     assert np.ptp(of_scale) < 1e-9
     lines = [axes for axes in figure.axes if axes.lines]
     assert [len(axes.lines) for axes in lines] == [3, 3]  # a line a shape, over the scale
+    assert [text.get_text() for text in figure.findobj(Legend)[0].get_texts()] == ["square", "ellipse", "heart"]
     assert len(drawn(figure, "png", 60)) > 2000
+
+
+def test_images_without_a_label_are_left_out(codes):
+    values = codes.values.copy()
+    values[::7, 0] = np.nan
+    figure = positions(Codes(codes.mean, codes.tree, codes.scale, values, codes.factors, codes.kl))
+    assert np.isfinite(np.asarray(figure.axes[0].images[0].get_array())).all()
 
 
 def test_codes_without_places_are_refused_and_have_no_such_picture(codes):

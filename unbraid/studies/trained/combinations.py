@@ -103,7 +103,7 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
         axes, ((a, q) for a in (TREE_ARMS, BANK_ARMS) for q in ("mig", "tc")), strict=True
     ):
         pictures.boxes(each, results, [arm for arm in chosen if arm in results.arms], quantity)
-        each.set_ylabel({"mig": "MIG", "tc": "total correlation by the exact q(z), nats"}[quantity])
+        each.set_ylabel({"mig": "MIG", "tc": "TC by the exact q(z), nats"}[quantity])
     axes[0].set_title("prior and prices on one tree", fontsize=10, loc="left")
     axes[2].set_title("batch and memory bank", fontsize=10, loc="left")
     drawn.savefig(out / "combinations.png", dpi=110)
