@@ -39,7 +39,7 @@ def arms(scale: str) -> list[Arm]:
         recipe = {"data": {**data, **few}, "latent": latent, "nets": {"name": net}, "objective": objective}
         return Arm(label, {**recipe, "budget": budget}, objective["name"])
 
-    wgan = {"name": "info_wgan_gp", **({} if paper else {"critic_steps": 2, "critic_lr": 5e-4})}
+    wgan: dict[str, Any] = {"name": "info_wgan_gp", **({} if paper else {"critic_steps": 2, "critic_lr": 5e-4})}
     critic = {} if paper else {"critic": {"width": 256, "depth": 3, "lr": 5e-3}}
     base = kim() if paper else {
         "data": {**sprites, **few},
