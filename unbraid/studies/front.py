@@ -18,6 +18,8 @@ Holm-adjusted level over the claims of its page, lies on the claimed side of 0 (
 margin of no interest (**does not hold**), or neither (**undecided**). A verdict is about the setting named on its page, not about
 the paper's own: the pages say what is not alike. *Pilot*: a headline claim with fewer than ten seeds."""
 
+MANY = {"holds": "hold", "does not hold": "do not hold"}
+
 
 def found(folder: Path) -> dict[str, Results]:
     """The results that lie in the subfolders of a folder, by study."""
@@ -34,7 +36,7 @@ def markdown(folder: Path) -> str:
             parts.append(_section(name, study, known[name], counts))
     waiting = [name for name, study in STUDIES.items() if study.claims and name not in known]
     total = sum(counts.values())
-    said = ", ".join(f"{count} {word}" for word, count in counts.items())
+    said = ", ".join(f"{count} {word if count == 1 else MANY.get(word, word)}" for word, count in counts.items())
     parts.insert(1, f"{total} claims judged: {said}.")
     if waiting:
         parts.append("Written down and not run yet: " + ", ".join(f"`{name}`" for name in waiting) + ".")

@@ -20,7 +20,7 @@ def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
     (tmp_path / "hfvae_table2").mkdir()
     Results("hfvae_table2", "cpu", tuple(rows), {"commit": "abc"}).save(tmp_path / "hfvae_table2")
     said = front.write(tmp_path).read_text()
-    assert "6 claims judged: 3 holds, 3 does not hold, 0 undecided." in said
+    assert "6 claims judged: 3 hold, 3 do not hold, 0 undecided." in said
     assert said.count("✔ holds") == 3
     assert "`pinwheel`" in said.split("not run yet")[1]
 
