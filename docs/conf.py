@@ -78,8 +78,15 @@ def block(self: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
+def studies(app: Any, name: str, source: list[str]) -> None:
+    """The studies' pages stand below the front page of results, however many there are."""
+    if name == "results/index":
+        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n*/page\n```\n"
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Make the pages, and draw formulas."""
     app.connect("builder-inited", made)
+    app.connect("source-read", studies)
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
