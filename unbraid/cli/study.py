@@ -91,7 +91,7 @@ def study(
         return None
     typer.echo(f"{name}: {known.about}\n{page.headline(results)}\n")
     for claim, verdict in zip(known.claims, page.judged(known, results), strict=False):
-        typer.echo(_folded(page.block(claim, verdict)) + "\n")
+        typer.echo(page.block(claim, verdict) + "\n")
     for row in results.failed:
         typer.echo(f"not finished: {row.arm}, seed {row.seed}: {row.reason}")
     typer.echo("written: " + ", ".join(map(str, files)))
@@ -109,15 +109,6 @@ def _list() -> None:
                                  subsequent_indent=" " * width))  # fmt: skip
         typer.echo(textwrap.fill(known.about, 80, initial_indent=" " * width, subsequent_indent=" " * width))
     typer.echo("\nunbraid study NAME   run one, or go on with it (--dry: what it would cost)")
-
-
-def _folded(text: str, width: int = 80) -> str:
-    lines = []
-    for line in text.splitlines():
-        head = "CLAIM  " if line.startswith("CLAIM") else " " * 7
-        lines.append(textwrap.fill(line.strip().removeprefix("CLAIM").strip(), width, initial_indent=head,
-                                   subsequent_indent=" " * 7))  # fmt: skip
-    return "\n".join(lines)
 
 
 def _dry(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,12 +35,25 @@ def headline(results: Results) -> str:
 
 
 def block(claim: Claim, verdict: Verdict) -> str:
-    """A claim and its verdict, to be printed as it is."""
+    """A claim and its verdict in lines of at most 80 characters, to be printed as it is."""
     printed = f": {claim.printed}" if claim.printed else ""
-    lines = [f"CLAIM  {claim.text}", f"       ({claim.place}{printed})"]
-    unit = f"   [{claim.unit}]" if claim.unit else ""
-    said = verdict.lines()
-    return "\n".join([*lines, f"       {said[0]}{unit}", *(f"       {line}" for line in said[1:])])
+    first, *others = verdict.lines()
+    lines = [claim.text, f"({claim.place}{printed})", first + (f"  [{claim.unit}]" if claim.unit else ""), *others]
+    folded = [part for line in lines for part in fold(line)]
+    return "\n".join(f"{'CLAIM' if not i else '':5}  {line}" for i, line in enumerate(folded))
+
+
+def fold(line: str, width: int = 73) -> list[str]:
+    """A line in pieces: between its parts, which two spaces hold apart, or else between words.
+
+    >>> fold("ours +0.1  95% [+0.0, +0.2]  n = 10 seeds", 30)
+    ['ours +0.1  95% [+0.0, +0.2]', 'n = 10 seeds']
+    """
+    pieces = [""]
+    for part in line.split("  "):
+        joined = f"{pieces[-1]}  {part}".strip()
+        pieces[-1:] = [joined] if len(joined) <= width else [*pieces[-1:], part]
+    return [piece for part in pieces if part for piece in textwrap.wrap(part, width, break_on_hyphens=False)]
 
 
 def table(results: Results) -> tuple[list[str], list[list[str]]]:
@@ -69,7 +83,7 @@ def markdown(name: str, study: Study, results: Results, pictures: Sequence[str])
     parts = [f"# {name}: {study.about}", f"{study.cite}", headline(results)]
     if results.scale == "tiny":
         parts.append("*Scale tiny only shows that everything runs: it yields no verdict.*")
-    parts += [f"```\n{block(claim, verdict)}\n```" for claim, verdict in zip(study.claims, said, strict=False)]
+    parts += [f"```text\n{block(claim, verdict)}\n```" for claim, verdict in zip(study.claims, said, strict=False)]
     if study.unlike:
         parts.append(f"**Not like the paper:** {study.unlike} A verdict here is about this setting.")
     parts += [f"![{picture}]({picture})" for picture in pictures]
