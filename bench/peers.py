@@ -1,9 +1,10 @@
 """Our trainer against pythae's own, in an environment that has both. `make bench-peers`
 
-The same net (Kim & Mnih 2018, Table 1), data, batch and thread; each side in a process of its own, measured in turns, in
-processor time. What is timed is each library's own step over its own way of making batches: `Trainer.step` here, an epoch
-of `BaseTrainer.train_step` there. An image trained is one that is reconstructed: pythae's FactorVAE halves its batch, one half
-for the model and one for the critic, so it gets 128 images where ours draws 64 and 64.
+The same net (Kim & Mnih 2018, Table 1), data, batch and thread; each side in a process of its own, measured in turns,
+in processor time. Ours is made of our layers, pythae's of torch's own, as its users have them: `plain_net` of
+`bench.core`. What is timed is each library's own step over its own way of making batches: `Trainer.step` here, an epoch
+of `BaseTrainer.train_step` there. An image trained is one that is reconstructed: pythae's FactorVAE halves its batch,
+one half for the model and one for the critic, so it gets 128 images where ours draws 64 and 64.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 
 from bench.contest import Contender, contest
-from bench.core import SIDES, sprites
+from bench.core import SIDES, plain_net, sprites
 from unbraid.ground.machine import computing
 from unbraid.latent import Latent
 from unbraid.model import NETS
@@ -90,12 +91,14 @@ def pythae(objective: str, batch: str) -> Callable[[], object]:
 
 
 def _nets(shape: tuple[int, int, int]) -> tuple[Any, Any]:
-    """Our net in pythae's clothes."""
+    """The same net in torch's own layers and pythae's clothes."""
     from pythae.models.base.base_utils import ModelOutput
     from pythae.models.nn import BaseDecoder, BaseEncoder
 
-    tree = Latent.of(LATENT)
-    up, down = NETS[NET](shape=shape, tree=tree, params=2 * LATENT, outputs=shape[0])
+    up, down = plain_net()
+    same = NETS[NET](shape=shape, tree=Latent.of(LATENT), params=2 * LATENT, outputs=shape[0])
+    for ours, theirs in zip(same, (up, down), strict=True):
+        assert [p.shape for p in ours.parameters()] == [p.shape for p in theirs.parameters()]
 
     class Encoder(BaseEncoder):
         def __init__(self) -> None:

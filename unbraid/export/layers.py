@@ -19,6 +19,7 @@ from unbraid.model.infogan import InfoGan
 from unbraid.model.likelihood import Bernoulli, Categorical, ContinuousBernoulli, Gaussian, Laplace
 from unbraid.model.nets.broadcast import Broadcast
 from unbraid.model.nets.residual import Block
+from unbraid.model.nets.upconv import Upconv
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,7 @@ READERS: dict[type[nn.Module], Callable[[Any, str], list[Layer]]] = {
     nn.Linear: _linear,
     nn.Conv2d: _conv,
     nn.ConvTranspose2d: _conv,
+    Upconv: _conv,
     nn.BatchNorm1d: _norm,
     nn.BatchNorm2d: _norm,
     nn.GroupNorm: _layer_norm,

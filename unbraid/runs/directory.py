@@ -20,6 +20,7 @@ from unbraid.ground import locks, ranks
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import is_file, read_json, read_toml, sweep_parts, write_json, write_text
 from unbraid.ground.tensors import read_note, write_tensors
+from unbraid.model.nets.upconv import Upconv
 from unbraid.runs import before, checkpoint, snapshots
 from unbraid.runs.own import OWN, fingerprint, needs, shapes
 from unbraid.runs.recipe import Recipe
@@ -163,11 +164,11 @@ def _check_same(path: Path, recipe: Recipe, now: dict[str, Any], force: bool) ->
 
 
 def _moved(path: Path, known: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Where a run has been trained, if it goes on on another kind of device or on more or fewer ranks: said aloud, and kept
-    in `run.json`."""
+    """Where a run has been trained, if it goes on on another kind of device, on more or fewer ranks or by other sums: said
+    aloud, and kept in `run.json`."""
     moves = list(known.get("moved", []))
     kinds = [str(state.get("device", "")).split(":")[0] for state in (known, now)]
-    for was, is_now in (kinds, [_ranks(known), _ranks(now)]):
+    for was, is_now in (kinds, [_ranks(known), _ranks(now)], [_upconv(known), _upconv(now)]):
         if was and was != is_now:
             moves.append(f"{was} → {is_now} after step {known.get('step', '?')}")
             print(
@@ -183,10 +184,16 @@ def _ranks(state: dict[str, Any]) -> str:
     return "one rank" if count == 1 else f"{count} ranks"
 
 
+def _upconv(state: dict[str, Any]) -> str:
+    """Whose upconvolutions a run is trained by; those begun before there were ours say nothing."""
+    return f"{state.get('upconv', 'torch')}'s upconvolutions" if state else ""
+
+
 def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
     """What `run.json` holds."""
     parts = trainer.parts
     more = {"needs": needs(parts.recipe), OWN: shapes(parts.recipe, parts.model)}
+    ours = any(isinstance(module, Upconv) for module in parts.model.modules())
     return {
         "schema": SCHEMA,
         "status": status,
@@ -200,6 +207,7 @@ def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
         "device": str(trainer.device),
         "torch": torch.__version__,
         "unbraid": __version__,
+        **({"upconv": "unbraid"} if ours else {}),
         **({"ranks": ranks.linked().size} if ranks.linked().size > 1 else {}),
         **({"moved": trainer.moved} if trainer.moved else {}),
         **{key: found for key, found in more.items() if found},

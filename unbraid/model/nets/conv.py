@@ -10,6 +10,7 @@ from torch import nn
 from unbraid.ground.errors import expect
 from unbraid.latent import Latent
 from unbraid.model.nets.parts import DEEPEST, NORMS, Make, Pair, Shape, activation, head, normed, relu, sizes, whole
+from unbraid.model.nets.upconv import Upconv
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Conv:
         ]
         back = [(h % 2, w % 2) for h, w in maps[-2::-1]]
         for a, b, dropped in zip(self.down[:-1], self.down[1:], back[:-1], strict=True):
-            down += [nn.ConvTranspose2d(a, b, 4, 2, 1, dropped), *NORMS[self.norm](b, True), self.act()]
-        return encoder, nn.Sequential(*down, nn.ConvTranspose2d(self.down[-1], outputs, 4, 2, 1, back[-1]))
+            down += [Upconv(a, b, 4, 2, 1, dropped), *NORMS[self.norm](b, True), self.act()]
+        return encoder, nn.Sequential(*down, Upconv(self.down[-1], outputs, 4, 2, 1, back[-1]))
 
     def _maps(self, shape: Shape) -> list[tuple[int, int]]:
         """Height and width of the image and after each halving."""
@@ -136,12 +137,12 @@ def dcgan(shape: Shape, tree: Latent, params: int, outputs: int) -> Pair:
         up += [nn.Conv2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), nn.LeakyReLU(0.2, inplace=True)]
     down: list[nn.Module] = [
         nn.Unflatten(1, (tree.width, 1, 1)),
-        nn.ConvTranspose2d(tree.width, 256, 4, 1, 0),
+        Upconv(tree.width, 256, 4, 1, 0),
         nn.BatchNorm2d(256),
         relu(),
     ]
     for a, b in zip((256, 128, 64), (128, 64, 32), strict=True):
-        down += [nn.ConvTranspose2d(a, b, 4, 2, 1), nn.BatchNorm2d(b), relu()]
+        down += [Upconv(a, b, 4, 2, 1), nn.BatchNorm2d(b), relu()]
     return nn.Sequential(*up, nn.Conv2d(256, params, 4, 1, 0), nn.Flatten()), nn.Sequential(
-        *down, nn.ConvTranspose2d(32, outputs, 4, 2, 1)
+        *down, Upconv(32, outputs, 4, 2, 1)
     )

@@ -1,0 +1,134 @@
+"""The upconvolution of the nets: torch's numbers and gradients to rounding, and torch's own where it cannot be ours."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd import gradcheck, gradgradcheck
+
+from tests.toys import toy_data
+from unbraid import Recipe, fit
+from unbraid.latent import Latent
+from unbraid.model import NETS
+from unbraid.model.nets import upconv
+from unbraid.model.nets.upconv import FEW, Upconv
+from unbraid.runs.run import STATE
+
+HERE = Path(__file__).parents[3]
+
+
+def called(up: Upconv, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return torch.func.functional_call(up, {"weight": weight, "bias": bias}, (x,))
+
+
+def gradients(of: nn.Module, x: torch.Tensor, forward) -> list[torch.Tensor]:
+    leaf = x.detach().requires_grad_()
+    return list(torch.autograd.grad(forward(leaf).square().sum(), [leaf, *of.parameters()]))
+
+
+@pytest.mark.parametrize("dropped", [(0, 0), (1, 0), (0, 1), (1, 1)])
+@pytest.mark.parametrize("channels", [1, 3, FEW, FEW + 1])
+def test_numbers_and_gradients_are_torchs(channels, dropped):
+    up, x = Upconv(3, channels, 4, 2, 1, dropped), torch.randn(2, 3, 4, 5)
+    plain = nn.ConvTranspose2d(3, channels, 4, 2, 1, dropped)
+    plain.load_state_dict(up.state_dict())
+    assert up(x).shape == plain(x).shape
+    torch.testing.assert_close(up(x), plain(x), rtol=0, atol=1e-13)
+    for ours, theirs in zip(gradients(up, x, up), gradients(plain, x, plain), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    assert gradcheck(lambda *given: called(up, *given), (x.requires_grad_(), up.weight, up.bias))
+
+
+def test_it_can_be_differentiated_twice():
+    up, x = Upconv(2, 1, 4, 2, 1, (1, 0)), torch.randn(1, 2, 3, 2, requires_grad=True)
+    assert gradgradcheck(lambda *given: called(up, *given), (x, up.weight, up.bias))
+
+
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
+@pytest.mark.parametrize("channels", [1, 3, 32])
+def test_single_precision_is_torchs_to_its_rounding(channels, layout):
+    up = Upconv(32, channels, 4, 2, 1).float().to(memory_format=layout)
+    x = torch.randn(8, 32, 16, 16, dtype=torch.float32).to(memory_format=layout)
+    exact = nn.ConvTranspose2d(32, channels, 4, 2, 1).double()
+    exact.load_state_dict(up.state_dict())
+    found = [up(x), *gradients(up, x, up)]
+    right = [exact(x.double()), *gradients(exact, x.double(), exact)]
+    for ours, theirs in zip(found, right, strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=1e-4, atol=1e-5 * float(theirs.detach().abs().max()))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"kernel_size": 3, "stride": 2, "padding": 1}, {"kernel_size": 4, "stride": 1}, {"kernel_size": 4, "bias": False}],
+)
+def test_other_kernels_and_strides(settings):
+    up, x = Upconv(3, 1, **settings), torch.randn(2, 3, 5, 5)
+    torch.testing.assert_close(up(x), nn.ConvTranspose2d.forward(up, x), rtol=0, atol=1e-13)
+    for ours, theirs in zip(
+        gradients(up, x, up), gradients(up, x, lambda x: nn.ConvTranspose2d.forward(up, x)), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_elsewhere_it_is_torchs_own(monkeypatch):
+    up, x = Upconv(3, 1, 4, 2, 1), torch.randn(2, 3, 4, 4)
+    ours: list[int] = []
+    monkeypatch.setattr(upconv, "by_phases", lambda *given: ours.append(1))
+    theirs = nn.ConvTranspose2d.forward(up, x)
+    torch.testing.assert_close(torch.export.export(up, (x,)).module()(x), theirs)
+    assert up.half()(x.half()).dtype == torch.float16
+    assert up.to("meta")(x.to("meta")).shape == theirs.shape
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not upconv.computes(x, up.weight)
+    assert not ours
+
+
+COMPILED = """
+import torch
+from torch import nn
+from unbraid.model.nets import upconv
+
+up, x = upconv.Upconv(3, 1, 4, 2, 1), torch.randn(2, 3, 4, 4)
+upconv.by_phases = None  # would be an error
+for found in (torch.compile(up, backend="eager", fullgraph=True)(x), torch.export.export(up, (x,), strict=True).module()(x)):
+    torch.testing.assert_close(found, nn.ConvTranspose2d.forward(up, x))
+"""
+
+
+@pytest.mark.slow
+def test_compiled_it_is_torchs_own():
+    """In a process of its own: dynamo cannot follow the checks of shapes that tests add to every function."""
+    done = subprocess.run([sys.executable, "-c", COMPILED], cwd=HERE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_nets_keep_the_names_of_their_weights():
+    _, decoder = NETS["factor_vae_table1"](shape=(1, 64, 64), tree=Latent.of(3), params=6, outputs=1)
+    ups = [name for name, part in decoder.named_modules() if isinstance(part, Upconv)]
+    assert len(ups) == 4
+    assert {f"{name}.{part}" for name in ups for part in ("weight", "bias")} <= set(decoder.state_dict())
+
+
+def test_a_run_begun_by_torchs_upconvolutions_goes_on_and_says_so(tmp_path, capsys):
+    budget = {"steps": 2, "batch": 16, "log_every": 1, "threads": 1, "device": "cpu"}
+    recipe = Recipe(data="toy", latent=2, nets="conv", budget=budget)
+    run = fit(recipe, tmp_path / "a", quiet=True, dataset=toy_data())
+    state = json.loads((run.path / STATE).read_text())
+    assert state.pop("upconv") == "unbraid"
+    again = fit(recipe.set("budget.steps=3"), run.path, resume=True, quiet=True, dataset=toy_data())
+    assert "moved" not in again.state
+    (run.path / STATE).write_text(json.dumps({**state, "step": 3}))  # as 0.1 wrote it
+    capsys.readouterr()
+    moved = fit(recipe.set("budget.steps=4"), run.path, resume=True, quiet=True, dataset=toy_data())
+    assert (
+        "goes on on unbraid's upconvolutions, after torch's upconvolutions: rounding differs" in capsys.readouterr().err
+    )
+    assert moved.state["moved"] == ["torch's upconvolutions → unbraid's upconvolutions after step 3"]
+    plain = fit(recipe.set("nets=mlp"), tmp_path / "b", quiet=True, dataset=toy_data())
+    assert "upconv" not in plain.state
