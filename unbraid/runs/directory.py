@@ -27,6 +27,10 @@ from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import BEST, CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, SCHEMA, STATE
 
 TRAINED = (RECIPE, STATE, LEDGER, CHECKPOINT, MODEL, BEST)  # what training writes, under the lock
+SUMS = {
+    "upconv": "upconvolutions",
+    "critic": "gradients of critics",
+}  # what was torch's in runs that do not say "unbraid"
 
 
 class Differs(UnbraidError):
@@ -168,7 +172,8 @@ def _moved(path: Path, known: dict[str, Any], now: dict[str, Any]) -> list[str]:
     aloud, and kept in `run.json`."""
     moves = list(known.get("moved", []))
     kinds = [str(state.get("device", "")).split(":")[0] for state in (known, now)]
-    for was, is_now in (kinds, [_ranks(known), _ranks(now)], [_upconv(known), _upconv(now)]):
+    sums = [[_whose(key, state) for state in (known, now)] for key in SUMS]
+    for was, is_now in (kinds, [_ranks(known), _ranks(now)], *sums):
         if was and was != is_now:
             moves.append(f"{was} → {is_now} after step {known.get('step', '?')}")
             print(
@@ -184,16 +189,19 @@ def _ranks(state: dict[str, Any]) -> str:
     return "one rank" if count == 1 else f"{count} ranks"
 
 
-def _upconv(state: dict[str, Any]) -> str:
-    """Whose upconvolutions a run is trained by; those begun before there were ours say nothing."""
-    return f"{state.get('upconv', 'torch')}'s upconvolutions" if state else ""
+def _whose(key: str, state: dict[str, Any]) -> str:
+    """Whose sums a run is trained by; those begun before there were ours say nothing."""
+    return f"{state.get(key, 'torch')}'s {SUMS[key]}" if state else ""
 
 
 def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
     """What `run.json` holds."""
     parts = trainer.parts
     more = {"needs": needs(parts.recipe), OWN: shapes(parts.recipe, parts.model)}
-    ours = any(isinstance(module, Upconv) for module in parts.model.modules())
+    ours = {
+        "upconv": any(isinstance(module, Upconv) for module in parts.model.modules()),
+        "critic": any(critic.shares for critic in getattr(parts, "critics", {}).values()),
+    }
     return {
         "schema": SCHEMA,
         "status": status,
@@ -207,7 +215,7 @@ def state(trainer: Any, threads: int, status: str, done: int) -> dict[str, Any]:
         "device": str(trainer.device),
         "torch": torch.__version__,
         "unbraid": __version__,
-        **({"upconv": "unbraid"} if ours else {}),
+        **{key: "unbraid" for key, found in ours.items() if found},
         **({"ranks": ranks.linked().size} if ranks.linked().size > 1 else {}),
         **({"moved": trainer.moved} if trainer.moved else {}),
         **{key: found for key, found in more.items() if found},

@@ -143,8 +143,7 @@ class Ratio(Critic):
 
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor:
         """½ E[−log D(z)] + ½ E[−log(1−D(perm z'))], z' from an independent batch. Kim & Mnih 2018, Algorithm 2."""
-        real = for_critic(self, values)
-        return between(self, real, self.log_ratio(self.others(other.detach())))
+        return between(self, *for_critic(self, values, self.others(other.detach())))
 
     @torch.no_grad()
     def accuracy(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> float:
@@ -221,7 +220,7 @@ class PriorRatio(Critic):
         """½ E[−log D(z)] + ½ E[−log(1−D(z_p))], z_p ~ p."""
         with torch.no_grad():
             drawn = emit(self.tree, self._prior[0].sample(len(values), self._temperature).to(values))
-        return between(self, for_critic(self, values), self.log_ratio(drawn))
+        return between(self, *for_critic(self, values, drawn))
 
 
 def permute_leaves(tree: Latent, values: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:

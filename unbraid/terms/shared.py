@@ -1,32 +1,88 @@
-"""One pass of a critic for two: the model's step reads log D/(1−D) of its codes, and the critic's own step reads it again.
+"""One pass of a critic for two, both ways: the model's step reads log D/(1−D) of its codes, and the critic's own step again.
 
-Weights of the critic move only after both, so what the first worked out holds for the second, to the bit.
+Weights of the critic move only after both, so what the first worked out holds for the second. On the way back too: a row has
+one ratio, so what its gradient is worth in any layer is a number times the same vector, and each weight's gradient over both
+classes is one product. By hand, because autograd would go back twice and add two products of half the rows.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu_, linear
 
 from unbraid.ground import ranks
 
 
+@dataclass(frozen=True)
+class Pass:
+    """A critic's way through its layers: what each of them read, and the ratio at the end."""
+
+    weights: list[Tensor]
+    read: list[Tensor]
+    ratio: Tensor
+    slope: float
+
+    @cached_property
+    def back(self) -> list[Tensor]:
+        """∂ratio/∂ of what was read by the first layer, and of what each layer gave."""
+        given = self.ratio.new_tensor([[1.0, -1.0]]).expand(len(self.ratio), 2)
+        found = [given]
+        for weight, read in zip(self.weights[:0:-1], self.read[:0:-1], strict=True):
+            given = torch.ops.aten.leaky_relu_backward(given @ weight, read, self.slope, True)
+            found.append(given)
+        return [given @ self.weights[0], *reversed(found)]
+
+
+@torch.no_grad()
+def passed(net: nn.Sequential, values: Tensor) -> Pass:
+    """The pass of codes through fully connected layers with leaky ReLU between them, and two logits."""
+    layers: Any = [part for part in net if isinstance(part, nn.Linear)]
+    slope = next(part.negative_slope for part in net if isinstance(part, nn.LeakyReLU))
+    x, read = values.detach(), []
+    for i, layer in enumerate(layers):
+        x = leaky_relu_(x, slope) if i else x
+        read.append(x)
+        x = linear(x, layer.weight, layer.bias)
+    return Pass([layer.weight.detach() for layer in layers], read, x[:, 0] - x[:, 1], slope)
+
+
 class Through(torch.autograd.Function):
-    """A ratio whose gradient goes through to the model's codes, while the critic's own graph is kept."""
+    """A ratio as a function of the model's codes alone."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, made: tuple[Tensor, Tensor]) -> Tensor:
-        """The ratio as a function of the codes alone; in a tuple autograd does not see what else it hangs on."""
-        ctx.leaf, ctx.ratio = made
-        return ctx.ratio.detach()
+    def forward(ctx: Any, values: Tensor, made: tuple[Pass]) -> Tensor:
+        """See `Pass.ratio`; in a tuple, which autograd does not look into."""
+        ctx.made = made[0]
+        return ctx.made.ratio.clone()
 
     @staticmethod
     def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, None]:
         """What the ratio's gradient is worth in the codes."""
-        (found,) = torch.autograd.grad(ctx.ratio, ctx.leaf, given[0], retain_graph=True)
-        return found, None
+        return ctx.made.back[0] * given[0][:, None], None
+
+
+class Classes(torch.autograd.Function):
+    """The ratios of both classes as functions of the critic's weights and biases, in the order of the layers."""
+
+    @staticmethod
+    def forward(ctx: Any, made: tuple[Pass, Pass], *parameters: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Pass.ratio`."""
+        ctx.made = made
+        return made[0].ratio.clone(), made[1].ratio.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
+        """One product for each layer: Σ over the rows of both classes."""
+        price, found = torch.cat(given)[:, None], []
+        for *read, real, false in zip(*(m.read for m in ctx.made), *(m.back[1:] for m in ctx.made), strict=True):
+            back = torch.cat([real, false]) * price
+            found += [back.T @ torch.cat(read), back.sum(0)]
+        return None, *found
 
 
 def can_share() -> bool:
@@ -38,18 +94,19 @@ def for_model(critic: Any, values: Tensor) -> Tensor:
     """`critic.log_ratio(values)` in the model's step; kept for the critic's where its weights can learn."""
     if not (can_share() and all(p.requires_grad for p in critic.parameters())):
         return critic.log_ratio(values)
-    leaf = values.detach().requires_grad_()
-    ratio = critic.log_ratio(leaf)
-    critic.kept = (values, _state(critic), ratio)
-    return Through.apply(values, (leaf, ratio))
+    made = passed(critic.net, values)
+    critic.kept = (values, _state(critic), made)
+    return Through.apply(values, (made,))
 
 
-def for_critic(critic: Any, values: Tensor) -> Tensor:
-    """`critic.log_ratio(values)` in its own step: what was kept, if codes and weights are still those."""
+def for_critic(critic: Any, values: Tensor, against: Tensor) -> tuple[Tensor, Tensor]:
+    """`critic.log_ratio` of both classes in its own step, that of the codes as kept if codes and weights are still those."""
     kept, critic.kept = critic.kept, None
-    if kept is not None and kept[0] is values and kept[1] == _state(critic) and can_share():
-        return kept[2]
-    return critic.log_ratio(values.detach())
+    if not can_share():
+        return critic.log_ratio(values.detach()), critic.log_ratio(against.detach())
+    same = kept is not None and kept[0] is values and kept[1] == _state(critic)
+    made = (kept[2] if same else passed(critic.net, values), passed(critic.net, against))
+    return Classes.apply(made, *critic.net.parameters())
 
 
 def _state(critic: Any) -> tuple[int, ...]:
