@@ -120,7 +120,7 @@ def _dry(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
 
     every = recipes(known, name, scale, seeds)
     typer.echo(f"{name}, scale {scale}: {len(every)} runs ({len(every) // len(seeds)} arms × {len(seeds)} seeds)")
-    for arm, _, recipe in every[:: len(seeds)]:
+    for arm, _, recipe in every[: len(every) // len(seeds)]:  # seeds are the outer loop
         status = DATASETS[recipe.data["name"]].status()
         if status.startswith("needs"):
             built = f"data {recipe.data['name']} {status}"

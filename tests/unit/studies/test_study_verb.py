@@ -43,6 +43,15 @@ def test_the_list_does_not_wait_for_torch():
     assert done.returncode == 0, done.stderr
 
 
+def test_dry_builds_every_arm_once_whatever_the_number_of_seeds(app):
+    arms = [arm.label for arm in STUDIES["pinwheel"].arms("tiny")]
+    for seeds in (1, 2, 3):
+        done = call(app, "pinwheel", "--scale", "tiny", "--seeds", seeds, "--dry")
+        assert done.exit_code == 0, done.exception
+        assert f"{seeds * len(arms)} runs ({len(arms)} arms × {seeds} seeds)" in done.output
+        assert [line.split()[0] for line in done.output.splitlines()[1:-1]] == arms
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
