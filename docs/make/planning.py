@@ -42,7 +42,10 @@ from unbraid.sweeps.task import execute
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, NUMBERS = ROOT / "docs" / "planning.md", ROOT / "docs" / "results" / "planning.json"
 BEGIN, END = "<!-- planning: begin -->", "<!-- planning: end -->"
-IMAGES = {"dsprites": (1, 64, 64, 737_280, 6), "mnist": (1, 28, 28, 60_000, 1), "celeba": (3, 64, 64, 202_599, 40)}
+IMAGES = {  # channels, height, width, images, factors
+    "dsprites": (1, 64, 64, 737_280, 6), "mnist": (1, 28, 28, 60_000, 1), "celeba": (3, 64, 64, 202_599, 40),
+    "fashion_mnist": (1, 28, 28, 60_000, 1), "faces3d": (1, 64, 64, 239_840, 4),
+}  # fmt: skip
 GPU_FLOPS, GPU_CALL = 10e12, 10e-6  # reckoned: floating-point operations a second, seconds to start one of a step's operations
 SIZES = (1, 8, 64)
 

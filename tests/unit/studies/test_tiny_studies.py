@@ -54,6 +54,7 @@ def test_every_claim_has_an_effect_on_a_full_table(name):
 
 
 QUANTITIES = {
+    "dip_attributes": ("accuracy", "balanced", "hardest", "error"),
     "isa_latents": ("mig", "mig_all", "factor_vae", "dci", "reconstruction", "kl"),
     "shapes3d": ("factor_vae", "mig", "dci", "mig_hard", "mig_easy", "reconstruction", "tc", "iwae"),
     "isa_faces": ("mig", "dci", "reconstruction", "p1", "p2", "p3", "from_p0"),
