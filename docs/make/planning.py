@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import flop_registry
 
 from unbraid import data
 from unbraid.data.dataset import Dataset, Pixels
@@ -51,15 +51,18 @@ SIZES = (1, 8, 64)
 
 
 class Calls(TorchDispatchMode):
-    """Counts the operations of a step."""
+    """Counts the operations of a step, and the floating-point operations of those that torch knows."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.count = 0
+        self.count, self.flops = 0, 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1
-        return function(*args, **(kwargs or {}))
+        made = function(*args, **(kwargs or {}))
+        known = flop_registry.get(function._overloadpacket)
+        self.flops += known(*args, **(kwargs or {}), out_val=made) if known else 0
+        return made
 
 
 def kind_of(recipe: Recipe) -> str:
@@ -99,16 +102,16 @@ def measured(recipe: Recipe) -> dict[str, float]:
             start = time.process_time()
             trainer.step(number)
             times.append(time.process_time() - start)
-        calls, flops = Calls(), FlopCounterMode(display=False)
+        calls = Calls()
         tile, pairwise.TILE = pairwise.TILE, pairwise.GPU_TILE  # operations are counted as a GPU would be given them
-        with flops, calls:
+        with calls:
             trainer.step(3)
         pairwise.TILE = tile
     *_, n, factors = IMAGES.get(recipe.data["name"], (1, 1, 1, len(parts.dataset), 1))
     extra = (n - len(parts.dataset)) * 8 * parts.tree.width + n * factors
     size = _bytes(parts, Job(recipe, "", "")) + extra
     weights = sum(p.numel() * p.element_size() for p in parts.modules.parameters())
-    return {"seconds": min(times), "flops": flops.get_total_flops(), "calls": calls.count, "bytes": size, "checkpoint": 3 * weights}
+    return {"seconds": min(times), "flops": calls.flops, "calls": calls.count, "bytes": size, "checkpoint": 3 * weights}
 
 
 def one_run() -> dict[str, float]:
@@ -124,15 +127,17 @@ def one_run() -> dict[str, float]:
 
 
 def measure(again: str = "") -> None:
-    """Time one recipe of every kind and keep the numbers; `again`: only kinds that have this in their name."""
-    kinds: dict[str, Any] = json.loads(NUMBERS.read_text())["kinds"] if again else {}
-    kinds = {kind: found for kind, found in kinds.items() if again not in kind}
+    """Time one recipe of every kind and keep the numbers as they come; `again`: only kinds that have this in their name."""
+    known = json.loads(NUMBERS.read_text()) if again else {"kinds": {}}
+    known["kinds"] = {kind: found for kind, found in known["kinds"].items() if again not in kind}
+    known["machine"] = f"{platform.machine()}, {os.cpu_count()} cores shared with other work, torch {torch.__version__}, one thread"
     for _, recipe in programme():
-        if kind_of(recipe) not in kinds:
-            kinds[kind_of(recipe)] = measured(recipe)
-            print(kind_of(recipe), kinds[kind_of(recipe)], flush=True)
-    machine = f"{platform.machine()}, {os.cpu_count()} cores shared with other work, torch {torch.__version__}, one thread"
-    NUMBERS.write_text(json.dumps({"machine": machine, "run": one_run(), "kinds": kinds}, indent=1) + "\n")
+        if kind_of(recipe) not in known["kinds"]:
+            known["kinds"][kind_of(recipe)] = measured(recipe)
+            print(kind_of(recipe), known["kinds"][kind_of(recipe)], flush=True)
+            write_text(NUMBERS, json.dumps(known, indent=1) + "\n")
+    known["run"] = one_run()
+    write_text(NUMBERS, json.dumps(known, indent=1) + "\n")
 
 
 def gpu_seconds(found: dict[str, float]) -> float:

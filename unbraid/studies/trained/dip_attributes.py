@@ -103,7 +103,7 @@ def _claim(name: str, text: str, effect: Effect, other: str = "", **more: Any) -
 STUDY = Study(
     about="attributes told by one direction of the code each, by DIP-VAE, β-VAE and VAE",
     cite=PLACE,
-    cost={"tiny": "5 s", "cpu": "60 min", "paper": "5 runs × 20 h a seed"},
+    cost={"tiny": "5 s", "cpu": "25 min", "paper": "5 runs × 20 h a seed"},
     claims=(
         _claim("above_vae", "DIP-VAE tells attributes better than the VAE",
                difference("accuracy", DIP, "beta1"), "vae", headline=True),
