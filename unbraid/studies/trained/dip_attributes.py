@@ -96,14 +96,14 @@ def _claim(name: str, text: str, effect: Effect, other: str = "", **more: Any) -
     printed = (
         f"{DIP_ATTRIBUTES['dip'].value:.3f} against {DIP_ATTRIBUTES[other].value:.3f}, mean of 12" if other else ""
     )
-    size = {"gap": _gap(other)} if other else {"least": 0.005}
+    size: dict[str, Any] = {"gap": _gap(other)} if other else {"least": 0.005}
     return Claim(name, text, PLACE, effect, printed=printed, unit="accuracy", **size, **more)
 
 
 STUDY = Study(
     about="attributes told by one direction of the code each, by DIP-VAE, β-VAE and VAE",
     cite=PLACE,
-    cost={"tiny": "5 s", "cpu": "25 min", "paper": "5 runs × 20 h a seed"},
+    cost={"tiny": "5 s", "cpu": "25 min", "paper": "5 runs × 10 h a seed"},
     claims=(
         _claim("above_vae", "DIP-VAE tells attributes better than the VAE",
                difference("accuracy", DIP, "beta1"), "vae", headline=True),

@@ -161,7 +161,7 @@ METRIC = "FactorVAE metric"
 STUDY = Study(
     about="InfoGAN and InfoWGAN-GP: scores, the critic's fate, and what the noise holds",
     cite=f"{KIM}, Figs. 8, 9, 24–36",
-    cost={"tiny": "15 s", "cpu": "90 min", "paper": "6 runs × 1–3 d a seed"},
+    cost={"tiny": "15 s", "cpu": "90 min", "paper": "6 runs × 1–6 d a seed"},
     claims=(
         _claim("low", "InfoWGAN-GP scores below FactorVAE on sprites", "Fig. 8",
                difference("factor_vae", "factor_vae", "wgan"), METRIC),
