@@ -22,9 +22,21 @@ def figure(columns: int, width: float = 3.6, height: float = 3.5) -> tuple[Any, 
 
 
 def legend(axes: Any, **options: Any) -> None:
-    """A legend, if there is anything to explain."""
+    """A legend, if there is anything to explain; the axes are as they stay then, so logarithmic ones get their ticks."""
+    for axis in (axes.xaxis, axes.yaxis):
+        _ticks(axis)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8, **options)
+
+
+def _ticks(axis: Any) -> None:
+    """On a logarithmic axis that has no ticks of its own: 1, 2 and 5 of each power of ten, in plain digits."""
+    from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
+
+    if axis.get_scale() == "log" and not isinstance(axis.get_major_locator(), FixedLocator):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
 
 
 def tradeoff(axes: Any, results: Results, methods: Mapping[str, Sequence[str]], x: str, y: str) -> None:
