@@ -63,12 +63,16 @@ def sections(page: str) -> dict[str, str]:
 
 
 def write(measured: dict[str, list[dict]], before: str = "") -> int:
-    """Put tables in the place of the old ones, keep the others and what is said below a table; how many limits were missed."""
+    """Put tables in the place of the old ones, keep the others and all that is said below one; how many limits were missed."""
     old = sections(PAGE.read_text()) if PAGE.exists() else {}
     texts = {name: table(rows) for name, rows in measured.items()}
     for name, text in texts.items():
-        said = re.split(r"^\|.*\n?", old.get(name, ""), flags=re.MULTILINE)[-1].strip() if name in old else ""
-        old[name] = "\n\n".join(part for part in (f"Machine: {before or machine()}", text, said) if part)
+        said = re.split(r"(?:^\|.*\n?)+", old.get(name, ""), maxsplit=1, flags=re.MULTILINE)[
+            1:
+        ]  # tables of its own too
+        old[name] = "\n\n".join(
+            part for part in (f"Machine: {before or machine()}", text, *map(str.strip, said)) if part
+        )
     PAGE.write_text(INTRO + "".join(f"\n## {name}\n\n{old[name]}\n" for name in (*NAMES, PEERS) if name in old))
     return sum(text.count("**missed**") for text in texts.values())
 
