@@ -36,6 +36,7 @@ html_title = f"unbraid {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = html_copy_source = html_show_sourcelink = False
+html_show_search_summary = False  # a summary is fetched, which a page opened from a file must not
 html_favicon = "_static/icon.svg"
 pygments_style, pygments_dark_style = "friendly", "github-dark"
 copybutton_exclude = ".linenos, .gp, .go"
