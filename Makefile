@@ -51,10 +51,10 @@ test-all: $(VENV)/.all lint types ## everything, with the slow statistical, brow
 fuzz: setup ## 24,000 damaged files, recipes, arrays and downloads against every reader; the table goes to docs/reliability.md
 	$(BIN)/python -m tests.fuzz --write
 
-faults: setup ## workers, drivers, shards, ranks and Ray nodes killed, disks filled; the table goes to docs/reliability.md
+faults: $(VENV)/.all ## workers, drivers, shards, ranks and Ray nodes killed, disks filled; the table goes to docs/reliability.md
 	$(BIN)/python -m tests.faults --write
 
-bench: setup ## measure, print ratios, write docs/benchmarks.md
+bench: $(VENV)/.all ## measure, print ratios, write docs/benchmarks.md
 	$(BIN)/python -m bench
 
 .bench/peers: ; $(PYTHON) -m venv $@ && $@/bin/pip install --quiet $(TORCH) && $@/bin/pip install --quiet -e . 'pythae==0.1.2'

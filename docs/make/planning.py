@@ -131,7 +131,7 @@ def measure(again: str = "") -> None:
     """Time one recipe of every kind and keep the numbers as they come; `again`: only kinds that have this in their name."""
     known = json.loads(NUMBERS.read_text()) if again else {"kinds": {}}
     known["kinds"] = {kind: found for kind, found in known["kinds"].items() if again not in kind}
-    known["machine"] = f"{platform.machine()}, {os.cpu_count()} cores shared with other work, torch {torch.__version__}, one thread"
+    known["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, one thread"
     for _, recipe in programme():
         if kind_of(recipe) not in known["kinds"]:
             known["kinds"][kind_of(recipe)] = measured(recipe)

@@ -36,6 +36,9 @@ def test_nothing_runs_off_the_edge_and_every_picture_is_there(page, tab, width, 
     tab.emulate_media(color_scheme=scheme)
     tab.goto(page.as_uri())
     assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    tables = "[...document.querySelectorAll('.wide')].filter(e => e.getClientRects().length)"
+    assert tab.evaluate(f"{tables}.length") >= 2
+    assert tab.evaluate(f"{tables}.every(e => e.scrollWidth <= e.clientWidth + 1)")
     broken = "[...document.images].filter(i => i.getClientRects().length && !(i.complete && i.naturalWidth)).length"
     assert tab.evaluate("document.images.length") >= 5
     assert tab.evaluate(broken) == 0

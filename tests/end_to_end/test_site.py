@@ -55,7 +55,6 @@ def site(tmp_path_factory) -> Path:
     return out
 
 
-@pytest.mark.slow
 def test_no_page_asks_for_anything_outside(site):
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 60

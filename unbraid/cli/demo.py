@@ -140,9 +140,9 @@ def _say(rows: list[dict[str, Any]], out: Path) -> None:
     said = textwrap.fill(verdict(rows), 80)
     typer.echo(f"\n{said}\n\npage:    {out / 'report.html'}\npicture: {out / 'traversals.png'}")
     typer.echo(
-        "\nnext, with a folder of your own pictures (any size, all alike):\n"
+        "\nnext, with a folder of your own pictures:\n"
         f"  unbraid train {STRUCTURED} --set data.name=images \\\n"
-        "      --set data.path=my/pictures --out runs/mine\n"
+        "      --set data.path=my/pictures --set data.size=32 --out runs/mine\n"
         "  unbraid encode runs/mine && unbraid report runs/mine"
     )
 

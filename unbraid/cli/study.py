@@ -106,8 +106,12 @@ def _list() -> None:
         claims = f"{len(known.claims)} claims" if known.claims else "figures"
         costs = ", ".join(f"{scale} {cost}" for scale, cost in known.cost.items())
         typer.echo(textwrap.fill(f"{claims}; {known.cite}; {costs}", 80, initial_indent=f"{name:<{width}}",
-                                 subsequent_indent=" " * width))  # fmt: skip
-        typer.echo(textwrap.fill(known.about, 80, initial_indent=" " * width, subsequent_indent=" " * width))
+                                 break_on_hyphens=False, subsequent_indent=" " * width))  # fmt: skip
+        typer.echo(
+            textwrap.fill(
+                known.about, 80, initial_indent=" " * width, break_on_hyphens=False, subsequent_indent=" " * width
+            )
+        )
     typer.echo("\nunbraid study NAME   run one, or go on with it (--dry: what it would cost)")
 
 

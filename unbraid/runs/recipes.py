@@ -122,7 +122,7 @@ RECIPES: dict[str, Plain] = {
     ),
     "beta_tcvae_dsprites": {
         "name": "beta_tcvae_dsprites",
-        "about": "β-TCVAE (4) on all of dSprites with a broadcast decoder: half an hour on one core. Settings are ours.",
+        "about": "β-TCVAE (4) on all of dSprites with a broadcast decoder: 25 minutes on one core. Settings are ours.",
         "cite": "Chen et al. 2018; decoder: Watters et al. 2019",
         "data": {"name": "dsprites"},
         "latent": 10,

@@ -31,7 +31,7 @@ DEMO: dict[str, Plain] = {
     "beta_tcvae_colour_sprites": {
         **SPRITES,
         "name": "beta_tcvae_colour_sprites",
-        "about": "β-TCVAE on coloured sprites: each factor finds a latent of its own in a minute.",
+        "about": "β-TCVAE on coloured sprites: most factors find a latent of their own in a minute.",
         "cite": "Chen et al. 2018",
         "objective": {"name": "beta_tcvae", "beta": 6.0},
     },
@@ -45,7 +45,7 @@ DEMO: dict[str, Plain] = {
     "hfvae_colour_sprites": {
         **SPRITES,
         "name": "hfvae_colour_sprites",
-        "about": "HFVAE on coloured sprites: a 3-way leaf for the shape and four columns.",
+        "about": "HFVAE on coloured sprites: a 3-way leaf and four columns.",
         "cite": "Esmaeili et al. 2018, Eq. 9",
         "latent": {"shape": "onehot(3)", "rest": 4},
         "objective": {"name": "hfvae", "beta": 4.0, "gamma": 3.0},

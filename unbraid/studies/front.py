@@ -37,7 +37,8 @@ def markdown(folder: Path) -> str:
     waiting = [name for name, study in STUDIES.items() if study.claims and name not in known]
     total = sum(counts.values())
     said = ", ".join(f"{count} {word if count == 1 else MANY.get(word, word)}" for word, count in counts.items())
-    parts.insert(1, f"{total} claims judged: {said}.")
+    ran = len(known) - sum(name not in STUDIES for name in known)
+    parts.insert(1, f"{ran} of {ran + len(waiting)} studies have run; {total} claims judged: {said}.")
     if waiting:
         parts.append("Written down and not run yet: " + ", ".join(f"`{name}`" for name in waiting) + ".")
     return "\n\n".join(parts) + "\n"
@@ -47,7 +48,7 @@ def _section(name: str, study: Study, results: Results, counts: dict[str, int]) 
     lines = [
         f"## [{name}]({name}/page.md): {study.about}",
         "",
-        "| claim | paper | ours (95%) | n | verdict |",
+        "| claim | paper | ours (95%, before Holm) | n | verdict |",
         "|---|---|---|---|---|",
     ]
     for claim, verdict in zip(study.claims, judged(study, results), strict=True):
