@@ -12,9 +12,9 @@ import pytest
 INSTALL = "'make browser' installs it"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """One browser for all tests."""
+    """One browser for the tests of a file; its event loop ends with them, since tests elsewhere run loops of their own."""
     api = pytest.importorskip("playwright.sync_api", reason=f"playwright is not installed: {INSTALL}")
     program = os.environ.get("UNBRAID_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:

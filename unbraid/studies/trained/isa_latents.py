@@ -30,8 +30,8 @@ def arms(scale: str) -> list[Arm]:
 def representative(score: Sequence[float], reconstruction: Sequence[float]) -> int:
     """Which run is nearest to the mean of the better half by score, each axis over its deviation there (App. A.5).
 
-    >>> representative([0.1, 0.4, 0.5, 0.6], [20, 22, 21, 25])
-    2
+    >>> representative([0.1, 0.3, 0.5, 0.6, 0.7], [20, 22, 21, 22, 25])
+    3
     """
     values = np.column_stack([score, reconstruction]).astype(float)
     upper = values[values[:, 0] >= np.median(values[:, 0])]
