@@ -46,7 +46,7 @@ test: lint types ## lint, types and the fast tests
 	$(BIN)/pytest -n $(WORKERS) -m "not slow"
 
 test-all: $(VENV)/.all lint types ## everything, with the slow statistical, browser and cluster tests
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 fuzz: setup ## 24,000 damaged files, recipes, arrays and downloads against every reader; the table goes to docs/reliability.md
 	$(BIN)/python -m tests.fuzz --write
