@@ -30,13 +30,15 @@ def legend(axes: Any, **options: Any) -> None:
 
 
 def _ticks(axis: Any) -> None:
-    """On a logarithmic axis that has no ticks of its own: 1, 2 and 5 of each power of ten, in plain digits."""
+    """On a logarithmic axis its own ticks, or else 1, 2 and 5 of each power of ten in plain digits; no words between."""
     from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
 
-    if axis.get_scale() == "log" and not isinstance(axis.get_major_locator(), FixedLocator):
+    if axis.get_scale() != "log":
+        return
+    axis.set_minor_formatter(NullFormatter())
+    if not isinstance(axis.get_major_locator(), FixedLocator):
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(NullFormatter())
 
 
 def tradeoff(axes: Any, results: Results, methods: Mapping[str, Sequence[str]], x: str, y: str) -> None:
