@@ -51,7 +51,7 @@ def driver(two: Two, *words: str) -> subprocess.Popen:
     return subprocess.Popen(command, env=two.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def sweep(two: Two, folder: Path) -> subprocess.Popen:
+def sweep(two: Two, folder: Path, *more: str) -> subprocess.Popen:
     """`unbraid sweep --engine ray`."""
     words = [
         str(folder / "sweep.toml"),
@@ -62,6 +62,7 @@ def sweep(two: Two, folder: Path) -> subprocess.Popen:
         "ray",
         "--address",
         two.address,
+        *more,
     ]
     return driver(two, "unbraid", "sweep", *words)
 
@@ -108,6 +109,29 @@ def test_a_killed_driver_loses_nothing_and_the_same_command_goes_on(two, alone, 
     said = second.communicate(timeout=600)
     assert second.returncode == 0, said
     assert {name: (plan.folder / name / MODEL).stat().st_mtime_ns for name in made} == made
+    assert results(plan) == alone
+
+
+@pytest.mark.slow
+def test_runs_share_a_gpu_and_a_cluster_without_one_is_named(two, alone, tmp_path):
+    """Ray counts what a node says it has: a GPU of one node, in halves, is room for two runs; no GPU is room for none."""
+    plan = asked(tmp_path / "shares")
+    refused = sweep(two, tmp_path / "shares", "--gpus", "0.5")
+    _, said = refused.communicate(timeout=300)
+    assert refused.returncode == 1, said
+    assert "no node of the cluster has room for a run" in said
+    assert "0.5 GPUs" in " ".join(said.split())
+    two.add_node(f"--address={two.address}", "--num-gpus=1", "--num-cpus=3")
+    try:
+        process = sweep(two, tmp_path / "shares", "--gpus", "0.5")
+        most = 0
+        while process.poll() is None:
+            most = max(most, len(tasks_of(plan)))
+            time.sleep(0.05)
+        assert process.returncode == 0, process.communicate()
+    finally:
+        two.kill_node(-1)
+    assert most == 2  # of four runs, on a node with three cores
     assert results(plan) == alone
 
 
