@@ -118,7 +118,7 @@ def test_runs_share_a_gpu_and_a_cluster_without_one_is_named(two, alone, tmp_pat
     plan = asked(tmp_path / "shares")
     refused = sweep(two, tmp_path / "shares", "--gpus", "0.5")
     _, said = refused.communicate(timeout=300)
-    assert refused.returncode == 1, said
+    assert refused.returncode == 2, said
     assert "no node of the cluster has room for a run" in said
     assert "0.5 GPUs" in " ".join(said.split())
     two.add_node(f"--address={two.address}", "--num-gpus=1", "--num-cpus=3")
@@ -128,7 +128,8 @@ def test_runs_share_a_gpu_and_a_cluster_without_one_is_named(two, alone, tmp_pat
         while process.poll() is None:
             most = max(most, len(tasks_of(plan)))
             time.sleep(0.05)
-        assert process.returncode == 0, process.communicate()
+        _, said = process.communicate()
+        assert process.returncode == 0, said
     finally:
         two.kill_node(-1)
     assert most == 2  # of four runs, on a node with three cores
