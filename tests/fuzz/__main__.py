@@ -65,6 +65,8 @@ def _some(seed: int, counts: dict[str, int], done: list[Case], quiet: bool) -> s
         _show(done, quiet)
     process.wait()
     drain.join(5)
+    process.stdout.close()
+    process.stderr.close()
     said = "".join(errors)[-400:]
     return "a hang that only a kill ends" if hung.is_set() else f"the process died ({process.returncode}): {said}"
 

@@ -118,10 +118,12 @@ def _matrix(body: bytes, order: str) -> tuple[str, np.ndarray]:
     if len(parts) < 4:  # an empty one may lack its data, and more if it is damaged
         return "", np.zeros(0)
     flags, dims, name, data = parts[:4]
+    kind, more = (flags[1][0], flags[1][1]) if order == "<" else (flags[1][3], flags[1][2])
+    if kind not in CLASSES or more & 0x08:  # words, structures, complex numbers: not read, whatever they hold
+        return "", np.zeros(0)
     shape = struct.unpack(f"{order}{len(dims[1]) // 4}i", dims[1])
     stored = np.frombuffer(data[1], np.dtype(KINDS[data[0]]).newbyteorder(order))
-    kind = CLASSES[flags[1][0] if order == "<" else flags[1][3]]
-    return name[1].decode("latin-1"), stored.astype(kind).reshape(shape, order="F")
+    return name[1].decode("latin-1"), stored.astype(CLASSES[kind]).reshape(shape, order="F")
 
 
 def tar(raw: bytes) -> dict[str, bytes]:
