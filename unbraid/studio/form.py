@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from typing import Any
 
 from nicegui import ui
@@ -28,6 +29,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "prior.name": PRIORS,
     "likelihood.name": LIKELIHOODS,
 }
+SHOWN = 50  # trainings on the board
 
 
 def field_help(key: str) -> str:
@@ -177,29 +179,62 @@ def build(library: Library, aside: Any) -> None:
     choose_recipe()
     ui.button("Start training", on_click=begin)
 
+    shown: dict[str, Shown] = {}
+
     @ui.refreshable
     def board() -> None:
-        _board(library, aside, board)
+        shown.clear()
+        shown.update(_board(library, aside, board))
+
+    def look() -> None:
+        """Write the numbers anew; rows are made anew only when a training starts or ends, so no click meets a lost button."""
+        known = {one.name: (one.alive, *progress(one)) for one in training.all_of(library)[:SHOWN]}
+        if {name: (alive, status) for name, (alive, _, _, status) in known.items()} != {
+            name: row.state for name, row in shown.items()
+        }:
+            board.refresh()
+            return
+        for name, (_, step, steps, status) in known.items():
+            row = shown[name]
+            row.bar.set_value(step / max(steps, 1))
+            row.steps.set_text(f"{step:,} of {steps:,}")
+            row.last.set_text(_last(library, name, status))
 
     ui.html("<h2>Under way</h2>", sanitize=False)
     board()
-    ui.timer(2.0, board.refresh)
+    ui.timer(2.0, look)
 
 
-def _board(library: Library, aside: Any, board: Any) -> None:
+@dataclass(frozen=True)
+class Shown:
+    """A row of the board: whether it runs and its status, and where its numbers stand."""
+
+    state: tuple[bool, str]
+    bar: Any
+    steps: Any
+    last: Any
+
+
+def _last(library: Library, name: str, status: str) -> str:
+    """The last line a training said, unless it ended well."""
+    if status in ("done", "stopped"):
+        return ""
+    return "".join(training.said(library, name)[-300:].strip().splitlines()[-1:])
+
+
+def _board(library: Library, aside: Any, board: Any) -> dict[str, Shown]:
     """Every training the studio knows: how far it is, its last words, and buttons to stop and resume it."""
-    known = training.all_of(library)
+    known, shown = training.all_of(library)[:SHOWN], {}
     if not known:
         ui.label("Nothing has been started from here yet.").classes("quiet")
-    for one in known[:50]:
+    for one in known:
         alive, (step, steps, status) = one.alive, progress(one)
         with ui.row().classes("items-center w-full").props(f'role="group" data-training="{training._safe(one.name)}"'):
             ui.link(one.name, _link(one.name))
             ui.label("running" if alive else status).props('data-state="yes"')
-            ui.linear_progress(step / max(steps, 1), show_value=False).style("width: 10rem").props(
-                'aria-label="Progress"'
-            )
-            ui.label(f"{step:,} of {steps:,}").classes("quiet")
+            bar = ui.linear_progress(step / max(steps, 1), show_value=False).style("width: 10rem")
+            bar.props('aria-label="Progress"')
+            count = ui.label(f"{step:,} of {steps:,}").classes("quiet")
             if alive:
                 ui.button("Stop", on_click=lambda one=one: (training.stop(one), board.refresh())).props("flat")
             elif status != "done":
@@ -212,11 +247,9 @@ def _board(library: Library, aside: Any, board: Any) -> None:
                     board.refresh()
 
                 ui.button("Resume", on_click=resume).props("flat")
-        last = (
-            "" if status in ("done", "stopped") else training.said(library, one.name)[-300:].strip().splitlines()[-1:]
-        )
-        if last:
-            ui.label(str(last[0])).classes("quiet")
+        last = ui.label(_last(library, one.name, status)).classes("quiet")
+        shown[one.name] = Shown((alive, status), bar, count, last)
+    return shown
 
 
 def progress(one: training.Training) -> tuple[int, int, str]:
