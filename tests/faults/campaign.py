@@ -88,10 +88,10 @@ def children(pid: int) -> list[int]:
 
 
 def hit(place: Place, plan: Plan, fault: Callable[[], Any], again: Callable[[], str], wait: bool = True) -> Trial:
-    """Wait for a random number of runs to have a checkpoint and a random time more; strike; go on; compare."""
-    some = place.chance.randint(1, len(plan.jobs)) if wait else 0
+    """Wait for a random number of runs, not all, to have a checkpoint and a random moment more; strike; go on; compare."""
+    some = place.chance.randint(1, len(plan.jobs) - 1) if wait else 0
     until(lambda: len(begun(plan)) >= some, PATIENCE)
-    time.sleep(place.chance.uniform(0, 2) if wait else 0)
+    time.sleep(place.chance.uniform(0, 0.3) if wait else 0)  # a run takes a second or two: there is something to strike
     done = [job for job in plan.jobs if (found := outcomes.read(plan.folder, job)) is not None and found.done]
     before = {job.name: (plan.folder / job.name / MODEL).stat().st_mtime_ns for job in done}
     fault()
@@ -110,7 +110,7 @@ def worker(place: Place) -> Trial:
     return hit(
         place,
         plan,
-        lambda: [os.kill(pid, signal.SIGKILL) for pid in place.chance.sample(children(parent.pid) or [], 1)],
+        lambda: [os.kill(pid, signal.SIGKILL) for pid in place.chance.sample(children(parent.pid), 1)],
         lambda: ended(parent),
     )
 
