@@ -30,7 +30,12 @@ Dry = Annotated[
     bool, typer.Option("--dry", help="Build and check every recipe, say what it would cost, train nothing.")
 ]
 Keep = Annotated[
-    Path | None, typer.Option(help="Copy results, page and pictures to this folder of results too.", show_default=False)
+    Path | None,
+    typer.Option(
+        help="A folder of results, such as docs/results: runs of this study that lie there are not trained again, and "
+        "results, page and pictures are copied there.",
+        show_default=False,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON, and nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
@@ -69,16 +74,21 @@ def study(
     from unbraid.studies import page, running
 
     chosen = running.seeds_of(known, scale, seeds)
+    expect(
+        keep is None or scale != "tiny",
+        "scale tiny yields no verdict, so nothing of it is kept",
+        do="Leave --keep out.",
+    )
     if dry:
         return _dry(name, known, scale, chosen)
     if report:
         expect(
             folder.is_dir(), f"there is no study in {folder} yet", do=f"Run it: unbraid study {name} --scale {scale}"
         )
-        results = running.collect(name, known, scale, chosen, folder, workers, quiet)
-        files = page.write(name, known, results, folder, folder / "runs")
+        results = running.collect(name, known, scale, chosen, folder, workers, quiet, keep)
+        files = page.write(name, known, results, folder, folder / "runs", keep)
     else:
-        results, files = running.run(name, known, folder, scale, seeds, workers, quiet or as_json)
+        results, files = running.run(name, known, folder, scale, seeds, workers, quiet or as_json, keep)
     if keep is not None:
         from unbraid.studies import front
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unbraid.comparing.statistics import interval
-from unbraid.ground.files import write_text
+from unbraid.ground.errors import UnbraidError
+from unbraid.ground.files import read_bytes, write_bytes, write_text
 from unbraid.studies.results import Results
 from unbraid.studies.study import Claim, Study
 from unbraid.studies.verdicts import Verdict, verdicts
@@ -101,11 +102,24 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
 
 
-def write(name: str, study: Study, results: Results, out: Path, runs: Path | None = None) -> list[Path]:
-    """Draw the pictures and write page.md and page.html beside results.json. Without the runs, pictures stay as they are."""
+def write(
+    name: str, study: Study, results: Results, out: Path, runs: Path | None = None, kept: Path | None = None
+) -> list[Path]:
+    """Draw the pictures and write page.md and page.html beside results.json. Without the runs, pictures stay as they are.
+
+    Pictures that need runs of which only the rows are kept (in the folder of results `kept`) stay as they are kept.
+    """
     pictures: Sequence[str] = sorted(p.name for p in out.glob("*.png"))
     if study.figures is not None and runs is not None:
-        pictures = study.figures(results, runs, out)
+        there = all((runs / str(place)).is_dir() for place in results.about.get("runs", {}).values())
+        try:
+            pictures = study.figures(results, runs, out)
+        except UnbraidError:
+            if there or kept is None:
+                raise
+            for old in sorted((kept / name).glob("*.png")):
+                write_bytes(out / old.name, read_bytes(old, "part of a study"))
+            pictures = sorted(p.name for p in out.glob("*.png"))
     write_text(out / PAGE, markdown(name, study, results, pictures))
     write_text(out / "page.html", _html(name, study, results, out, pictures))
     return [out / PAGE, out / "page.html", *(out / picture for picture in pictures)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,13 +100,3 @@ class Results:
 def rounded(numbers: dict[str, float]) -> dict[str, float]:
     """Six figures are plenty, and keep the committed files small."""
     return {name: float(f"{value:.6g}") for name, value in numbers.items()}
-
-
-def merged(many: Iterable[Results]) -> Results:
-    """Results of one study from several folders, such as two machines' seeds; a run that is there twice is refused."""
-    found = list(many)
-    expect(found, "nothing to merge")
-    rows = [row for results in found for row in results.rows]
-    keys = [(row.arm, row.seed) for row in rows]
-    expect(len(set(keys)) == len(keys), "the same run is in two of these results")
-    return Results(found[0].study, found[0].scale, tuple(rows), found[0].about)

@@ -13,6 +13,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import read_json, writable, write_json
 from unbraid.ground.progress import bar
-from unbraid.studies.results import Results, Row, rounded
+from unbraid.studies.results import RESULTS, Results, Row, rounded
 from unbraid.studies.study import SCALES, Arm, Study, recipes
 
 if TYPE_CHECKING:
@@ -97,20 +98,59 @@ def train(plan: Plan, workers: int = 0, quiet: bool = False) -> None:
         walk(plan, workers, board)
 
 
+def known_rows(name: str, study: Study, scale: str, plan: Plan, kept: Path | None) -> dict[str, Row]:
+    """The finished runs of a plan that lie in a folder of results, by the run's name, which holds its recipe's hash.
+
+    Results of other recipes, or measured by other code, are refused: they would be lost when these are kept there.
+    """
+    if kept is None or not (kept / name / RESULTS).is_file():
+        return {}
+    results = Results.load(kept / name)
+    if results.scale != scale:
+        return {}
+    places, names = results.about.get("runs", {}), {job.name for job in plan.jobs}
+    done = {str(places.get(f"{row.arm}/{row.seed}")): row for row in results.rows if row.status == "done"}
+    same = results.about.get("code", source_digest(study)) == source_digest(study) and set(done) <= names
+    expect(same, f"{kept / name} holds results of other recipes, seeds or measurements of study {name!r}",
+           do="Move it away, or keep these elsewhere.")  # fmt: skip
+    return done
+
+
+def continued(about: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """The declaration of results that went on from kept ones: the first commit stays, later ones are added."""
+    later = [c for c in (*before.get("changed", []), about["commit"], *about["changed"]) if c != before["commit"]]
+    return {"commit": before["commit"], "changed": list(dict.fromkeys(later))}
+
+
 def collect(
-    name: str, study: Study, scale: str, seeds: Sequence[int], out: Path, workers: int = 0, quiet: bool = False
+    name: str,
+    study: Study,
+    scale: str,
+    seeds: Sequence[int],
+    out: Path,
+    workers: int = 0,
+    quiet: bool = False,
+    kept: Path | None = None,
 ) -> Results:
-    """Measure every finished run (each once) and write results.json; what is not there yet is left for later."""
+    """Measure every finished run (each once) and write results.json; what is not there yet is left for later.
+
+    Runs that lie in the folder of results `kept` are taken from there.
+    """
     from unbraid.sweeps import outcomes
 
     plan, told = planned(name, study, scale, seeds, out)
+    before = known_rows(name, study, scale, plan, kept)
     found = {job.name: outcomes.read(plan.folder, job) for job in plan.jobs}
-    done = [plan.folder / job.name for job in plan.jobs if (o := found[job.name]) is not None and o.done]
+    todo = [job.name for job in plan.jobs if job.name not in before]
+    done = [plan.folder / each for each in todo if (o := found[each]) is not None and o.done]
     numbers = measured(name, study, done, workers, quiet)
     rows, places = [], {}
     for job, (arm, seed) in zip(plan.jobs, told, strict=True):
         outcome = found[job.name]
-        if outcome is None:
+        if job.name in before:
+            rows.append(before[job.name])
+            places[f"{arm.label}/{seed}"] = job.name
+        if job.name in before or outcome is None:
             continue
         seconds = round(sum(outcome.seconds.values()), 1)
         got = numbers.get(job.name, {})
@@ -119,7 +159,9 @@ def collect(
         rows.append(Row(arm.label, seed, status, rounded(got), seconds, reason))
         places[f"{arm.label}/{seed}"] = job.name
     about = {**declare(name, study, scale, seeds, out), "runs": places, "unlike": study.unlike}
-    results = Results(name, scale, tuple(rows), about)
+    if before and kept is not None:
+        about |= continued(about, Results.load(kept / name).about)
+    results = Results(name, scale, tuple(rows), {**about, "code": source_digest(study)})
     results.save(out)
     return results
 
@@ -180,14 +222,25 @@ def _cores() -> int:
 
 
 def run(
-    name: str, study: Study, out: str | Path, scale: str = "cpu", seeds: int = 0, workers: int = 0, quiet: bool = False
+    name: str,
+    study: Study,
+    out: str | Path,
+    scale: str = "cpu",
+    seeds: int = 0,
+    workers: int = 0,
+    quiet: bool = False,
+    kept: Path | None = None,
 ) -> tuple[Results, list[Path]]:
-    """Run a study or go on with it: declare, train, measure, judge, write. Returns the results and the files of the page."""
+    """Run a study or go on with it: declare, train, measure, judge, write. Returns the results and the files of the page.
+
+    Runs whose rows lie in the folder of results `kept` are not trained again.
+    """
     from unbraid.studies import page
 
     folder, chosen = writable(Path(out)), seeds_of(study, scale, seeds)
-    declare(name, study, scale, chosen, folder)
     plan, _ = planned(name, study, scale, chosen, folder)
-    train(plan, workers, quiet)
-    results = collect(name, study, scale, chosen, folder, workers, quiet)
-    return results, page.write(name, study, results, folder, folder / "runs")
+    known = known_rows(name, study, scale, plan, kept)
+    declare(name, study, scale, chosen, folder)
+    train(replace(plan, jobs=tuple(job for job in plan.jobs if job.name not in known)), workers, quiet)
+    results = collect(name, study, scale, chosen, folder, workers, quiet, kept)
+    return results, page.write(name, study, results, folder, folder / "runs", kept)

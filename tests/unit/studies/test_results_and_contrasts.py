@@ -9,7 +9,7 @@ import pytest
 
 from unbraid.ground.errors import UnbraidError
 from unbraid.studies import contrasts
-from unbraid.studies.results import Results, Row, merged
+from unbraid.studies.results import Results, Row
 
 
 def made() -> Results:
@@ -44,11 +44,6 @@ def test_damaged_results_are_named(tmp_path, content):
     (tmp_path / "results.json").write_text(content)
     with pytest.raises(UnbraidError, match="results"):
         Results.load(tmp_path)
-
-
-def test_the_same_run_twice_is_refused():
-    with pytest.raises(UnbraidError, match="twice|two of these"):
-        merged([made(), made()])
 
 
 def test_contrasts_by_hand():

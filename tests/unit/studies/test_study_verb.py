@@ -57,6 +57,7 @@ def test_dry_builds_every_arm_once_whatever_the_number_of_seeds(app):
     [
         (("thery", "--out", "x"), "Did you mean 'theory'"),
         (("pinwheel", "--scale", "huge"), "three scales.*tiny, cpu, paper"),
+        (("pinwheel", "--scale", "tiny", "--keep", "x"), "tiny yields no verdict.*Leave --keep out"),
         (("pinwheel", "--report", "--out", "nowhere"), "no study in nowhere yet"),
     ],
 )

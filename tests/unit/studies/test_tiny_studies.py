@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
+from unbraid.ground.errors import UnbraidError
 from unbraid.runs.assemble import assemble
 from unbraid.studies import STUDIES, page, running
 from unbraid.studies.results import Results
@@ -34,6 +37,41 @@ def test_tiny_from_recipes_to_page(name, tmp_path, monkeypatch):
     assert Results.load(tmp_path) == results
     again = running.collect(name, study, "tiny", study.seeds["tiny"], tmp_path, 1, quiet=True)
     assert again.rows == results.rows  # measured once, by the same code
+
+
+def test_a_study_goes_on_from_kept_rows_and_trains_only_what_is_not_there(tmp_path, monkeypatch):
+    trained = []
+
+    def counted(plan, workers=0, quiet=False):
+        trained.append([job.name for job in plan.jobs])
+        in_this_process(plan)
+
+    monkeypatch.setattr(running, "train", counted)
+    name, study, kept = "isa_orientation", STUDIES["isa_orientation"], tmp_path / "kept"
+    first, _ = running.run(name, study, tmp_path / "one", "tiny", 1, 1, quiet=True, kept=kept)
+    shutil.copytree(tmp_path / "one", kept / name)
+    both, files = running.run(name, study, tmp_path / "two", "tiny", 2, 1, quiet=True, kept=kept)
+    assert [len(each) for each in trained] == [4, 4]
+    assert not set(trained[0]) & set(trained[1])
+    assert both.rows[:4] == first.rows  # the rows of the first seed are the kept ones, to the letter
+    assert {row.seed for row in both.rows} == {0, 1}
+    assert both.about["commit"] == first.about["commit"]
+    assert all(path.stat().st_size > 500 for path in files)
+    shutil.copytree(tmp_path / "two", kept / name, dirs_exist_ok=True)
+    with pytest.raises(UnbraidError, match="other recipes, seeds or measurements.*Move it away"):
+        running.run(name, study, tmp_path / "three", "tiny", 1, 1, quiet=True, kept=kept)  # would lose the second seed
+    assert not (tmp_path / "three" / "runs").exists()
+
+
+def test_pictures_that_need_runs_stay_as_they_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "train", in_this_process)
+    name, study, kept = "isa_latents", STUDIES["isa_latents"], tmp_path / "kept"
+    running.run(name, study, tmp_path / "one", "tiny", 1, 1, quiet=True, kept=kept)
+    shutil.copytree(tmp_path / "one", kept / name)
+    _, files = running.run(name, study, tmp_path / "two", "tiny", 1, 1, quiet=True, kept=kept)
+    drawn = [path for path in files if path.suffix == ".png"]
+    assert drawn
+    assert all(path.read_bytes() == (kept / name / path.name).read_bytes() for path in drawn)
 
 
 @pytest.mark.parametrize("name", TRAINED)
