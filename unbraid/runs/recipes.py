@@ -48,7 +48,7 @@ def _hfvae(name: str, about: str, data: Plain, nets: str, latent: Plain, objecti
 
 
 def _broadcast(data: str, what: str, minutes: int) -> Plain:
-    """A whole set of 64×64 images by a broadcast decoder (Watters et al. 2019), as long as one core affords. Settings are ours."""
+    """A whole set of 64×64 images by a broadcast decoder (Watters et al. 2019), as long as a core affords. Settings are ours."""
     return {
         "name": f"beta_tcvae_{data}",
         "about": f"β-TCVAE (4) on {what} with a broadcast decoder: {minutes} minutes on one core. Settings are ours.",
