@@ -12,9 +12,7 @@ from pathlib import Path
 
 from tests.faults.campaign import FAULTS, Place, Trial, without_fault
 from tests.rayed import two_nodes
-
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
+from tests.whole import put
 
 
 def campaign(count: int, seed: int = 0, only: str = "", quiet: bool = False) -> list[Trial]:
@@ -62,9 +60,7 @@ def main() -> None:
     trials = campaign(asked.count, asked.seed, asked.only)
     print(f"\n{table(trials)}")
     if asked.write:
-        page = PAGE.read_text()
-        head, tail = page[: page.index(BEGIN) + len(BEGIN)], page[page.index(END) :]
-        PAGE.write_text(f"{head}\n{table(trials)}\n\nSeed {asked.seed}.\n{tail}")
+        put("faults", f"{table(trials)}\n\nSeed {asked.seed}.")
     sys.exit(0 if all(t.same and not t.lost for t in trials) else 1)
 
 

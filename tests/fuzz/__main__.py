@@ -9,13 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from tests.fuzz.campaign import PATIENCE, READERS, worker
+from tests.whole import put
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-BEGIN, END = "<!-- fuzz: begin -->", "<!-- fuzz: end -->"
 Case = list[Any]  # reader, number, outcome, what was said, seconds
 
 
@@ -110,9 +108,7 @@ def main() -> None:
     slow = sorted(cases, key=lambda case: -case[4])[:3]
     print(f"\n{text}\nslowest: {', '.join(f'{c[0]} {c[1]} ({c[4]:.1f} s)' for c in slow)}")
     if asked.write:
-        page = PAGE.read_text()
-        head, tail = page[: page.index(BEGIN) + len(BEGIN)], page[page.index(END) :]
-        PAGE.write_text(f"{head}\n{text}\n\nSeed {asked.seed}.\n{tail}")
+        put("fuzz", f"{text}\n\nSeed {asked.seed}.")
     sys.exit(1 if any(case[2] == "wrong" for case in cases) else 0)
 
 
