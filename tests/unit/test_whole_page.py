@@ -1,4 +1,4 @@
-"""What a whole run of the tests counted is told as it was: failures by name, reasons of skips, nothing else of the page touched."""
+"""What a whole run of the tests counted is told as it was: failures by name, reasons of skips, and no more of the page."""
 
 from __future__ import annotations
 
