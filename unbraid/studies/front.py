@@ -48,15 +48,16 @@ def _section(name: str, study: Study, results: Results, counts: dict[str, int]) 
     lines = [
         f"## [{name}]({name}/page.md): {study.about}",
         "",
-        "| claim | paper | ours (95%, before Holm) | n | verdict |",
+        "| claim | verdict | ours (95%, before Holm) | n | paper |",
         "|---|---|---|---|---|",
     ]
     for claim, verdict in zip(study.claims, judged(study, results), strict=True):
         counts[verdict.word] += 1
         ours = f"{verdict.contrast.mean:+.3g} [{verdict.low:+.3g}, {verdict.high:+.3g}] {claim.unit}"
-        cells = (claim.text, claim.printed or "no number", ours, str(verdict.contrast.n))
         pilot = " (pilot)" if verdict.pilot else ""
-        lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + f" | {MARKS[verdict.word]}{pilot} |")
+        word = MARKS[verdict.word] + pilot  # second: a narrow screen shows it beside the claim
+        cells = (claim.text, word, ours, str(verdict.contrast.n), claim.printed or "no number")
+        lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
     return "\n".join(lines)
 
 
