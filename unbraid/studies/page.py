@@ -29,10 +29,11 @@ def headline(results: Results) -> str:
     """One line: scale, seeds, runs, failures, cost, commit."""
     seeds, runs = len({row.seed for row in results.rows}), len(results.rows)
     hours = sum(row.seconds for row in results.rows) / 3600
-    cost = f"{hours:.1f} core-hours" if hours >= 1 else f"{60 * hours:.0f} core-minutes"
+    # by the clock: on a busy machine a run takes longer than its core's time
+    cost = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
     failed = f", {len(results.failed)} not finished" if results.failed else ""
     commit = results.about.get("commit") or "not under version control"
-    return f"scale {results.scale} · {seeds} seeds · {runs} runs{failed} · {cost} · claims as of commit {commit}"
+    return f"scale {results.scale} · {seeds} seeds · {runs} runs{failed} · {cost} of one-core runs by the clock · claims as of commit {commit}"
 
 
 def block(claim: Claim, verdict: Verdict) -> str:
