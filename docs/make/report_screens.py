@@ -14,7 +14,7 @@ OUT = Path(__file__).resolve().parents[1] / "pictures" / "report"
 
 
 def main(page: Path) -> None:
-    """The first screens of the page, wide and narrow, light and dark, as small palette PNGs."""
+    """The first screens of the page, wide and narrow, and its first heat maps; all light and dark."""
     OUT.mkdir(exist_ok=True)
     program = os.environ.get("UNBRAID_CHROMIUM") or shutil.which("chromium")
     with sync_playwright() as driver:
@@ -26,9 +26,18 @@ def main(page: Path) -> None:
                 tab.goto(page.resolve().as_uri())
                 path = OUT / f"{scheme}-{width}.png"
                 tab.screenshot(path=path)
-                Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
+                small(path)
+                if width > 1000:
+                    maps = tab.locator("figure", has=tab.locator("img[alt^='Leaves and factors']")).first
+                    maps.screenshot(path=OUT / f"{scheme}-heat-maps.png")
+                    small(OUT / f"{scheme}-heat-maps.png")
                 context.close()
         browser.close()
+
+
+def small(path: Path) -> None:
+    """The same picture with a palette."""
+    Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
 
 
 if __name__ == "__main__":

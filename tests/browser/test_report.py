@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unbraid import Run, encode, score
+from unbraid import Run, encode, pretrained, score
 from unbraid.figures.report import report
 from unbraid.runs.auditing import audit
 
@@ -27,6 +27,16 @@ def page(tmp_path_factory):
         audit(runs[-1], quiet=True)
         score(runs[-1], metrics="mig,dci,factor_vae", quiet=True)
     return report(runs, root / "report.html")
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    """A page of one run whose name is as long as sweeps make them."""
+    path = tmp_path_factory.mktemp("single") / "beta_tcvae_colour_sprites_broadcast_leaky_relu_beta6_seed0"
+    shutil.copytree(pretrained("beta_tcvae_colour_sprites").path, path)
+    run = Run.load(path)
+    encode(run, quiet=True)
+    return report(run)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -53,3 +63,17 @@ def test_its_pictures_can_be_saved_as_png_and_svg(page, tab):
     kinds = tab.evaluate("[...document.querySelectorAll('a[download]')].map(a => a.download.split('.').pop())")
     assert kinds.count("png") >= 5
     assert kinds.count("png") == kinds.count("svg")
+
+
+def test_the_numbers_of_a_heat_map_keep_their_ink_in_the_dark(single, tab):
+    tab.emulate_media(color_scheme="dark")
+    tab.goto(single.as_uri())
+    tab.goto(tab.get_attribute("img[alt^='Leaves and factors']", "src"))  # the picture by itself
+    fills = "[...document.querySelectorAll('text')].map(t => [t.parentNode.id, t.style.fill, getComputedStyle(t).fill])"
+    found = tab.evaluate(fills)
+    cells = [(asked, seen) for name, asked, seen in found if name.startswith("cell")]
+    words = [seen for name, _, seen in found if not name.startswith("cell")]
+    assert len(cells) > 20
+    assert all(asked == seen for asked, seen in cells), "cells have the same ground in the dark"
+    assert {"rgb(34, 34, 34)", "rgb(255, 255, 255)"} <= {seen for _, seen in cells}
+    assert set(words) == {"rgb(223, 227, 234)"}, "names stand on the page and turn light"

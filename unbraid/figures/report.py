@@ -21,10 +21,11 @@ from unbraid.ground.files import write_text
 from unbraid.runs.leaves import DEAD, leaf_notes
 from unbraid.runs.run import REPORT, Run
 
-# in the dark, words and axes turn light and the paper clear; the downloaded PNG stays as in print
+# in the dark, words and axes turn light and the paper clear, but for the numbers in a heat map's cells, whose ground
+# stays as it is; the downloaded PNG stays as in print
 DARK = (
-    "<style>@media (prefers-color-scheme: dark) { text { fill: #dfe3ea !important } "
-    '[style*="fill: #ffffff"] { fill: none !important } '
+    '<style>@media (prefers-color-scheme: dark) { :not([id^="cell"]) > text { fill: #dfe3ea !important } '
+    ':not(text)[style*="fill: #ffffff"] { fill: none !important } '
     '[style*="stroke: #000000"], [style*="stroke: #222222"] { stroke: #b4bccb !important } }</style>'
 )
 
