@@ -19,7 +19,7 @@ from unbraid.figures.scores import heat_maps
 from unbraid.figures.traversals import REACH, STEPS, animation, traversal_rows, traversals
 from unbraid.ground.errors import UnbraidError, choose, expect
 from unbraid.ground.files import replacing
-from unbraid.runs.leaves import some_codes
+from unbraid.runs.leaves import dead_leaves, some_codes
 from unbraid.runs.run import CODES, Run
 
 
@@ -91,7 +91,7 @@ def _information(s: Scene, c: Choice) -> Figure:
             found[name] = metrics.METRICS[name](s.coded())
         except UnbraidError:
             continue
-    return heat_maps(found, ("mig", "dci"))
+    return heat_maps(found, ("mig", "dci"), dead_leaves(s.run, s.coded()))
 
 
 FIGURES: dict[str, Picture] = {
@@ -112,7 +112,7 @@ FIGURES: dict[str, Picture] = {
         _information,
         "Leaves and factors",
         "Rows are leaves, columns are factors: mutual information in nats (histogram of means), and DCI's importances. "
-        "The best leaf of each factor is outlined.",
+        "The best live leaf of each factor is outlined; leaves that carry less than 0.05 nats are grey.",
         lambda s: s.codes is not None and s.codes.values is not None and len(s.codes) >= 20,
     ),
     "positions": Picture(

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from unbraid._version import __version__
-from unbraid.figures.canvas import drawn
+from unbraid.figures.canvas import GREY, drawn
 from unbraid.figures.pictures import FIGURES, Choice, Scene, scene
 from unbraid.figures.tables import tables
 from unbraid.figures.traversals import traversals
@@ -25,6 +25,7 @@ from unbraid.runs.run import REPORT, Run
 # stays as it is; the downloaded PNG stays as in print
 DARK = (
     '<style>@media (prefers-color-scheme: dark) { :not([id^="cell"]) > text { fill: #dfe3ea !important } '
+    f'text[style*="fill: {GREY}"] {{ fill: #7f8a9c !important }} '
     ':not(text)[style*="fill: #ffffff"] { fill: none !important } '
     '[style*="stroke: #000000"], [style*="stroke: #222222"] { stroke: #b4bccb !important } }</style>'
 )

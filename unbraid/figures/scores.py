@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from unbraid.figures.canvas import INK, literal
+from unbraid.figures.canvas import GREY, INK, literal
 from unbraid.ground.errors import expect
 from unbraid.metrics import METRICS, Score
 
+BLUES, GREYS, DIM = colormaps["Blues"], colormaps["Greys"], "#7a8494"
 SHOWN = ("mig", "dci", "mcc", "sap", "factor_vae", "irs")
 TITLES = {
     "mig": "information in nats (MIG)",
@@ -24,8 +26,11 @@ TITLES = {
 }
 
 
-def heat_maps(scores: Mapping[str, Score], names: Sequence[str] = SHOWN) -> Figure:
-    """The unit × factor matrices behind the scores, with names of both; the best unit of each factor is outlined."""
+def heat_maps(scores: Mapping[str, Score], names: Sequence[str] = SHOWN, dead: Collection[str] = ()) -> Figure:
+    """The unit × factor matrices behind the scores, with names of both; the best unit of each factor is outlined.
+
+    Units of leaves named in `dead` are grey, and never outlined: what a matrix says of them is noise.
+    """
     shown = [n for n in names if n in scores and "matrix" in scores[n].table] or [
         n for n in scores if "matrix" in scores[n].table
     ]
@@ -41,25 +46,32 @@ def heat_maps(scores: Mapping[str, Score], names: Sequence[str] = SHOWN) -> Figu
         axes.axis("off")
     for axes, name in zip(grid, shown, strict=False):
         score = scores[name]
-        heat_map(axes, np.asarray(score.table["matrix"]), score.table["units"], score.table["factors"])
+        heat_map(axes, np.asarray(score.table["matrix"]), score.table["units"], score.table["factors"], dead)
         axes.set_title(f"{TITLES.get(name, name)}   {score.value:.2f}", fontsize=9, color=INK, loc="left")
     return literal(figure)
 
 
-def heat_map(axes: Axes, matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> None:
+def heat_map(
+    axes: Axes, matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], dead: Collection[str] = ()
+) -> None:
     """One matrix with its numbers written in when there is room."""
     top = max(float(np.nanmax(matrix)), 1e-9)
-    axes.imshow(matrix, cmap="Blues", vmin=0, vmax=top, aspect="auto")
+    live = np.array([str(row).split("[")[0] not in dead for row in rows])
+    live |= not live.any()  # where nothing lives, nothing is to be told apart
+    shades = np.nan_to_num(matrix / top)
+    axes.imshow(np.where(live[:, None, None], BLUES(shades), GREYS(0.5 * shades)), aspect="auto")
     axes.set_xticks(range(len(columns)), columns, fontsize=7, rotation=30 if max(map(len, columns)) > 6 else 0)
     axes.set_yticks(range(len(rows)), rows, fontsize=7)
+    for label, alive in zip(axes.get_yticklabels(), live, strict=True):
+        label.set_color("black" if alive else GREY)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     if matrix.size <= 240:
         for (i, j), value in np.ndenumerate(matrix):
-            ink = "white" if value > 0.6 * top else INK
+            ink = ("white" if value > 0.6 * top else INK) if live[i] else DIM
             axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink, gid=f"cell{i}-{j}")
     for j in range(matrix.shape[1]):
-        i = int(np.argmax(matrix[:, j]))
+        i = int(np.argmax(np.where(live, matrix[:, j], -np.inf)))
         if matrix[i, j] > 0:
             axes.add_patch(_outline(j, i))
 

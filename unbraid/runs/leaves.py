@@ -56,7 +56,7 @@ def leaf_notes(run: Run, codes: Codes | None = None) -> list[LeafNote]:
     tree = run.model.tree
     nats, factors = _nats(run, codes), _factors(codes)
     low, high = reach(run, codes)
-    silent = {name for name, carried in nats.items() if carried < DEAD}
+    silent = dead_leaves(run, codes)
     notes = [
         LeafNote(
             leaf.name,
@@ -71,6 +71,11 @@ def leaf_notes(run: Run, codes: Codes | None = None) -> list[LeafNote]:
         for leaf, columns in zip(tree.leaves, tree.slices, strict=True)
     ]
     return sorted(notes, key=lambda note: -(note.nats if note.nats is not None else -1.0))
+
+
+def dead_leaves(run: Run, codes: Codes | None = None) -> list[str]:
+    """The leaves that are known to carry next to nothing."""
+    return [name for name, carried in _nats(run, codes).items() if carried < DEAD]
 
 
 def _nats(run: Run, codes: Codes | None) -> dict[str, float]:

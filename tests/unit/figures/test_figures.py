@@ -132,3 +132,22 @@ def test_wrong_choices_are_named(run, tmp_path):
     with pytest.raises(UnbraidError, match="from low to high"):
         write("traversals", run, tmp_path / "a.png", Choice(low=1, high=0))
     assert not list(tmp_path.iterdir())
+
+
+def test_dead_leaves_are_grey_in_a_heat_map_and_never_the_best():
+    from matplotlib.figure import Figure
+
+    from unbraid.figures.canvas import GREY
+    from unbraid.figures.scores import heat_map
+
+    axes = Figure().subplots()
+    heat_map(axes, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.3]]), ["z0", "z1", "wide[0]"], ["x", "y"], dead=["z0"])
+    best = {(round(p.get_y() + 0.5), round(p.get_x() + 0.5)) for p in axes.patches}
+    assert best == {(2, 0), (1, 1)}, "z0 has the largest number of x, but carries nothing"
+    assert [label.get_color() == GREY for label in axes.get_yticklabels()] == [True, False, False]
+    colours = axes.images[0].get_array()
+    assert np.ptp(colours[0, :, :3], axis=1).max() < 0.02, "shades of grey"
+    assert np.ptp(colours[1, 1, :3]) > 0.2
+    nothing = Figure().subplots()
+    heat_map(nothing, np.eye(2), ["z0", "z1"], ["x", "y"], dead=["z0", "z1"])
+    assert len(nothing.patches) == 2
