@@ -13,6 +13,7 @@ from unbraid.runs.citing import bibliography, of_run
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import SCORES, Run
 from unbraid.runs.scores import Scores
+from unbraid.runs.words import about
 
 CARD, PICTURE = "README.md", "traversals.png"
 
@@ -22,7 +23,7 @@ def card(run: Run, recipe: Recipe, folder: Path) -> str:
     scores = Scores.load(folder) if is_file(folder / SCORES) else None
     parts = [
         _head(recipe, scores),
-        f"# {recipe.name}\n\n{recipe.about or 'A latent-variable model trained with unbraid.'}",
+        f"# {recipe.name}\n\n{about(recipe) or 'A latent-variable model trained with unbraid.'}",
         f"![Traversals: one leaf moved at a time]({PICTURE})" if is_file(folder / PICTURE) else "",
         _opening(),
         _trained(run, recipe),

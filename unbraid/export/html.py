@@ -18,6 +18,7 @@ from unbraid.export.layers import decoder_layers, halved
 from unbraid.ground.files import write_text
 from unbraid.runs.leaves import DEAD, leaf_notes, middling, prior_values, some_codes
 from unbraid.runs.run import Run
+from unbraid.runs.words import about, called
 
 EXPLORE = "explore.html"
 EXAMPLES, DRAWS = 12, 64  # codes of the data and of the prior that travel with the page
@@ -40,9 +41,9 @@ def page(run: Run) -> str:
     template = Environment(loader=PackageLoader("unbraid", "export"), autoescape=True).get_template("explore.html")
     parts = {name: Markup(_part(name)) for name in ("decoder.js", "controls.js", "explore.js", "explore.css")}
     return template.render(
-        title=f"{run.recipe.name}: explore",
-        name=run.recipe.name,
-        about=run.recipe.about,
+        title=f"{called(run)}: explore",
+        name=called(run),
+        about=about(run.recipe),
         objective=run.recipe.objective.get("name", ""),
         data=run.recipe.data.get("name", ""),
         seed=run.recipe.seed,
@@ -67,7 +68,7 @@ def _content(run: Run, codes: Codes | None) -> dict[str, Any]:
         start = codes.mean[middling(codes)]
         examples = codes.mean[np.random.default_rng(0).permutation(len(codes))[:EXAMPLES]]
     return {
-        "name": run.recipe.name,
+        "name": called(run),
         "leaves": [
             {
                 "name": note.name,

@@ -14,6 +14,7 @@ from unbraid.figures.canvas import BLUE, GREY, INK, LINES, WIDE, literal, plain,
 from unbraid.ground.errors import expect
 from unbraid.runs.leaves import DEAD, prior_values
 from unbraid.runs.run import LEDGER, Run
+from unbraid.runs.words import called
 
 FEW = 60  # points below which a curve shows each of them
 MOST = 60  # terms of a ledger that are drawn
@@ -33,9 +34,7 @@ def reconstructions(
     wrong = [i for i in images if not 0 <= i < len(dataset)]
     expect(not wrong, "there is no such image", found=wrong, allowed=f"0 to {len(dataset) - 1:,}")
     x = dataset.pixels(np.array(images)) if len(images) else _some(run, count, seed, dataset)
-    return show(
-        tile(np.stack([x, run.decode(run.encode(x))])), ["image", "decoded"], f"{run.recipe.name}: reconstructions"
-    )
+    return show(tile(np.stack([x, run.decode(run.encode(x))])), ["image", "decoded"], f"{called(run)}: reconstructions")
 
 
 def scatter(run: Run, count: int = 1000, seed: int = 0, dataset: Any = None) -> Figure:
@@ -48,7 +47,7 @@ def scatter(run: Run, count: int = 1000, seed: int = 0, dataset: Any = None) -> 
         flat = rows.reshape(len(rows), -1)
         axes.plot(flat[:, 0], flat[:, min(1, flat.shape[1] - 1)], ".", markersize=3, color=colour, label=name)
     axes.legend(fontsize=8, frameon=False)
-    axes.set_title(f"{run.recipe.name}: reconstructions", fontsize=10, loc="left")
+    axes.set_title(f"{called(run)}: reconstructions", fontsize=10, loc="left")
     plain(axes)
     return literal(figure)
 
@@ -56,7 +55,7 @@ def scatter(run: Run, count: int = 1000, seed: int = 0, dataset: Any = None) -> 
 def samples(run: Run, rows: int = 3, columns: int = 10, seed: int = 0) -> Figure:
     """Mean images of codes drawn from the prior."""
     x = run.sample(rows * columns, seed)
-    return show(tile(x.reshape(rows, columns, *x.shape[1:])), title=f"{run.recipe.name}: samples from the prior")
+    return show(tile(x.reshape(rows, columns, *x.shape[1:])), title=f"{called(run)}: samples from the prior")
 
 
 def kl_bars(codes: Codes, title: str = "") -> Figure:
@@ -105,7 +104,7 @@ def aggregate(run: Run, codes: Codes, most: int = 16, seed: int = 0, leaves: Seq
         axes.spines[["top", "right", "left"]].set_visible(False)
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
-    figure.suptitle(f"{run.recipe.name}: q(z) (filled) and the prior (line)", fontsize=10, x=0.01, ha="left")
+    figure.suptitle(f"{called(run)}: q(z) (filled) and the prior (line)", fontsize=10, x=0.01, ha="left")
     return literal(figure)
 
 

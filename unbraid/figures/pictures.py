@@ -21,6 +21,7 @@ from unbraid.ground.errors import UnbraidError, choose, expect
 from unbraid.ground.files import replacing
 from unbraid.runs.leaves import dead_leaves, some_codes
 from unbraid.runs.run import CODES, Run
+from unbraid.runs.words import called
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ class Picture:
     title: str
     about: str
     fits: Callable[[Scene], bool] = lambda scene: True
+    unlabelled: str = ""
+
+    def caption(self, scene: Scene) -> str:
+        """What the picture shows of this scene: without labels there is no middle of factors, and no factor to name."""
+        return self.unlabelled if self.unlabelled and scene.dataset.factors is None else self.about
 
 
 def scene(run: Run, dataset: Any = None) -> Scene:
@@ -101,6 +107,8 @@ FIGURES: dict[str, Picture] = {
         "One leaf moved from −2.2 to 2.2 (a discrete one through all its values), the others held at the image in the "
         "middle of all factors. Rows are named by the factor the leaf follows, with the nats it carries.",
         lambda s: s.pictorial,
+        "One leaf moved from −2.2 to 2.2 (a discrete one through all its values), the others held at the image whose code is "
+        "the most ordinary. Rows are named by their leaf, with the nats it carries.",
     ),
     "reconstructions": Picture(
         _reconstructions, "Reconstructions", "The data above, what their codes decode to below."
@@ -116,14 +124,14 @@ FIGURES: dict[str, Picture] = {
         lambda s: s.codes is not None and s.codes.values is not None and len(s.codes) >= 20,
     ),
     "positions": Picture(
-        lambda s, c: positions(s.coded(), title=f"{s.run.recipe.name}: latents over position"),
+        lambda s, c: positions(s.coded(), title=f"{called(s.run)}: latents over position"),
         "Latents over position",
         "A row a live column: its mean over x and y from −2 (blue) to 2 (red), then over every other factor, a line for each "
         "shape. One column for each of x and y gives stripes across and down.",
         lambda s: has_places(s.codes),
     ),
     "kl": Picture(
-        lambda s, c: panels.kl_bars(s.coded(), f"{s.run.recipe.name}: KL of each leaf"),
+        lambda s, c: panels.kl_bars(s.coded(), f"{called(s.run)}: KL of each leaf"),
         "KL of each leaf",
         "In nats per example, averaged over the data; grey leaves carry less than 0.05.",
         lambda s: s.codes is not None and s.codes.kl is not None and bool(np.isfinite(s.codes.kl).any()),

@@ -18,6 +18,7 @@ from unbraid.figures.tables import tables
 from unbraid.figures.traversals import traversals
 from unbraid.ground.errors import expect
 from unbraid.ground.files import write_text
+from unbraid.runs import words
 from unbraid.runs.leaves import DEAD, leaf_notes
 from unbraid.runs.run import REPORT, Run
 
@@ -54,7 +55,7 @@ def report(
     pages.filters["breakable"] = lambda name: Markup("_<wbr>").join(str(name).split("_"))
     page = pages.get_template("report.html")
     html = page.render(
-        title=title or f"unbraid: {runs[0].recipe.name}",
+        title=title or words.title(runs),
         intro=intro,
         after=after,
         tables=tables(runs),
@@ -90,14 +91,18 @@ def _section(run: Run, anchor: str) -> dict[str, Any]:
     notes = leaf_notes(run, seen.codes)
     dead = [note.name for note in notes if note.dead]
     pictures = [
-        (f.title, f.about, embedded(f.call(seen, Choice()), f"{f.title} of {run.path.name}", f"{run.path.name}-{key}"))
+        (
+            f.title,
+            f.caption(seen),
+            embedded(f.call(seen, Choice()), f"{f.title} of {run.path.name}", f"{run.path.name}-{key}"),
+        )
         for key, f in FIGURES.items()
         if f.fits(seen)
     ]
     return {
         "anchor": anchor,
         "name": run.path.name,
-        "about": run.recipe.about,
+        "about": words.about(run.recipe),
         "recipe": run.recipe.toml(),
         "state": run.state,
         "leaves": notes,

@@ -14,6 +14,7 @@ from unbraid.figures.canvas import GREY, INK, WIDE, literal, tile
 from unbraid.ground.errors import choose, expect
 from unbraid.runs.leaves import LeafNote, leaf_notes, middling
 from unbraid.runs.run import Run
+from unbraid.runs.words import called
 
 REACH, STEPS = 2.2, 9  # further out a Gaussian leaf has 3% of its mass: the decoder was hardly asked there
 
@@ -49,7 +50,7 @@ def traversals(
     """
     dataset = run.dataset() if dataset is None else dataset
     rows = traversal_rows(run, codes, image, leaves, low, high, steps, dead, dataset)[:most]
-    return sheet(rows, f"{run.recipe.name}: one leaf moved at a time" if title is None else title)
+    return sheet(rows, f"{called(run)}: one leaf moved at a time" if title is None else title)
 
 
 def traversal_rows(

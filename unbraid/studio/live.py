@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.ground.errors import UnbraidError, expect
+from unbraid.runs.words import about, called
 from unbraid.studio.exploring import Explorer, Seen
 from unbraid.studio.library import Library
 
@@ -50,8 +51,8 @@ def packed(head: dict[str, Any], images: list[np.ndarray]) -> bytes:
 def _opened(explorer: Explorer, asked: dict[str, Any]) -> Answer:
     tree, dataset = explorer.tree, explorer.dataset
     head = {
-        "name": explorer.run.recipe.name,
-        "about": explorer.run.recipe.about,
+        "name": called(explorer.run),
+        "about": about(explorer.run.recipe),
         "leaves": [
             {
                 "name": note.name,
@@ -119,7 +120,7 @@ def _wall(explorer: Explorer, asked: dict[str, Any]) -> Answer:
         }
         for row in rows
     ]
-    return {"rows": head, "name": explorer.run.recipe.name}, [image for row in rows for image in row["images"]]
+    return {"rows": head, "name": called(explorer.run)}, [image for row in rows for image in row["images"]]
 
 
 QUESTIONS: dict[str, Callable[[Explorer, dict[str, Any]], Answer]] = {

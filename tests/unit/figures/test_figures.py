@@ -151,3 +151,24 @@ def test_dead_leaves_are_grey_in_a_heat_map_and_never_the_best():
     nothing = Figure().subplots()
     heat_map(nothing, np.eye(2), ["z0", "z1"], ["x", "y"], dead=["z0", "z1"])
     assert len(nothing.patches) == 2
+
+
+def test_a_recipe_turned_to_other_data_is_not_called_by_its_old_words(tmp_path):
+    folder = tmp_path / "lamps"
+    folder.mkdir()
+    for i in range(24):
+        Image.fromarray(np.full((16, 16, 3), 10 * i, np.uint8)).save(folder / f"{i:02d}.png")
+    recipe = Recipe.load("beta_tcvae_colour_sprites").set(
+        "data.name=images",
+        f"data.path='{folder}'",
+        "nets.name=mlp",
+        "nets.width=[8]",
+        "budget.steps=2",
+        "budget.batch=8",
+    )
+    page = report(fit(recipe, tmp_path / "mine", quiet=True)).read_text()
+    shown = page[: page.index("<summary>Recipe")]
+    assert "<h1>mine: beta_<wbr>tcvae on images of lamps</h1>" in shown
+    assert "sprites" not in shown
+    assert "most ordinary" in shown
+    assert "middle of all factors" not in shown
