@@ -77,3 +77,17 @@ def test_the_numbers_of_a_heat_map_keep_their_ink_in_the_dark(single, tab):
     assert all(asked == seen for asked, seen in cells), "cells have the same ground in the dark"
     assert {"rgb(34, 34, 34)", "rgb(255, 255, 255)"} <= {seen for _, seen in cells}
     assert set(words) == {"rgb(223, 227, 234)"}, "names stand on the page and turn light"
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_one_run_with_a_long_name_fits_and_a_picture_that_does_not_says_so(single, tab, width):
+    tab.set_viewport_size({"width": width, "height": 900})
+    tab.goto(single.as_uri())
+    assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    hints = tab.evaluate(
+        "[...document.querySelectorAll('.pan')].filter(e => e.getClientRects().length)"
+        ".map(e => [e.scrollWidth > e.clientWidth, getComputedStyle(e.nextElementSibling, '::before').content != 'none'])"
+    )
+    assert len(hints) >= 5
+    assert all(wider == told for wider, told in hints)
+    assert any(told for _, told in hints) == (width == 390)

@@ -32,6 +32,9 @@ DARK = (
 )
 
 
+PHONE = 340  # pixels across that a phone has for a picture
+
+
 def report(
     runs: Run | Sequence[Run],
     out: str | Path | None = None,
@@ -74,9 +77,10 @@ def embedded(figure: Figure, alt: str, name: str) -> Markup:
     width, height = (round(side * 120) for side in figure.get_size_inches())
     link = Markup('<a download="{}.{}" href="data:{};base64,{}">{}</a>')
     return Markup(
-        '<div class="pan"><img alt="{}" width="{}" height="{}" src="data:image/svg+xml;base64,{}"></div><p class="save">{} {}</p>'
+        '<div class="pan{}" style="--width: {}px"><img alt="{}" width="{}" height="{}" '
+        'src="data:image/svg+xml;base64,{}"></div><p class="save">{} {}</p>'
     ).format(
-        alt, width, height, _base64(shown),
+        " far" if width > PHONE else "", width, alt, width, height, _base64(shown),
         link.format(name, "png", "image/png", _base64(png), "PNG"),
         link.format(name, "svg", "image/svg+xml", _base64(svg), "SVG"),
     )  # fmt: skip
