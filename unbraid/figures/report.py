@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
@@ -19,7 +21,7 @@ from unbraid.figures.traversals import traversals
 from unbraid.ground.errors import expect
 from unbraid.ground.files import write_text
 from unbraid.runs import words
-from unbraid.runs.leaves import DEAD, leaf_notes
+from unbraid.runs.leaves import DEAD, leaf_notes, some_codes
 from unbraid.runs.run import REPORT, Run
 
 # in the dark, words and axes turn light and the paper clear, but for the numbers in a heat map's cells, whose ground
@@ -92,6 +94,8 @@ def _base64(data: bytes) -> str:
 
 def _section(run: Run, anchor: str) -> dict[str, Any]:
     seen = scene(run)
+    stored = seen.codes is not None
+    seen = seen if stored else replace(seen, codes=some_codes(run))
     notes = leaf_notes(run, seen.codes)
     dead = [note.name for note in notes if note.dead]
     pictures = [
@@ -110,6 +114,8 @@ def _section(run: Run, anchor: str) -> dict[str, Any]:
         "recipe": run.recipe.toml(),
         "state": run.state,
         "leaves": notes,
+        "few": "" if stored or seen.codes is None else f"{len(seen.codes):,}",
+        "place": quote(str(run.path)),
         "dead": len(dead),
         "limit": f"{DEAD:g}".removeprefix("0"),
         "folded": _folded(run, seen, dead),

@@ -172,3 +172,5 @@ def test_a_recipe_turned_to_other_data_is_not_called_by_its_old_words(tmp_path):
     assert "sprites" not in shown
     assert "most ordinary" in shown
     assert "middle of all factors" not in shown
+    assert "KL of each leaf" in shown, "pictures of codes are there without 'unbraid encode'"
+    assert "unbraid encode" in shown, "and the page says of which images, and what makes codes of all"
