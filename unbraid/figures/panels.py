@@ -133,7 +133,7 @@ def _masses(axes: Any, found: np.ndarray, prior: np.ndarray, kind: str) -> None:
 def ledger_curves(run: Run) -> Figure:
     """The terms of the ledger over the steps (of a long one the first `MOST`), each with the price charged at the end.
 
-    A run that was validated also has its losses, its metrics, and a black line of held-out images in every panel.
+    A run that was validated also has its losses, its metrics, and a dashed line of held-out images in every panel.
     """
     rows, held = run.ledger(), run.validations()
     expect(len(rows) > 0, f"{run.path} has an empty ledger")
@@ -146,20 +146,22 @@ def ledger_curves(run: Run) -> Figure:
     grid = figure.subplots(down, across, squeeze=False).ravel()
     trained, seen = rows.columns(), held.columns()
     for axes, key, colour in zip(grid, keys, LINES * (1 + len(keys) // len(LINES)), strict=False):
-        values = [_curve(axes, trained, key, colour, 1.2), _curve(axes, seen, key, INK, 1.0)]
+        values = [_curve(axes, trained, key, colour, 1.2), _curve(axes, seen, key, INK, 1.0, "--")]
         axes.set_title(_priced(key, rows[-1]["prices"]), fontsize=9, loc="left")
         axes.tick_params(labelsize=7)
         _in_view(axes, *values)
         plain(axes)
     for axes in grid[len(keys) :]:
         axes.set_visible(False)
-    told = "; coloured: training batches, black: held-out images" if held else ""
+    told = "; lines: training batches, dashed: held-out images" if held else ""
     figure.supxlabel((f"step ({left:,} more terms are in {LEDGER})" if left else "step") + told, fontsize=8)
     figure.supylabel("nats per example", fontsize=8)
     return literal(figure)
 
 
-def _curve(axes: Any, columns: dict[str, list[Any]], key: str, colour: str, width: float) -> list[float]:
+def _curve(
+    axes: Any, columns: dict[str, list[Any]], key: str, colour: str, width: float, style: str = "-"
+) -> list[float]:
     """One column over the steps, where it is known; its values."""
     points = [(s, v) for s, v in zip(columns.get("step", ()), columns.get(key, ()), strict=False) if v is not None]
     if points:
@@ -167,6 +169,7 @@ def _curve(axes: Any, columns: dict[str, list[Any]], key: str, colour: str, widt
             *zip(*points, strict=True),
             color=colour,
             linewidth=width,
+            linestyle=style,
             marker="." if len(points) < FEW else "",
             markersize=4,
         )

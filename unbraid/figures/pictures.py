@@ -145,8 +145,9 @@ FIGURES: dict[str, Picture] = {
     "ledger": Picture(
         lambda s, c: panels.ledger_curves(s.run),
         "Ledger",
-        "Each term of the loss in nats per example over training, with its price; held-out images in black, if the run "
-        "was validated.",
+        "Each term of the loss in nats per example over training, with its price; held-out images dashed, if the run was "
+        "validated. Terms such as tc_q are the objective's own estimates from single batches, which may be negative; the "
+        "audit's are by the exact q(z).",
     ),
 }
 

@@ -174,3 +174,13 @@ def test_a_recipe_turned_to_other_data_is_not_called_by_its_old_words(tmp_path):
     assert "middle of all factors" not in shown
     assert "KL of each leaf" in shown, "pictures of codes are there without 'unbraid encode'"
     assert "unbraid encode" in shown, "and the page says of which images, and what makes codes of all"
+
+
+def test_held_out_images_are_told_by_dashes_which_look_the_same_in_the_dark(tmp_path):
+    from unbraid.figures.panels import ledger_curves
+
+    recipe = Recipe(data={"name": "sprites32", "subsample": 64, "split": "train"}, latent=2, nets={"name": "mlp", "width": 8},
+                    budget={"steps": 6, "batch": 8, "validate_every": 2, "log_every": 1})  # fmt: skip
+    figure = ledger_curves(fit(recipe, tmp_path / "run", quiet=True))
+    assert {line.get_linestyle() for line in figure.axes[0].lines} == {"-", "--"}
+    assert "dashed: held-out images" in " ".join(words(figure))
