@@ -55,7 +55,8 @@ def drawn() -> dict[str, list[Drawn]]:
             *one[:1], moving, *one[1:],
             Drawn("Two runs side by side", "beside.png", "The demo's picture: the same start, two models.",
                   'two = unbraid.Run.load("two")\n'
-                  'traversals.beside([("VAE", two, two.codes()), ("β-TCVAE", run, codes)]).savefig("beside.png", dpi=100)'),
+                  'traversals.beside([("VAE", two, two.codes()), ("β-TCVAE", run, codes)]).savefig("beside.png", dpi=100)',
+                  "unbraid figure traversals two one --steps 7 --out beside.png"),
             Drawn("A scatter of data and reconstructions", "scatter.png", "For data that are points and not images.",
                   'panels.scatter(unbraid.Run.load("points")).savefig("scatter.png", dpi=110)'),
             Drawn("Over training", "over_training.png", "Scores and audited terms at every snapshot.",

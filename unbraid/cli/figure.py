@@ -12,7 +12,9 @@ from unbraid.cli.options import Device
 
 def figure(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="Which picture; all are listed when left out.")] = "",
-    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="A run directory.")] = None,
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="[RUN]...", help="A run directory; traversals take several, side by side.")
+    ] = [],  # noqa: B006
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="A file ending in .pdf, .svg, .png or .gif; default NAME.png.")
     ] = None,
@@ -37,19 +39,27 @@ def figure(
 
         for key, picture in FIGURES.items():
             typer.echo(f"{key:<17}{picture.title}")
-        typer.echo("\nunbraid figure NAME RUN --out FILE.pdf")
+        typer.echo(
+            "\nunbraid figure NAME RUN --out FILE.pdf\nunbraid figure traversals RUN RUN --out FILE.pdf: side by side"
+        )
         return
+    expect(runs, "figure needs a run directory", do=f"For example: unbraid figure {name} runs/one --out a.pdf")
     expect(
-        run is not None, "figure needs a run directory", do=f"For example: unbraid figure {name} runs/one --out a.pdf"
+        len(runs) == 1 or name == "traversals",
+        "only traversals are drawn of several runs side by side",
+        found=f"{len(runs)} runs for {name!r}",
+        do="Give one run, or draw traversals; 'unbraid report RUN RUN' has all pictures of both.",
     )
-    from unbraid.figures.pictures import Choice, write
+    from unbraid.figures.pictures import Choice, write, write_beside
     from unbraid.runs.run import Run
 
     path = out if out is not None else Path(f"{name}.png")
     writable(path.parent)
     choice = Choice(_numbers(images), _words(leaves), low, high, steps, dead)
-    shown = Run.load(Path(str(run)), device=device)
-    typer.echo(f"figure: {write(name, shown if at < 0 else shown.at(at), path, choice, dpi)}")
+    loaded = [Run.load(run, device=device) for run in runs]
+    shown = loaded if at < 0 else [run.at(at) for run in loaded]
+    made = write(name, shown[0], path, choice, dpi) if len(shown) == 1 else write_beside(shown, path, choice, dpi)
+    typer.echo(f"figure: {made}")
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from unbraid.codes import Codes
 from unbraid.figures import canvas, panels
 from unbraid.figures.positions import has_places, positions
 from unbraid.figures.scores import heat_maps
-from unbraid.figures.traversals import REACH, STEPS, animation, traversal_rows, traversals
+from unbraid.figures.traversals import REACH, STEPS, animation, beside, traversal_rows, traversals
 from unbraid.ground.errors import UnbraidError, choose, expect
 from unbraid.ground.files import replacing
 from unbraid.runs.leaves import dead_leaves, some_codes
@@ -173,6 +173,16 @@ def write(name: str, run: Run, out: str | Path, choice: Choice = Choice(), dpi: 
             f.write(moving)
         return out
     return canvas.save(draw(name, run, choice), out, dpi)
+
+
+def write_beside(runs: Sequence[Run], out: str | Path, choice: Choice = Choice(), dpi: int = 150) -> Path:  # noqa: B008
+    """The traversals of several runs side by side, from the same image, as a file; each headed by its folder's name."""
+    names = [run.path.name for run in runs]
+    heads = names if len(set(names)) == len(names) else [str(run.path) for run in runs]
+    pairs = [(head, run, some_codes(run)) for head, run in zip(heads, runs, strict=True)]
+    image = choice.images[0] if choice.images else None
+    how = {"leaves": choice.leaves, "low": choice.low, "high": choice.high, "dead": choice.dead}
+    return canvas.save(beside(pairs, steps=choice.steps, image=image, **how), out, dpi)
 
 
 def _moving_rows(run: Run, c: Choice) -> Sequence[Any]:

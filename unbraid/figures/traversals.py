@@ -126,11 +126,17 @@ def sheet(rows: Sequence[Row], title: str = "") -> Figure:
     return literal(figure)
 
 
-def beside(pairs: Sequence[tuple[str, Run, Codes | None]], dataset: Any = None) -> Figure:
-    """The live leaves of several runs side by side, all started from the same image: (title, run, codes) for each."""
+def beside(pairs: Sequence[tuple[str, Run, Codes | None]], dataset: Any = None, steps: int = 7, **how: Any) -> Figure:
+    """The live leaves of several runs side by side, all started from the same image: (title, run, codes) for each.
+
+    how: `image`, `leaves`, `low`, `high` and `dead` as `traversals` takes them.
+    """
     dataset = pairs[0][1].dataset() if dataset is None else dataset
+    shapes = {title: "×".join(map(str, run.state["shape"])) for title, run, _ in pairs}
+    expect(len(set(shapes.values())) == 1, "runs beside each other start from the same image, so they need images of one shape",
+           found=", ".join(f"{title} {shape}" for title, shape in shapes.items()))  # fmt: skip
     room = 1.35 * WIDE / len(pairs)
-    made = [(title, traversal_rows(run, codes, steps=7, dataset=dataset)) for title, run, codes in pairs]
+    made = [(title, traversal_rows(run, codes, steps=steps, dataset=dataset, **how)) for title, run, codes in pairs]
     height = max(_size(rows, title, room)[1] for title, rows in made)
     figure = Figure(figsize=(room * len(pairs), height))
     for k, (title, rows) in enumerate(made):

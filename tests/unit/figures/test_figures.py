@@ -184,3 +184,19 @@ def test_held_out_images_are_told_by_dashes_which_look_the_same_in_the_dark(tmp_
     figure = ledger_curves(fit(recipe, tmp_path / "run", quiet=True))
     assert {line.get_linestyle() for line in figure.axes[0].lines} == {"-", "--"}
     assert "dashed: held-out images" in " ".join(words(figure))
+
+
+def test_traversals_of_two_runs_stand_side_by_side(run, tmp_path):
+    from typer.testing import CliRunner
+
+    from unbraid.cli import app
+
+    out = tmp_path / "two.png"
+    other = fit(run.recipe.set("seed=1"), tmp_path / "other", quiet=True)
+    done = CliRunner().invoke(app, ["figure", "traversals", str(run.path), str(other.path), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    one = write("traversals", run, tmp_path / "one.png")
+    with Image.open(out) as both, Image.open(one) as single:
+        assert both.width > 1.2 * single.width
+    refused = CliRunner().invoke(app, ["figure", "kl", str(run.path), str(other.path), "--out", str(out)])
+    assert "only traversals are drawn of several runs" in str(refused.exception)
