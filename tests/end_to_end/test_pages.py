@@ -114,13 +114,14 @@ def test_every_tutorial_is_run():
 
 @pytest.fixture
 def workplace(place):
-    """A run that guides speak of: runs/one, trained for two steps, encoded and scored."""
+    """The runs that guides speak of, trained for two steps: runs/one, encoded and scored, and runs/two."""
     from unbraid import encode, fit, score
 
     recipe = Recipe(data="sprites32", latent=6, nets="mlp", budget={"steps": 2, "threads": 1})
     run = fit(recipe, place / "runs" / "one", quiet=True)
     encode(run, quiet=True)
     score(run, metrics="mig")
+    fit(recipe.set("seed=1"), place / "runs" / "two", quiet=True)
     return place
 
 
