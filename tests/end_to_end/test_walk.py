@@ -149,7 +149,13 @@ def test_the_demo_walks_to_its_end(tmp_path):
     assert "training 4 runs" in said
     assert "unbraid train beta_tcvae_colour_sprites --set data.name=images" in said
     assert all(len(line) <= 80 for line in said.splitlines() if str(tmp_path) not in line)
-    assert (tmp_path / "demo" / "report.html").stat().st_size > 50_000
+    page = (tmp_path / "demo" / "report.html").read_text()
+    heads = re.findall(r"<thead>.*?</thead>", page)[0]
+    assert re.findall(r"<th>([^<]*)", heads)[1:5] == ["VAE", "β-TCVAE", "FactorVAE", "HFVAE"], (
+        "the demo's names, in its order"
+    )
+    assert re.findall(r"<h2 id=\"run\d\">([^<]*)", page)[:2] == ["VAE, seed 5", "β-TCVAE, seed 5"]
+    assert 0 < page.index('alt="The runs side by side"') < page.index("<h2>"), "the picture is under the verdict"
     with Image.open(tmp_path / "demo" / "traversals.png") as picture:
         assert picture.size[0] > 1000
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "demo").rglob("*")}

@@ -81,12 +81,14 @@ def _work(recipes: list[Recipe], out: Path, workers: int, quiet: bool) -> list[d
     rows = [_row(run) for run in runs]
     pair = [next(r for r in runs if r.recipe.name == name) for name in (PLAIN, STRUCTURED)]
     seed = recipes[0].seed
-    save(beside([(f"{NAMES[r.recipe.name]}, seed {seed}", r, r.codes()) for r in pair]), out / "traversals.png")
+    both = beside([(f"{NAMES[r.recipe.name]}, seed {seed}", r, r.codes()) for r in pair])
+    save(both, out / "traversals.png")
     shown = [*pair, *(r for r in runs if r.recipe.name in ONCE)]
     intro = " ".join(
         [verdict(rows), f"{len(runs)} runs of {recipes[0].budget.steps:,} steps; the set is easy by design."]
     )
-    report(runs, out / "report.html", "unbraid demo: four objectives on coloured sprites", intro, shown)
+    title = "unbraid demo: four objectives on coloured sprites"
+    report(runs, out / "report.html", title, intro, shown, names=NAMES, picture=both)
     return rows
 
 

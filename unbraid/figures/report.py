@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
@@ -16,7 +17,7 @@ from matplotlib.figure import Figure
 from unbraid._version import __version__
 from unbraid.figures.canvas import GREY, drawn
 from unbraid.figures.pictures import FIGURES, Choice, Scene, scene
-from unbraid.figures.tables import tables
+from unbraid.figures.tables import headed, tables
 from unbraid.figures.traversals import traversals
 from unbraid.ground.errors import expect
 from unbraid.ground.files import write_text
@@ -44,8 +45,12 @@ def report(
     intro: str = "",
     detail: Sequence[Run] | None = None,
     after: str = "",
+    names: Mapping[str, str] = MappingProxyType({}),
+    picture: Figure | None = None,
 ) -> Path:
     """Write `report.html`: tables over all runs, then one section for each of `detail` (all by default).
+
+    names: words for recipes, by their names, in the order in which they are to stand. picture: shown under `intro`.
 
     >>> from unbraid.runs.recipe import Recipe
     >>> from unbraid.runs.training import fit
@@ -63,9 +68,12 @@ def report(
         title=title or words.title(runs),
         intro=intro,
         after=after,
-        tables=tables(runs),
+        tables=tables(runs, names),
         audit=runs[0].audited(),
-        sections=[_section(r, f"run{i}") for i, r in enumerate(runs if detail is None else list(detail), 1)],
+        picture="" if picture is None else embedded(picture, "The runs side by side", "side-by-side"),
+        sections=[
+            _section(r, f"run{i}", headed(r, names)) for i, r in enumerate(runs if detail is None else list(detail), 1)
+        ],
         version=__version__,
     )
     write_text(path, html)
@@ -92,7 +100,7 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _section(run: Run, anchor: str) -> dict[str, Any]:
+def _section(run: Run, anchor: str, name: str) -> dict[str, Any]:
     seen = scene(run)
     stored = seen.codes is not None
     seen = seen if stored else replace(seen, codes=some_codes(run))
@@ -102,14 +110,14 @@ def _section(run: Run, anchor: str) -> dict[str, Any]:
         (
             f.title,
             f.caption(seen),
-            embedded(f.call(seen, Choice()), f"{f.title} of {run.path.name}", f"{run.path.name}-{key}"),
+            embedded(f.call(seen, Choice()), f"{f.title} of {name}", f"{run.path.name}-{key}"),
         )
         for key, f in FIGURES.items()
         if f.fits(seen)
     ]
     return {
         "anchor": anchor,
-        "name": run.path.name,
+        "name": name,
         "about": words.about(run.recipe),
         "recipe": run.recipe.toml(),
         "state": run.state,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import Any
 
 from unbraid.comparing import Comparison, compare
 from unbraid.comparing.numbers import mean, places, spread
 from unbraid.comparing.quantities import TERMS, arrow, bare
+from unbraid.comparing.table import Cells
 from unbraid.ground.errors import UnbraidError
 from unbraid.metrics import METRICS
 from unbraid.metrics.suite import base
@@ -39,20 +41,46 @@ class Tables:
     every: Tables | None = None
 
 
-def tables(runs: Sequence[Run]) -> Tables:
-    """The tables over some runs; from the last lines of their ledgers where none was scored or audited yet."""
+def tables(runs: Sequence[Run], names: Mapping[str, str] = MappingProxyType({})) -> Tables:
+    """The tables over some runs; from the last lines of their ledgers where none was scored or audited yet.
+
+    names: words for recipes, by their names; those settings are headed so, and stand in this order.
+    """
     for run in runs:  # compare counts a damaged file as a failed run; a page of that run names it
         scores_of(run)
         run.audited()
     try:
         found = compare(*runs, agreement=False)
     except UnbraidError:
-        return _unscored(runs)
+        return _unscored(runs, names)
+    recipes = {str(run.path): run.recipe.name for run in runs}
+    found = _headed(
+        found, {place: names[recipe] for place, recipe in recipes.items() if recipe in names}, list(names.values())
+    )
     tops = ceilings_of(runs)
     lines = [_line(found, j, tops) for j in range(len(found.quantities))]
     scores, nats = _parted(lines)
     heads = tuple((g.label, len(g.models)) for g in found.groups)
-    return Tables(heads, scores, nats or _unscored(runs).nats, bool(nats), _every(found, len(runs)))
+    return Tables(heads, scores, nats or _unscored(runs, names).nats, bool(nats), _every(found, len(runs)))
+
+
+def _headed(table: Comparison, words: Mapping[str, str], order: Sequence[str]) -> Comparison:
+    """The same comparison with settings called by the words for their runs' places, in the order of the words."""
+    groups = list(table.groups)
+    for i, group in enumerate(groups):
+        called = {words[m.place] for m in group.models if m.place in words}
+        if len(called) == 1:
+            word = called.pop()
+            models = tuple(replace(m, name=f"{word}, seed {m.seed}") for m in group.models)
+            groups[i] = replace(group, label=word, models=models)
+    if len({g.label for g in groups}) < len(
+        groups
+    ):  # one recipe in several settings: only compare's labels tell them apart
+        return table
+    ranks = [order.index(g.label) if g.label in order else len(order) for g in groups]
+    kept = sorted(range(len(groups)), key=lambda i: ranks[i])
+    cells = Cells(**{field.name: getattr(table.cells, field.name)[kept] for field in fields(Cells)})
+    return replace(table, groups=tuple(groups[i] for i in kept), cells=cells, own=table.own[kept])
 
 
 def scores_of(run: Run) -> Scores:
@@ -96,15 +124,21 @@ def _parted(lines: Sequence[Line]) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
     return scores, tuple(line for line in lines if line not in scores)
 
 
-def _unscored(runs: Sequence[Run]) -> Tables:
+def _unscored(runs: Sequence[Run], names: Mapping[str, str] = MappingProxyType({})) -> Tables:
     """What the last lines of the ledgers say, by each objective's own estimator."""
     last: list[dict[str, Any]] = [(run.ledger() or [{"nats": {}}])[-1]["nats"] for run in runs]
-    names = dict.fromkeys(name for nats in last for name in nats)
+    terms = dict.fromkeys(name for nats in last for name in nats)
     lines = []
-    for name in names:
+    for name in terms:
         values = [float(v) if isinstance(v := nats.get(name), int | float) else math.nan for nats in last]
         lines.append(Line(name, arrow(name).strip(), tuple(mean(v, _digits(values)) for v in values)))
-    return Tables(tuple((run.path.name, 1) for run in runs), (), tuple(lines), audited=False)
+    return Tables(tuple((headed(run, names), 1) for run in runs), (), tuple(lines), audited=False)
+
+
+def headed(run: Run, names: Mapping[str, str]) -> str:
+    """A run's heading: the word for its recipe with its seed, or its folder's name."""
+    word = names.get(run.recipe.name)
+    return f"{word}, seed {run.recipe.seed}" if word else run.path.name
 
 
 def _digits(values: Sequence[float]) -> int:
