@@ -22,7 +22,7 @@ from unbraid.figures.traversals import traversals
 from unbraid.ground.errors import expect
 from unbraid.ground.files import write_text
 from unbraid.runs import words
-from unbraid.runs.leaves import DEAD, leaf_notes, some_codes
+from unbraid.runs.leaves import DEAD, leaf_notes, misnamed, some_codes
 from unbraid.runs.run import REPORT, Run
 
 # in the dark, words and axes turn light and the paper clear, but for the numbers in a heat map's cells, whose ground
@@ -122,6 +122,7 @@ def _section(run: Run, anchor: str, name: str) -> dict[str, Any]:
         "recipe": run.recipe.toml(),
         "state": run.state,
         "leaves": notes,
+        "misnamed": misnamed(notes, () if seen.dataset.factors is None else seen.dataset.factors.names),
         "few": "" if stored or seen.codes is None else f"{len(seen.codes):,}",
         "place": quote(str(run.path)),
         "dead": len(dead),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,22 @@ def leaf_notes(run: Run, codes: Codes | None = None) -> list[LeafNote]:
         for leaf, columns in zip(tree.leaves, tree.slices, strict=True)
     ]
     return sorted(notes, key=lambda note: -(note.nats if note.nats is not None else -1.0))
+
+
+def misnamed(notes: Sequence[LeafNote], factors: Collection[str]) -> list[str]:
+    """A sentence for each leaf that bears a factor's name and does not follow it: a name is only a name.
+
+    >>> one = LeafNote("shape", "onehot", 0, 3, 0.1, "scale", (0.0,), (1.0,))
+    >>> misnamed([one], ("shape", "scale"))
+    ["Leaf 'shape' is only called so: it carries 0.10 nats and follows scale."]
+    """
+    return [
+        f"Leaf {note.name!r} is only called so: it "
+        + ("" if note.nats is None else f"carries {note.nats:.2f} nats and ")
+        + (f"follows {note.factor}." if note.factor else "knows less than a fifth of any factor.")
+        for note in notes
+        if note.name in factors and note.factor != note.name
+    ]
 
 
 def dead_leaves(run: Run, codes: Codes | None = None) -> list[str]:
