@@ -121,6 +121,7 @@ WRONG = {
     "no equals sign": (["train", "vae_sprites32", "--set", "budget.steps"], "section.key=value"),
     "not a run": (["encode", "nowhere"], "is not a run directory"),
     "unknown name": (["cite", "hfvea"], "Did you mean 'hfvae'"),
+    "no pictures": (["train", "beta_tcvae_images", "--out", "never"], "needs the option 'path'"),
     "seeds": (["demo", "--seeds", "a,b"], "whole numbers"),
 }
 
@@ -147,7 +148,7 @@ def test_the_demo_walks_to_its_end(tmp_path):
     said = unbraid(*words)
     assert re.search(r"β-TCVAE is above the VAE in MIG in [01] of 1 seed \(smallest gap -?0\.\d\d\)", said)
     assert "training 4 runs" in said
-    assert "unbraid train beta_tcvae_colour_sprites --set data.name=images" in said
+    assert "unbraid train beta_tcvae_images --set data.path=my/pictures" in said
     assert all(len(line) <= 80 for line in said.splitlines() if str(tmp_path) not in line)
     page = (tmp_path / "demo" / "report.html").read_text()
     heads = re.findall(r"<thead>.*?</thead>", page)[0]

@@ -143,8 +143,7 @@ def _say(rows: list[dict[str, Any]], out: Path) -> None:
     typer.echo(f"\n{said}\n\npage:    {out / 'report.html'}\npicture: {out / 'traversals.png'}")
     typer.echo(
         "\nnext, with a folder of your own pictures:\n"
-        f"  unbraid train {STRUCTURED} --set data.name=images \\\n"
-        "      --set data.path=my/pictures --set data.size=32 --out runs/mine\n"
+        "  unbraid train beta_tcvae_images --set data.path=my/pictures --out runs/mine\n"
         "  unbraid encode runs/mine && unbraid report runs/mine"
     )
 
