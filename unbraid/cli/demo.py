@@ -95,8 +95,9 @@ def _work(recipes: list[Recipe], out: Path, workers: int, quiet: bool) -> list[d
 def _row(run: Run) -> dict[str, Any]:
     from unbraid.figures.tables import scores_of
 
-    scores, audited = scores_of(run), run.audited() or {"nats": {}}
-    nats = {short: audited["nats"].get(key) for short, key in _NATS.items()}
+    scores, audited = scores_of(run), run.audited()
+    found = {} if audited is None else audited["nats"]
+    nats = {short: found.get(key) for short, key in _NATS.items()}
     return {
         "name": run.recipe.name,
         "seed": run.recipe.seed,

@@ -149,24 +149,7 @@ def audit(
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return
-    for key, value in result["nats"].items():
-        typer.echo(f"  {key:<18}{value:>12.3f} ± {result['errors'][key]:.3f}")
-    for key, found in result.get("also", {}).items():
-        error = "" if found["error"] is None else f" ± {found['error']:.3f}"
-        typer.echo(f"  {key:<18}{found['value']:>12.3f}{error}  {'' if found['unit'] == 'nats' else found['unit']}")
-    typer.echo(
-        _iwae_line(result)
-        + f"nats per example; q(z) {result['estimator']} of {result['components']:,} posteriors, {result['rows']:,} samples; "
-        f"kl {result['how']['kl']}; balance {result['balance']:.1e}\n{run / AUDIT}"
-    )
-
-
-def _iwae_line(result: dict) -> str:
-    found = result.get("iwae")
-    if found is None:
-        return ""
-    behind = f"({found['particles']:,} particles, {found['images']} images)"
-    return f"  {'log p(x) ≥':<18}{found['bound']:>12.3f} ± {found['error']:.3f}  {behind}\n"
+    typer.echo(f"{result}\n{run / AUDIT}")
 
 
 def report(

@@ -22,6 +22,7 @@ from unbraid.model import closed
 from unbraid.model.draw import Draw, Mixture
 from unbraid.model.posterior import Posterior
 from unbraid.runs.beside import DIVERGENCES
+from unbraid.runs.books import Audit
 from unbraid.runs.encoding import leaf_kl, posteriors
 from unbraid.runs.iwae import iwae
 from unbraid.runs.parts import part_of
@@ -45,7 +46,7 @@ def audit(
     seed: int = 0,
     quiet: bool = False,
     save: bool = True,
-) -> dict[str, Any]:
+) -> Audit:
     """Every term in nats per example with its standard error, and the MI and KL of each leaf.
 
     data and split choose the images (see `part_of`), leave_out drops labels, which no term looks at. q(z) is the mixture
@@ -94,7 +95,7 @@ def audit(
                 sums[key].append(value_of(draw, key).cpu().double())
             advance(len(part))
     values = {key: torch.cat(found) for key, found in sums.items()}
-    result = _summary(values, keys, leaves)
+    result = Audit(_summary(values, keys, leaves))
     with computing(run.recipe.budget.threads):
         if particles:
             result["iwae"] = _iwae(model, dataset, index[chosen[:images]], particles, seed, quiet)

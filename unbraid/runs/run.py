@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from unbraid.codes import Codes
 from unbraid.ground.errors import UnbraidError, expect, listing
 from unbraid.ground.files import is_file, read_bytes, read_json, read_toml
 from unbraid.runs import snapshots
+from unbraid.runs.books import Audit
 from unbraid.runs.own import NONE, Own, check_data, check_objects, check_parts, import_modules
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.rows import Rows
@@ -100,24 +100,15 @@ class Run:
         return run
 
     def __repr__(self) -> str:
-        """A few lines: what was trained on what, how far it is, and which files there are."""
-        try:
-            recipe, state = self.recipe, self.state
-        except UnbraidError as error:
-            return f"run {self.path}\n  {error}"
-        data = {key: value for key, value in recipe.data.items() if key != "name"}
-        options = ", ".join(f"{key} {value}" for key, value in data.items())
-        made = [name for name in (MODEL, CODES, AUDIT, SCORES, REPORT) if (self.path / name).is_file()]
-        lines = {
-            "trains": f"{recipe.objective.get('name', '?')}, seed {recipe.seed}",
-            "data": f"{recipe.data.get('name', '?')}{f' ({options})' if options else ''}",
-            "status": f"{state['status']}, step {state['step']:,} of {recipe.budget.steps:,}",
-            "files": ", ".join(made) or "no result yet",
-        }
-        return "\n".join([f"run {self.path}", *(f"  {name:<8} {line}" for name, line in lines.items())])
+        """A few lines: what was trained on what, how far it is, what it scores, and which files there are."""
+        from unbraid.runs.shown import text
+
+        return text(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
+        from unbraid.runs.shown import html
+
+        return html(self)
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -164,7 +155,7 @@ class Run:
             rows.append(row)
         return [row for row in rows if row["step"] < self.moment] if isinstance(self.moment, int) else rows
 
-    def audited(self) -> dict[str, Any] | None:
+    def audited(self) -> Audit | None:
         """What `unbraid audit` wrote, or None."""
         path = self.path / AUDIT
         if self.moment is not None or not is_file(path):
@@ -177,7 +168,7 @@ class Run:
             f"{path} is damaged: it is no audit",
             do=f"Make it again with 'unbraid audit {quote(str(self.path))}'.",
         )
-        return found
+        return Audit(found)
 
     @property
     def snapshots(self) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """`unbraid.score`: one function and one schema for the verb, the demo, the report and everybody else."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -91,6 +92,36 @@ def test_printing_says_something_in_a_few_lines_of_a_terminal():
     run = unbraid.Run.load(OLD / "vae")
     assert "status   done" in str(run) or "status   finished" in str(run), str(run)
     assert str(OLD / "vae") in run._repr_html_()
+    assert "<table>" in run._repr_html_()
+
+
+def test_a_run_prints_its_scores_and_how_long_it_trained(tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(OLD / "vae", path)
+    (path / "scores.json").unlink()
+    assert "scores " not in str(unbraid.Run.load(path))
+    assert "trained in" not in str(unbraid.Run.load(path))
+    score(codes(), metrics="mig,dci,sap,modularity,hoyer", quiet=True).save(path)
+    (path / "outcome.json").write_text('{"seconds": {"train": 43.7}}')
+    text = str(unbraid.Run.load(path))
+    assert re.search(r"  scores   mig \d\.\d{3}, dci \d\.\d{3}, sap \d\.\d{3}, \w+ \d\.\d{3} and 1 more", text), text
+    assert ", trained in 44 s" in text
+    assert len(text.splitlines()) <= 8
+    (path / "scores.json").write_text("{")
+    (path / "outcome.json").write_text('{"seconds": 3}')
+    assert "scores   cannot be read" in str(unbraid.Run.load(path))
+
+
+def test_an_audit_prints_a_line_for_each_term_and_stays_plain_data(tmp_path):
+    shutil.copytree(OLD / "vae", tmp_path / "run")
+    run = unbraid.Run.load(tmp_path / "run")
+    made = unbraid.audit(run, rows=16, also="mmd", quiet=True)
+    lines = str(made).splitlines()
+    assert [line.split()[0] for line in lines[:2]] == ["reconstruction", "kl"]
+    assert any(line.strip().startswith("mmd ") for line in lines)
+    assert lines[-1].startswith("nats per example; q(z) exact of")
+    assert json.loads((run.path / "audit.json").read_text()) == json.loads(json.dumps(made))
+    assert str(run.audited()) == str(made)
 
 
 def test_frames():
