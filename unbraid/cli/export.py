@@ -35,7 +35,16 @@ def export(
     )
     path = EXPORTS[chosen[0]](Run.load(run), out)
     files = [path] if path.is_file() else [f for f in path.rglob("*") if f.is_file()]
-    typer.echo(f"{chosen[0]}: {path} ({sum(f.stat().st_size for f in files) / 1e6:.1f} MB)")
+    typer.echo(f"{chosen[0]}: {path} ({_size(sum(f.stat().st_size for f in files))})")
+
+
+def _size(count: int) -> str:
+    """Bytes in words.
+
+    >>> _size(43_210), _size(2_345_678)
+    ('43 kB', '2.3 MB')
+    """
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{max(1, round(count / 1e3))} kB"
 
 
 def register(app: typer.Typer) -> None:

@@ -21,6 +21,7 @@ Set = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 MOST = 12  # terms printed of a longer ledger
+SECTIONS = 12  # runs of a folder that a report shows one by one
 RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
 
 
@@ -153,16 +154,50 @@ def audit(
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run directory, or several to compare.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write; default RUN/report.html.")] = None,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run directories, or folders of them such as demo or a sweep's."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Where to write; default RUN/report.html, of a folder FOLDER/runs.html."),
+    ] = None,
     device: Device = "",
 ) -> None:
     """One self-contained HTML page: scores, reconstructions, traversals, KL bars, heat map, ledger."""
+    from unbraid.comparing.models import setting_of
     from unbraid.figures.report import report as write_report
     from unbraid.runs.run import Run
 
-    path = write_report([Run.load(r, device=device) for r in runs], out)
-    typer.echo(f"report: {path}")
+    places = [place for path in runs for place in _runs_at(path)]
+    loaded = [Run.load(place, device=device) for place in places]
+    if len(places) == len(runs):
+        typer.echo(f"report: {write_report(loaded, out)}")
+        return
+    # of a folder: every run is in the tables, and the first seed of each setting has a section
+    shown = list({setting_of(run.recipe): run for run in reversed(loaded)}.values())[::-1]
+    few = f" ({SECTIONS} of {len(shown)} settings)" if len(shown) > SECTIONS else ""
+    said = f"Below: the first run of each setting{few}." if few or len(shown) < len(loaded) else ""
+    target = out if out is not None else runs[0] / "runs.html"  # report.html of the demo's folder is the demo's
+    typer.echo(f"report: {write_report(loaded, target, detail=shown[:SECTIONS], after=said)}")
+
+
+def _runs_at(path: Path) -> list[Path]:
+    """One run, or the finished ones in a folder; what is neither is left to `Run.load`, which says so."""
+    from unbraid.comparing.index import is_run, runs_in
+    from unbraid.ground.errors import expect
+    from unbraid.runs.run import BEFORE
+
+    if is_run(path) or is_run(path / BEFORE) or not path.is_dir():
+        return [path]
+    listed = runs_in(path, quiet=True)
+    found = [Path(model.place) for model in listed if model.done]
+    expect(
+        found or not any(model.state not in ("foreign", "damaged") for model in listed),
+        f"no run in {path} has been trained to its end",
+        do="Finish one with 'unbraid train --resume --out RUN'.",
+    )
+    return found or [path]
 
 
 def register(app: typer.Typer) -> None:

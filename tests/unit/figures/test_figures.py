@@ -200,3 +200,27 @@ def test_traversals_of_two_runs_stand_side_by_side(run, tmp_path):
         assert both.width > 1.2 * single.width
     refused = CliRunner().invoke(app, ["figure", "kl", str(run.path), str(other.path), "--out", str(out)])
     assert "only traversals are drawn of several runs" in str(refused.exception)
+
+
+def test_a_report_takes_a_folder_of_runs(run, tmp_path):
+    import shutil
+
+    from typer.testing import CliRunner
+
+    from unbraid.cli import app
+
+    folder = tmp_path / "runs"
+    shutil.copytree(run.path, folder / "one-0")
+    fit(run.recipe.set("seed=1"), folder / "one-1", quiet=True)
+    fit(run.recipe.set("objective.name=vae"), folder / "two-0", quiet=True)
+    (folder / "notes").mkdir()
+    (folder / "report.html").write_text("somebody's")
+    done = CliRunner().invoke(app, ["report", str(folder)])
+    assert done.exit_code == 0, done.output
+    page = (folder / "runs.html").read_text()
+    assert "3 runs: hfvae and vae on digits" in page
+    assert page.count('<h2 id="run') == 2, "one section for each setting"
+    assert "Below: the first run of each setting." in page
+    assert (folder / "report.html").read_text() == "somebody's", "the demo keeps its own page there"
+    refused = CliRunner().invoke(app, ["report", str(folder / "notes")])
+    assert "is not a run directory" in str(refused.exception)
