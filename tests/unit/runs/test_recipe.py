@@ -34,7 +34,7 @@ MEANINGS = {
     "info_wgan_gp_mnist": "ba56da92605342cb",
     "vae_colour_sprites": "d2b77a8efa8ec91d", "beta_tcvae_colour_sprites": "5d739e9fb12cb529",
     "factor_vae_colour_sprites": "796f2a1748775ee5", "hfvae_colour_sprites": "c6a05b7d905c6bdc",
-    "beta_tcvae_dsprites": "8d891df260a2ccf8", "beta_tcvae_shapes3d": "4083b517ade2e249",
+    "beta_tcvae_dsprites": "8d891df260a2ccf8",
     "dip_vae_i_2dshapes": "2739c2fec44eddcb", "info_wgan_gp_mnist_printed": "2964d35726492ba1",
     "beta_tcvae_images": "85c792cbf9a31dab",
 }  # fmt: skip
