@@ -33,7 +33,8 @@ def headline(results: Results) -> str:
     cost = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
     failed = f", {len(results.failed)} not finished" if results.failed else ""
     commit = results.about.get("commit") or "not under version control"
-    return f"scale {results.scale} · {seeds} seeds · {runs} runs{failed} · {cost} of one-core runs by the clock · claims as of commit {commit}"
+    ran = f"scale {results.scale} · {seeds} seeds · {runs} runs{failed} · {cost} of one-core runs by the clock"
+    return f"{ran} · claims as of commit {commit}"
 
 
 def block(claim: Claim, verdict: Verdict) -> str:
