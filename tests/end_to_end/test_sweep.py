@@ -166,37 +166,82 @@ def test_six_shards_two_killed_at_random_one_late_lose_nothing(tmp_path):
 
 
 SCHEDULER = """#!/usr/bin/env bash
-# A stand-in for sbatch: runs every task of the array at once, and the job that depends on it when all have ended.
-set -eu
+# A stand-in for sbatch: runs every task of the array at once, and the job that depends on it when all have ended. The first
+# task gets the signal in $STRIKE once it has a checkpoint; tasks that scontrol requeues are started again.
 for a in "$@"; do script=$a; done
-tasks=$(sed -n 's/^#SBATCH --array=1-//p' "$script")
+asks() { grep -q "^#SBATCH $1" "$script"; }
+if asks --gpus-per-task= && ! asks --ntasks= && ! asks --gpus=; then
+  echo "sbatch: error: --gpus-per-task used without either --gpus or -n/--ntasks is not allowed" >&2; exit 1
+fi
+asks "--signal=B:USR1@" && asks "--requeue$" && asks "--open-mode=append$" || exit 1
+task() {
+  export SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=$1
+  bash "$script" >> "$2" 2>&1 & job=$!
+  if [ -n "$3" ]; then
+    until compgen -G "$RUNS/*/checkpoint.safetensors" > /dev/null; do sleep 0.05; done
+    kill -s "$3" "$job"
+  fi
+  wait "$job"; echo "ended $?" >> "$2"
+  if rm "$STAND_IN/requeued_7_$1" 2>/dev/null; then task "$1" "$2" ""; fi
+}
 case " $* " in
-  *--dependency=afterany:7*) SLURM_ARRAY_TASK_ID=1 bash "$script" > "$STAND_IN/summary" 2>&1 ;;
-  *) for i in $(seq "$tasks"); do
-       SLURM_ARRAY_TASK_ID=$i bash "$script" > "$STAND_IN/task$i" 2>&1 &
+  *--dependency=afterany:7*) task 1 "$STAND_IN/summary" "" ;;
+  *) for i in $(seq "$(sed -n 's/^#SBATCH --array=1-//p' "$script")"); do
+       if [ "$i" = 1 ]; then strike=${STRIKE:-}; else strike=; fi
+       task "$i" "$STAND_IN/task$i" "$strike" &
      done; wait; echo "7;cluster" ;;
 esac
 """
+REQUEUE = '#!/usr/bin/env bash\ntouch "$STAND_IN/${1}d_$2"\n'  # a stand-in for scontrol
+
+
+def submitted(folder: Path, text: str, out: Path, strike: str = "") -> subprocess.CompletedProcess[str]:
+    """Submit a script to the stand-in; the tasks' outputs are in the folder."""
+    tools = folder / "bin"
+    tools.mkdir()
+    for name, content in {"sbatch": SCHEDULER, "scontrol": REQUEUE}.items():
+        (tools / name).write_text(content)
+        (tools / name).chmod(0o755)
+    (folder / "job.sh").write_text(text)
+    own = {"PATH": f"{tools}:{os.environ['PATH']}", "STAND_IN": str(folder), "RUNS": str(out), "STRIKE": strike}
+    return subprocess.run(["bash", folder / "job.sh"], env=os.environ | own, capture_output=True, text=True)
 
 
 @pytest.mark.slow
 def test_the_slurm_script_runs_under_a_stand_in_for_the_scheduler(tmp_path):
     file, out = written(tmp_path, steps=10, seeds=2), tmp_path / "a b" / "out"
     options = ["--script", "slurm", "--shards", 3, "--time", "00:10:00", "--partition", "short", "--gpus", 1]
-    text = ended(started(file, out, *options))
+    text = ended(started(file, out, *options, "--setup", 'echo "set up $SLURM_ARRAY_TASK_ID"'))
     for line in ("--array=1-3", "--time=00:10:00", "--partition=short", "--gpus-per-task=1", "--cpus-per-task=1"):
         assert f"#SBATCH {line}\n" in text
-    script, sbatch = tmp_path / "job.sh", tmp_path / "bin" / "sbatch"
-    sbatch.parent.mkdir()
-    script.write_text(text)
-    sbatch.write_text(SCHEDULER)
-    sbatch.chmod(0o755)
-    environment = os.environ | {"PATH": f"{sbatch.parent}:{os.environ['PATH']}", "STAND_IN": str(tmp_path)}
-    said = subprocess.run(["bash", script], env=environment, check=True, capture_output=True, text=True).stdout
-    assert "array 7;" in said
+    said = submitted(tmp_path, text, out)
+    assert said.returncode == 0, said.stderr
+    assert "array 7;" in said.stdout
     assert "4 of 4 runs done" in (tmp_path / "summary").read_text()
     assert set(trainings(out).values()) == {1}
     assert "2 of 2 runs done" in (tmp_path / "task1").read_text()
+    assert "set up 3\n" in (tmp_path / "task3").read_text()
+
+
+def test_the_stand_in_refuses_gpus_of_a_task_without_tasks_as_slurm_does(tmp_path):
+    text = ended(started(written(tmp_path), tmp_path / "out", "--script", "slurm", "--gpus", 1))
+    said = submitted(tmp_path, text.replace("#SBATCH --ntasks=1\n", ""), tmp_path / "out")
+    assert said.returncode == 1
+    assert "--gpus-per-task used without" in said.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("signal_sent", "ends"), [("USR1", ["130", "0"]), ("TERM", ["130"])])
+def test_a_slurm_task_out_of_time_is_requeued_and_a_cancelled_one_is_not(tmp_path, signal_sent, ends):
+    file, out = written(tmp_path, steps=800, seeds=1, betas="[0.5]"), tmp_path / "out"
+    said = submitted(tmp_path, ended(started(file, out, "--script", "slurm", "--shards", 1)), out, signal_sent)
+    assert said.returncode == 0, said.stderr
+    task = (tmp_path / "task1").read_text()
+    assert re.findall(r"^ended (\d+)$", task, re.MULTILINE) == ends, task
+    assert "the same command goes on" in task  # appended to, not overwritten
+    assert "1 of 1 runs done" in (tmp_path / "summary").read_text()
+    assert set(trainings(out).values()) == {2}
+    assert {j.name: digest(out / j.name) for j in jobs_of(file, out)} == alone(file, out, tmp_path / "alone")
 
 
 @pytest.mark.slow

@@ -45,6 +45,19 @@ Address = Annotated[
     ),
 ]
 Cpus = Annotated[int, typer.Option(min=1, help="With --script: cores of a task, one run each.")]
+Account = Annotated[str, typer.Option(help="With --script: the account that pays.", show_default=False)]
+Qos = Annotated[str, typer.Option(help="With --script: the quality of service.", show_default=False)]
+Sbatch = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="OPTION", help="With --script: one more option of sbatch; may be repeated.", show_default=False
+    ),
+]
+Setup = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LINE", help="With --script: bash before the work, e.g. 'module load cuda'; may be repeated.",
+                 show_default=False),
+]  # fmt: skip
 Memory = Annotated[str, typer.Option(help="With --script: memory of a task, e.g. 8G.", show_default=False)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live table.")]
 
@@ -66,6 +79,10 @@ def sweep(
     gpus: Gpus = 0.0,
     cpus: Cpus = 1,
     memory: Memory = "",
+    account: Account = "",
+    qos: Qos = "",
+    sbatch: Sbatch = None,
+    setup: Setup = None,
     engine: Engine = "local",
     address: Address = "",
     quiet: Quiet = False,
@@ -74,10 +91,12 @@ def sweep(
 
     Exit code: 0 all done, 1 some runs failed, 2 a mistake in what was asked, 130 stopped.
     """
-    from dataclasses import replace
+    from dataclasses import fields, replace
 
     from unbraid.ground.errors import choose, expect
     from unbraid.sweeps.plan import plan
+    from unbraid.sweeps.slurm import Batch
+    from unbraid.sweeps.slurm import script as written
     from unbraid.sweeps.sweepfile import Sweep
 
     asked = Sweep.load(file)
@@ -85,15 +104,17 @@ def sweep(
     whole = plan(asked, folder)
     whole = replace(whole, retries=asked.retries if retries is None else retries)
     expect(sum([dry, show, clean, bool(script)]) <= 1, "--dry, --status, --clean and --script are asked one at a time")
+    extra = tuple(sbatch or ()), tuple(setup or ())
+    batch = Batch(shards, partition, account, qos, time, int(gpus), cpus, memory, *extra)
     if script:
-        from unbraid.sweeps.slurm import Batch
-        from unbraid.sweeps.slurm import script as written
-
         choose(script, {"slurm": 0}, "batch system")
         expect(gpus == int(gpus), "a task of a job array takes whole GPUs", found=gpus)
-        batch = Batch(shards, partition, time, int(gpus), cpus, memory)
         typer.echo(written(file, folder, batch, asked.name, whole.retries), nl=False)
         return
+    beside = [f"--{f.name}" for f in fields(Batch) if f.name != "gpus" and getattr(batch, f.name) != f.default]
+    expect(
+        not beside, "these options are for --script", found=", ".join(beside), do="Add --script slurm, or drop them."
+    )
     choose(engine, {"local": 0, "ray": 0}, "engine")
     expect(engine == "ray" or not (address or gpus), "--address and --gpus are for --engine ray (or --script)")
     part = _part(whole, shard) if shard else whole

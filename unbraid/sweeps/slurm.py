@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from dataclasses import dataclass
@@ -10,57 +11,111 @@ from pathlib import Path
 from unbraid.ground.errors import expect
 from unbraid.runs.own import IMPORTED
 
+LEAD = 120  # seconds before its time is up that a task is told
+SHORTEST = 300  # seconds; a task must come to work before it is told to stop
+TIME = re.compile(r"(?:(\d+)-(\d+)(?::(\d+))?(?::(\d+))?|(?:(\d+):)?(\d+):(\d+)|(\d+))", re.ASCII)
+
 
 @dataclass(frozen=True)
 class Batch:
-    """What to ask of the batch system for each task of the array."""
+    """What each task of the array asks of SLURM; `sbatch`: further options of it; `setup`: commands before the work."""
 
     shards: int = 8
     partition: str = ""
+    account: str = ""
+    qos: str = ""
     time: str = "04:00:00"
     gpus: int = 0
     cpus: int = 1
     memory: str = ""
+    sbatch: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
 
 
 def script(file: Path, out: Path, batch: Batch, name: str = "sweep", retries: int = 0) -> str:
-    """A bash script: `bash SCRIPT` submits the array and its summary; `sbatch --array=1-N SCRIPT shard` is one task of it.
+    """A bash script: `bash SCRIPT` submits the array and its summary; under SLURM it is one task of either.
 
     Tasks may die, overlap or come late: each claims the runs it works on in the shared directory, and what is finished is
-    not done again.
+    not done again. A task whose time is up leaves checkpoints and puts itself into the queue again.
     """
-    expect(batch.shards >= 1, "a job array needs at least one task", found=batch.shards)
-    for what, text in (("partition", batch.partition), ("time", batch.time), ("memory", batch.memory)):
-        expect(text.replace("-", "").replace(":", "").replace("_", "").replace(".", "").isalnum() or not text,
-               f"{what} must be a plain word", found=repr(text), do="For example --partition gpu --time 04:00:00.")  # fmt: skip
+    check(batch)
     retry = f" --retries {retries}" if retries else ""
     imports = [word for name in IMPORTED for word in ("--import", name)]
     command = [sys.executable, "-m", "unbraid", "sweep", str(file.resolve()), "--out", str(out.resolve()), *imports]
-    sweep = shlex.join(command)
-    log = shlex.quote(str(out.resolve() / "slurm-%A_%a.out"))
     lines = [
         "#!/usr/bin/env bash",
-        f"#SBATCH --job-name={name}",
-        f"#SBATCH --array=1-{batch.shards}",
-        f"#SBATCH --time={batch.time}",
-        f"#SBATCH --cpus-per-task={batch.cpus}",
-        *([f"#SBATCH --partition={batch.partition}"] if batch.partition else []),
-        *([f"#SBATCH --gpus-per-task={batch.gpus}"] if batch.gpus else []),
-        *([f"#SBATCH --mem={batch.memory}"] if batch.memory else []),
-        "#SBATCH --signal=B:TERM@120",
-        "#SBATCH --requeue",
-        f"#SBATCH --output={log}",
-        "# Two minutes before its time is up a task is told, and leaves checkpoints; a requeued one goes on from them.",
+        *[f"#SBATCH {option}" for option in options(batch, name, out.resolve())],
         "# bash THIS submits everything. Tasks may die, overlap or come late: what is finished is not done again.",
-        "set -eu",
-        'if [ -n "${UNBRAID_SUMMARY:-}" ]; then',
-        f"  exec {sweep} --workers {batch.cpus}{retry}",
-        'elif [ -n "${SLURM_ARRAY_TASK_ID:-}" ]; then',
-        f'  exec {sweep} --workers {batch.cpus} --shard "$SLURM_ARRAY_TASK_ID/{batch.shards}"{retry}',
+        'if [ -n "${SLURM_ARRAY_TASK_ID:-}" ]; then',
+        *[f"  {line}" for line in batch.setup],
+        f'  part="--shard $SLURM_ARRAY_TASK_ID/{batch.shards}"',
+        '  if [ -n "${UNBRAID_SUMMARY:-}" ]; then part=; fi',
+        f"  {shlex.join(command)} --workers {batch.cpus}{retry} $part &",
+        "  run=$! again=",
+        f"  # USR1: its time is up in {LEAD} s. TERM: it is cancelled, or SLURM itself requeues it. Both leave checkpoints.",
+        "  trap 'again=1; kill -TERM \"$run\" 2>/dev/null' USR1",
+        "  trap 'kill -TERM \"$run\" 2>/dev/null' TERM",
+        '  while wait "$run"; code=$?; kill -0 "$run" 2>/dev/null; do :; done  # a signal ends a wait early',
+        '  if [ -n "$again" ] && [ "$code" -gt 2 ]; then',
+        '    scontrol requeue "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"',
+        "  fi",
+        '  exit "$code"',
         "fi",
+        "set -eu",
         f"mkdir -p {shlex.quote(str(out.resolve()))}",
         'array=$(sbatch --parsable "$0")',
         'UNBRAID_SUMMARY=1 sbatch --array=1 --dependency="afterany:${array%%;*}" --export=ALL "$0"',
         'echo "array ${array%%;*}; its summary follows when all tasks have ended"',
     ]
     return "\n".join(lines) + "\n"
+
+
+def options(batch: Batch, name: str, out: Path) -> list[str]:
+    """What the script asks of SLURM. GPUs for each task need the number of tasks beside them."""
+    asked = {"partition": batch.partition, "account": batch.account, "qos": batch.qos, "mem": batch.memory}
+    return [
+        f"--job-name={name}",
+        f"--array=1-{batch.shards}",
+        f"--time={batch.time}",
+        "--ntasks=1",
+        f"--cpus-per-task={batch.cpus}",
+        *([f"--gpus-per-task={batch.gpus}"] if batch.gpus else []),
+        *[f"--{option}={value}" for option, value in asked.items() if value],
+        f"--signal=B:USR1@{LEAD}",
+        "--requeue",
+        "--open-mode=append",
+        f"--output={shlex.quote(str(out / 'slurm-%A_%a.out'))}",
+        *batch.sbatch,
+    ]
+
+
+def check(batch: Batch) -> None:
+    """Refuse what SLURM would refuse, and words that would break out of their line."""
+    expect(batch.shards >= 1, "a job array needs at least one task", found=batch.shards)
+    for what in ("partition", "account", "qos", "memory"):
+        text = getattr(batch, what)
+        expect(re.fullmatch(r"[\w.,:-]*", text, re.ASCII), f"{what} must be a plain word", found=repr(text),
+               do="For example --partition gpu --memory 8G.")  # fmt: skip
+    expect(seconds(batch.time) >= SHORTEST, "a task needs some minutes: it is told two minutes before its time is up",
+           found=f"--time {batch.time}", do="Give it --time 00:05:00 at least.")  # fmt: skip
+    for line in batch.sbatch:
+        expect(line.startswith("-") and line.isprintable(), "--sbatch takes one option of sbatch", found=repr(line),
+               do='For example --sbatch "--constraint=a100".')  # fmt: skip
+    for line in batch.setup:
+        expect(line.strip() and line.isprintable(), "--setup takes one line of bash", found=repr(line),
+               do='For example --setup "module load cuda"; give the option again for another line.')  # fmt: skip
+
+
+def seconds(time: str) -> int:
+    """A time as SLURM reads it.
+
+    >>> [seconds(time) for time in ("30", "90:00", "04:00:00", "1-12", "1-12:30", "1-00:00:01")]
+    [1800, 5400, 14400, 129600, 131400, 86401]
+    """
+    found = TIME.fullmatch(time)
+    expect(found, "a time of SLURM reads MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS or DAYS-HOURS[:MINUTES[:SECONDS]]",
+           found=repr(time), do="For example --time 04:00:00, or 2-12 for two days and a half.")  # fmt: skip
+    assert found is not None
+    days, *rest = (int(word or 0) for word in found.groups())
+    day_hours, day_minutes, day_seconds, hours, minutes, secs, alone = rest
+    return 86_400 * days + 3600 * (day_hours + hours) + 60 * (day_minutes + minutes + alone) + day_seconds + secs

@@ -136,22 +136,24 @@ def walk(plan: Plan, workers: int | Crew = 0, watch: Watcher | None = None) -> d
     state = Walk(plan, Workers(workers or cores()) if isinstance(workers, int) else workers)
     try:
         with _interrupting():
-            while not state.over:
-                state.turn()
-                if watch is not None:
-                    watch.update(state)
+            try:
+                while not state.over:
+                    state.turn()
+                    if watch is not None:
+                        watch.update(state)
+            finally:
+                state.workers.stop()
     except KeyboardInterrupt:
         raise Stopped(f"stopped; the same command goes on from the checkpoints in {plan.folder}") from None
-    finally:
-        state.workers.stop()
     return {job.name: state.ended[job.name] for job in plan.jobs}
 
 
 @contextmanager
 def _interrupting() -> Iterator[None]:
-    """SIGTERM and a closed terminal are taken like Ctrl-C."""
+    """SIGTERM and a closed terminal are taken like Ctrl-C, once: batch systems and their scripts may both send them."""
 
     def interrupt(number: int, frame: Any) -> None:
+        signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     before = {}

@@ -90,12 +90,45 @@ def test_the_script_is_bash_and_its_options_are_plain_words(run, tmp_path):
     text = run("s.toml", "--script", "slurm", "--shards", "3", "--memory", "8G", "--retries", "2")
     subprocess.run(["bash", "-n"], input=text, text=True, check=True)
     assert "#SBATCH --mem=8G\n" in text
-    assert '--shard "$SLURM_ARRAY_TASK_ID/3" --retries 2\n' in text
+    assert 'part="--shard $SLURM_ARRAY_TASK_ID/3"\n' in text
+    assert "--workers 1 --retries 2 $part &\n" in text
     for words, said in [
         (("--script", "pbs"), "unknown batch system 'pbs'"),
         (("--script", "slurm", "--partition", "a\n#SBATCH b"), "partition must be a plain word"),
+        (("--script", "slurm", "--time", "4h"), "a time of SLURM reads MINUTES"),
+        (("--script", "slurm", "--time", "1:30"), "a task needs some minutes"),
+        (("--script", "slurm", "--sbatch", "exclusive"), "one option of sbatch: found 'exclusive'"),
+        (("--script", "slurm", "--setup", "a\nb"), "one line of bash"),
+        (("--partition", "gpu", "--cpus", "4"), "options are for --script: found --partition, --cpus"),
         (("--shard", "3"), "a shard reads I/N: found '3'"),
         (("--dry", "--status"), "one at a time"),
     ]:
         with pytest.raises(UnbraidError, match=said):
             run("s.toml", *words)
+
+
+def test_the_script_takes_account_qos_any_option_of_sbatch_and_what_to_do_before(run):
+    more = (
+        "--sbatch",
+        "--constraint=a100",
+        "--sbatch",
+        "--exclusive",
+        "--setup",
+        "module load cuda",
+        "--setup",
+        "ulimit -c 0",
+    )
+    text = run("s.toml", "--script", "slurm", "--account", "lab", "--qos", "long", "--gpus", "2", *more)
+    subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+    head, _, tail = text.partition("if [ -n ")
+    for line in (
+        "account=lab",
+        "qos=long",
+        "constraint=a100",
+        "exclusive",
+        "ntasks=1",
+        "gpus-per-task=2",
+        "open-mode=append",
+    ):
+        assert f"#SBATCH --{line}\n" in head
+    assert tail.index("module load cuda\n") < tail.index("ulimit -c 0\n") < tail.index("unbraid sweep")
