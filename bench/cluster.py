@@ -21,6 +21,7 @@ from unbraid.ground import ranks
 from unbraid.runs.assemble import assemble, prepare
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.seeding import single
+from unbraid.sweeps.plan import Plan
 
 RUNS, STEPS = 40, 5  # short runs: what is measured is the engine
 CASES = {
@@ -42,7 +43,7 @@ def on_ray(rounds: int = 2) -> list[Row]:
         with crew(2) as workers:
             warm = time.perf_counter() - began
             began = time.perf_counter()
-            cluster = Cluster(folder, "local", workers=2)
+            cluster = Cluster(Plan(folder, ()), "local", workers=2)
             try:
                 joined = time.perf_counter() - began
                 began = time.perf_counter()

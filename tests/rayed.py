@@ -134,7 +134,7 @@ def without_disk(folder: Path, address: str) -> None:
     from unbraid.sweeps.walk import walk
 
     wanted = asked(folder)
-    cluster = Cluster(wanted.folder, address)
+    cluster = Cluster(wanted, address)
     cluster.token.unlink()
     for name, outcome in walk(wanted, cluster).items():
         print(name, outcome.status, outcome.tries, outcome.reason)

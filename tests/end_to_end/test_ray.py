@@ -7,8 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,8 @@ from tests.rayed import Two, asked, begun, tasks_of, two_nodes, until
 from unbraid.ground.errors import UnbraidError
 from unbraid.runs.run import LEDGER, MODEL, OUTCOME, SCORES
 from unbraid.sweeps import outcomes, table
-from unbraid.sweeps.cluster import Cluster, connected
+from unbraid.sweeps.cluster import Cluster
+from unbraid.sweeps.connection import connected
 from unbraid.sweeps.plan import Plan
 from unbraid.sweeps.task import execute
 
@@ -119,7 +122,7 @@ def test_runs_share_a_gpu_and_a_cluster_without_one_is_named(two, alone, tmp_pat
     refused = sweep(two, tmp_path / "shares", "--gpus", "0.5")
     _, said = refused.communicate(timeout=300)
     assert refused.returncode == 2, said
-    assert "no node of the cluster has room for a run" in said
+    assert "no node of the cluster has room for a run" in " ".join(said.split())
     assert "0.5 GPUs" in " ".join(said.split())
     two.add_node(f"--address={two.address}", "--num-gpus=1", "--num-cpus=3")
     try:
@@ -134,6 +137,31 @@ def test_runs_share_a_gpu_and_a_cluster_without_one_is_named(two, alone, tmp_pat
         two.kill_node(-1)
     assert most == 2  # of four runs, on a node with three cores
     assert results(plan) == alone
+
+
+@pytest.mark.slow
+def test_a_run_that_fits_no_node_is_refused_and_the_others_are_done(two, tmp_path):
+    """Two cores in all, one on each node: Ray would wait for ever for a run of two threads."""
+    folder = tmp_path / "wide"
+    plan = asked(folder)
+    file = (folder / "sweep.toml").read_text()
+    (folder / "sweep.toml").write_text(file.replace("[score]", '[set]\n"budget.threads" = 2\n[score]'))
+    refused = sweep(two, folder)
+    _, said = refused.communicate(timeout=300)
+    assert refused.returncode == 2, said
+    assert "beta_tcvae-s0" in said
+    assert "asks for 2 cores (budget.threads), and of 2 nodes the largest has 1 cores" in " ".join(said.split())
+    assert not list(plan.folder.iterdir())
+    one, other = "[[list]]\n'objective.beta' = 2", "[[list]]\n'objective.beta' = 3\n'budget.threads' = 2"
+    mixed = file.replace("seeds = 4", "seeds = 1").replace(
+        "[score]", f"[set]\n'budget.steps' = 30\n{one}\n{other}\n[score]"
+    )
+    (folder / "sweep.toml").write_text(mixed)
+    process = sweep(two, folder)
+    out, said = process.communicate(timeout=300)
+    assert process.returncode == 1, said
+    assert "1 of 2 runs done" in out
+    assert "refused: no node of the cluster has room for it" in " ".join(out.split())
 
 
 @pytest.mark.slow
@@ -166,9 +194,46 @@ def test_a_cluster_that_cannot_be_reached_is_named_in_seconds(tmp_path):
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         start = time.monotonic()
         with pytest.raises(UnbraidError, match=f"no Ray cluster answers at {address}"):
-            Cluster(tmp_path, address)
+            Cluster(Plan(tmp_path, ()), address)
     assert time.monotonic() - start < 20
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+def test_a_listener_that_is_no_ray_cluster_is_named_in_seconds(tmp_path, capfd, answer):
+    def serve() -> None:
+        link, _ = listener.accept()
+        with link, suppress(OSError):
+            link.sendall(answer)
+            while link.recv(4096):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        threading.Thread(target=serve, daemon=True).start()
+        start = time.monotonic()
+        with pytest.raises(UnbraidError, match=f"what listens at {address} is no Ray cluster"):
+            Cluster(Plan(tmp_path, ()), address)
+    assert time.monotonic() - start < 20
+    assert capfd.readouterr() == ("", "")  # none of Ray's own lines
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_start_leaves_no_file_of_the_sweep(tmp_path):
+    plan = asked(tmp_path / "none")
+    command = [
+        sys.executable,
+        "-m",
+        "unbraid",
+        "sweep",
+        str(tmp_path / "none" / "sweep.toml"),
+        "--out",
+        str(plan.folder),
+    ]
+    refused = subprocess.run([*command, "--engine", "ray", "--address", "127.0.0.1:1"], capture_output=True, text=True)
+    assert refused.returncode == 2, refused.stderr
+    assert "no Ray cluster answers" in refused.stderr
+    assert not list(plan.folder.iterdir())
 
 
 @pytest.mark.parametrize(

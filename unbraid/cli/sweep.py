@@ -125,8 +125,7 @@ def sweep(
     elif clean:
         _clean(part, yes)
     else:
-        _keep_file(asked.toml(), folder)
-        _walk(part, workers, quiet, shard, (address, gpus) if engine == "ray" else None)
+        _walk(part, workers, quiet, shard, (address, gpus) if engine == "ray" else None, asked.toml())
 
 
 def _part(whole: Plan, shard: str) -> Plan:
@@ -147,7 +146,7 @@ def _keep_file(text: str, folder: Path) -> None:
         write_text(folder / FILE, text)
 
 
-def _walk(part: Plan, workers: int, quiet: bool, shard: str, on_ray: tuple[str, float] | None) -> None:
+def _walk(part: Plan, workers: int, quiet: bool, shard: str, on_ray: tuple[str, float] | None, text: str) -> None:
     from unbraid.sweeps.board import Board
     from unbraid.sweeps.summary import summary
     from unbraid.sweeps.walk import walk
@@ -156,7 +155,8 @@ def _walk(part: Plan, workers: int, quiet: bool, shard: str, on_ray: tuple[str, 
     if on_ray is not None:
         from unbraid.sweeps.cluster import Cluster
 
-        crew = Cluster(part.folder, *on_ray, workers)
+        crew = Cluster(part, *on_ray, workers)
+    _keep_file(text, part.folder)
     with Board(quiet) as board:
         ended = walk(part, crew, board)
     if not shard:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import socket
+import math
 import time
 import uuid
 from collections import deque
@@ -14,19 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from unbraid import __version__
-from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.errors import expect
 from unbraid.ground.files import writable
-from unbraid.ground.machine import cores
 from unbraid.runs.own import IMPORTED
 from unbraid.sweeps import outcomes
 from unbraid.sweeps.claims import claim
+from unbraid.sweeps.connection import connected
 from unbraid.sweeps.plan import Job, Plan
 from unbraid.sweeps.remote import Desk, work
 
 RETRIES = 3  # how often Ray starts a task anew whose process or node died; it goes on from the checkpoint
-PATIENCE = 5.0  # seconds for a cluster to answer
 GRACE = 60.0  # seconds for checkpoints when the sweep is stopped
-GROW = 5.0  # seconds between two looks at how large the cluster is
+GROW = 5.0  # seconds between two looks at the nodes of the cluster
+LOST = 120.0  # seconds in which a node may come back that a task needs
+
+
+Node = tuple[float, float]  # cores, GPUs
 
 
 @dataclass(eq=False)
@@ -50,9 +51,13 @@ class Slot:
         if before is not None and outcomes.settled(before, plan.score.digest if plan.score else "", most):
             self.cluster.answer(self, {"outcome": before.plain()})
             return
+        if not self.cluster.fits(job):
+            self.ended = "refused", f"no node of the cluster has room for it: {self.cluster.short_of(job)}"
+            self.cluster.answer(self, None)
+            return
         score = plan.score.model_dump() if plan.score is not None else None
         asked = {"job": job.message(), "folder": str(plan.folder.resolve()), "score": score, "most": most}
-        self.task = self.cluster.start(asked, max(1, job.recipe.budget.threads))
+        self.task = self.cluster.start(asked, threads_of(job))
 
     def end(self) -> tuple[str, str]:
         """How a task without an outcome ended: kind and reason."""
@@ -62,30 +67,53 @@ class Slot:
 class Cluster:
     """Runs as Ray tasks: as many at once as the cluster has room for, or `workers`; `gpus` for each, a share of one or more."""
 
-    def __init__(self, folder: Path, address: str = "", gpus: float = 0.0, workers: int = 0):
+    def __init__(self, plan: Plan, address: str = "", gpus: float = 0.0, workers: int = 0):
+        expect(
+            gpus <= 1 or gpus == int(gpus), "a run takes a share of one GPU, or whole ones", found=f"--gpus {gpus:g}"
+        )
+        folder = plan.folder
         writable(folder)
         self.ray = connected(address, workers)
         self.gpus, self.workers = gpus, workers
+        self.least = min(map(threads_of, plan.jobs), default=1)
         self.slots: list[Slot] = []
         self.news: deque[tuple[Slot, dict[str, Any] | None]] = deque()
-        self.looked, self.room = -GROW, 0
+        self.looked, self.fitted = -math.inf, time.monotonic()
+        self.seen: list[Node] = []
         self.token = folder.resolve() / f".ray-{uuid.uuid4().hex[:12]}"
         try:
             self.token.write_text("A sweep on a Ray cluster is at work; nodes that see this file work in place.\n")
             self.desk = self._desk(folder)
-            expect(self.size() > 0, "no node of the cluster has room for a run", found=self._resources(),
-                   do=f"It needs a core{f' and {gpus:g} GPUs' if gpus else ''} for each.")  # fmt: skip
+            if plan.jobs and not any(map(self.fits, plan.jobs)):
+                job = plan.jobs[0]
+                expect(False, "no node of the cluster has room for a run", found=f"{job.name}: {self.short_of(job)}")
         except BaseException:
             self.stop()
             raise
 
-    def size(self) -> int:
-        """How many runs the cluster has room for; it may grow."""
+    def nodes(self) -> list[Node]:
+        """Cores and GPUs of every node that is alive."""
         if time.monotonic() - self.looked > GROW:
-            self.looked, found = time.monotonic(), self.ray.cluster_resources()
-            rooms = [found.get("CPU", 0.0), *([found.get("GPU", 0.0) / self.gpus] if self.gpus else [])]
-            self.room = min(int(min(rooms)), self.workers or 10**9)
-        return self.room
+            found = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+            self.looked, self.seen = time.monotonic(), [(r.get("CPU", 0.0), r.get("GPU", 0.0)) for r in found]
+        return self.seen
+
+    def size(self) -> int:
+        """How many runs the nodes have room for; it changes when nodes join or die."""
+        return min(sum(room(node, self.least, self.gpus) for node in self.nodes()), self.workers or 10**9)
+
+    def fits(self, job: Job) -> bool:
+        """Whether there is a node that a run can be on; Ray would wait for one without a word."""
+        return any(room(node, threads_of(job), self.gpus) for node in self.nodes())
+
+    def short_of(self, job: Job) -> str:
+        """What a run asks for, and what the largest nodes have."""
+        nodes = self.nodes() or [(0.0, 0.0)]
+        asks = f"it asks for {threads_of(job)} cores (budget.threads)" + (
+            f" and {self.gpus:g} GPUs" if self.gpus else ""
+        )
+        most = max(nodes, key=lambda node: (min(node[1], self.gpus), node[0]))
+        return f"{asks}, and of {len(nodes)} nodes the largest has {most[0]:g} cores and {most[1]:g} GPUs"
 
     def start(self, asked: dict[str, Any], threads: int) -> Any:
         """One task. Ray starts it anew when its process or node dies, not when it fails."""
@@ -119,6 +147,7 @@ class Cluster:
             ended, _ = self.ray.wait(list(tasks), timeout=seconds)
             for task in ended:
                 self._ended(tasks[task], task)
+            self._lost()
         elif not self.news:
             time.sleep(seconds)
         return self.news.popleft() if self.news else None
@@ -147,6 +176,17 @@ class Cluster:
             slot.ended = kind, f"{type(error).__name__} of Ray: {(lines or ['no reason given'])[-1][:300]}"
             self.answer(slot, None)
 
+    def _lost(self) -> None:
+        """Give up tasks that no node can take any more, once none has come for some time; their checkpoints stay."""
+        lost = [slot for slot in self.slots if slot.task is not None and slot.job and not self.fits(slot.job)]
+        if not lost:
+            self.fitted = time.monotonic()
+        for slot in lost if time.monotonic() - self.fitted > LOST else ():
+            assert slot.job is not None
+            self.ray.cancel(slot.task, force=True)
+            slot.ended = "killed", f"its node is gone and no other has room for it: {self.short_of(slot.job)}"
+            self.answer(slot, None)
+
     def _desk(self, folder: Path) -> Any:
         """The one that keeps what tasks bring: on this machine, started again when it dies."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -155,50 +195,17 @@ class Cluster:
         kept = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here}
         return self.ray.remote(Desk).options(**kept).remote(str(folder.resolve()))
 
-    def _resources(self) -> str:
-        found = self.ray.cluster_resources()
-        return f"{found.get('CPU', 0):g} cores, {found.get('GPU', 0):g} GPUs"
+
+def threads_of(job: Job) -> int:
+    """The cores that a run takes."""
+    return max(1, job.recipe.budget.threads)
 
 
-def connected(address: str = "", workers: int = 0) -> Any:
-    """Ray, connected to the cluster at an address, or to one of this machine's own that is started for the sweep."""
-    try:
-        import ray
-    except ImportError:
-        raise UnbraidError("--engine ray needs Ray. Install it: pip install 'unbraid[cluster]'.") from None
-    where = address or os.environ.get("RAY_ADDRESS", "") or "local"
-    expect(
-        not where.startswith("ray://"),
-        "a sweep is driven from a node of the cluster, whose disk keeps the runs",
-        found=where,
-        do="Call it on the head node with --address auto, or as a Ray job.",
-    )
-    if where not in ("local", "auto"):
-        _reach(where)
-    os.environ.setdefault("RAY_worker_niceness", "0")  # as warm workers are; Ray's own 15 starves on a busy machine
-    local: dict[str, Any] = {
-        "num_cpus": workers or cores(),
-        "include_dashboard": False,
-        "_node_ip_address": "127.0.0.1",
-    }
-    try:
-        ray.init(where, log_to_driver=False, logging_level=logging.ERROR, **(local if where == "local" else {}))
-    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        said = " ".join(str(error).split())[:400]
-        token = "If it is up, this may not be its token: RAY_AUTH_TOKEN or ~/.ray/auth_token must be the same on all machines."
-        raise UnbraidError(f"no Ray cluster could be joined at {where!r}: {said}. {token}") from error
-    return ray
+def room(node: Node, threads: int, gpus: float) -> int:
+    """How many runs of so many threads and GPUs a node has room for.
 
-
-def _reach(address: str) -> None:
-    """Whether anybody listens there: Ray itself would try for minutes."""
-    host, _, port = address.rpartition(":")
-    expect(host and port.isdecimal(), "the address of a Ray cluster reads HOST:PORT", found=repr(address),
-           do="For example --address 10.0.0.7:6379, or --address auto on one of its nodes.")  # fmt: skip
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
-    except OSError as error:
-        raise UnbraidError(
-            f"no Ray cluster answers at {address}: {error.strerror or error}. Is it up ('ray status' on its head), and is this "
-            "the port that 'ray start --head' printed?"
-        ) from error
+    >>> room((16, 4), 1, 0.25), room((16, 4), 8, 1), room((1, 0), 2, 0), room((64, 0), 1, 0.5)
+    (16, 2, 0, 0)
+    """
+    cores, cards = node
+    return int(min(cores / threads, cards / gpus if gpus else math.inf) + 1e-9)

@@ -45,7 +45,7 @@ def sweep(
     asked, order = _plan(recipes, Path(out), score, retries)
     choose(engine, {"local": 0, "ray": 0}, "engine")
     with Board(quiet) as board:
-        ended = walk(asked, Cluster(asked.folder, address, gpus, workers) if engine == "ray" else workers, board)
+        ended = walk(asked, Cluster(asked, address, gpus, workers) if engine == "ray" else workers, board)
     failed = [(name, o) for name, o in ended.items() if not o.done]
     if failed:
         name, outcome = failed[0]
