@@ -1,9 +1,12 @@
-"""The machine a run computes on: how many threads it takes, and memory that is kept between steps."""
+"""The machine a run computes on: its cores and GPUs, how many threads it takes, and memory that is kept between steps."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +20,21 @@ _inside = [0]  # how many of `computing` are open, one in another
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cards() -> list[str]:
+    """The NVIDIA GPUs this process may use, as CUDA_VISIBLE_DEVICES names them; asked without loading torch.
+
+    Those of CUDA_VISIBLE_DEVICES if it is set, else those that `nvidia-smi` lists; none where a GPU is cut into parts (MIG).
+    """
+    if (said := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [word.strip() for word in said.split(",") if word.strip() not in ("", "-1", "NoDevFiles")]
+    tool = shutil.which("nvidia-smi")
+    try:
+        listed = subprocess.run([tool, "-L"], capture_output=True, text=True, timeout=30).stdout if tool else ""
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [] if "MIG-" in listed else re.findall(r"^GPU \d+: .*\(UUID: (GPU-[^)]+)\)", listed, re.MULTILINE)
 
 
 def default_threads() -> int:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from unbraid.ground.errors import Stopped
 from unbraid.ground.files import writable
-from unbraid.ground.machine import cores
+from unbraid.ground.machine import cards, cores
 from unbraid.sweeps import outcomes
 from unbraid.sweeps.claims import claim, is_claimed
 from unbraid.sweeps.outcomes import FAILED, Outcome
@@ -133,7 +133,7 @@ def walk(plan: Plan, workers: int | Crew = 0, watch: Watcher | None = None) -> d
     terminal stop every worker at a checkpoint; the same call goes on from there.
     """
     writable(plan.folder)
-    state = Walk(plan, Workers(workers or cores()) if isinstance(workers, int) else workers)
+    state = Walk(plan, Workers(workers or cores(), spread(plan)) if isinstance(workers, int) else workers)
     try:
         with _interrupting():
             try:
@@ -146,6 +146,11 @@ def walk(plan: Plan, workers: int | Crew = 0, watch: Watcher | None = None) -> d
     except KeyboardInterrupt:
         raise Stopped(f"stopped; the same command goes on from the checkpoints in {plan.folder}") from None
     return {job.name: state.ended[job.name] for job in plan.jobs}
+
+
+def spread(plan: Plan) -> list[str]:
+    """The GPUs to spread workers over: none when a run is for the CPU only, or names a device by its number."""
+    return cards() if all(job.recipe.budget.device in ("auto", "cuda") for job in plan.jobs) else []
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ class Worker:
     said: Any  # a file with what it prints outside of runs
     job: Job | None = None
     ready: bool = False
+    card: str = ""  # the GPU it sees; all of them unless there are several
     since: float = field(default_factory=time.monotonic)
 
     def give(self, job: Job, plan: Plan, most: int) -> None:
@@ -61,10 +63,13 @@ class Worker:
 
 
 class Workers:
-    """Up to `count` warm processes, started when there is work and replaced when they die."""
+    """Up to `count` warm processes, started when there is work and replaced when they die.
 
-    def __init__(self, count: int):
-        self.count = count
+    Where there are several `cards` (GPUs) each worker sees the one that the fewest others have.
+    """
+
+    def __init__(self, count: int, cards: Sequence[str] = ()):
+        self.count, self.cards = count, cards if len(cards) > 1 else ()
         self.alive: list[Worker] = []
         self.news: queue.Queue[tuple[Worker, dict[str, Any] | None]] = queue.Queue()
         self.stillborn = 0
@@ -117,16 +122,18 @@ class Workers:
         home = str(Path(unbraid.__file__).parents[1])
         one = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
         path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
+        card = min(self.cards, key=[w.card for w in self.alive].count, default="")
+        sees = {"CUDA_VISIBLE_DEVICES": card} if card else {}
         said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the worker)
         process = subprocess.Popen(
             [sys.executable, "-P", "-c", START, *IMPORTED],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
-            env=os.environ | one | {"PYTHONPATH": path},
+            env=os.environ | one | sees | {"PYTHONPATH": path},
             start_new_session=True,  # Ctrl-C on a terminal is for the parent, which then asks its workers in turn
         )
-        worker = Worker(process, said)
+        worker = Worker(process, said, card=card)
         threading.Thread(target=self._listen, args=(worker,), daemon=True).start()
         return worker
 
