@@ -28,13 +28,21 @@ RUNS = (MODEL, LEDGER, SCORES)
 
 @dataclass(frozen=True)
 class Trial:
-    """One fault: how many runs were finished when it came, how many of them (or checkpoints) it took, and the end."""
+    """One fault: whether it struck work that was under way, how many runs were finished then, how many of them (or of
+    checkpoints) it took, and the end.
+    """
 
     fault: str
+    struck: bool
     finished: int
     lost: int
     same: bool
     said: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Something was struck, nothing lost, and the end is that of no fault."""
+        return self.struck and self.same and not self.lost
 
 
 @dataclass(frozen=True)
@@ -87,17 +95,28 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def hit(place: Place, plan: Plan, fault: Callable[[], Any], again: Callable[[], str], wait: bool = True) -> Trial:
-    """Wait for a random number of runs, not all, to have a checkpoint and a random moment more; strike; go on; compare."""
+def hit(place: Place, plan: Plan, fault: Callable[[], bool], again: Callable[[], str], wait: bool = True) -> Trial:
+    """Wait for a random number of runs, not all, to have a checkpoint and a random moment more; strike; go on; compare.
+
+    `fault` says whether it found something to strike; a sweep that was done by then was not struck.
+    """
     some = place.chance.randint(1, len(plan.jobs) - 1) if wait else 0
     until(lambda: len(begun(plan)) >= some, PATIENCE)
     time.sleep(place.chance.uniform(0, 0.3) if wait else 0)  # a run takes a second or two: there is something to strike
     done = [job for job in plan.jobs if (found := outcomes.read(plan.folder, job)) is not None and found.done]
     before = {job.name: (plan.folder / job.name / MODEL).stat().st_mtime_ns for job in done}
-    fault()
+    struck = fault() and len(done) < len(plan.jobs)
     said = again()
     kept = {name: mark for name, mark in before.items() if _written(plan.folder / name / MODEL) == mark}
-    return Trial("", len(before), len(before) - len(kept), results(plan) == place.wanted, said[-400:])
+    return Trial("", struck, len(before), len(before) - len(kept), results(plan) == place.wanted, said[-400:])
+
+
+def killed(pids: list[int]) -> bool:
+    """Kill processes; True when there was one, and it was there."""
+    found = [pid for pid in pids if Path(f"/proc/{pid}").is_dir()]
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+    return bool(found)
 
 
 def _written(path: Path) -> int:
@@ -110,7 +129,7 @@ def worker(place: Place) -> Trial:
     return hit(
         place,
         plan,
-        lambda: [os.kill(pid, signal.SIGKILL) for pid in place.chance.sample(children(parent.pid), 1)],
+        lambda: killed(place.chance.sample(children(parent.pid), 1)),
         lambda: ended(parent),
     )
 
@@ -123,7 +142,7 @@ def driver(place: Place) -> Trial:
         ended(parent)
         return ended(sweep(place))
 
-    return hit(place, plan, parent.kill, again)
+    return hit(place, plan, lambda: parent.poll() is None and killed([parent.pid]), again)
 
 
 def shard(place: Place) -> Trial:
@@ -134,15 +153,15 @@ def shard(place: Place) -> Trial:
     def again() -> str:
         return "".join(map(ended, shards)) + ended(sweep(place))
 
-    return hit(place, plan, place.chance.choice(shards).kill, again)
+    one = place.chance.choice(shards)
+    return hit(place, plan, lambda: one.poll() is None and killed([one.pid]), again)
 
 
 def ray_worker(place: Place) -> Trial:
     """The process of a Ray task is killed, on nodes that do not see our disk."""
     plan = asked(place.folder)
     parent = process(place.two, "tests.rayed", str(place.folder), place.two.address)  # type: ignore[union-attr]
-    fault = lambda: [os.kill(pid, signal.SIGKILL) for pid in list(tasks_of(plan))[:1]]  # noqa: E731
-    return hit(place, plan, fault, lambda: ended(parent))
+    return hit(place, plan, lambda: killed(list(tasks_of(plan))[:1]), lambda: ended(parent))
 
 
 def ray_node(place: Place) -> Trial:
@@ -150,7 +169,13 @@ def ray_node(place: Place) -> Trial:
     plan, two = asked(place.folder), place.two
     assert two is not None
     parent = process(two, "tests.rayed", str(place.folder), two.address)
-    trial = hit(place, plan, lambda: two.kill_node(1), lambda: ended(parent))
+
+    def fault() -> bool:
+        at_work = bool(tasks_of(plan))
+        two.kill_node(1)
+        return at_work
+
+    trial = hit(place, plan, fault, lambda: ended(parent))
     two.add_node()
     return trial
 
@@ -169,12 +194,12 @@ def rank(place: Place) -> Trial:
     some = 25 * place.chance.randint(1, 8)
     until(lambda: (run / CHECKPOINT).is_file() and read_note(run / CHECKPOINT)["step"] >= some, PATIENCE)
     at = int(read_note(run / CHECKPOINT)["step"])
-    os.kill(place.chance.choice(children(parent.pid)), signal.SIGKILL)
+    struck = parent.poll() is None and killed([place.chance.choice(children(parent.pid))])
     ended(parent)
     lost = int(read_note(run / CHECKPOINT)["step"]) < at
     said = ended(train(run, "--resume"))
     same = all((run / name).read_bytes() == (whole / name).read_bytes() for name in (MODEL, LEDGER, STATE))
-    return Trial("", 0, int(lost), same, said[-400:])
+    return Trial("", struck, 0, int(lost), same, said[-400:])
 
 
 @contextmanager
@@ -190,11 +215,15 @@ def small_disk(folder: Path, kilobytes: int) -> Any:
 
 def full_disk(place: Place) -> Trial:
     """The disk is full before the sweep is done; there is room again, and the same command is given."""
-    with small_disk(place.folder, place.chance.randint(4500, 9000)):
+    with small_disk(place.folder, place.chance.randint(4500, 8500)):  # the four runs take 8,900 kB
         plan = asked(place.folder)
-        ended(sweep(place))
-        grown = ["mount", "-o", "remount,size=200m", str(place.folder)]
-        return hit(place, plan, lambda: subprocess.run(grown, check=True), lambda: ended(sweep(place)), wait=False)
+        full = "No space left on device" in ended(sweep(place))
+
+        def fault() -> bool:
+            subprocess.run(["mount", "-o", "remount,size=200m", str(place.folder)], check=True)
+            return full
+
+        return hit(place, plan, fault, lambda: ended(sweep(place)), wait=False)
 
 
 FAULTS: dict[str, Callable[[Place], Trial]] = {

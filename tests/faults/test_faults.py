@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 
 import pytest
 
-from tests.faults.__main__ import BEGIN, PAGE, campaign, table
-from tests.faults.campaign import FAULTS, Trial
+from tests.faults.__main__ import campaign, table
+from tests.faults.campaign import FAULTS, Trial, killed
+from tests.whole import PAGE
 
 
 @pytest.mark.slow
@@ -17,6 +19,7 @@ def test_nothing_is_lost_and_the_end_is_the_same(fault):
     if fault == "disk full" and (os.geteuid() != 0 or shutil.which("mount") is None):
         pytest.skip("only root can mount a small disk")
     (trial,) = campaign(1, seed=1, only=fault, quiet=True)
+    assert trial.struck, trial
     assert trial.same, trial
     assert not trial.lost, trial
 
@@ -26,10 +29,23 @@ def test_nothing_is_lost_on_a_ray_cluster_either():
     pytest.importorskip("ray")
     trials = campaign(1, seed=1, only="Ray", quiet=True)
     assert [t.fault for t in trials] == [name for name in FAULTS if name.startswith("Ray")]
-    assert all(t.same and not t.lost for t in trials), trials
+    assert all(t.good for t in trials), trials
 
 
-def test_the_table_counts_what_was_lost():
-    trials = [Trial("disk full", 2, 1, False), Trial("disk full", 1, 0, True)]
+def test_the_table_counts_what_was_lost_and_not_what_was_never_struck():
+    trials = [
+        Trial("disk full", True, 2, 1, False),
+        Trial("disk full", True, 1, 0, True),
+        Trial("disk full", False, 4, 0, True),
+    ]
+    assert [t.good for t in trials] == [False, True, False]
     assert table(trials).splitlines()[-1] == "| disk full | 2 | 3 | 1 | 1 |"
-    assert BEGIN in PAGE.read_text()
+    assert "<!-- faults: begin -->" in PAGE.read_text()
+
+
+def test_nobody_to_kill_is_nothing_struck():
+    assert not killed([])
+    one = subprocess.Popen(["sleep", "60"])
+    assert killed([one.pid])
+    one.wait()
+    assert not killed([one.pid])
