@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,10 +21,13 @@ from bench.sweeps import crew, walked
 from unbraid.ground import ranks
 from unbraid.runs.assemble import assemble, prepare
 from unbraid.runs.recipe import Recipe
+from unbraid.runs.run import CHECKPOINT
 from unbraid.runs.seeding import single
+from unbraid.sweeps.outcomes import DONE, Outcome
 from unbraid.sweeps.plan import Plan
 
 RUNS, STEPS = 40, 5  # short runs: what is measured is the engine
+TASKS, BROUGHT = 300, 6_000_000  # tasks that do nothing; bytes of a checkpoint of the conv net
 CASES = {
     "vae, B = 64": ("vae", 64),
     "factor_vae, B = 64": ("factor_vae", 64),
@@ -54,6 +58,7 @@ def on_ray(rounds: int = 2) -> list[Row]:
                     local.append(walked(workers, folder / f"local{turn}", RUNS, STEPS))
                     ray.append(walked(cluster, folder / f"ray{turn}", RUNS, STEPS))
                     ratios.append(ray[-1] / local[-1])
+                alone = of_the_driver(cluster, folder)
             finally:
                 cluster.stop()
     name = f"{RUNS} runs of {STEPS} steps, Ray against local"
@@ -62,6 +67,27 @@ def on_ray(rounds: int = 2) -> list[Row]:
          "ratio": statistics.median(ratios), "note": "two at a time, both warm, in turns; start-up apart"},
         {"name": "start-up: Ray against local workers", "ours": joined + first, "baseline": warm,
          "ratio": (joined + first) / warm, "note": f"{joined:.1f} s for the cluster, {first:.1f} s for its first two runs"},
+        *alone,
+    ]  # fmt: skip
+
+
+def of_the_driver(cluster: Any, folder: Path) -> list[Row]:
+    """What the driver's machine carries beside the runs: tasks that do nothing, and checkpoints brought to the desk."""
+    nothing = cluster.ray.remote(lambda answer: answer)
+    cluster.start = lambda asked, _: nothing.remote({"outcome": Outcome(DONE, hash=asked["job"]["hash"]).plain()})
+    each = walked(cluster, folder / "nothing", TASKS, 1) / TASKS
+    del cluster.start
+    brought = {CHECKPOINT: bytes(BROUGHT)}
+    began = time.perf_counter()
+    for _ in range(20):
+        cluster.ray.get(cluster.desk.keep.remote("brought", brought, list(brought)))
+    speed = 20 * BROUGHT / 1e6 / (time.perf_counter() - began)
+    bare: Row = {"baseline": None, "ratio": None}
+    return [
+        {"name": "a task that does nothing, by Ray's driver", "ours": each, **bare,
+         "note": f"claimed, given out, heard; {TASKS} of them, two at a time"},
+        {"name": "checkpoints brought to the desk", "ours": speed, "unit": "MB/s", **bare,
+         "note": f"20 of {BROUGHT / 1e6:.0f} MB, one after the other, on one machine"},
     ]  # fmt: skip
 
 
