@@ -50,6 +50,7 @@ Out = Annotated[Path | None, typer.Option(help="Folder for scores.json and score
 
 
 TALLEST = 200  # units that a heat map can show
+ASKED = 24  # columns of room beside the numbers from which on it is also said what a metric asks
 
 
 def register(app: typer.Typer) -> None:
@@ -167,8 +168,20 @@ def _picture(folder: Path, scores: Scores) -> list[Path]:
 
 
 def _print(scores: Scores, written: list[Path]) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
+
+    console = Console()
+    bare = _table(scores)
+    room = console.width - console.measure(bare).maximum - 2  # numbers are never cut short for words beside them
+    console.print(_table(scores, asked=room) if room >= ASKED else bare)
+    for line in _footer(scores):
+        console.print(line, markup=False, highlight=False)
+    console.print("written: " + ", ".join(str(p) for p in written), soft_wrap=True)
+
+
+def _table(scores: Scores, asked: int = 0) -> Any:
+    """The scores as a table, and so many columns for what each metric asks."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from unbraid.metrics.suite import base, metric_of
@@ -180,10 +193,8 @@ def _print(scores: Scores, written: list[Path]) -> None:
     shown = ["metric", "score", *(["95%"] if intervals else []), "range", "chance", *(["ceiling"] if ceilings else [])]
     for column in shown:
         rows.add_column(column, justify="left" if column in ("metric", "range") else "right", no_wrap=True)
-    console = Console()
-    roomy = console.width >= 100
-    if roomy:
-        rows.add_column("what it asks", no_wrap=True, overflow="ellipsis")
+    if asked:
+        rows.add_column("what it asks", no_wrap=True, overflow="ellipsis", max_width=asked)
     for name, s in scores.items():
         m = metric_of(name)
         chance = m.chance_of(len(scores.factors)) if scores.factors or m.needs != "factors" else None
@@ -198,12 +209,9 @@ def _print(scores: Scores, written: list[Path]) -> None:
             limits,
             "" if chance is None else f"{chance:.2f}",
             *top,
-            *([m.about] if roomy else []),
+            *([m.about] if asked else []),
         )
-    console.print(rows)
-    for line in _footer(scores):
-        console.print(line, markup=False, highlight=False)
-    console.print("written: " + ", ".join(str(p) for p in written), soft_wrap=True)
+    return rows
 
 
 def _footer(scores: Scores) -> list[str]:

@@ -70,6 +70,31 @@ def test_ceilings_are_printed_with_hashes(app, folder):
     assert json.loads((folder / "scores.json").read_text())["ceilings"]["mig"] < 1
 
 
+def test_no_number_is_cut_short_whatever_the_width(folder, monkeypatch, capsys):
+    from unbraid.cli.score import _print
+    from unbraid.runs.scoring import score
+
+    y = Codes.load(folder / "codes.npz").values
+    for more in ({}, {"seeds": 2, "images": y[:, 0] * 12 + y[:, 1] % 11}):
+        scores = score(
+            folder / "codes.npz", metrics="mig,dci,factor_vae,modularity,gaussian_total_correlation", quiet=True, **more
+        )
+        seen = set()
+        for width in range(80, 141):
+            monkeypatch.setenv("COLUMNS", str(width))
+            _print(scores, [])
+            said = [line.strip() for line in capsys.readouterr().out.splitlines()]
+            head = next(line for line in said if line.startswith("metric"))
+            for name, s in scores.items():
+                line = next(line for line in said if line.startswith(f"{name} "))
+                assert f" {s.value:.3f} " in line, f"{width}: {line}"  # no 0.…
+                assert "…" not in line[: head.index("range")], f"{width}: {line}"
+                assert not s.interval or f"{s.interval[0]:.3f}–{s.interval[1]:.3f}" in line
+            seen.add("what it asks" in head)
+            assert max(map(len, said[: len(scores) + 4])) <= width
+        assert True in seen, "at 140 columns there is room for what a metric asks"
+
+
 def test_groups_from_the_command_line(app, folder):
     done = call(app, folder, "--metrics", "mig", "--groups", "0-1,2", "--json")
     assert json.loads(done.stdout)["units"] == ["z0+z1", "z2"]
