@@ -1,6 +1,6 @@
 """Every figure the library can draw, with the line that draws it: docs/pictures/gallery/ and docs/gallery.md.
 
-    python docs/make/gallery.py --work FOLDER      trains one model and a small sweep there (some minutes), or finds them
+    python docs/make/gallery.py [--work FOLDER]      trains one model and a small sweep there (some minutes), or finds them
 
 The lines shown are the lines that run: each is executed as it stands, in one namespace.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -152,8 +153,7 @@ def page() -> str:
     parts = [
         "# Gallery",
         "Every figure the library draws, with the line that draws it. All of them are matplotlib figures, and files end in `.png`, `.svg` or\n"
-        "`.pdf`; the commands write the same picture. The report ([the report](report.md)) and the studio ([the studio](studio.md)) show them too.\n"
-        "Made by `python docs/make/gallery.py`.",
+        "`.pdf`; the commands write the same picture. The report ([the report](report.md)) and the studio ([the studio](studio.md)) show them too.",
         f"```{{code-block}} python\n{BEFORE}\n```",
     ]
     for section, group in drawn().items():
@@ -173,9 +173,11 @@ def page() -> str:
 def main() -> None:
     """Train (or find) the runs, draw, copy the pictures, write the page."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--work", type=Path, required=True)
+    options.add_argument("--work", type=Path, default=None, help="where runs are, or go (default: a new temporary folder)")
     options.add_argument("--steps", type=int, default=None)
     given = options.parse_args()
+    given.work = given.work or Path(tempfile.mkdtemp(prefix="unbraid-gallery-"))
+    print(f"runs: {given.work}")
     given.work.mkdir(parents=True, exist_ok=True)
     train(given.work, given.steps)
     draw(given.work)

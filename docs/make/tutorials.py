@@ -1,6 +1,6 @@
 """The pictures and numbers of the tutorials that train for minutes: `which_objective` and `latent_tree`.
 
-    python docs/make/tutorials.py --work FOLDER      seven runs there (about six minutes on one core), or finds them
+    python docs/make/tutorials.py [--work FOLDER]      seven runs there (about six minutes on one core), or finds them
 
 Trains what the pages say, draws docs/pictures/tutorials/, and prints the tables that stand in the pages.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +64,10 @@ def tree(work: Path) -> None:
 def main() -> None:
     """Train (or find) the runs, draw, print."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--work", type=Path, required=True)
+    options.add_argument("--work", type=Path, default=None, help="where runs are, or go (default: a new temporary folder)")
     given = options.parse_args()
+    given.work = given.work or Path(tempfile.mkdtemp(prefix="unbraid-tutorials-"))
+    print(f"runs: {given.work}")
     given.work.mkdir(parents=True, exist_ok=True)
     tree(given.work)
     objectives(given.work)
