@@ -7,7 +7,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from unbraid.catalogue import KINDS, find, listing, markdown, read, text
+from unbraid.catalogue import KINDS, find, listing, markdown, named, read, text
 from unbraid.catalogue.reading import sentence
 from unbraid.cli import app
 from unbraid.ground.papers import PAPERS
@@ -47,8 +47,7 @@ def test_a_name_says_what_it_is_what_it_takes_and_its_paper(kind, name):
     assert len(sentence(entry.doc.summary)) >= 8
     assert entry.papers or "your own data" in entry.cite
     assert set(entry.papers) <= set(PAPERS)
-    spoken = " ".join([entry.doc.summary, entry.doc.formula, *entry.doc.text, *(o.about for o in entry.options)])
-    silent = [o.name for o in entry.options if not o.about and not re.search(rf"\b{o.name}\b", spoken)]
+    silent = [o.name for o in entry.options if not o.about]
     assert not silent, f"nothing is said of {silent}: a line 'NAME: words' in the docstring does"
 
 
@@ -111,16 +110,82 @@ def test_the_verbs_answer_and_a_wrong_name_is_named():
         find("prirs", "isa")
 
 
-def test_recipes_shown_are_recipes(tmp_path):
-    """What stands under 'in a recipe' is read as it stands."""
+def test_a_name_that_one_kind_has_needs_no_kind_and_another_lists_its_kinds():
+    from unbraid.ground.errors import UnbraidError
+
+    assert named("hfvae") is not None
+    assert CliRunner().invoke(app, ["show", "hfvae"]).output == text(find("objective", "hfvae")) + "\n"
+    assert 'name = "beta_tcvae"' in CliRunner().invoke(app, ["show", "beta_tcvae_sprites32"]).output
+    assert CliRunner().invoke(app, ["show", "recipe", "vae_sprites32"]).output.startswith("name")
+    with pytest.raises(
+        UnbraidError, match=r"several kinds have the name 'factor_vae': found objectives, metrics.*show metric"
+    ):
+        named("factor_vae")
+    with pytest.raises(UnbraidError, match="unknown name 'hfva'. Did you mean 'hfvae'"):
+        named("hfva")
+
+
+def test_recipes_and_studies_are_listed_like_parts():
+    from unbraid.runs.recipes import RECIPES
+    from unbraid.studies import STUDIES
+
+    assert CliRunner().invoke(app, ["list", "recipes"]).output == CliRunner().invoke(app, ["recipes"]).output
+    assert all(name in CliRunner().invoke(app, ["list", "recipes"]).output for name in RECIPES)
+    assert all(name in CliRunner().invoke(app, ["list", "studies"]).output for name in STUDIES)
+    assert "studies" in CliRunner().invoke(app, ["list"]).output
+
+
+@pytest.mark.parametrize(("kind", "name"), [key for key, entry in ENTRIES.items() if entry.toml])
+def test_recipes_shown_are_recipes(kind, name):
+    """What stands under 'in a recipe' is read as it stands, with all that is needed, and built."""
     import tomllib
 
+    from unbraid.latent import Latent
+    from unbraid.model import LIKELIHOODS
     from unbraid.objectives import build
+    from unbraid.priors import PRIORS
+    from unbraid.runs.recipe import Recipe
 
-    for name, entry in KINDS["objectives"].entries().items():
-        table = tomllib.loads(entry.toml)["objective"]
-        if name != "row":  # its prices are the user's
-            assert build(table).name == name
+    table = tomllib.loads(ENTRIES[kind, name].toml)
+    recipe = Recipe.of({"data": "sprites32", **table}, "as shown")
+    shown = dict(next(iter(table.values())))
+    needed = {o.name for o in ENTRIES[kind, name].options if o.shown == "needed"}
+    assert needed <= set(shown)
+    if kind == "objectives":
+        assert build(shown).name == name
+    if kind == "priors":
+        trees = {
+            "conditional": {"sex": "onehot(2)", "beard": "binary"},
+            "discrete": {"kind": "onehot(3)"},
+            "mixture": 2,
+        }
+        tree = Latent.of(trees.get(name, {"a": 2, "b": 2}))
+        assert name == "vamp" or PRIORS[shown.pop("name")](tree, **shown).finest  # vamp is built with the data's shape
+    if kind == "likelihoods":
+        assert LIKELIHOODS[shown.pop("name")](**shown)
+    assert recipe.hash
+
+
+def test_metrics_and_estimators_say_how_they_are_called():
+    for (kind, name), entry in ENTRIES.items():
+        if kind in ("metrics", "estimators"):
+            assert entry.facts["call"]
+        if kind == "metrics":
+            import unbraid.metrics
+
+            assert callable(getattr(unbraid.metrics, entry.facts["in Python"].split("(")[0])), name
+
+
+def test_terms_of_the_decomposition_name_its_papers_and_presets_their_tables():
+    assert {"Kim & Mnih 2018", "Chen et al. 2018", "Esmaeili et al. 2018"} <= set(ENTRIES["terms", "mi"].papers)
+    assert {"Kim & Mnih 2018", "Chen et al. 2018", "Watanabe 1960"} <= set(ENTRIES["terms", "tc_q"].papers)
+    assert {"Chen et al. 2018", "Esmaeili et al. 2018"} <= set(ENTRIES["terms", "dw"].papers)
+    from unbraid.catalogue.shared import FROZEN
+
+    frozen = {
+        name for (kind, name), entry in ENTRIES.items() if kind == "nets" and "Frozen at" in " ".join(entry.doc.text)
+    }
+    assert {name.removesuffix("_printed") for name in frozen} == set(FROZEN)
 
 
 def test_a_docstring_falls_into_its_parts():

@@ -14,6 +14,11 @@ from unbraid.ground import options as validator
 from unbraid.ground.papers import PAPERS, papers_in
 
 NEEDED = inspect.Parameter.empty
+EXAMPLES = {  # what stands in a recipe for options that have no default
+    "path": '"photos/"',
+    "prices": '{kl = 1.0, "tc:root" = 4.0}',
+    "parents": '{beard = "sex"}',
+}
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,8 @@ class Entry:
             return ""
         head, _, key = self.table.partition(" ")
         plain = [o for o in self.options if isinstance(o.default, bool | int | float | str) and o.default != ""]
-        lines = [f"{o.name} = {o.shown}" for o in plain]
+        lines = [f"{o.name} = {EXAMPLES[o.name]}  # yours" for o in self.options if o.default is NEEDED]
+        lines += [f"{o.name} = {o.shown}" for o in plain]
         return "\n".join([f"[{head}]", f'{key or "name"} = "{self.name}"', *lines])
 
 

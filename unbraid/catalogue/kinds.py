@@ -8,11 +8,17 @@ from typing import Any
 
 from unbraid.catalogue.entry import NEEDED, Entry, Option, explain, takes, toml
 from unbraid.catalogue.reading import Doc, read
-from unbraid.catalogue.shared import SHARED
-from unbraid.ground.errors import choose
+from unbraid.catalogue.shared import FROZEN, SHARED
+from unbraid.ground.errors import choose, expect
 from unbraid.runs.citing import lines
 
 BUILT = ("shape", "tree", "params", "outputs", "noise", "wasserstein")  # what a net is built with, not options
+TAKEN = {
+    "factors": "codes, factors",
+    "runs": "[codes, codes, …]",
+    "images": "images, reconstructions",
+}  # by what it needs
+CALLS = {"runs": "unbraid compare RUNS --udr", "images": "unbraid audit RUN has it in nats"}
 PRICED = {"branch": "at every branch, or at one (:NAME)", "node": "at the root, or at one node (:NAME)"}
 
 
@@ -38,6 +44,20 @@ def find(kind: str, name: str) -> Entry:
     singular = {known.one: known for known in KINDS.values()} | KINDS
     found = choose(kind, singular, "kind of part")
     return choose(name, found.entries(), found.one)
+
+
+def named(name: str) -> Entry:
+    """The entry of a name that only one kind has; where several have it, or none, the error lists them.
+
+    >>> named("hfvae").kind, named("dci").kind
+    ('objective', 'metric')
+    """
+    every = {kind: known.entries() for kind, known in KINDS.items()}
+    found = [kind for kind, entries in every.items() if name in entries]
+    choose(name, {each: None for entries in every.values() for each in entries}, "name")
+    ways = " or ".join(f"'unbraid show {KINDS[kind].one} {name}'" for kind in found)
+    expect(len(found) == 1, f"several kinds have the name {name!r}", found=", ".join(found), do=f"Say {ways}.")
+    return every[found[0]][name]
 
 
 def _objectives() -> dict[str, Entry]:
@@ -102,18 +122,20 @@ def _nets() -> dict[str, Entry]:
 
     cites, found = lines()["nets"], {}
     for name, make in {**NETS, **GAN_NETS}.items():
-        doc = frozen_as(make) if is_dataclass(make) else None
+        doc = frozen_as(name, make) if is_dataclass(make) else None
         found[name] = explain(
             "net", name, make, cite=cites[name], skip=BUILT, shared=SHARED["net"], doc=doc, table="nets"
         )
     return found
 
 
-def frozen_as(net: Any) -> str:
-    """What a preset is: the form it is built by, in the words of its class, and the numbers it is frozen at."""
+def frozen_as(name: str, net: Any) -> str:
+    """What a preset is: whose net, the form it is built by, in the words of its class, and the numbers it is frozen at."""
+    whose = FROZEN.get(name.removesuffix("_printed"), "A preset")
+    whose += "; batch norm after the activation, as the table prints it" if name.endswith("_printed") else ""
     first = (type(net).__doc__ or "").split("\n\n")[0].strip()
     numbers = [f"{f.name} {_plain(getattr(net, f.name))}" for f in fields(net) if getattr(net, f.name) != f.default]
-    return f"Frozen at {', '.join(numbers)}.\n\n{first}"
+    return f"{whose}.\n\nFrozen at {', '.join(numbers)}. {first}"
 
 
 def _plain(value: Any) -> str:
@@ -133,6 +155,8 @@ def _metrics() -> dict[str, Entry]:
             "needs": metric.needs,
             "protocols": ", ".join(metric.protocols),
             "lowered by": ", ".join(metric.lowered),
+            "call": CALLS.get(metric.needs, "unbraid score RUN --metrics {name}").format(name=name),
+            "in Python": f"{name}({TAKEN.get(metric.needs, 'codes')}) of unbraid.metrics",
         }
         found[name] = explain("metric", name, metric.call, cite=cites[name], shared=SHARED["metric"],
                               skip=("codes", "factors", "runs", "images", "reconstructions"), facts=facts)  # fmt: skip
@@ -172,9 +196,17 @@ def _estimators() -> dict[str, Entry]:
     from unbraid.terms.estimators import WEIGHTS
 
     cites = lines()["estimator"]
-    found = {n: explain("estimator", n, w, cite=cites[n], skip=("b", "n")) for n, w in WEIGHTS.items()}
-    found["memory_bank"] = explain("estimator", "memory_bank", BankSpec, cite=cites["memory_bank"], skip=("name",))
+    found = {
+        n: explain("estimator", n, w, cite=cites[n], skip=("b", "n"), facts=_estimator(n)) for n, w in WEIGHTS.items()
+    }
+    found["memory_bank"] = explain("estimator", "memory_bank", BankSpec, cite=cites["memory_bank"], skip=("name",),
+                                   shared=SHARED["estimator"], facts=_estimator("memory_bank(1024)"))  # fmt: skip
     return found
+
+
+def _estimator(name: str) -> dict[str, str]:
+    """How a recipe names it."""
+    return {"call": f'objective.estimator = "{name}"'}
 
 
 def _terms() -> dict[str, Entry]:

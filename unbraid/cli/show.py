@@ -12,11 +12,16 @@ recipes_app = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
 )
+BESIDE = {  # what has names too, and is no part of a recipe
+    "recipes": "runs by name, as papers and pages have them; 'unbraid train NAME'",
+    "studies": "papers' claims to be trained and judged; 'unbraid study NAME'",
+}
 
 
 def list_kind(
     kind: Annotated[
-        str, typer.Argument(metavar="[KIND]", help="objectives, priors, nets, metrics …; all kinds when left out.")
+        str,
+        typer.Argument(metavar="[KIND]", help="objectives, priors, nets, metrics, recipes …; all kinds when left out."),
     ] = "",
 ) -> None:
     """What there is of a kind, one line each; 'unbraid show KIND NAME' explains one."""
@@ -24,22 +29,39 @@ def list_kind(
     from unbraid.ground.errors import choose
 
     if not kind:
-        for name, known in KINDS.items():
-            typer.echo(f"{name:<14}{known.about}")
+        for name, about in {**{name: known.about for name, known in KINDS.items()}, **BESIDE}.items():
+            typer.echo(f"{name:<14}{about}")
         typer.echo("\nunbraid list KIND        every name of a kind\nunbraid show KIND NAME   one of them explained")
-        return
-    found = choose(kind, KINDS | {known.one: known for known in KINDS.values()}, "kind of part")
-    typer.echo(f"{listing(found.entries())}\n\nunbraid show {found.one} NAME   explains one")
+    elif kind in ("recipes", "recipe"):
+        _recipes()
+    elif kind in ("studies", "study"):
+        from unbraid.cli.study import listed
+
+        listed()
+    else:
+        kinds = KINDS | {known.one: known for known in KINDS.values()}
+        choose(kind, {**kinds, **BESIDE}, "kind of part")
+        found = kinds[kind]
+        typer.echo(f"{listing(found.entries())}\n\nunbraid show {found.one} NAME   explains one")
 
 
 def show_name(
-    kind: Annotated[str, typer.Argument(help="objective, prior, net, metric …; 'unbraid list' names the kinds.")],
-    name: Annotated[str, typer.Argument(help="A name of that kind, such as hfvae.")],
+    kind: Annotated[
+        str, typer.Argument(metavar="[KIND]", help="objective, prior, net, metric, recipe …; may be left out.")
+    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of that kind, such as hfvae.")] = "",
 ) -> None:
-    """One name explained: what it is, formula, options with defaults, when to use it, its paper."""
-    from unbraid.catalogue import find, text
+    """One name explained: what it is, formula, options with defaults, when to use it, its paper.
 
-    typer.echo(text(find(kind, name)))
+    The kind is needed only where several kinds have that name.
+    """
+    from unbraid.catalogue import find, named, text
+    from unbraid.runs.recipes import RECIPES
+
+    if (name and kind in ("recipe", "recipes")) or (not name and kind in RECIPES):
+        show_recipe(name or kind)
+    else:
+        typer.echo(text(find(kind, name) if name else named(kind)))
 
 
 def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False) -> None:
@@ -75,8 +97,12 @@ def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markd
 @recipes_app.callback()
 def recipes(context: typer.Context) -> None:
     """List the recipes; 'unbraid recipes show NAME > mine.toml' gives one to edit."""
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        _recipes()
+
+
+def _recipes() -> None:
+    """One line or more for each recipe."""
     from textwrap import wrap
 
     from unbraid.runs.recipe import Recipe

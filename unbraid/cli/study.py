@@ -66,7 +66,7 @@ def study(
     from unbraid import studies
 
     if not name:
-        return _list()
+        return listed()
     known = choose(name, studies.STUDIES, "study")
     folder = out or Path("studies") / f"{name}-{scale}"
     if known.call is not None:
@@ -108,7 +108,8 @@ def study(
     return None
 
 
-def _list() -> None:
+def listed() -> None:
+    """One paragraph for each study."""
     from unbraid.studies import STUDIES
 
     width = max(map(len, STUDIES)) + 2

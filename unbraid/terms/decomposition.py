@@ -23,12 +23,12 @@ Nats = Float[Tensor, "b"]
 
 
 def reconstruction(draw: Draw, node: str = "") -> Nats:
-    """−log p(x|z)."""
+    """−log p(x|z). Kingma & Welling 2014."""
     return -ranks.gather(draw.model.likelihood.log_prob(draw.x, draw.out))
 
 
 def kl(draw: Draw, node: str = "") -> Nats:
-    """KL(q(z|x) ‖ p): in closed form where there is one, else log q(z|x) − log p(z) at the sample."""
+    """KL(q(z|x) ‖ p): in closed form where there is one, else log q(z|x) − log p(z) at the sample. Kingma & Welling 2014."""
     known = closed.kl(draw.q, draw.model.prior)
     return kl_sampled(draw) if known is None else known
 
@@ -70,13 +70,19 @@ def _with_masses(draw: Draw, part: Prior, q: Posterior, z: Tensor) -> Nats:
 
 
 def mi(draw: Draw, node: str = "") -> Nats:
-    """I(n; z_v): log q(z_v|x) − log q(z_v). Never above log N by a right estimator."""
+    """I(n; z_v): log q(z_v|x) − log q(z_v). Never above log N by a right estimator.
+
+    Term ② of Esmaeili et al. 2018, Fig. 2; Kim & Mnih 2018, App. C; the index-code mutual information of Chen et al. 2018.
+    """
     at = draw.tree.index(node or "root")
     return draw.log_qx[:, at] - draw.log_q[:, at]
 
 
 def agg(draw: Draw, node: str = "") -> Nats:
-    """KL(q(z) ‖ p(z)) by the estimator: log q(z) − log p(z)."""
+    """KL(q(z) ‖ p(z)) by the estimator: log q(z) − log p(z).
+
+    Term ④ of Esmaeili et al. 2018, Fig. 2; Kim & Mnih 2018, App. C.
+    """
     return draw.log_q[:, 0] - draw.log_p[:, 0]
 
 
@@ -91,12 +97,18 @@ def tc(draw: Draw, node: str = "") -> Nats:
 
 
 def tc_q(draw: Draw, node: str = "") -> Nats:
-    """log q(z_v)/Π_c q(z_c) at branch v: the total correlation of q alone."""
+    """log q(z_v)/Π_c q(z_c) at branch v: the total correlation of q alone.
+
+    Watanabe 1960; what Kim & Mnih 2018, Eq. 2 and Chen et al. 2018 charge. `tc` takes the prior's own from it.
+    """
     return draw.log_q @ matrix(draw.tree, "incidence", draw.log_q)[_branch(draw, node)]
 
 
 def dw(draw: Draw, node: str = "") -> Nats:
-    """Σ log q(z_l) − log p(z_l) over the prior's finest cut (the leaves, for a prior that factorises)."""
+    """Σ log q(z_l) − log p(z_l) over the prior's finest cut (the leaves, for a prior that factorises).
+
+    The last term of Esmaeili et al. 2018, Fig. 4; the dimension-wise KL of Chen et al. 2018.
+    """
     at = [draw.tree.index(name) for name in draw.model.prior.finest]
     return draw.log_q[:, at].sum(1) - draw.log_p[:, at].sum(1)
 
