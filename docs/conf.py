@@ -1,6 +1,6 @@
 """The site: Sphinx over the Markdown pages of this folder. `make docs` builds it into site/, complete without a network.
 
-Pages in reference/ and api/ are made from the code before each build (docs/make/reference.py, docs/make/api.py). Formulas
+Pages in reference/ and api/ are made from the code before each build (docs/make/reference.py, commands.py, api.py). Formulas
 become MathML, which browsers draw themselves: no script, no font to fetch.
 """
 
@@ -50,9 +50,11 @@ html_theme_options = {
 def made(app: Any) -> None:
     """Write the pages that are made from the code."""
     import api
+    import commands
     import reference
 
     reference.write(HERE / "reference")
+    commands.write(HERE / "reference")
     api.write(HERE / "api")
 
 
@@ -85,9 +87,21 @@ def studies(app: Any, name: str, source: list[str]) -> None:
         source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n*/page\n```\n"
 
 
+def linked(app: Any, name: str, source: list[str]) -> None:
+    """Names in the table of objectives lead to what is said of each: those pages exist on the site only."""
+    if name != "objectives":
+        return
+    from unbraid.catalogue.printed import anchor
+    from unbraid.objectives import OBJECTIVES
+
+    for each in OBJECTIVES:
+        source[0] = source[0].replace(f"\n| {each} |", f"\n| [{each}](reference/objectives.md#objective-{anchor(each)}) |")
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Make the pages, and draw formulas."""
     app.connect("builder-inited", made)
     app.connect("source-read", studies)
+    app.connect("source-read", linked)
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

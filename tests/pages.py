@@ -1,7 +1,8 @@
-"""Pages that are run: the fenced blocks of a Markdown page, in their order, in one folder and one namespace.
+"""Pages that are run: the blocks of a Markdown page, in their order, in one folder and one namespace.
 
-```python runs; a block with file=NAME is added to that file; of ```bash the lines that begin with `unbraid` run, and
-one with the comment `# error: …` must fail with that word (… stands for anything). `> FILE` is understood.
+```python runs; a block with file=NAME is added to that file; of every other block, fenced or indented, the lines that
+are commands run: those of ours, and small programs that any shell has. One with the comment `# error: …` must fail with
+that word (… stands for anything). `> FILE` is understood. What is not run stands in `NOT_RUN`, with its reason.
 """
 
 from __future__ import annotations
@@ -16,6 +17,41 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+PROGRAMS = (
+    "unbraid",
+    "python",
+    "python3",
+    "pip",
+    "make",
+    "ray",
+    "bash",
+    "sh",
+    "sbatch",
+    "srun",
+    "git",
+    "cat",
+    "curl",
+    "docker",
+    "tensorboard",
+)
+PLAIN = ("cat", "head", "ls", "wc")  # of other programs' lines these run too
+NOT_RUN = {  # commands that pages show and no test runs as printed: a pattern of them, and why
+    r"pip install": "changes the installation, from a network; tests/end_to_end/test_release.py installs what is built",
+    r"unbraid --version": "tests/end_to_end/test_release.py asks the installed program",
+    r"python3? -m venv": "an environment of one's own; tests/end_to_end/test_release.py makes one",
+    r"unbraid train --resume --force --set budget.lr": "RUN stands for a run that broke",
+    r"python -c \"import torch": "asks torch alone",
+    r"make ": "the project's own habits: the tests are one of them (each target's existence is checked)",
+    r"ray |.*--engine ray|.*--address": "a Ray cluster; tests/end_to_end/test_ray.py starts one of its own",
+    r"bash \S+\.sh|sbatch |srun ": "a batch system; tests/end_to_end/test_sweep.py runs the shards of such a script",
+    r"unbraid studio": "a server that goes on until it is stopped; tests/unit/studio and tests/browser start it",
+    r"unbraid demo": "minutes; tests/statistical/test_demo_claim.py and the README's own test run it",
+    r"python (-m )?(docs/make|bench|tests)": "measures or draws for minutes; that the script is there is checked",
+}
+PAGES_NOT_RUN = {
+    "cluster": "a Ray cluster under a batch system; tests/end_to_end/test_ray.py starts clusters of its own"
+}
+
 
 @dataclass(frozen=True)
 class Block:
@@ -27,14 +63,46 @@ class Block:
     line: int
 
 
+FENCED = r"^```([^\n]*)\n(.*?)^```$"
+INFO = r"(?:\{code-block\} )?(\w*)(?: file=(\S+))?$"  # other directives are no code
+INDENTED = r"(?:(?<=\n\n)|\A)((?: {4}\S.*\n(?:(?: {4}.*)?\n)*)+)"
+
+
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page that name a language."""
+    """The blocks of a page: fenced ones with their language, and indented ones that begin with a command, as bash."""
     text = page.read_text()
     found = []
-    for match in re.finditer(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+    for match in re.finditer(FENCED, text, re.DOTALL | re.MULTILINE):
         line = text.count("\n", 0, match.start()) + 1
-        found.append(Block(match[1], match[2] or "", match[3], line))
-    return found
+        if info := re.match(INFO, match[1]):
+            found.append(Block(info[1], info[2] or "", match[2], line))
+    outside = re.sub(r"^```.*?^```$", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
+    for match in re.finditer(INDENTED, outside):
+        code = "\n".join(line.removeprefix("    ") for line in match[1].splitlines()).strip() + "\n"
+        if code.split()[0] in PROGRAMS:
+            found.append(Block("bash", "", code, outside.count("\n", 0, match.start()) + 1))
+    return sorted(found, key=lambda block: block.line)
+
+
+def lines(block: Block) -> list[str]:
+    """The commands of a block that is no Python, no table and no output: one that is continued by \\ is one line."""
+    if block.file or block.language in ("python", "py", "toml", "text", "pycon", "json"):
+        return []
+    joined = re.sub(r"\s*\\\n\s*", " ", block.code).splitlines()
+    shown = [line.removeprefix("$ ") for line in joined]
+    if block.language != "bash":
+        return [line for line in shown if line.split(" ")[0] in PROGRAMS]
+    return [line for line in shown if line.strip() and not line.startswith("#")]
+
+
+def command_of(line: str) -> str:
+    """A line without what is said of it, be it a comment or words in a column of their own."""
+    return re.split(r"\s+#|\s{3,}", line)[0].strip()
+
+
+def excused(command: str) -> str:
+    """Why a command is not run; "" if it is."""
+    return next((why for pattern, why in NOT_RUN.items() if re.match(pattern, command)), "")
 
 
 def run_page(
@@ -54,9 +122,8 @@ def run_page(
         elif block.language == "python":
             exec(compile("\n" * block.line + block.code, str(page), "exec"), names)
             ran += 1
-        elif block.language == "bash":
-            for line in block.code.replace("\\\n", " ").splitlines():
-                ran += _shell(line, folder, f"{page.name}, line {block.line}", inside)
+        for line in lines(block):
+            ran += _shell(line, folder, f"{page.name}, line {block.line}", inside)
     assert ran, f"nothing on {page} was run"
     return names
 
@@ -69,10 +136,14 @@ def _replaced(found: list[Block], instead: dict[str, str]) -> list[Block]:
 
 
 def _shell(line: str, folder: Path, where: str, inside: bool = False) -> int:
-    command, _, comment = line.partition(" #")
-    words = shlex.split(command)
-    if not words or words[0] != "unbraid":
+    command, comment = command_of(line), line.partition(" #")[2]
+    if excused(command):
         return 0
+    words = shlex.split(command)
+    if words[0] in PLAIN:
+        subprocess.run(words, cwd=folder, check=True, capture_output=True)
+        return 1
+    assert words[0] == "unbraid", f"{where}: no test can run: {line}"
     words, into = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, "")
     done = (_inside if inside else _apart)(words[1:], folder)
     said = done.stdout + done.stderr

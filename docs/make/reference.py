@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unbraid.catalogue import KINDS, markdown
+from unbraid.catalogue import KINDS, Entry, markdown
 from unbraid.catalogue.printed import anchor, brief, safe
 from unbraid.ground.files import write_text
 
 GUIDES = {  # where a kind is taught
     "fields": "recipes", "data": "data", "nets": "nets", "likelihoods": "likelihoods", "posteriors": "posteriors", "priors": "priors",
     "objectives": "objectives", "terms": "theory", "estimators": "estimators", "schedules": "training", "metrics": "metrics",
+}  # fmt: skip
+
+ALSO = {  # what people search for: names of papers, which are no names of ours
+    "objectives": {
+        "vae": "VAE", "beta_vae": "β-VAE; beta-VAE", "beta_svae": "β-SVAE", "annealed_vae": "AnnealedVAE; capacity", "free_bits_vae": "free bits",
+        "factor_vae": "FactorVAE", "aae": "AAE; adversarial autoencoder", "information_dropout": "information dropout",
+        "beta_tcvae": "β-TCVAE; beta-TCVAE; TCVAE", "hfvae": "HFVAE", "isa_vae": "ISA-VAE", "isa_tcvae": "ISA-TCVAE", "dip_vae_i": "DIP-VAE; DIP-VAE-I",
+        "dip_vae_ii": "DIP-VAE-II", "info_vae": "InfoVAE", "wae": "WAE; Wasserstein autoencoder", "anchor_vae": "AnchorVAE; CorEx",
+        "hfs_vae": "HFS; Hausdorff factorised support", "info_gan": "InfoGAN", "info_wgan_gp": "InfoWGAN-GP",
+    },
+    "metrics": {
+        "mig": "MIG; mutual information gap", "dci": "DCI; disentanglement, completeness, informativeness", "sap": "SAP", "irs": "IRS", "mcc": "MCC",
+        "factor_vae": "FactorVAE metric", "beta_vae": "β-VAE metric; Higgins metric", "udr": "UDR",
+    },
+    "priors": {"vamp": "VampPrior; VAMP", "isa": "ISA prior; independent subspace analysis"},
+    "nets": {"broadcast": "spatial broadcast decoder"},
 }  # fmt: skip
 
 
@@ -24,10 +40,18 @@ def page(kind: str) -> str:
         f"on the command line: `unbraid list {kind}`, `unbraid show {known.one} NAME`.",
         "\n".join(f"- [{safe(name)}](#{known.one}-{anchor(name)}): {safe(brief(entry))}" for name, entry in entries.items()),
     ]
-    return "\n\n".join([*head, *(markdown(_still(entry)) for entry in entries.values())]) + "\n"
+    return "\n\n".join([*head, *(_indexed(kind, entry) for entry in entries.values())]) + "\n"
 
 
-def _still(entry):
+def _indexed(kind: str, entry: Entry) -> str:
+    """An entry for the site, with the names that the search finds it by."""
+    label, heading, rest = markdown(_still(entry)).split("\n", 2)
+    names = [each for each in ALSO.get(kind, {}).get(entry.name, "").split("; ") if each]
+    marks = "".join(f"\n```{{index}} single: !{each.replace(',', ' ')}\n```\n" for each in names)
+    return f"{label}\n{heading}\n{marks}{rest}"
+
+
+def _still(entry: Entry) -> Entry:
     """A data set's status is this machine's affair, not the site's."""
     from dataclasses import replace
 

@@ -54,6 +54,31 @@ def test_search_finds_an_objective_without_a_server(site, tab):
     assert any("objectives" in link for link in found)
 
 
+@pytest.mark.parametrize(
+    ("asked", "page"),
+    [
+        ("β-TCVAE", "reference/objectives.html"),
+        ("beta-TCVAE", "reference/objectives.html"),
+        ("install", "install.html"),
+        ("out of memory", "troubleshooting.html"),
+        ("stale", "estimators.html"),  # a word that only stands in the text
+    ],
+)
+def test_search_finds_the_page_first(site, tab, asked, page):
+    tab.goto((site / "search.html").as_uri() + f"?q={asked}")
+    tab.wait_for_selector("#search-results li a")
+    found = tab.eval_on_selector_all("#search-results li a", "links => links.map(a => a.getAttribute('href'))")
+    assert found[0].split("#")[0] == page
+
+
+@pytest.mark.parametrize("page", ["objectives", "data", "planning"])
+def test_a_wide_table_does_not_scroll_beside_an_empty_margin(site, tab, page):
+    tab.set_viewport_size({"width": 1440, "height": 900})
+    tab.goto((site / f"{page}.html").as_uri())
+    hidden = "[...document.querySelectorAll('.table-wrapper')].filter(t => t.scrollWidth > t.clientWidth + 1).length"
+    assert tab.evaluate(hidden) == 0
+
+
 def test_formulas_are_drawn_by_the_browser(site, tab):
     tab.goto((site / "index.html").as_uri())
     box = tab.locator("div.math math").bounding_box()

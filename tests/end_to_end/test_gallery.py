@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import unbraid.figures
+from tests.pages import run_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS / "make"))
@@ -52,10 +53,12 @@ def test_the_page_is_what_the_script_writes_and_its_pictures_are_there():
 
 
 @pytest.mark.slow
-def test_every_line_draws(tmp_path):
+def test_every_line_draws_and_every_command_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     torch.set_default_dtype(torch.float32)
     gallery.train(tmp_path, steps=6)
     gallery.draw(tmp_path)
     for group in gallery.drawn().values():
         for picture in group:
             assert (tmp_path / picture.file).is_file()
+    run_page(DOCS / "gallery.md", tmp_path, inside=True)

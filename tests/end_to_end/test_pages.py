@@ -9,19 +9,25 @@ import shlex
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import typer
+from PIL import Image
 
-from tests.pages import blocks, commands, run_page
+from tests.pages import NOT_RUN, PAGES_NOT_RUN, blocks, command_of, commands, excused, lines, run_page
 from unbraid.runs.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("tutorials/*.md"), ROOT / "README.md"])
-COMMANDS = sorted({(page, command) for page in PAGES for _, command in commands(page)}, key=str)
+BESIDE = sorted(
+    [ROOT / "CONTRIBUTING.md", *DOCS.glob("results/**/*.md")]
+)  # they say commands, and have no blocks to run
+COMMANDS = sorted({(page, command) for page in [*PAGES, *BESIDE] for _, command in commands(page)}, key=str)
 QUICK = ("own_codes",)
 LONG = {  # pages that train for minutes: what the test makes shorter, and nothing else
     "first_model": {},
@@ -31,7 +37,38 @@ LONG = {  # pages that train for minutes: what the test makes shorter, and nothi
     "sweep": {},
     "which_objective": {"seeds = [0]": 'seeds = [0]\n[set]\n"budget.steps" = 30'},
 }
-GUIDES = ("recipes", "likelihoods", "posteriors", "latent", "data", "comparing", "report", "metrics")
+GUIDES: dict[str, dict[str, str]] = {  # the same of pages that are no tutorials
+    **{
+        page: {}
+        for page in (
+            "recipes",
+            "likelihoods",
+            "posteriors",
+            "latent",
+            "data",
+            "report",
+            "metrics",
+            "studio",
+            "install",
+            "troubleshooting",
+        )
+    },
+    "comparing": {"train beta_tcvae_sprites32": "train beta_tcvae_sprites32 --set budget.steps=4 --set nets.name=mlp"},
+    "sweeps": {
+        "seeds = 5": "seeds = 2",
+        "2000": "4",
+        "[1, 2, 4, 8]": "[1, 4]",
+        '["mig", "dci", "factor_vae"]': '["mig"]',
+    },
+    "studies": {"study pinwheel": "study pinwheel --scale tiny"},
+    "theory": {},
+}
+ELSEWHERE = {
+    "extending": "test_extending.py",
+    "tools": "test_tools_page.py",
+    "README": "test_readme.py",
+    "gallery": "test_gallery.py",
+}
 
 
 def name(path: Path) -> str:
@@ -112,31 +149,101 @@ def test_every_tutorial_is_run():
     assert {page.stem for page in DOCS.glob("tutorials/*.md")} == {*QUICK, *LONG}
 
 
+SWEEP = """name = "{name}"
+recipe = "beta_tcvae_sprites32"
+seeds = 3
+[set]
+"budget.steps" = 4
+"nets.name" = "mlp"
+[score]
+metrics = ["mig", "dci"]
+[[list]]
+objective.name = "beta_vae"
+objective.beta = 1.0
+[[list]]
+objective.name = "beta_vae"
+objective.beta = 4.0
+[[list]]
+objective.name = "beta_tcvae"
+objective.beta = 1.0
+[[list]]
+objective.name = "beta_tcvae"
+objective.beta = {other}
+"""
+
+
 @pytest.fixture
-def workplace(place):
-    """The runs that guides speak of, trained for two steps: runs/one, encoded and scored, and runs/two."""
-    from unbraid import encode, fit, score
+def workplace(place, request, monkeypatch):
+    """Runs that guides speak of, two steps long: runs/one, encoded and scored, runs/two; small sweeps; Hugging Face's package."""
+    from unbraid import encode, fit, score, sweep
 
     recipe = Recipe(data="sprites32", latent=6, nets="mlp", budget={"steps": 2, "threads": 1})
     run = fit(recipe, place / "runs" / "one", quiet=True)
     encode(run, quiet=True)
     score(run, metrics="mig")
     fit(recipe.set("seed=1"), place / "runs" / "two", quiet=True)
+    if request.node.callspec.params["guide"] == "comparing":
+        (place / "beta.toml").write_text(SWEEP.format(name="beta", other=4.0))
+        for name, other in (("gamma", 8.0), ("tradeoff", 6.0)):
+            (place / f"{name}.toml").write_text(SWEEP.format(name=name, other=other))
+            sweep(place / f"{name}.toml", place / "runs" / name, workers=1)
+    rows = [{"image": Image.fromarray(np.full((28, 28), n, np.uint8)), "label": n % 10} for n in range(40)]
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=lambda name, split: rows))
     return place
+
+
+def readme() -> list[str]:
+    """What tests/end_to_end/test_readme.py runs."""
+    found = blocks(ROOT / "README.md")
+    ran = next(
+        b for b in found if (ROOT / "README.md").read_text().splitlines()[b.line - 2].startswith("<!-- commands:")
+    )
+    return [*map(command_of, lines(ran)), *(f"Python in line {b.line}" for b in found if b.language == "python")]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("guide", GUIDES)
 def test_a_guide_runs_as_printed(guide, workplace):
-    run_page(DOCS / f"{guide}.md", workplace, inside=True)
+    run_page(DOCS / f"{guide}.md", workplace, instead=GUIDES[guide], inside=True)
 
 
-def test_pages_with_python_or_commands_are_all_run():
-    """A page whose blocks are to be run is on one of the lists, or has a test of its own."""
-    # index: the README's first command; cluster: a batch script for Ray, which tests/end_to_end/test_ray.py stands for
-    elsewhere = {"extending", "tools", "README", "index", "cluster"}
-    shown = {p.stem for p in PAGES if any(b.language in ("python", "bash") and not b.file for b in blocks(p))}
-    assert shown <= {*QUICK, *LONG, *GUIDES, *elsewhere}
+def test_every_command_that_a_page_shows_is_run_or_says_why_not():
+    """A page whose blocks hold Python or commands is run by a test, or each of its commands stands in `NOT_RUN`."""
+    run = {*QUICK, *LONG, *GUIDES, *ELSEWHERE, *PAGES_NOT_RUN}
+    for page in [*PAGES, *BESIDE]:
+        left = [command_of(line) for block in blocks(page) for line in lines(block)]
+        left += [f"Python in line {b.line}" for b in blocks(page) if b.language in ("python", "py") and not b.file]
+        if page.stem == "README":  # of its blocks one is run
+            left = [c for c in left if c not in readme()]
+        if page.stem not in run - {"README"}:
+            assert not (forgotten := [c for c in left if not excused(c)]), f"{page.name}: {forgotten} is run by no test"
+        assert not [b.line for b in blocks(page) if b.language == "py"], f"{page.name}: python that is run is ```python"
+    assert all((ROOT / "tests" / "end_to_end" / file).is_file() for file in ELSEWHERE.values())
+
+
+def test_what_is_not_run_is_shown_somewhere_and_exists():
+    shown = [command_of(line) for page in [*PAGES, *BESIDE] for block in blocks(page) for line in lines(block)]
+    shown += [
+        c for page in [*PAGES, *BESIDE] for c in re.findall(r"`((?:make|python) [a-z][^`\n]*)`", page.read_text())
+    ]
+    for pattern in NOT_RUN:
+        assert any(re.match(pattern, command) for command in shown), f"no page shows {pattern!r} any more"
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for command in shown:
+        if command.startswith("make ") and "[" not in command:
+            assert {w for w in command.split()[1:] if "=" not in w} <= targets, command
+        if script := re.match(r"python (?:-m )?(\S+\.py)", command):
+            assert (ROOT / script[1]).is_file(), command
+
+
+def test_a_command_that_nobody_runs_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A page\n\n    unbraid train x \\\n        --out y    # words\n\n```\nunbraid study    what there is\n```\n"
+    )
+    assert [command_of(line) for b in blocks(page) for line in lines(b)] == ["unbraid train x --out y", "unbraid study"]
+    assert not excused("unbraid train x")
+    assert excused("unbraid studio runs")
 
 
 def test_the_notebooks_are_those_of_the_pages():
@@ -174,5 +281,5 @@ def test_every_page_stands_in_the_contents():
     front = (DOCS / "index.md").read_text()
     named = {line for b in front.split("```{toctree}")[1:] for line in b.split("```")[0].splitlines()[3:] if line}
     pages = {str(p.relative_to(DOCS).with_suffix("")) for p in PAGES if p.is_relative_to(DOCS)} - {"index"}
-    made = {"reference/index", "api/index", "results/index"}
+    made = {"reference/index", "reference/commands", "api/index", "results/index"}
     assert named - made == pages
