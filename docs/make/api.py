@@ -49,6 +49,30 @@ LINKS = {  # dicts of parts: where they are listed
     "GAMES": "objectives",
 }  # fmt: skip
 
+HELPERS = {  # shared between modules of the library, and nothing for its users
+    "unbraid.data.splits": ("Part",),
+    "unbraid.model.nets.broadcast": ("Broadcast", "halved"),
+    "unbraid.model.nets.residual": ("Block",),
+    "unbraid.objectives.ledger": ("short",),
+    "unbraid.ground.schedule": ("Constant", "name_of", "priced", "spelled", "value", "write"),
+    "unbraid.runs.recipe": ("changed",),
+    "unbraid.runs.callbacks": ("checked", "tell"),
+    "unbraid.runs.encoding": ("leaf_kl", "posteriors"),
+    "unbraid.runs.over_training": ("series", "stored"),
+    "unbraid.comparing.equal": ("curves",),
+    "unbraid.comparing.statistics": ("one_sample",),
+    "unbraid.figures.pictures": ("Picture", "Scene", "scene"),
+    "unbraid.figures.traversals": ("Row", "animation", "inside", "middle", "sheet", "traversal_rows"),
+    "unbraid.figures.compared": ("front",),
+    "unbraid.figures.scores": ("heat_map",),
+    "unbraid.figures.sheets": ("mosaic", "traversal_index"),
+    "unbraid.figures.report": ("embedded",),
+    "unbraid.export.html": ("page",),
+    "unbraid.export.onnx": ("Decoder", "Encoder"),
+    "unbraid.export.hub": ("config", "published"),
+    "unbraid.export.tracking": ("Tracking", "numbers", "pictures"),
+}
+
 
 def public(module: ModuleType) -> list[str]:
     """The public names of a module: those it says, or those it makes."""
@@ -59,6 +83,7 @@ def public(module: ModuleType) -> list[str]:
         name
         for name, value in vars(module).items()
         if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__ and _shown(value)
+        and name not in HELPERS.get(module.__name__, ())
     ]
 
 
@@ -189,9 +214,22 @@ def body(value: Any) -> str:
     parts += [f"**Use it** {safe(doc.use)}"] if doc.use else []
     parts += [f"**Not** {safe(doc.avoid)}"] if doc.avoid else []
     parts += [f"```pycon\n{doc.example}\n```"] if doc.example else []
+    parts += [f"```python\n{drawn}\n```"] if not doc.example and (drawn := from_gallery(value)) else []
     papers = [safe(PAPERS[key].line) for key in papers_in(value.__doc__) if key != "this library"]
     parts += ["\n".join(["Papers:", "", *(f"- {line}" for line in papers)])] if papers else []
     return "\n\n".join(part for part in parts if part)
+
+
+def from_gallery(value: Any) -> str:
+    """The lines of the gallery that draw by a function of the figures, which its test runs; "" for others."""
+    where = getattr(value, "__module__", "")
+    if not where.startswith("unbraid.figures.") or not inspect.isfunction(value):
+        return ""
+    import gallery
+
+    called, behind = f"{where.rsplit('.', 1)[-1]}.{value.__name__}(", f'pictures.write("{gallery.BEHIND.get(value.__name__)}"'
+    lines = [picture.python for group in gallery.drawn().values() for picture in group]
+    return next((each for mark in (called, behind) for each in lines if mark in each), "")
 
 
 def _options(value: Any) -> list[str]:

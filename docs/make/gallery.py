@@ -27,6 +27,12 @@ codes = run.codes()
 table = unbraid.compare("beta", metrics="mig,dci,sap,modularity,reconstruction,kl,mi,tc:root,dw")     # a sweep
 """.strip()
 
+BEHIND = {  # drawn through another: by `pictures.write`, by the name of a picture
+    "traversals": "traversals", "reconstructions": "reconstructions", "samples": "samples", "kl_bars": "kl",
+    "aggregate": "aggregate", "ledger_curves": "ledger", "sheet": "traversals", "draw": "traversals", "show": "samples",
+    "positions": "positions",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Drawn:

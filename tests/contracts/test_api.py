@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 from pathlib import Path
 
@@ -44,6 +45,26 @@ def test_a_public_name_says_what_it_is_and_shows_an_example(name):
     assert len(doc.split("\n")[0]) > 10
     assert ">>> " in doc, "an example, which doctest runs"
     assert "+SKIP" not in doc, "an example that runs"
+
+
+SHOWN = {f"{where}.{name}": value for page in ("runs", "figures", "export") for where, name, value in api.names(page)}
+BARE = {"unbraid.figures.pictures.Choice"}  # what draw and write may be told
+
+
+@pytest.mark.parametrize("name", sorted(set(SHOWN) - BARE))
+def test_names_of_runs_figures_and_export_show_an_example_too(name):
+    """In the docstring, where doctest runs it, or in the gallery, whose test runs every line."""
+    doc = inspect.getdoc(SHOWN[name]) or ""
+    assert ">>> " in doc or api.from_gallery(SHOWN[name])
+    assert "+SKIP" not in doc
+
+
+def test_helpers_stay_out_of_the_reference_and_exist():
+    text = "".join(api.text(page) for page in api.PAGES)
+    for module, names in api.HELPERS.items():
+        for name in names:
+            assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
+            assert not re.search(rf"}} {re.escape(module)}\.{name}\b", text)
 
 
 def test_every_public_name_is_on_a_page():

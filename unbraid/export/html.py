@@ -25,7 +25,13 @@ EXAMPLES, DRAWS = 12, 64  # codes of the data and of the prior that travel with 
 
 
 def explorer(run: Run, out: Path | None = None) -> Path:
-    """Write `explore.html`: sliders for every leaf, the decoded image beside them; no outside request."""
+    """Write `explore.html`: sliders for every leaf, the decoded image beside them; no outside request.
+
+    >>> from unbraid import Recipe, fit
+    >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
+    >>> explorer(fit(recipe, tmp / "run", quiet=True)).name
+    'explore.html'
+    """
     path = Path(out) if out is not None else run.path / EXPLORE
     write_text(path, page(run))
     return path

@@ -20,6 +20,12 @@ def write_hub(run: Run, out: Path | None = None) -> Path:
     """Write the folder: `Run.load` opens it again, to the same bits; `huggingface_hub.upload_folder` publishes it.
 
     Of paths in the recipe only the last name is kept: the rest says where things lie on this machine.
+
+    >>> from unbraid import fit
+    >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
+    >>> folder = write_hub(fit(recipe, tmp / "run", quiet=True), tmp / "hub")
+    >>> sorted(path.name for path in folder.iterdir())[:2]
+    ['README.md', 'config.json']
     """
     weights = read_bytes(run.weights, "model", limit=1 << 36)
     state = run.state

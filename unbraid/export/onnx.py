@@ -56,6 +56,12 @@ def write_onnx(run: Run, out: Path | None = None) -> Path:
     """Write encoder.onnx and decoder.onnx, with any batch size, and about.json: what goes in and comes out.
 
     onnxruntime computes both for batches of 1, 2 and 5; what differs from torch by more than 1e-4 is not written.
+
+    >>> from unbraid import Recipe, fit
+    >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
+    >>> folder = write_onnx(fit(recipe, tmp / "run", quiet=True), tmp / "onnx")
+    >>> sorted(path.name for path in folder.iterdir())
+    ['about.json', 'decoder.onnx', 'encoder.onnx']
     """
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     expect(not missing, f"ONNX needs {', '.join(missing)}", do="Install it with: pip install 'unbraid[export]'")

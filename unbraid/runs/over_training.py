@@ -36,6 +36,12 @@ def over_training(
 
     metrics, data, split and leave_out as in `unbraid.score`, whose other options `how` takes (protocol, seed, bins, groups,
     prune). most: images encoded, the same ones for each snapshot. rows: samples of each audit, 0 for none; a game has none.
+
+    >>> from unbraid import Recipe, fit
+    >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
+    >>> run = fit(recipe.set("budget.snapshots=2"), tmp / "run", quiet=True)
+    >>> [row["step"] for row in over_training(run, metrics="mig", rows=0, quiet=True)["rows"]]
+    [0, 2]
     """
     chosen = named(metrics)
     steps = run.snapshots

@@ -50,6 +50,9 @@ class Budget(BaseModel):
     validate_every: steps between looks at held-out images (0: none). validate_images: how many of them.
     validate_metrics: metrics beside the loss. best: keep the weights of the best validation.
     patience: stop after so many validations that were no better (0: never).
+
+    >>> Budget(steps=500, lr={"schedule": "cosine", "start": 1e-3, "stop": 1e-5, "steps": 500}).batch
+    64
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
