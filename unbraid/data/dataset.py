@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -137,8 +138,18 @@ _TABLES: dict[Any, Any] = {}
 
 
 @dataclass(frozen=True)
+class Mapped:
+    """Where the rows of a data set lie as an .npy that is mapped, and in which layout they are read."""
+
+    path: Path
+    layout: str = "auto"
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Images and the factors behind them; `table` holds label rows "n k" unless the factors form the full grid.
+
+    `mapped` says which file the images lie in, if `unbraid.data.of` made one of them: a run can open it again.
 
     >>> from unbraid.data import load
     >>> data = load("sprites32")
@@ -152,6 +163,7 @@ class Dataset:
     table: np.ndarray | None = None
     cite: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
+    mapped: Mapped | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.factors is not None and self.table is None:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from unbraid.data import store
-from unbraid.data.dataset import Dataset
+from unbraid.data.dataset import Dataset, Images, Mapped
 from unbraid.data.items import MOST, array, counted, gathered_labels, parted
 from unbraid.data.own import dataset_of, label_columns, of_pixels
 from unbraid.data.toys import vectors
@@ -44,8 +44,9 @@ def of(
 
     Items are images, pairs (image, label), or mappings in which `image` names the image and `columns` the labels; rows
     of numbers (one axis) become vectors. They are read once, one at a time, into a memory map in the cache, which is
-    named by what is in it: the same items are kept once. What says its length is read to that; what says none up to
-    `most` items. size and grey are for pictures, layout and partial as in `own.of_arrays`.
+    named by what is in it: the same items are kept once, and a run that is trained on them finds them again. What says
+    its length is read to that; what says none up to `most` items. size and grey are for pictures, layout and partial as
+    in `own.of_arrays`.
 
     >>> import torch
     >>> pairs = torch.utils.data.TensorDataset(torch.rand(6, 1, 8, 8), torch.arange(6) % 3)
@@ -54,27 +55,56 @@ def of(
     ((1, 8, 8), 6, (3,))
     """
     classes = _class_names(source)
-    if not isinstance(source, np.ndarray):
-        rows, own = _streamed(source, image, columns, size, grey, most, quiet)
+    if isinstance(source, np.ndarray):
+        rows, path = _of_array(source, layout, name, quiet)
+    else:
+        rows, path, own = _streamed(source, image, columns, size, grey, most, quiet)
         expect(own is None or labels is None, "labels come once: in the items or beside them")
         labels = _unknown(own, classes) if labels is None else labels
-    else:
-        expect(
-            source.dtype.kind in "buif", "an array must hold numbers", found=f"{source.dtype} of shape {source.shape}"
-        )
-        rows = source
-    if rows.ndim == 2:
-        data = vectors(name, _finite(rows), None, None)
-        named = dataset_of(name, data.images, label_columns(labels), name, partial)
-    else:
-        named = dataset_of(name, of_pixels(rows, layout, name), label_columns(labels), name, partial)
+    named = dataset_of(name, images_of(rows, layout, name), label_columns(labels), name, partial)
+    named = replace(named, mapped=None if path is None else Mapped(path, layout))
     return replace(named, factors=named.factors.called(classes, name)) if classes and named.factors else named
+
+
+def as_dataset(source: Any, asked: str = "dataset", quiet: bool = False) -> Dataset:
+    """What was given as data, as a `Dataset`: one as it is, anything else by `of`; `asked` is what an error calls it."""
+    if isinstance(source, Dataset):
+        return source
+    expect(
+        not isinstance(source, str | Path),
+        f"{asked} is data, not a name",
+        found=repr(str(source))[:80],
+        allowed="a Dataset, a torch Dataset or DataLoader, a Hugging Face data set, an array or an iterable",
+        do="Name it in the recipe (data = ...), or pass unbraid.data.load(name).",
+    )
+    try:
+        return of(source, quiet=quiet)
+    except UnbraidError as error:
+        raise UnbraidError(f"{asked}: {error}") from error
+
+
+def images_of(rows: np.ndarray, layout: str, name: str) -> Images:
+    """Rows of numbers as vectors, an array of more axes as images."""
+    return vectors(name, _finite(rows), None, None).images if rows.ndim == 2 else of_pixels(rows, layout, name)
+
+
+def _of_array(source: np.ndarray, layout: str, name: str, quiet: bool) -> tuple[np.ndarray, Path | None]:
+    """An array, checked and then kept as a map too; one that is mapped from an .npy already stays there."""
+    expect(source.dtype.kind in "buif", "an array must hold numbers", found=f"{source.dtype} of shape {source.shape}")
+    expect(source.ndim > 1 and len(source), "an array holds images or rows", found=f"shape {source.shape}")
+    if isinstance(source, np.memmap):
+        path = Path(str(source.filename)).absolute()
+        whole = read_npy(path, "images", mmap=True) if path.suffix == ".npy" else source[:0]
+        return np.asarray(source), path if (whole.shape, whole.dtype) == (source.shape, source.dtype) else None
+    images_of(source, layout, name)
+    with bar("keeping items", len(source), quiet) as advance:
+        return kept(iter(source), advance)
 
 
 def _streamed(
     source: Any, image: str, columns: list[str] | None, size: int, grey: bool, most: int, quiet: bool
-) -> tuple[np.ndarray, Any]:
-    """The items as one array, mapped from the cache, and their labels."""
+) -> tuple[np.ndarray, Path, Any]:
+    """The items as one array, mapped from the cache, the file they lie in, and their labels."""
     items, count = counted(source, most)
     found: list[Any] = []
 
@@ -85,12 +115,12 @@ def _streamed(
             yield array(pixels, place, size, grey)
 
     with bar("reading items", count or most, quiet) as advance:
-        whole = kept(rows(), advance)
-    return whole, gathered_labels(found)
+        whole, path = kept(rows(), advance)
+    return whole, path, gathered_labels(found)
 
 
-def kept(rows: Iterator[np.ndarray], advance: Callable[..., None]) -> np.ndarray:
-    """Rows of one shape, as many as come, as a memory map in the cache that is named by its content."""
+def kept(rows: Iterator[np.ndarray], advance: Callable[..., None]) -> tuple[np.ndarray, Path]:
+    """Rows of one shape, as many as come, as a memory map in the cache that is named by its content; and where it is."""
     folder = writable(store.folder())
     _sweep(folder)
     handle, temporary = tempfile.mkstemp(prefix=".stream-", suffix=".part", dir=folder)
@@ -115,7 +145,7 @@ def kept(rows: Iterator[np.ndarray], advance: Callable[..., None]) -> np.ndarray
         raise UnbraidError(f"cannot write into {folder}: {error.strerror or error}. Free some space.") from error
     finally:
         part.unlink(missing_ok=True)
-    return np.asarray(read_npy(path, "cached items", mmap=True))
+    return np.asarray(read_npy(path, "cached items", mmap=True)), path.absolute()
 
 
 def _written(rows: Iterator[np.ndarray], file: BinaryIO, folder: Path, advance: Callable[..., None]) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from unbraid.runs.run import (
     BEST,
     CHECKPOINT,
     CODES,
+    DATA,
     LEDGER,
     MODEL,
     OVER,
@@ -30,7 +31,8 @@ from unbraid.runs.run import (
 from unbraid.runs.snapshots import SNAPSHOTS, file_of, found
 
 DERIVED = (MODEL, CODES, AUDIT, SCORES, PICTURE, REPORT, *OVER)  # what a finished run's weights were made into
-FILES = (RECIPE, LEDGER, CHECKPOINT, BEST, *DERIVED, STATE)  # a run is finished when its state says so: it comes last
+# a run is finished when its state says so: it comes last
+FILES = (RECIPE, DATA, LEDGER, CHECKPOINT, BEST, *DERIVED, STATE)
 DOUBLE = ".before.part"  # `before/` while it is being made
 
 

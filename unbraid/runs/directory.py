@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from unbraid._version import __version__
+from unbraid.data import record
 from unbraid.ground import locks, ranks
 from unbraid.ground.errors import UnbraidError, expect
 from unbraid.ground.files import is_file, read_json, read_toml, sweep_parts, write_json, write_text
@@ -24,9 +25,9 @@ from unbraid.model.nets.upconv import Upconv
 from unbraid.runs import before, checkpoint, snapshots
 from unbraid.runs.own import OWN, fingerprint, needs, shapes
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import BEST, CHECKPOINT, LEDGER, LOCK, MODEL, RECIPE, SCHEMA, STATE
+from unbraid.runs.run import BEST, CHECKPOINT, DATA, LEDGER, LOCK, MODEL, RECIPE, SCHEMA, STATE
 
-TRAINED = (RECIPE, STATE, LEDGER, CHECKPOINT, MODEL, BEST)  # what training writes, under the lock
+TRAINED = (RECIPE, DATA, STATE, LEDGER, CHECKPOINT, MODEL, BEST)  # what training writes, under the lock
 SUMS = {
     "upconv": "upconvolutions",
     "critic": "gradients of critics",
@@ -73,7 +74,7 @@ def begin(path: Path, trainer: Any, threads: int, resume: bool, force: bool) -> 
     if not done or before.finished(path):
         before.keep(path)
     try:
-        _open(path, recipe, now | {"step": done}, done, size)
+        _open(path, trainer.parts, now | {"step": done}, done, size)
     except (OSError, UnbraidError) as error:
         before.put_back(path)
         told = f"cannot begin in {path}: {error.strerror or error}." if isinstance(error, OSError) else str(error)
@@ -81,8 +82,9 @@ def begin(path: Path, trainer: Any, threads: int, resume: bool, force: bool) -> 
     return done
 
 
-def _open(path: Path, recipe: Recipe, now: dict[str, Any], done: int, size: int) -> None:
+def _open(path: Path, parts: Any, now: dict[str, Any], done: int, size: int) -> None:
     """Change the files: the state is the last to come for a new run, the first to change for one that goes on."""
+    recipe, mapped = parts.recipe, parts.dataset.mapped is not None
     if done:
         write_json(path / STATE, now)
         if done < recipe.budget.steps:  # the weights move on: what was made of them no longer holds
@@ -92,10 +94,14 @@ def _open(path: Path, recipe: Recipe, now: dict[str, Any], done: int, size: int)
                 (path / BEST).unlink()  # of a step that comes again
         with open(path / LEDGER, "ab") as f:
             f.truncate(size)
+        if mapped:
+            record.write(path / DATA, parts.dataset)
         write_text(path / RECIPE, recipe.toml())
     else:
         before.clear(path)
         write_text(path / LEDGER, "")
+        if mapped:
+            record.write(path / DATA, parts.dataset)
         write_text(path / RECIPE, recipe.toml())
         write_json(path / STATE, now)
 

@@ -9,22 +9,29 @@ from typing import Any
 
 from unbraid.data.dataset import Dataset
 from unbraid.data.factors import Factors
+from unbraid.data.streams import as_dataset
 from unbraid.ground.errors import UnbraidError, expect, listing, nearest
-from unbraid.runs.run import Run
+from unbraid.ground.files import is_file
+from unbraid.runs.run import DATA, Run
 
 HELD = "held_out"  # as a split: the combinations that the run's data held out
 
 
 def part_of(
-    run: Run, data: Dataset | str | Path | None = None, split: str = "", leave_out: Sequence[str] = ()
+    run: Run, data: Any = None, split: str = "", leave_out: Sequence[str] = ()
 ) -> tuple[Dataset, dict[str, Any]]:
     """The data set that a run is looked at on, and a note of which it is.
 
-    data: a `Dataset`, the name of a set, or a path to images or vectors; None is the run's own. split: 'train', 'test' or
-    'all' of it (whole, if the run was trained on a subsample), or 'held_out' for the combinations that the run never saw;
-    '' is the part the run was trained on (all of another set). leave_out: factors that no label is read of.
+    data: a `Dataset` or what `unbraid.data.of` takes, the name of a set, or a path to images or vectors; None is the run's
+    own. split: 'train', 'test' or 'all' of it (whole, if the run was trained on a subsample), or 'held_out' for the
+    combinations that the run never saw; '' is the part the run was trained on (all of another set). leave_out: factors
+    that no label is read of.
     """
     names = [leave_out] if isinstance(leave_out, str) else list(leave_out)
+    if data is None and split and is_file(run.path / DATA):
+        data = run.dataset()
+    if data is not None and not isinstance(data, str | Path):
+        data = as_dataset(data, "data")
     if isinstance(data, Dataset):
         expect(not split, "a data set in memory has no splits", found=f"split {split!r}", do="Pass the part itself.")
         dataset, note = data, {"data": data.name}

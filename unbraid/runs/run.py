@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 RECIPE, STATE, LEDGER, CHECKPOINT = "recipe.toml", "run.json", "ledger.jsonl", "checkpoint.safetensors"
 BEST = "best.safetensors"  # the weights of the best validation
+DATA = "data.npz"  # where data that `unbraid.data.of` made lie, and their labels
 MODEL, CODES, AUDIT, SCORES = "model.safetensors", "codes.npz", "audit.json", "scores.json"
 PICTURE, REPORT, LOCK = "scores.png", "report.html", ".lock"
 OVER = ("over_training.json", "over_training.png")  # what snapshots were made into
@@ -83,6 +84,10 @@ class Run:
             from unbraid.runs.trainer import choose_device
 
             choose_device(device)  # refused before any work
+        if dataset is not None:
+            from unbraid.data.streams import as_dataset
+
+            dataset = as_dataset(dataset)
         path = Path(path)
         if not (is_file(path / RECIPE) and is_file(path / STATE)) and is_file(path / BEFORE / STATE):
             path = path / BEFORE  # a new run was killed before it began: the finished one is all there is
@@ -239,11 +244,17 @@ class Run:
         return values.to(next(self.placed.parameters()).device)
 
     def dataset(self) -> Any:
-        """The data set the run was trained on: the one given to `fit` or `load`, else the one its recipe names."""
+        """The data set the run was trained on: given to `load`, mapped from where `fit` had it, or named by the recipe."""
         from unbraid import data
 
         if self.own.dataset is not None:
             return self.own.dataset
+        if is_file(self.path / DATA):
+            from unbraid.data import record
+
+            found = record.read(self.path / DATA)
+            check_data(found, self.state, self.path)
+            return found
         table = dict(self.recipe.data)
         name = table.pop("name", "")
         check_parts(self.recipe, self.state, self.path)

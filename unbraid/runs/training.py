@@ -15,8 +15,10 @@ from typing import Any
 
 import torch
 
-from unbraid.data.dataset import Dataset
+from unbraid.data import record
+from unbraid.data.streams import as_dataset
 from unbraid.ground.errors import Stopped, UnbraidError
+from unbraid.ground.files import is_file
 from unbraid.ground.machine import computing
 from unbraid.ground.ranks import GO_ON, agree, joined
 from unbraid.objectives.objective import Objective
@@ -27,7 +29,7 @@ from unbraid.runs.callbacks import checked, tell
 from unbraid.runs.loop import Around, loop
 from unbraid.runs.own import Own, import_modules, with_objects
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import Run
+from unbraid.runs.run import DATA, Run
 from unbraid.runs.seeding import single
 from unbraid.runs.trainer import choose_device
 from unbraid.runs.validation import held_out, validate
@@ -39,13 +41,13 @@ def fit(
     *,
     resume: bool = False,
     quiet: bool = False,
-    dataset: Dataset | None = None,
+    dataset: Any = None,
     force: bool = False,
     imports: str | Iterable[str] = (),
     nets: tuple[torch.nn.Module, torch.nn.Module] | None = None,
     prior: Prior | None = None,
     objective: Objective | None = None,
-    validation: Dataset | None = None,
+    validation: Any = None,
     callbacks: Iterable[Any] = (),
 ) -> Run:
     """Train a recipe and return the run.
@@ -55,19 +57,25 @@ def fit(
 
     Parts of your own come by name from modules (`imports`) or as objects that stand in the place of what the recipe names:
     `dataset`, `nets` (encoder, decoder), `prior`, `objective`; docs/extending.md shows each. Objects are copied, and
-    `Run.load(path, nets=…)` opens such a run again. `validation` are images for `budget.validate_every` (unsaid: the test
-    part of the data); `callbacks` are told what happens and may stop the run (`unbraid.runs.callbacks`).
+    `Run.load(path, nets=…)` opens such a run again. Data are a `Dataset` or anything that `unbraid.data.of` takes (torch,
+    Hugging Face, arrays, iterables), which the run finds again by itself. `validation` are images for
+    `budget.validate_every` (unsaid: the test part of the data); `callbacks` are told what happens and may stop the run
+    (`unbraid.runs.callbacks`).
 
     >>> run = fit(Recipe(data="sprites32", latent=4, nets="small32", budget={"steps": 2, "batch": 8}), tmp / "run", quiet=True)
     >>> run.sample(3).shape
     (3, 1, 32, 32)
     """
     import_modules(imports)
+    dataset = None if dataset is None else as_dataset(dataset, "dataset", quiet)
+    validation = None if validation is None else as_dataset(validation, "validation", quiet)
     own = Own(dataset, nets, prior, objective)
     recipe = with_objects(Recipe.load(recipe), own)
     device = choose_device(recipe.budget.device)  # refused before anything is made
     path = Path(out) if out is not None else Path("runs") / recipe.folder
     listening = checked(callbacks)
+    if dataset is None and resume and is_file(path / DATA):
+        dataset = record.read(path / DATA)
     parts = assemble(recipe, dataset, own)
     ranks.check(parts)
     unseen = held_out(parts, validation, dataset is not None)
