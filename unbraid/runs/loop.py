@@ -32,16 +32,23 @@ class Around:
     validate: Callable[[Any, int], dict[str, Any]] | None = None
 
 
-def loop(path: Path, trainer: Any, start: int, around: Around) -> int:
-    """Train from step `start` on; returns how many steps are done, fewer than asked when validation stopped it early."""
+def loop(path: Path, trainer: Any, start: int, around: Around, by: str = "") -> int:
+    """Train from step `start` on; returns how many steps are done, fewer than asked when validation stopped it early.
+
+    `by` is a callback that asked to stop before the first of them.
+    """
     recipe, budget, told = trainer.parts.recipe, trainer.parts.recipe.budget, around.callbacks
     watch = watched(path, budget, start)
-    if ranks.agree(ranks.OVER if over(watch, budget) else ranks.GO_ON) == ranks.OVER:
-        return start
+    ended = over(watch, budget)
     saved = time.monotonic()
     kept = {*snapshots.steps_of(budget.snapshots, budget.steps)}
     if not start and 0 in kept:
-        tell(told, "saved", 0, snapshots.write(path, trainer, 0))
+        by = tell(told, "saved", 0, snapshots.write(path, trainer, 0)) or by
+    if ranks.agree(ranks.OVER if ended else ranks.STOP if by else ranks.GO_ON) == ranks.OVER:
+        return start
+    if by:
+        write_json(path / STATE, directory.state(trainer, around.threads, "stopped", start))
+        raise _stopped(path, by, start, budget.steps)
     with (
         bar(f"{recipe.name} seed {recipe.seed}", budget.steps, around.quiet, start) as advance,
         open(path / LEDGER, "ab", buffering=0) as journal,
@@ -66,18 +73,25 @@ def loop(path: Path, trainer: Any, start: int, around: Around) -> int:
                     return done
             minutes = (time.monotonic() - saved) / 60
             due = done % budget.checkpoint_every == 0 or minutes > budget.checkpoint_minutes
-            # looked at once: a signal during the save is acted on after the next step
-            stop = ranks.agree(ranks.STOP if around.asked or by else ranks.GO_ON) == ranks.STOP
-            if not last and (due or stop):
+            if due and not last:  # before it is asked whether to stop: who is told of a file may ask for it
                 by = tell(told, "saved", done, directory.save(path, trainer, done)) or by
                 saved = time.monotonic()
+            # looked at once: a signal during what follows is acted on after the next step
+            stop = ranks.agree(ranks.STOP if around.asked or by else ranks.GO_ON) == ranks.STOP
+            if stop and not due and not last:
+                by = tell(told, "saved", done, directory.save(path, trainer, done)) or by
+            if not last and (due or stop):
                 status = "stopped" if stop else "running"
                 write_json(path / STATE, directory.state(trainer, around.threads, status, done))
             if stop and not last:
-                again = f"unbraid train --resume --out {quote(str(path))}"
-                whose = f" by {by}" if by else ""
-                raise Stopped(f"stopped{whose} after step {done} of {budget.steps}; go on with: {again}")
+                raise _stopped(path, by, done, budget.steps)
     return budget.steps
+
+
+def _stopped(path: Path, by: str, done: int, steps: int) -> Stopped:
+    """What is said when a run stops on the way: who asked, and how it goes on."""
+    again = f"unbraid train --resume --out {quote(str(path))}"
+    return Stopped(f"stopped{f' by {by}' if by else ''} after step {done} of {steps}; go on with: {again}")
 
 
 def due_for_log(number: int, every: int) -> bool:

@@ -94,8 +94,11 @@ def telling(path: Path) -> Iterator[None]:
 def follow(trainer: Any, start: int, asked: list[float]) -> None:
     """The steps of a rank that writes nothing, until rank 0 is done or any rank is asked to stop."""
     budget = trainer.parts.recipe.budget
-    if start == budget.steps or ranks.agree(ranks.GO_ON) == ranks.OVER:
+    word = ranks.OVER if start == budget.steps else ranks.agree(ranks.GO_ON)
+    if word == ranks.OVER:
         return
+    if word == ranks.STOP:
+        raise Stopped(f"rank {ranks.linked().rank} stopped before its first step")
     for number in range(start, budget.steps):
         last = number + 1 == budget.steps
         log = last or due_for_log(number, budget.log_every)

@@ -48,7 +48,7 @@ def fit(
     prior: Prior | None = None,
     objective: Objective | None = None,
     validation: Any = None,
-    callbacks: Iterable[Any] = (),
+    callbacks: Any = (),
 ) -> Run:
     """Train a recipe and return the run.
 
@@ -110,8 +110,8 @@ def _train(path: Path, trainer: Any, start: int, around: Around) -> None:
     """The steps that are left, and the end; an error says where the run is that this one takes the place of."""
     recipe = trainer.parts.recipe
     try:
-        tell(around.callbacks, "started", path, recipe.plain(), start)
-        done = loop(path, trainer, start, around) if start < recipe.budget.steps else start
+        by = tell(around.callbacks, "started", path, recipe.plain(), start)
+        done = loop(path, trainer, start, around, by) if start < recipe.budget.steps else start
         directory.finish(path, trainer, around.threads, done)
         tell(around.callbacks, "finished", done, path)
     except OSError as error:
