@@ -35,6 +35,13 @@ def counted(source: Any, most: int = MOST) -> tuple[Iterator[Any], int | None]:
         do="Give one of its parts." if isinstance(source, Mapping) else "For a file use load('images', path=...).",
     )
     expect(
+        not (hasattr(source, "to_numpy") and hasattr(source, "columns")),  # walking over it gives the names of columns
+        "a data frame holds columns, and it does not say which of them are data",
+        found=f"a {type(source).__name__} of shape {getattr(source, 'shape', '?')}",
+        allowed="an array of the data, labels beside it",
+        do='Pass them apart: of(frame[["a", "b"]].to_numpy(), labels=frame["label"]).',
+    )
+    expect(
         hasattr(source, "__iter__") or hasattr(source, "__getitem__"),
         "items come from an iterable, or by index and length",
         found=f"a {type(source).__name__}",

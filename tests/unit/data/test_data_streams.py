@@ -121,6 +121,19 @@ def test_what_makes_no_data_set_is_named(source, message, cache):
     assert not list(cache.glob(".stream*")), "nothing is left behind"
 
 
+def test_a_data_frame_is_told_how_to_be_passed():
+    import pandas
+
+    frame = pandas.DataFrame({"a": [0.5, 1.0, 2.0], "b": [1.0, 0.0, 1.0], "label": list("xyx")})
+    for make in (of, of_arrays):
+        with pytest.raises(
+            UnbraidError, match=r"which of them are data: found a DataFrame of shape \(3, 3\).*to_numpy"
+        ):
+            make(frame)
+    data = of(frame[["a", "b"]].to_numpy(), labels=frame["label"], quiet=True)
+    assert (data.shape, data.factors.sizes) == ((2, 1, 1), (2,))
+
+
 def test_it_becomes_a_memory_map_kept_once_and_in_bounded_memory(cache):
     import tracemalloc
 

@@ -50,9 +50,11 @@ def test_csv_holds_every_number_and_reads_back(run, tmp_path):
     assert [float(row["loss"]) for row in back] == [row["loss"] for row in run.ledger()]
     result = CliRunner().invoke(app, ["ledger", str(run.path), "--csv"])
     assert result.stdout == path.read_text()
-    result = CliRunner().invoke(app, ["ledger", str(run.path), "--validation", "--out", str(tmp_path / "v.csv")])
+    result = CliRunner().invoke(
+        app, ["ledger", str(run.path), "--validation", "--out", str(tmp_path / "new" / "v.csv")]
+    )
     assert "(3 rows)" in result.output
-    assert (tmp_path / "v.csv").read_text().count("\n") == 4
+    assert (tmp_path / "new" / "v.csv").read_text().count("\n") == 4
 
 
 def test_the_printed_table_fits_and_says_what_is_left_out(run):
