@@ -182,7 +182,7 @@ def _check_floats(array: np.ndarray, where: str) -> None:
             low >= 0 and high <= 1,
             f"{where}: float pixels must lie in [0, 1]",
             found=f"{low:g} to {high:g}",
-            do="Divide by 255, or shift and scale, before saving.",
+            do="Divide by 255, or shift and scale.",
         )
 
 

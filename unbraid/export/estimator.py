@@ -10,27 +10,30 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from unbraid.ground.errors import expect
+from unbraid.export.layout import as_given, as_images, layout_of
+from unbraid.export.params import number, recipe_of, seed_of
+from unbraid.ground.errors import Stopped, UnbraidError, expect
 from unbraid.ground.files import is_file, write_bytes, write_npy
-from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import LEDGER, MODEL, RECIPE, STATE, Run
+from unbraid.runs.run import BEST, LEDGER, MODEL, RECIPE, STATE, Run
 
 DATA = "data.npy"  # the rows a run was fitted on, beside it, so that report and studio find them
-NAME = "disentangler"
+FILES = (RECIPE, LEDGER, MODEL, BEST, STATE)  # of a run, that a pickle holds
 ELBO = "elbo"
 
 
 class Disentangler(TransformerMixin, BaseEstimator):
     """Learn a latent code of images or vectors; `transform` gives the posterior means.
 
-    X: images (n, h, w) or (n, h, w, channels), bytes, bools or floats in [0, 1]; or rows of numbers (n, d), which want a
-    StandardScaler before them. objective, prior, likelihood, nets: a name, or a table such as {"name": "beta_vae",
-    "beta": 6}; unsaid, images get a conv net and a Bernoulli, rows an mlp and a Gaussian. latent: a number or a tree.
-    budget: more of a recipe's [budget]. metric: what `score` gives, 'elbo' (the bound on log p(x), in nats) or a metric of
-    codes and labels such as 'mig'. out: the run directory; unsaid it is a temporary one that goes with `run_`.
+    X: images (n, h, w), (n, h, w, c) or (n, c, h, w), bytes, bools or floats in [0, 1]; or rows of numbers (n, d), which
+    want a StandardScaler before them. channels: 'last' or 'first' where the shape leaves it open. objective, prior,
+    likelihood, nets: a name, or a table such as {"name": "beta_vae", "beta": 6}; unsaid, images get a conv net and a
+    Bernoulli, rows an mlp and a Gaussian. latent: a number or a tree. budget: more of a recipe's [budget].
+    validation_fraction: the share of X that is held out and validated on, by which `patience` ends a run and `best` keeps
+    weights, which are then those used. callbacks: as `fit` takes them. metric: what `score` gives, 'elbo' (the bound on
+    log p(x), in nats) or a metric of codes and labels such as 'mig'. out: the run directory; unsaid it is a temporary one
+    that goes with `run_`.
 
     >>> X = np.random.default_rng(0).random((40, 8, 8))
     >>> model = Disentangler(latent=3, steps=2, nets="mlp").fit(X)
@@ -52,7 +55,10 @@ class Disentangler(TransformerMixin, BaseEstimator):
         likelihood: Any = None,
         prior: Any = "gaussian",
         budget: dict[str, Any] | None = None,
+        validation_fraction: float = 0.0,
+        channels: str = "auto",
         metric: str = ELBO,
+        callbacks: Any = None,
         device: str = "auto",
         out: str | Path | None = None,
         random_state: Any = 0,
@@ -60,7 +66,8 @@ class Disentangler(TransformerMixin, BaseEstimator):
     ):
         self.objective, self.latent, self.steps, self.batch, self.lr = objective, latent, steps, batch, lr
         self.nets, self.likelihood, self.prior, self.budget = nets, likelihood, prior, budget
-        self.metric, self.device, self.out = metric, device, out
+        self.validation_fraction, self.channels = validation_fraction, channels
+        self.metric, self.callbacks, self.device, self.out = metric, callbacks, device, out
         self.random_state, self.verbose = random_state, verbose
 
     def fit(self, X: Any, y: Any = None) -> Disentangler:
@@ -68,9 +75,10 @@ class Disentangler(TransformerMixin, BaseEstimator):
         from unbraid.runs.training import fit
 
         rows = self._rows(X, reset=True)
+        layout = layout_of(rows.shape, self.channels)
         folder = Path(tempfile.mkdtemp(prefix="unbraid-")) if self.out is None else Path(self.out).expanduser()
         try:
-            recipe = self._recipe(rows, folder / DATA)
+            recipe = recipe_of(self, rows, layout, folder / DATA)
             again = is_file(folder / DATA)
             expect(
                 again or not is_file(folder / RECIPE),
@@ -78,41 +86,25 @@ class Disentangler(TransformerMixin, BaseEstimator):
                 do="Choose another out.",
             )
             write_npy(folder / DATA, rows)
-            run = fit(recipe, folder, quiet=not self.verbose, force=again)
-        except BaseException:
+            told = () if self.callbacks is None else self.callbacks
+            run = fit(recipe, folder, quiet=not self.verbose, force=again, callbacks=told)
+        except BaseException as error:
             if self.out is None:
                 shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, UnbraidError | Stopped):
+                raise _said(error, folder, kept=self.out is not None) from error
             raise
         self.shape_: tuple[int, ...] = rows.shape[1:]
+        self.layout_ = layout
+        run = run.best() if is_file(run.path / BEST) else run
         self.run_ = run if self.out is not None else _passing(run)
         return self
-
-    def _recipe(self, rows: np.ndarray, path: Path) -> Recipe:
-        """What is trained, as a recipe; a batch is no larger than the data."""
-        images = rows.ndim > 2
-        layout = {"layout": "nhw" if rows.ndim == 3 else "nhwc"} if images else {}
-        seed = self.random_state
-        if not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(2**31 - 1)
-        batch = min(self.batch, len(rows)) if isinstance(self.batch, int) else self.batch
-        budget = {"steps": self.steps, "batch": batch, "lr": self.lr, "device": self.device}
-        return Recipe(
-            name=NAME,
-            seed=int(seed),
-            data={"name": "images" if images else "vectors", "path": str(path.absolute()), **layout},
-            latent=self.latent,
-            prior=self.prior,
-            likelihood=self.likelihood or ("bernoulli" if images else "gaussian"),
-            nets=self.nets or ("conv" if images else "mlp"),
-            objective=self.objective,
-            budget=budget | (self.budget or {}),
-        )
 
     def transform(self, X: Any) -> np.ndarray:
         """Posterior means (n, columns); the probabilities of discrete leaves."""
         check_is_fitted(self)
         rows = self._rows(X)
-        codes = self.run_.encode(_channels_first(rows))
+        codes = self.run_.encode(as_images(rows, self.layout_))
         return codes.astype(rows.dtype if rows.dtype.kind == "f" else np.float32, copy=False)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -121,11 +113,13 @@ class Disentangler(TransformerMixin, BaseEstimator):
         codes = check_array(X, dtype=(np.float64, np.float32))
         return self._laid_out(self.run_.decode(codes)).astype(codes.dtype, copy=False)
 
-    def sample(self, n_samples: int = 1, random_state: int = 0) -> np.ndarray:
-        """Mean images or rows of codes drawn from the prior."""
+    def sample(self, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Mean images or rows of codes drawn from the prior; random_state: a seed, a generator of numpy's, or None."""
         check_is_fitted(self)
-        expect(isinstance(n_samples, int) and n_samples > 0, "n_samples is a whole number", found=repr(n_samples))
-        return self._laid_out(self.run_.sample(n_samples, random_state))
+        count = number(n_samples)
+        whole = isinstance(count, int) and not isinstance(count, bool) and count > 0
+        expect(whole, "n_samples is a whole number above 0", found=repr(n_samples))
+        return self._laid_out(self.run_.sample(count, seed_of(random_state)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """By `metric`: the mean bound on log p(x) in nats, by 16 particles (Burda et al. 2016), or a metric of codes and y."""
@@ -136,10 +130,12 @@ class Disentangler(TransformerMixin, BaseEstimator):
         from unbraid.metrics.suite import battery, metric_of, named
 
         names = named(self.metric)
-        expect(len(names) == 1, "score gives one metric", found=self.metric, allowed=[ELBO, *METRICS])
+        one = len(names) == 1 and names != ["all"]
+        expect(one, "score gives one number, so one metric", found=repr(self.metric), allowed=[ELBO, *METRICS],
+               do="For all of them: unbraid.score(model.transform(X), y).")  # fmt: skip
         needs = metric_of(names[0]).needs
         expect(y is not None or needs != "factors", f"metric {self.metric!r} needs labels", do="Pass them as y.")
-        codes = np.asarray(self.run_.encode(_channels_first(self._rows(X))))
+        codes = np.asarray(self.run_.encode(as_images(self._rows(X), self.layout_)))
         found = battery(codes, None if y is None else np.asarray(y), metrics=self.metric)
         return float(next(iter(found.values())).value)
 
@@ -152,7 +148,6 @@ class Disentangler(TransformerMixin, BaseEstimator):
         """Images or rows, checked: as many features and axes as were fitted."""
         rows = validate_data(self, X, reset=reset, allow_nd=True, ensure_min_samples=2 if reset else 1)
         rows = rows.astype(np.float64) if rows.ndim == 2 and rows.dtype.kind != "f" else rows
-        expect(rows.ndim <= 4, "X holds rows (n, d) or images (n, h, w) or (n, h, w, c)", found=f"shape {rows.shape}")
         expect(
             reset or rows.shape[1:] == self.shape_,
             "X must have the shape that was fitted",
@@ -166,33 +161,35 @@ class Disentangler(TransformerMixin, BaseEstimator):
 
         from unbraid.objectives import GAMES
         from unbraid.runs.iwae import iwae
-        from unbraid.runs.taken import as_images
+        from unbraid.runs.taken import as_images as tensor_of
 
         model, game = self.run_.placed, self.run_.recipe.objective.get("name") in GAMES
         expect(not game, "a game has no bound on log p(x)", do="Say metric='mig' or another, and pass labels as y.")
-        images = as_images(_channels_first(rows)).to(next(model.parameters()).device)
+        images = tensor_of(as_images(rows, self.layout_)).to(next(model.parameters()).device)
         bounds = [iwae(model, part, 16, seed=number) for number, part in enumerate(images.split(piece))]
         return float(torch.cat(bounds).double().mean())
 
     def _laid_out(self, images: np.ndarray) -> np.ndarray:
         """Images "n c h w" as X came: channels last, or no axis for them, or plain rows."""
-        return np.moveaxis(images, 1, -1).reshape(len(images), *self.shape_)
+        return as_given(images, self.layout_, self.shape_)
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds the run's files themselves, but not its data; where it is opened they get a folder of their own."""
         state = dict(super().__getstate__())
         if "run_" in state:
             path = self.run_.path
-            state["run_"] = {name: (path / name).read_bytes() for name in (RECIPE, LEDGER, MODEL, STATE)}
+            state["run_"] = {name: (path / name).read_bytes() for name in FILES if is_file(path / name)}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         files = state.get("run_")
         if isinstance(files, dict):
             folder = Path(tempfile.mkdtemp(prefix="unbraid-"))
-            for name in (RECIPE, LEDGER, MODEL, STATE):
-                write_bytes(folder / name, files[name])
-            state = {**state, "run_": _passing(Run.load(folder))}
+            for name, content in files.items():
+                expect(name in FILES, "a pickled estimator holds the files of a run", found=repr(name), allowed=FILES)
+                write_bytes(folder / name, content)
+            run = Run.load(folder)
+            state = {**state, "run_": _passing(run.best() if BEST in files else run)}
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
@@ -208,8 +205,13 @@ def _passing(run: Run) -> Run:
     return run
 
 
-def _channels_first(rows: np.ndarray) -> np.ndarray:
-    """Rows as the images "n c h w" that a run takes."""
-    if rows.ndim == 2:
-        return rows[:, :, None, None]
-    return rows[:, None] if rows.ndim == 3 else np.moveaxis(rows, -1, 1)
+def _said(error: UnbraidError | Stopped, folder: Path, kept: bool) -> UnbraidError | Stopped:
+    """An error about the file that X was written to as one about X; a run that was stopped says if anything is left."""
+    if isinstance(error, UnbraidError):
+        return type(error)(str(error).replace(f"vectors: {folder / DATA}", "X").replace(str(folder / DATA), "X"))
+    told = str(error).partition("; go on with")[0]
+    return (
+        error
+        if kept
+        else Stopped(f"{told}; its folder was a temporary one. To keep what is done, say out='runs/mine'.")
+    )

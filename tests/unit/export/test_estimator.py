@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import unbraid
 from tests.toys import toy_data
 from unbraid import Disentangler, Run, UnbraidError
+from unbraid.ground.errors import Stopped
 from unbraid.studio.library import Library
 
 SMALL = {"steps": 3, "batch": 16, "nets": {"name": "mlp", "width": [8]}, "budget": {"threads": 1}}
@@ -179,3 +180,96 @@ def test_a_game_has_codes_but_no_bound():
     assert model.transform(images()).shape == (64, 2)
     with pytest.raises(UnbraidError, match="no bound on log p"):
         model.score(images())
+
+
+def test_a_share_of_x_is_held_out_and_decides():
+    model = Disentangler("vae", 2, validation_fraction=0.25, **SMALL).fit(images())
+    assert (len(model.run_.dataset()), len(model.run_.validations()), model.run_.moment) == (48, 3, None)
+    how = {"steps": 40, "lr": 0.3, "budget": {"threads": 1, "validate_every": 2, "patience": 2, "best": True}}
+    model = Disentangler("vae", 2, validation_fraction=0.25, **(SMALL | how)).fit(images())
+    losses = [row["loss"] for row in model.run_.validations()]
+    assert model.run_.state["step"] < 40 or len(losses) == 20, "patience ends it"
+    assert np.array_equal(model.transform(images()), Run.load(model.run_.path).best().encode(images()[:, None]))
+    codes = model.transform(images())
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).transform(images()), codes), "the best weights are kept"
+    for wrong in (1.0, -0.1, "half", True):
+        with pytest.raises(UnbraidError, match="validation_fraction is a share of X"):
+            Disentangler("vae", 2, validation_fraction=wrong, **SMALL).fit(images())
+    with pytest.raises(UnbraidError, match="two rows of X at least"):
+        Disentangler("vae", 2, validation_fraction=0.01, **SMALL).fit(images())
+    with pytest.raises(UnbraidError, match="Say validation_fraction"):
+        Disentangler("vae", 2, **(SMALL | {"budget": {"validate_every": 2}})).fit(images())
+
+
+def test_callbacks_are_told_and_may_stop(tmp_path):
+    class Counts:
+        def __init__(self, stop=-1):
+            self.stop, self.told = stop, []
+
+        def stepped(self, step, row):
+            self.told.append(step)
+            return step == self.stop
+
+    counts = Counts()
+    model = Disentangler("vae", 2, callbacks=[counts], **SMALL).fit(images())
+    assert counts.told == [1, 2, 3]
+    assert clone(model).callbacks[0].told == [1, 2, 3]
+    with pytest.raises(Stopped, match=r"after step 1 of 3; its folder was a temporary one.*out="):
+        Disentangler("vae", 2, callbacks=Counts(stop=1), **SMALL).fit(images())
+    with pytest.raises(Stopped, match="go on with: unbraid train --resume"):
+        Disentangler("vae", 2, callbacks=Counts(stop=1), out=tmp_path / "run", **SMALL).fit(images())
+    assert Run.load(tmp_path / "run").state["status"] == "stopped"
+
+
+def test_one_metric_is_a_score_and_all_are_named():
+    model = Disentangler("vae", 2, metric="all", **SMALL).fit(images())
+    for names in ("all", "mig,dci"):
+        with pytest.raises(UnbraidError, match=r"one metric: found '.*allowed: elbo,.* mig,.*unbraid.score"):
+            model.set_params(metric=names).score(images(), toy_data(64).labels())
+
+
+def test_numbers_and_chance_of_numpy_are_welcome():
+    how = SMALL | {"batch": np.int64(16), "steps": np.int32(3), "lr": np.float32(1e-3)}
+    model = Disentangler("vae", np.int64(2), random_state=np.random.default_rng(1), **how).fit(images())
+    assert model.sample(np.int64(3)).shape == (3, 8, 8)
+    assert np.array_equal(model.sample(2, np.random.RandomState(3)), model.sample(2, np.random.RandomState(3)))
+    assert np.array_equal(model.sample(2, np.random.default_rng(3)), model.sample(2, np.random.default_rng(3)))
+    assert np.array_equal(model.sample(2, np.int64(5)), model.sample(2, 5))
+    assert not np.array_equal(model.sample(2, None), model.sample(2, None))
+    for wrong in (0, True, 2.5):
+        with pytest.raises(UnbraidError, match="n_samples is a whole number above 0"):
+            model.sample(wrong)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.full((20, 8, 8), 7.0), r"^X: float pixels must lie in \[0, 1\]: found 7 to 7. Divide by 255"),
+        (np.zeros((20, 8, 8), np.int64), "^X: pixels must be bool, uint8 or float: found int64"),
+        (np.full((20, 5), 1e300), "^X holds numbers too large for float32"),
+    ],
+)
+def test_errors_speak_of_x(X, message):
+    with pytest.raises(UnbraidError, match=message) as raised:
+        Disentangler("vae", 2, **SMALL).fit(X)
+    assert "data.npy" not in str(raised.value)
+
+
+def test_channels_first_is_seen_or_said():
+    X = np.zeros((64, 3, 6, 5))
+    X[:, 0] = 1.0
+    model = Disentangler("vae", 1, **(SMALL | {"steps": 60, "lr": 0.03})).fit(X)
+    assert model.run_.state["shape"] == [3, 6, 5]
+    back = model.inverse_transform(model.transform(X[:1]))
+    assert back.shape == (1, 3, 6, 5)
+    assert back[0, 0].min() > 0.8
+    assert back[0, 1:].max() < 0.2
+    assert model.sample(2).shape == (2, 3, 6, 5)
+    for shape in ((20, 3, 8, 3), (20, 8, 8, 8)):
+        with pytest.raises(UnbraidError, match=r"not clear which axis of X.*Say channels='last' or channels='first'"):
+            Disentangler("vae", 1, **SMALL).fit(np.zeros(shape))
+    for channels, shape in (("last", [8, 8, 5]), ("first", [8, 8, 5])):
+        X = np.zeros((20, 8, 5, 8) if channels == "last" else (20, 8, 8, 5))
+        assert Disentangler("vae", 1, channels=channels, **SMALL).fit(X).run_.state["shape"] == shape
+    with pytest.raises(UnbraidError, match="last or first"):
+        Disentangler("vae", 1, channels="middle", **SMALL).fit(X)
