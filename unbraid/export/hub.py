@@ -35,11 +35,11 @@ def write_hub(run: Run, out: Path | None = None) -> Path:
     writable(folder)
     recipe = published(run.recipe)
     _picture(run, folder)
-    for name in (LEDGER, AUDIT, SCORES) if run.moment is None else (LEDGER,):
+    for name in (LEDGER, AUDIT, SCORES):
         (folder / name).unlink(missing_ok=True)
         if is_file(run.path / name) and name == LEDGER:
             write_bytes(folder / name, read_bytes(run.path / name))
-        elif is_file(run.path / name):
+        elif is_file(run.path / name) and run.moment is None:  # of the last weights
             write_json(folder / name, _nameless(read_json(run.path / name)))
     write_text(folder / CARD, card(run, recipe, folder))
     write_bytes(folder / MODEL, weights)

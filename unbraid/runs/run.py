@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from unbraid.model.vae import Vae
+    from unbraid.runs.scores import Scores
 
 RECIPE, STATE, LEDGER, CHECKPOINT = "recipe.toml", "run.json", "ledger.jsonl", "checkpoint.safetensors"
 BEST = "best.safetensors"  # the weights of the best validation
@@ -122,7 +123,7 @@ class Run:
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """What it became: status, step, image shape, threads, versions."""
+        """What it became: status, step (that of the weights, for a moment), image shape, threads, versions."""
         state = read_json(self.path / STATE, "run state")
         expect(
             _is_state(state),
@@ -137,7 +138,16 @@ class Run:
             allowed=f"at most {SCHEMA}",
             do="Update unbraid.",
         )
-        return state
+        if self.moment is None:
+            return state
+        return {**state, "step": self._step, "weights": self._file.name}
+
+    @property
+    def _step(self) -> int:
+        """The steps after which the weights of this moment were kept."""
+        from unbraid.ground.tensors import read_note
+
+        return self.moment if isinstance(self.moment, int) else int(read_note(self._file, "weights").get("step", 0))
 
     def ledger(self) -> Rows:
         """The rows of `ledger.jsonl` that training wrote; a last line cut off by a crash is left out, other damage an error."""
@@ -175,6 +185,12 @@ class Run:
         )
         return Audit(found)
 
+    def scores(self) -> Scores | None:
+        """What `unbraid score` wrote, as a record; None where there is nothing, or for another moment's weights."""
+        from unbraid.runs.scores import Scores
+
+        return Scores.load(self.path) if self.moment is None and is_file(self.path / SCORES) else None
+
     @property
     def snapshots(self) -> tuple[int, ...]:
         """The steps after which weights were kept (`budget.snapshots`)."""
@@ -197,11 +213,16 @@ class Run:
         return replace(self, moment=BEST)
 
     @property
+    def _file(self) -> Path:
+        """Where the weights should be."""
+        if isinstance(self.moment, int):
+            return snapshots.file_of(self.path, self.moment)
+        return self.path / (self.moment or MODEL)
+
+    @property
     def weights(self) -> Path:
         """The file of the trained model's weights, or of a snapshot's, or of the best ones."""
-        weights = self.path / (self.moment if isinstance(self.moment, str) else MODEL)
-        if isinstance(self.moment, int):
-            weights = snapshots.file_of(self.path, self.moment)
+        weights = self._file
         before = self.path / BEFORE
         kept = f" The finished run that was here is whole in {before}." if is_file(before / MODEL) else ""
         expect(

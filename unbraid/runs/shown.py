@@ -21,12 +21,14 @@ def lines_of(run: Run) -> dict[str, str]:
         return {"damaged": str(error)}
     data = {key: value for key, value in recipe.data.items() if key != "name"}
     options = ", ".join(f"{key} {value}" for key, value in data.items())
-    made = [name for name in (MODEL, CODES, AUDIT, SCORES, REPORT) if (run.path / name).is_file()]
+    names = (MODEL, CODES, AUDIT, SCORES, REPORT) if run.moment is None else (str(state["weights"]),)
+    made = [name for name in names if run.moment is not None or (run.path / name).is_file()]
     scores = _scores(run)
     return {
         "trains": f"{recipe.objective.get('name', '?')}, seed {recipe.seed}",
         "data": f"{recipe.data.get('name', '?')}{f' ({options})' if options else ''}",
         "status": f"{state['status']}, step {state['step']:,} of {recipe.budget.steps:,}{_seconds(run)}",
+        **({} if run.moment is None else {"weights": _weights(run)}),
         **({"scores": scores} if scores else {}),
         "files": ", ".join(made) or "no result yet",
     }
@@ -44,14 +46,20 @@ def html(run: Run) -> str:
     return f"<p>run {escape(str(run.path))}</p><table><tbody>{rows}</tbody></table>"
 
 
+def _weights(run: Run) -> str:
+    """Which weights a run at another moment has."""
+    which = "a snapshot" if isinstance(run.moment, int) else "those of the best validation"
+    return f"{which}, after step {run.state['step']:,}"
+
+
 def _scores(run: Run) -> str:
     """A few scores as they were written; nothing where there are none, or none that can be read."""
-    from unbraid.runs.scores import Scores
-
     try:
-        found = Scores.load(run.path) if is_file(run.path / SCORES) else Scores({})
+        found = run.scores()
     except UnbraidError:
         return "cannot be read"
+    if found is None:
+        return ""
     known = [name for name, score in found.items() if score.value == score.value]
     order = [*(n for n in FIRST if n in known), *(n for n in known if n not in FIRST)]
     more = f" and {len(order) - MOST} more" if len(order) > MOST else ""

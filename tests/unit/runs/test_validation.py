@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.toys import toy_data
-from unbraid import Recipe, Run, UnbraidError, fit
+from unbraid import Recipe, Run, UnbraidError, fit, score
 from unbraid.ground.errors import Stopped
 from unbraid.runs.run import BEST, CHECKPOINT, LEDGER, MODEL
 from unbraid.runs.snapshots import SNAPSHOTS
@@ -156,3 +156,19 @@ def test_a_watch_counts_validations_that_were_no_better():
     assert [watch.see({"step": s, "loss": x}) for s, x in enumerate((3.0, 2.0, 2.0, 2.5))] == [True, True, False, False]
     assert (watch.best, watch.at, watch.since) == (2.0, 2, 2)
     assert watch.see({"step": 9}) is False  # a loss that was not finite has none
+
+
+def test_a_moment_says_which_step_it_is_and_scores_are_those_of_the_last_weights(tmp_path):
+    run = trained(tmp_path / "run", validate_every=2, best=True, snapshots=[2])
+    step = min(run.validations(), key=lambda row: row["loss"])["step"] + 1
+    best = run.best()
+    assert (best.state["step"], best.state["weights"]) == (step, "best.safetensors")
+    assert f"weights  those of the best validation, after step {step}" in repr(best)
+    assert run.at(2).state["step"] == 2
+    assert "weights  a snapshot, after step 2" in repr(run.at(2))
+    assert "weights" not in run.state
+    assert run.scores() is None
+    made = score(run, metrics="mig", quiet=True)
+    assert run.scores()["mig"].value == made["mig"].value
+    assert best.scores() is None
+    assert run.at(2).scores() is None
