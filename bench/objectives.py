@@ -1,7 +1,7 @@
 """The cost of one training step of each objective relative to vae. `python -m bench objectives`
 
 Steps of an objective and of vae are timed in turns, in one thread, and the median of their ratios is kept: the machine
-may be busy, the ratio is not. `--conv` adds convolutional nets.
+may be busy, the ratio is not. `--conv` adds convolutional nets; `--means` times bf16 and compiled nets against plain ones.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ SPECIAL: dict[str, dict[str, Any]] = {
 }
 
 
-def trainer(name: str, batch: int, nets: str) -> Trainer:
+def trainer(name: str, batch: int, nets: str, **budget: Any) -> Trainer:
     """A run of sprites32 with 10 latent columns, ready to step."""
     tables: dict[str, Any] = {"latent": TREE, "objective": {"name": name}} | SPECIAL.get(name, {})
-    recipe = Recipe(data="sprites32", nets=nets, budget={"batch": batch, "threads": 1, "device": "cpu"}, **tables)
+    plain = {"batch": batch, "threads": 1, "device": "cpu"}
+    recipe = Recipe(data="sprites32", nets=nets, budget=plain | budget, **tables)
     return prepare(assemble(recipe, load("sprites32")))
 
 
@@ -46,10 +47,10 @@ def seconds(run: Trainer, number: int, steps: int) -> float:
     return (time.process_time() - start) / steps
 
 
-def ratio(name: str, batch: int, nets: str, rounds: int = 9) -> dict[str, Any]:
-    """Median seconds of a step, of vae's, and of their ratio, timed in turns."""
+def ratio(name: str, batch: int, nets: str, rounds: int = 9, **budget: Any) -> dict[str, Any]:
+    """Median seconds of a step, of vae's (or, with a budget, of the same step without it), and of their ratio, in turns."""
     steps = max(1, 256 // batch)
-    ours, plain = trainer(name, batch, nets), trainer("vae", batch, nets)
+    ours, plain = trainer(name, batch, nets, **budget), trainer(name if budget else "vae", batch, nets)
     times: list[tuple[float, float]] = []
     for i in range(rounds + 1):
         pair = (seconds(ours, i * steps, steps), seconds(plain, i * steps, steps))
@@ -81,12 +82,26 @@ def rows(
     ]
 
 
+def means(objectives: tuple[str, ...] = ("vae", "factor_vae")) -> None:
+    """Print what bf16 and compiled nets cost against plain ones, as Markdown."""
+    torch.set_num_threads(1)
+    print("| step | bf16 | compiled |\n|---|---|---|")
+    for nets, batch in (("mlp", 64), ("mlp", 512), ("small32", 64), ("small32", 512)):
+        for name in objectives:
+            found = [ratio(name, batch, nets, **how)["ratio"] for how in ({"precision": "bf16"}, {"compile": True})]
+            print(f"| {name}, {nets}, B = {batch} | " + " | ".join(f"{each:.2f}" for each in found) + " |", flush=True)
+
+
 def main() -> None:
     """Print the table as Markdown: objectives down, nets and batches across, ratios to vae."""
     parser = argparse.ArgumentParser(description="Cost of one step of each objective, relative to vae.")
     parser.add_argument("--conv", action="store_true", help="add convolutional nets at 64 and 512")
     parser.add_argument("--only", nargs="*", default=(), help="objectives to time")
+    parser.add_argument("--means", action="store_true", help="bf16 and compiled nets against plain ones, instead")
     chosen = parser.parse_args()
+    if chosen.means:
+        means()
+        return
     table: dict[str, dict[str, float]] = {}
     for row in rows(nets=("mlp", "small32") if chosen.conv else ("mlp",), names=tuple(chosen.only)):
         name, _, where = row["name"].partition(" ")

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ with torch.autocast("cpu", torch.bfloat16):
 y.float().sum().backward()"""
 
 
+@cache
 def bf16_works() -> bool:
     """Whether this processor multiplies in bfloat16: tried in a process of its own, because one that only says so ends it."""
     return subprocess.run([sys.executable, "-c", TRIAL], capture_output=True, check=False).returncode == 0

@@ -13,14 +13,15 @@ import torch
 
 from tests.toys import toy_data
 from unbraid import Recipe, Run, UnbraidError, fit
+from unbraid.ground.tensors import read_tensors
 from unbraid.runs.run import CHECKPOINT, LEDGER, MODEL, STATE
 
 HERE = Path(__file__).parents[3]
 BUDGET = {"steps": 4, "batch": 16, "log_every": 1, "threads": 1, "device": "cpu"}
 
 
-def recipe(**budget: object) -> Recipe:
-    return Recipe(data="toy", latent=2, nets="decomposition_table1b", budget={**BUDGET, **budget})
+def recipe(objective: str = "vae", **budget: object) -> Recipe:
+    return Recipe(data="toy", latent=2, nets="decomposition_table1b", objective=objective, budget={**BUDGET, **budget})
 
 
 HALF = """
@@ -38,8 +39,10 @@ draw = trainer.parts.model.draw(trainer.batches(0), 96)
 assert inside == [torch.bfloat16], inside
 assert {t.dtype for t in (draw.z, draw.out, draw.log_p, *trainer.parts.model.parameters())} == {torch.float32}
 for name, steps, how in (("half", 4, "bf16"), ("plain", 4, "float32"), ("parts", 2, "bf16"), ("parts", 4, "bf16")):
-    folder = sys.argv[1] + "/" + name
-    fit(recipe(precision=how, steps=steps), folder, resume=name == "parts", quiet=True, dataset=toy_data())
+    for objective in ("vae", "factor_vae"):
+        folder = f"{sys.argv[1]}/{objective}/{name}"
+        told = recipe(objective, precision=how, steps=steps)
+        fit(told, folder, resume=name == "parts", quiet=True, dataset=toy_data())
 """
 
 
@@ -50,11 +53,16 @@ def test_products_are_in_bf16_and_terms_in_float32(tmp_path):
         [sys.executable, "-c", HALF, str(tmp_path)], env=env, cwd=HERE, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    half, plain, parts = (Run.load(tmp_path / name) for name in ("half", "plain", "parts"))
-    near = [abs(a["loss"] / b["loss"] - 1) for a, b in zip(half.ledger(), plain.ledger(), strict=True)]
-    assert 0 < max(near) < 0.02
-    for name in (MODEL, CHECKPOINT, LEDGER):
-        assert (parts.path / name).read_bytes() == (half.path / name).read_bytes()
+    for objective in ("vae", "factor_vae"):  # a critic's gradients and its state too
+        half, plain, parts = (Run.load(tmp_path / objective / name) for name in ("half", "plain", "parts"))
+        near = [abs(a["loss"] / b["loss"] - 1) for a, b in zip(half.ledger(), plain.ledger(), strict=True)]
+        assert 0 < max(near) < 0.02, objective
+        for name in (MODEL, CHECKPOINT, LEDGER):
+            assert (parts.path / name).read_bytes() == (half.path / name).read_bytes(), objective
+    tensors, _ = read_tensors(half.path / CHECKPOINT, "checkpoint")
+    critic = [t for key, t in tensors.items() if "critic" in key and t.is_floating_point()]
+    assert critic
+    assert {t.dtype for t in critic} == {torch.float32}
     assert recipe(precision="bf16").hash != recipe().hash
 
 
@@ -79,6 +87,18 @@ def test_compiled_nets_train_to_rounding(tmp_path):
     for a, b in zip(run.ledger(), plain.ledger(), strict=True):
         assert abs(a["loss"] / b["loss"] - 1) < 1e-4
     assert set(run.model.state_dict()) == set(plain.model.state_dict())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself
+@pytest.mark.parametrize("objective", ["vae", "factor_vae"])
+def test_compiled_nets_resume_to_the_same_bits(objective, tmp_path):
+    torch.set_default_dtype(torch.float32)
+    for name, steps in (("whole", 4), ("parts", 2), ("parts", 4)):
+        told = recipe(objective, compile=True, steps=steps)
+        fit(told, tmp_path / name, resume=name == "parts", quiet=True, dataset=toy_data())
+    for name in (MODEL, CHECKPOINT, LEDGER):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_a_run_that_moves_to_another_device_goes_on_and_says_so(tmp_path, capsys):
