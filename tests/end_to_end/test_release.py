@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -24,8 +26,31 @@ print(codes.mean.shape, page.stat().st_size > 10_000, unbraid.__file__)
 """
 
 
+CODES = """
+import numpy as np, unbraid, unbraid.data, unbraid.metrics
+y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
+np.save("z.npy", y.astype(float)), np.save("y.npy", y)
+print(unbraid.metrics.mig(y.astype(float), y), len(unbraid.data.load("sprites32", subsample=64)), unbraid.__file__)
+"""
+
+
+def pythons() -> dict[str, str]:
+    """The interpreters of this machine that a release promises, by version; the one that runs this stands first."""
+    stated = [c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    found = {".".join(map(str, sys.version_info[:2])): sys.executable}
+    for version in stated:
+        pyenv = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
+        at = shutil.which(f"python{version}") or (str(pyenv[-1]) if pyenv else None)
+        if at is not None and run(at, "-c", "import ssl, venv").returncode == 0:
+            found.setdefault(version, at)
+    return found
+
+
 def run(*words: str, **how) -> subprocess.CompletedProcess:
     return subprocess.run([*words], capture_output=True, text=True, **how)
+
+
+PYTHONS = pythons()
 
 
 def files_of(wheel: Path) -> set[str]:
@@ -67,20 +92,52 @@ def test_wheel_and_sdist_hold_the_package_and_nothing_else(made, tmp_path):
     assert "Provides-Extra: export" in about
 
 
+def environment(python: str, top: Path) -> tuple[Path, dict]:
+    """An empty environment of an interpreter: its folder of programs, and how to call them from elsewhere."""
+    here = top / "env" / ("Scripts" if sys.platform == "win32" else "bin")
+    run(python, "-m", "venv", str(top / "env"), check=True)
+    return here, {"cwd": top, "env": {"PATH": str(here), "HOME": str(top), "OMP_NUM_THREADS": "1"}}
+
+
 @pytest.mark.slow
-def test_the_wheel_works_in_an_empty_environment(made, tmp_path):
-    here = tmp_path / "env" / ("Scripts" if sys.platform == "win32" else "bin")
-    run(sys.executable, "-m", "venv", str(tmp_path / "env"), check=True)
-    torch = re.search(r"^TORCH \?= (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
-    got = run(str(here / "pip"), "install", "--quiet", torch)
+@pytest.mark.parametrize("version", PYTHONS)
+def test_what_needs_no_torch_works_on_every_python(version, made, tmp_path):
+    here, elsewhere = environment(PYTHONS[version], tmp_path)
+    (wheel,) = made.glob("*.whl")
+    others = [name for name in PROJECT["dependencies"] if not name.startswith("torch")]
+    got = run(str(here / "pip"), "install", "--quiet", *others)
     if got.returncode:
-        pytest.skip(f"no index gives {torch} here: {got.stderr.strip().splitlines()[-1][:200]}")
+        pytest.skip(f"no index gives {', '.join(others)} for {version}: {got.stderr.strip().splitlines()[-1][:200]}")
+    assert run(str(here / "pip"), "install", "--quiet", "--no-deps", str(wheel)).returncode == 0
+    done = run(str(here / "python"), "-W", "error::SyntaxWarning", "-c", CODES, **elsewhere)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.startswith("mig 1.000 64"), done.stdout
+    assert str(tmp_path / "env") in done.stdout, "it is the installed one"
+    for words in (["--version"], ["recipes"], ["data", "list"], ["score", "--codes", "z.npy", "--factors", "y.npy"]):
+        said = run(str(here / "unbraid"), *words, **elsewhere)
+        assert said.returncode == 0, said.stderr[-2000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_wheel_works_in_an_empty_environment(version, made, tmp_path):
+    here, elsewhere = environment(PYTHONS[version], tmp_path)
+    torch = re.search(r"^TORCH \?= (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    plan = run(str(here / "pip"), "install", "--quiet", "--dry-run", "--report", str(tmp_path / "plan.json"), torch)
+    if plan.returncode:
+        pytest.skip(f"no index gives {torch} for {version}: {plan.stderr.strip().splitlines()[-1][:200]}")
+    wanted = [each["metadata"]["name"] for each in json.loads((tmp_path / "plan.json").read_text())["install"]]
+    if any(name.startswith("nvidia") for name in wanted):
+        pytest.skip(
+            f"the {torch} that an index gives for {version} is the one for GPUs, with gigabytes of their libraries"
+        )
+    got = run(str(here / "pip"), "install", "--quiet", torch)
+    assert got.returncode == 0, got.stderr[-2000:]
     (wheel,) = made.glob("*.whl")
     got = run(str(here / "pip"), "install", "--quiet", str(wheel))
     assert got.returncode == 0, got.stderr[-2000:]
-    elsewhere = {"cwd": tmp_path, "env": {"PATH": str(here), "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}}
-    version = run(str(here / "unbraid"), "--version", **elsewhere)
-    assert version.stdout.startswith("unbraid "), version.stderr
+    named = run(str(here / "unbraid"), "--version", **elsewhere)
+    assert named.stdout.startswith("unbraid "), named.stderr
     assert "beta_tcvae" in run(str(here / "unbraid"), "table", **elsewhere).stdout
     done = run(str(here / "python"), "-c", FIT, **elsewhere)
     assert done.returncode == 0, done.stderr[-2000:]
