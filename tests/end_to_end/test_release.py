@@ -40,9 +40,9 @@ def pythons() -> dict[str, str]:
     found = {".".join(map(str, sys.version_info[:2])): sys.executable}
     for version in stated:
         pyenv = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
-        at = shutil.which(f"python{version}") or (str(pyenv[-1]) if pyenv else None)
-        if at is not None and run(at, "-c", "import ssl, venv").returncode == 0:
-            found.setdefault(version, at)
+        for at in [*filter(None, [shutil.which(f"python{version}")]), *map(str, reversed(pyenv))]:
+            if run(at, "-c", "import ssl, venv").returncode == 0:  # a shim of pyenv may lead nowhere
+                found.setdefault(version, at)
     return found
 
 
