@@ -40,14 +40,14 @@ class LeafNote:
         return self.nats is not None and self.nats < DEAD
 
 
-def some_codes(run: Run, most: int = 2000) -> Codes | None:
+def some_codes(run: Run, most: int = 2000, dataset: Any = None) -> Codes | None:
     """The run's codes, or codes of a few images where none were written; None when the data are not at hand."""
     if run.moment is None and (run.path / CODES).is_file():
         return run.codes()
     from unbraid.runs.encoding import encode
 
     try:
-        return encode(run, most=most, quiet=True, save=False)
+        return encode(run, dataset, most=most, quiet=True, save=False)
     except UnbraidError:
         return None
 
@@ -96,9 +96,10 @@ def dead_leaves(run: Run, codes: Codes | None = None) -> list[str]:
 
 
 def _nats(run: Run, codes: Codes | None) -> dict[str, float]:
-    """I(x; z_l) as audited, else the mean KL that the codes carry."""
+    """I(x; z_l) as audited, which is of the last weights; else the mean KL that the codes carry."""
     leaves = [leaf.name for leaf in run.model.tree.leaves]
-    audited = read_json(run.path / AUDIT, "audit") if (run.path / AUDIT).is_file() else {}
+    there = run.moment is None and (run.path / AUDIT).is_file()
+    audited = read_json(run.path / AUDIT, "audit") if there else {}
     found = audited.get("leaf_mi") if isinstance(audited, dict) else None
     if isinstance(found, dict) and all(isinstance(found.get(name), int | float) for name in leaves):
         return {name: float(found[name]) for name in leaves}

@@ -78,7 +78,8 @@ def test_the_start_is_the_middle_of_all_factors():
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf", "gif"])
 @pytest.mark.parametrize("name", [name for name in FIGURES if name != "positions"])  # digits have no x and y
 def test_every_picture_is_written_as_every_kind_of_file(run, tmp_path, name, kind):
-    made = write(name, run, tmp_path / f"p.{kind}", Choice(images=(3, 4), steps=3)).read_bytes()
+    told = {"traversals": Choice(images=(3,), steps=3), "reconstructions": Choice(images=(3, 4))}.get(name, Choice())
+    made = write(name, run, tmp_path / f"p.{kind}", told).read_bytes()
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "gif": b"GIF8"}[kind]
     assert made.startswith(start)
     assert len(made) > 800
@@ -131,7 +132,41 @@ def test_wrong_choices_are_named(run, tmp_path):
         write("traversal", run, tmp_path / "a.png")
     with pytest.raises(UnbraidError, match="from low to high"):
         write("traversals", run, tmp_path / "a.png", Choice(low=1, high=0))
+    for name, told, message in (
+        (
+            "kl",
+            Choice(leaves=("pose",), images=(3,), low=-9),
+            "'kl' takes no images, leaves, low; allowed: none of images",
+        ),
+        ("aggregate", Choice(leaves=("pose",), steps=3), "'aggregate' takes no steps; allowed: leaves"),
+        ("ledger", Choice(dead=True), "'ledger' takes no dead"),
+        ("traversals", Choice(images=(5, 999)), "start from one image: found images 5, 999"),
+    ):
+        for kind in ("png", "gif"):
+            with pytest.raises(UnbraidError, match=message):
+                write(name, run, tmp_path / f"a.{kind}", told)
     assert not list(tmp_path.iterdir())
+
+
+def test_figures_that_need_no_data_do_without(tmp_path):
+    from tests.toys import toy_data
+
+    made = fit(Recipe(data="mine", latent=2, nets="mlp", budget={"steps": 2, "batch": 8}), tmp_path / "run",
+               dataset=toy_data(), quiet=True)  # fmt: skip
+    bare = Run.load(made.path)
+    for name in ("ledger", "samples"):
+        assert write(name, bare, tmp_path / f"{name}.png").stat().st_size > 800
+    with pytest.raises(UnbraidError, match="as 'kl': found no codes yet. Encode it first with"):
+        write("kl", bare, tmp_path / "a.png")
+    encode(made, quiet=True)
+    for name in ("kl", "information", "aggregate"):
+        assert write(name, bare, tmp_path / f"{name}.png").stat().st_size > 800
+    with pytest.raises(
+        UnbraidError, match="as 'positions': found codes without factors x and y. Choose another figure"
+    ):
+        write("positions", bare, tmp_path / "a.png")
+    with pytest.raises(UnbraidError, match="was trained on data in memory"):
+        write("reconstructions", bare, tmp_path / "a.png")
 
 
 def test_dead_leaves_are_grey_in_a_heat_map_and_never_the_best():
