@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from unbraid.cli.options import At, Best, opened
+
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
@@ -20,11 +22,12 @@ def export(
         bool, typer.Option("--hub", help="A folder for Hugging Face's hub, with a model card: hub/.")
     ] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write; default inside the run.")] = None,
+    best: Best = False,
+    at: At = None,
 ) -> None:
     """Write a run in a format that other tools open."""
     from unbraid.export import EXPORTS
     from unbraid.ground.errors import expect
-    from unbraid.runs.run import Run
 
     chosen = [name for name, asked in {"html": html, "onnx": onnx, "hub": hub}.items() if asked]
     expect(
@@ -33,7 +36,7 @@ def export(
         found=", ".join(f"--{name}" for name in chosen) or "none",
         allowed=", ".join(f"--{name}" for name in EXPORTS),
     )
-    path = EXPORTS[chosen[0]](Run.load(run), out)
+    path = EXPORTS[chosen[0]](opened(run, best=best, at=at), out)
     files = [path] if path.is_file() else [f for f in path.rglob("*") if f.is_file()]
     typer.echo(f"{chosen[0]}: {path} ({_size(sum(f.stat().st_size for f in files))})")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unbraid.cli.options import Device
+from unbraid.cli.options import At, Best, Device, opened
 
 
 def figure(
@@ -26,7 +26,8 @@ def figure(
     high: Annotated[float, typer.Option(help="Where it ends.")] = 2.2,
     steps: Annotated[int, typer.Option(min=2, max=100, help="In how many steps.")] = 9,
     dead: Annotated[bool, typer.Option("--dead", help="Also leaves that carry next to nothing.")] = False,
-    at: Annotated[int, typer.Option(min=-1, help="The run as it was after so many steps, if it kept a snapshot.")] = -1,
+    best: Best = False,
+    at: At = None,
     device: Device = "",
     dpi: Annotated[int, typer.Option(min=30, max=1200, help="Dots per inch of PNG and GIF.")] = 150,
 ) -> None:
@@ -51,13 +52,11 @@ def figure(
         do="Give one run, or draw traversals; 'unbraid report RUN RUN' has all pictures of both.",
     )
     from unbraid.figures.pictures import Choice, write, write_beside
-    from unbraid.runs.run import Run
 
     path = out if out is not None else Path(f"{name}.png")
     writable(path.parent)
     choice = Choice(_numbers(images), _words(leaves), low, high, steps, dead)
-    loaded = [Run.load(run, device=device) for run in runs]
-    shown = loaded if at < 0 else [run.at(at) for run in loaded]
+    shown = [opened(run, device, best, at) for run in runs]
     made = write(name, shown[0], path, choice, dpi) if len(shown) == 1 else write_beside(shown, path, choice, dpi)
     typer.echo(f"figure: {made}")
 

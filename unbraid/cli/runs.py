@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unbraid.cli.options import Data, Device, LeaveOut, Split
+from unbraid.cli.options import At, Best, Data, Device, LeaveOut, Split, opened
 
 Set = Annotated[
     list[str],
@@ -96,18 +96,24 @@ def encode(
     leave_out: LeaveOut = [],  # noqa: B006
     most: Annotated[int, typer.Option(min=0, help="Encode a random subset of this many images (0: all).")] = 0,
     seed: Annotated[int, typer.Option(help="Which subset.")] = 0,
+    best: Best = False,
+    at: At = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write; default RUN/codes.npz.")] = None,
     device: Device = "",
     quiet: Quiet = False,
 ) -> None:
     """Encode the run's data set, or another part or set, to codes.npz: means, scales, factor values, KL per leaf."""
     from unbraid.runs.encoding import encode as encode_run
-    from unbraid.runs.run import CODES, Run
+    from unbraid.runs.run import CODES
 
-    codes = encode_run(
-        Run.load(run, device=device), data, split=split, leave_out=leave_out, most=most, seed=seed, quiet=quiet
-    )
-    of = ", ".join(f"{key} {codes.notes[key]}" for key in ("data", "split") if key in codes.notes)
-    typer.echo(f"{len(codes):,} codes of {codes.mean.shape[1]} columns ({of}): {run / CODES}")
+    shown = opened(run, device, best, at)
+    path = out if out is not None else shown.place(CODES)
+    how: dict[str, Any] = {"split": split, "leave_out": leave_out, "most": most, "seed": seed, "quiet": quiet}
+    codes = encode_run(shown, data, save=out is None, **how)
+    if out is not None:
+        codes.save(path)
+    of = ", ".join(f"{key} {codes.notes[key]}" for key in ("data", "split", "step") if key in codes.notes)
+    typer.echo(f"{len(codes):,} codes of {codes.mean.shape[1]} columns ({of}): {path}")
 
 
 def audit(
@@ -124,6 +130,12 @@ def audit(
         typer.Option("--also", help="mmd, mmd_rbf or inclusive_kl of q(z) and the prior; may be given again."),
     ] = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Which samples.")] = 0,
+    best: Best = False,
+    at: At = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Where to write; default RUN/audit.json, of other weights nowhere."),
+    ] = None,
     device: Device = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of a table.")] = False,
     quiet: Quiet = False,
@@ -131,12 +143,15 @@ def audit(
     """Every term of the decomposition by the exact estimator, whatever row was trained: audit.json."""
     import json
 
+    from unbraid.ground.files import write_json
     from unbraid.runs.auditing import audit as audit_run
-    from unbraid.runs.run import AUDIT, Run
+    from unbraid.runs.run import AUDIT
 
+    shown = opened(run, device, best, at)
     result = audit_run(
-        Run.load(run, device=device),
+        shown,
         data,
+        save=out is None,
         split=split,
         leave_out=leave_out,
         rows=rows,
@@ -147,10 +162,19 @@ def audit(
         seed=seed,
         quiet=quiet,
     )
+    if out is not None:
+        write_json(out, result)
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return
-    typer.echo(f"{result}\n{run / AUDIT}")
+    path = (
+        out
+        if out is not None
+        else run / AUDIT
+        if shown.moment is None
+        else f"weights after step {shown.state['step']:,}"
+    )
+    typer.echo(f"{result}\n{path}")
 
 
 def report(
@@ -162,15 +186,17 @@ def report(
         Path | None,
         typer.Option("--out", "-o", help="Where to write; default RUN/report.html, of a folder FOLDER/runs.html."),
     ] = None,
+    best: Best = False,
+    at: At = None,
     device: Device = "",
 ) -> None:
     """One self-contained HTML page: scores, reconstructions, traversals, KL bars, heat map, ledger."""
     from unbraid.comparing.models import setting_of
     from unbraid.figures.report import report as write_report
-    from unbraid.runs.run import Run
+    from unbraid.ground.errors import expect
 
     places = [place for path in runs for place in _runs_at(path)]
-    loaded = [Run.load(place, device=device) for place in places]
+    loaded = [opened(place, device, best, at) for place in places]
     if len(places) == len(runs):
         typer.echo(f"report: {write_report(loaded, out)}")
         return
@@ -178,6 +204,8 @@ def report(
     shown = list({setting_of(run.recipe): run for run in reversed(loaded)}.values())[::-1]
     few = f" ({SECTIONS} of {len(shown)} settings)" if len(shown) > SECTIONS else ""
     said = f"Below: the first run of each setting{few}." if few or len(shown) < len(loaded) else ""
+    plain = out is not None or not (best or at is not None)
+    expect(plain, "a report of other weights than the last wants a place of its own", do="Say where to write: --out.")
     target = out if out is not None else runs[0] / "runs.html"  # report.html of the demo's folder is the demo's
     typer.echo(f"report: {write_report(loaded, target, detail=shown[:SECTIONS], after=said)}")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbraid.cli.options import Data, Device, LeaveOut, Split
+from unbraid.cli.options import At, Best, Data, Device, LeaveOut, Split, opened
 from unbraid.ground.errors import expect
 from unbraid.ground.files import read_npy, write_bytes
 
@@ -75,6 +75,8 @@ def score(
     split: Split = "",
     leave_out: LeaveOut = [],  # noqa: B006
     hashes: Hashes = None,
+    best: Best = False,
+    at: At = None,
     device: Device = "",
     out: Out = None,
     over: Over = False,
@@ -88,6 +90,9 @@ def score(
         "give either codes.npz (or a run directory) or --codes",
         do="For example: unbraid score runs/a, or unbraid score --codes z.npy --factors y.csv.",
     )
+    plain = not best and at is None
+    expect(plain or (source is not None and not over), "--best and --at choose the weights of one run",
+           do="Leave them out; --over-training scores every snapshot.")  # fmt: skip
     if over:
         from unbraid.cli.over_training import print_over_training
 
@@ -102,8 +107,9 @@ def score(
         }
         print_over_training(source, as_json, device, metrics=metrics, **part, **how)
         return
+    chosen = _on(source, device, best, at) if source is not None else codes
     scores = score_codes(
-        _on(source, device) if source is not None else codes,
+        chosen,
         factors,
         metrics=metrics,
         protocol=protocol,
@@ -122,20 +128,25 @@ def score(
         quiet=as_json,
     )
     folder = out or _folder(source if source is not None else codes)
-    picture = _picture(folder, scores)
+    last = out is not None or not (best or at is not None)  # what lies in a run is of its last weights
+    written = [folder / "scores.json", *_picture(folder, scores)] if last else []
     if as_json:
         typer.echo(json.dumps(scores.as_dict(), allow_nan=False))
     else:
-        _print(scores, [folder / "scores.json", *picture])
+        _print(scores, written)
 
 
-def _on(source: Path, device: str) -> Any:
-    """A run on the device that is asked for; codes are where they are."""
-    from unbraid.runs.run import RECIPE, Run
+def _on(source: Path, device: str, best: bool, at: int | None) -> Any:
+    """A run on the device and with the weights that are asked for; codes are where they are."""
+    from unbraid.runs.run import RECIPE
 
     run = (source / RECIPE).is_file()
     expect(run or not device, "--device says where a run encodes", found=str(source), do="Leave it out for codes.")
-    return Run.load(source, device=device) if run else source
+    plain = not best and at is None
+    expect(
+        run or plain, "--best and --at choose the weights of a run", found=str(source), do="Leave them out for codes."
+    )
+    return opened(source, device, best, at) if run else source
 
 
 def _folder(source: Path | None) -> Path:
@@ -176,7 +187,10 @@ def _print(scores: Scores, written: list[Path]) -> None:
     console.print(_table(scores, asked=room) if room >= ASKED else bare)
     for line in _footer(scores):
         console.print(line, markup=False, highlight=False)
-    console.print("written: " + ", ".join(str(p) for p in written), soft_wrap=True)
+    said = (
+        ", ".join(str(p) for p in written) or "nothing, because a run keeps the scores of its last weights; see --out"
+    )
+    console.print(f"written: {said}", soft_wrap=True)
 
 
 def _table(scores: Scores, asked: int = 0) -> Any:
@@ -216,7 +230,7 @@ def _table(scores: Scores, asked: int = 0) -> Any:
 
 def _footer(scores: Scores) -> list[str]:
     """What the table cannot show: what was scored, how intervals were found, why scores are nothing, what was dropped."""
-    lines = [f"{key}: {scores.settings[key]}" for key in ("data", "split") if key in scores.settings]
+    lines = [f"{key}: {scores.settings[key]}" for key in ("data", "split", "step") if key in scores.settings]
     if scores.factors:
         lines.append("factors: " + ", ".join(f"{name} {size}" for name, size in scores.factors.items()))
     for why in dict.fromkeys(s.settings["skipped"] for s in scores.values() if "skipped" in s.settings):

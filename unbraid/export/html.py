@@ -32,7 +32,7 @@ def explorer(run: Run, out: Path | None = None) -> Path:
     >>> explorer(fit(recipe, tmp / "run", quiet=True)).name
     'explore.html'
     """
-    path = Path(out) if out is not None else run.path / EXPLORE
+    path = Path(out) if out is not None else run.place(EXPLORE)
     write_text(path, page(run))
     return path
 

@@ -29,7 +29,7 @@ def write_hub(run: Run, out: Path | None = None) -> Path:
     """
     weights = read_bytes(run.weights, "model", limit=1 << 36)
     state = run.state
-    folder = Path(out) if out is not None else run.path / FOLDER
+    folder = Path(out) if out is not None else run.place(FOLDER)
     mine = not folder.is_dir() or not any(folder.iterdir()) or _known(folder)
     expect(mine, f"{folder} holds something else", do="Choose another --out.")
     writable(folder)

@@ -65,7 +65,7 @@ def write_onnx(run: Run, out: Path | None = None) -> Path:
     """
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     expect(not missing, f"ONNX needs {', '.join(missing)}", do="Install it with: pip install 'unbraid[export]'")
-    folder = writable(Path(out) if out is not None else run.path / FOLDER)
+    folder = writable(Path(out) if out is not None else run.place(FOLDER))
     shape, tree = tuple(run.state["shape"]), run.model.tree
     noise = torch.Generator().manual_seed(0)
     images = torch.rand(max(BATCHES), *shape, generator=noise)

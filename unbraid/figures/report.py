@@ -60,7 +60,7 @@ def report(
     """
     runs = [runs] if isinstance(runs, Run) else list(runs)
     expect(len(runs) > 0, "a report needs at least one run")
-    path = Path(out) if out is not None else runs[0].path / REPORT
+    path = Path(out) if out is not None else runs[0].place(REPORT)
     pages = Environment(loader=PackageLoader("unbraid", "figures"), autoescape=True)
     pages.filters["breakable"] = lambda name: Markup("_<wbr>").join(str(name).split("_"))
     page = pages.get_template("report.html")

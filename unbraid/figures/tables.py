@@ -15,7 +15,7 @@ from unbraid.comparing.table import Cells
 from unbraid.ground.errors import UnbraidError
 from unbraid.metrics import METRICS
 from unbraid.metrics.suite import base
-from unbraid.runs.run import SCORES, Run
+from unbraid.runs.run import Run
 from unbraid.runs.scores import Scores
 
 
@@ -49,6 +49,8 @@ def tables(runs: Sequence[Run], names: Mapping[str, str] = MappingProxyType({}))
     for run in runs:  # compare counts a damaged file as a failed run; a page of that run names it
         scores_of(run)
         run.audited()
+    if any(run.moment is not None for run in runs):  # what is written of a run is of its last weights
+        return _unscored(runs, names)
     try:
         found = compare(*runs, agreement=False)
     except UnbraidError:
@@ -85,7 +87,7 @@ def _headed(table: Comparison, words: Mapping[str, str], order: Sequence[str]) -
 
 def scores_of(run: Run) -> Scores:
     """The scores written by `unbraid score`; empty when there are none."""
-    return Scores.load(run.path) if (run.path / SCORES).is_file() else Scores({})
+    return run.scores() or Scores({})
 
 
 def ceilings_of(runs: Sequence[Run]) -> dict[str, float]:
@@ -126,7 +128,7 @@ def _parted(lines: Sequence[Line]) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
 
 def _unscored(runs: Sequence[Run], names: Mapping[str, str] = MappingProxyType({})) -> Tables:
     """What the last lines of the ledgers say, by each objective's own estimator."""
-    last: list[dict[str, Any]] = [(run.ledger() or [{"nats": {}}])[-1]["nats"] for run in runs]
+    last: list[dict[str, Any]] = [_last(run) for run in runs]
     terms = dict.fromkeys(name for nats in last for name in nats)
     lines = []
     for name in terms:
@@ -135,10 +137,17 @@ def _unscored(runs: Sequence[Run], names: Mapping[str, str] = MappingProxyType({
     return Tables(tuple((headed(run, names), 1) for run in runs), (), tuple(lines), audited=False)
 
 
+def _last(run: Run) -> dict[str, Any]:
+    """The terms of the last line of a ledger that was written before the weights of this moment."""
+    rows = [row for row in run.ledger() if row["step"] < run.state["step"]]
+    return rows[-1]["nats"] if rows else {}
+
+
 def headed(run: Run, names: Mapping[str, str]) -> str:
-    """A run's heading: the word for its recipe with its seed, or its folder's name."""
+    """A run's heading: the word for its recipe with its seed, or its folder's name; the step of other weights than the last."""
     word = names.get(run.recipe.name)
-    return f"{word}, seed {run.recipe.seed}" if word else run.path.name
+    when = "" if run.moment is None else f" after step {run.state['step']:,}"
+    return (f"{word}, seed {run.recipe.seed}" if word else run.path.name) + when
 
 
 def _digits(values: Sequence[float]) -> int:

@@ -95,6 +95,8 @@ def encode(
     labels = _nan_where_missing(dataset.labels(index), dataset.factors)
     if run.recipe.family != "diagonal":
         notes["posterior"] = run.recipe.family
+    if run.moment is not None:
+        notes["step"] = run.state["step"]
     codes = Codes(
         q.mean.cpu().numpy(), run.model.tree, q.scale.cpu().numpy(), labels, dataset.factors, kl, index, notes
     )

@@ -48,7 +48,8 @@ class Run:
     """A run on disk. `Run.load(path)` reads it; the model is built on first use.
 
     run.encode(x) → posterior means "n d"; run.decode(z) → images; run.sample(n); run.traverse(…).
-    `run.at(step)` is the run as it was after so many steps, for those in `run.snapshots`: all of this, and no file is written.
+    `run.at(step)` is the run as it was after so many steps, for those in `run.snapshots`: all of this, and no
+    file is written into its folder; `run.best()` has the weights of the best validation.
 
     >>> from unbraid.runs.recipe import Recipe
     >>> from unbraid.runs.training import fit
@@ -211,6 +212,16 @@ class Run:
         """The run with the weights of its best validation (`budget.best`)."""
         expect(is_file(self.path / BEST), f"{self.path} kept no best weights", do="Train with budget.best = true.")
         return replace(self, moment=BEST)
+
+    def place(self, name: str) -> Path:
+        """Where a file made of this run lies unless a place is said: in its folder, if it is made of the last weights."""
+        expect(
+            self.moment is None,
+            f"{name} in {self.path} is made of the last weights, and is not overwritten",
+            found="weights of a snapshot" if isinstance(self.moment, int) else "the best weights",
+            do="Say where to write: --out, in Python out=…",
+        )
+        return self.path / name
 
     @property
     def _file(self) -> Path:

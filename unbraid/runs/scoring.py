@@ -100,6 +100,7 @@ def _part(found: Given) -> dict[str, Any]:
     said = {
         "data": notes.get("data") or own.get("path") or own.get("name"),
         "split": notes.get("split") or own.get("split"),
+        "step": notes.get("step"),  # of other weights than the last
     }
     return {key: value for key, value in said.items() if value is not None}
 
