@@ -178,7 +178,11 @@ def build(library: Library, aside: Any) -> None:
     chosen.on_value_change(choose_recipe)
     choose_recipe()
     ui.button("Start training", on_click=begin)
+    board = _under_way(library, aside)
 
+
+def _under_way(library: Library, aside: Any) -> Any:
+    """The board of trainings, whose numbers are looked at every two seconds; what it hands back can be made anew."""
     shown: dict[str, Shown] = {}
 
     @ui.refreshable
@@ -203,6 +207,7 @@ def build(library: Library, aside: Any) -> None:
     ui.html("<h2>Under way</h2>", sanitize=False)
     board()
     ui.timer(2.0, look)
+    return board
 
 
 @dataclass(frozen=True)

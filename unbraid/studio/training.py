@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,10 +156,16 @@ def _boot() -> str:
 
 def _is_training(pid: int, path: str) -> bool:
     """True when the process is an 'unbraid train' into that directory, as far as the system tells."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
-        return not Path("/proc/self").exists()
+    said = b""
+    for _ in range(20):  # a process has no words yet in the moment after its start
+        try:
+            said = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return not Path("/proc/self").exists()
+        if said:
+            break
+        time.sleep(0.005)
+    words = said.decode(errors="replace").split("\0")
     return "train" in words and path in words
 
 
