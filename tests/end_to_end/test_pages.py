@@ -142,7 +142,25 @@ def test_a_short_tutorial_runs_as_printed(tutorial, place):
 @pytest.mark.slow
 @pytest.mark.parametrize("tutorial", LONG)
 def test_a_long_tutorial_runs(tutorial, place):
-    run_page(DOCS / "tutorials" / f"{tutorial}.md", place, instead=LONG[tutorial])
+    page = DOCS / "tutorials" / f"{tutorial}.md"
+    names = run_page(page, place, instead=LONG[tutorial])
+    if tutorial == "first_model":
+        scores = json.loads((place / "runs" / "first" / "scores.json").read_text())["scores"]
+        near({name: s["value"] for name, s in scores.items()}, page, r"^ (\w+) +(\d\.\d{3})\b", least=0.15)
+    if tutorial == "ledger_and_audit":
+        near(names["nats"], page, r"^  (\S+) +(\d+\.\d{3}) ±", least=0.3, share=0.25)
+    if tutorial == "latent_tree":
+        assert names["known"] > 0.5, "the discrete leaf takes its factor"
+
+
+def near(found: dict[str, float], page: Path, pattern: str, least: float, share: float = 0.0) -> None:
+    """What a page prints is what comes out, but for what processor, threads and torch do to the digits."""
+    printed = {name: float(value) for name, value in re.findall(pattern, page.read_text(), re.MULTILINE)}
+    assert len(printed) >= 3
+    for name, value in printed.items():
+        assert abs(found[name] - value) <= max(least, share * value), (
+            f"{page.name} prints {name} {value}: {found[name]}"
+        )
 
 
 def test_every_tutorial_is_run():
