@@ -47,7 +47,7 @@ def _indexed(kind: str, entry: Entry) -> str:
     """An entry for the site, with the names that the search finds it by."""
     label, heading, rest = markdown(_still(entry)).split("\n", 2)
     names = [each for each in ALSO.get(kind, {}).get(entry.name, "").split("; ") if each]
-    marks = "".join(f"\n```{{index}} single: !{each.replace(',', ' ')}\n```\n" for each in names)
+    marks = "".join(f"\n```{{index}} ! single: {each.replace(',', ' ')}\n```\n" for each in names)
     return f"{label}\n{heading}\n{marks}{rest}"
 
 
