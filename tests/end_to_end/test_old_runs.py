@@ -46,8 +46,19 @@ def test_old_recipes_train_to_the_old_weights(old, tmp_path):
     """The seed still means the same network: weights agree to rounding (to the bit on the machine that wrote them)."""
     run = Run.load(old)
     again = unbraid.fit(run.recipe, tmp_path / "again", quiet=True)
-    for name, tensor in run.model.state_dict().items():
-        np.testing.assert_allclose(again.model.state_dict()[name].numpy(), tensor.numpy(), atol=2e-4, err_msg=name)
+    weights, budget = run.model.state_dict(), run.recipe.budget
+    for name, tensor in weights.items():
+        # what a batch norm takes away has a gradient of rounding alone, of which Adam makes whole steps, others on each processor
+        most = 2 * budget.steps * float(budget.lr) if _taken_away(name, weights) else 2e-4
+        np.testing.assert_allclose(again.model.state_dict()[name].numpy(), tensor.numpy(), atol=most, err_msg=name)
+
+
+def _taken_away(name: str, weights: dict) -> bool:
+    """Whether a weight is a bias before a batch norm, or the mean of one, which follows that bias."""
+    layer, _, kind = name.rpartition(".")
+    head, _, number = layer.rpartition(".")
+    after = f"{head}.{int(number) + 1}.running_mean" if number.isdigit() else ""
+    return kind == "running_mean" or (kind == "bias" and after in weights)
 
 
 @pytest.mark.parametrize("old", ["stopped", "factor_vae", "tcvae_bank", "dip_vae_ii", "hfvae_discrete"], indirect=True)

@@ -251,7 +251,7 @@ def test_what_is_not_run_is_shown_somewhere_and_exists():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for command in shown:
         if command.startswith("make ") and "[" not in command:
-            assert {w for w in command.split()[1:] if "=" not in w} <= targets, command
+            assert {w for w in shlex.split(command)[1:] if "=" not in w} <= targets, command
         if script := re.match(r"python (?:-m )?(\S+\.py)", command):
             assert (ROOT / script[1]).is_file(), command
 

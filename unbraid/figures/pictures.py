@@ -201,7 +201,11 @@ FIGURES: dict[str, Picture] = {
 
 
 def checked(name: str, choice: Choice) -> Picture:
-    """A picture, by name, if it can be told what it is told."""
+    """A picture, by name, if it can be told what it is told.
+
+    >>> checked("traversals", Choice(low=-2.0)).takes != checked("ledger", Choice()).takes
+    True
+    """
     picture = choose(name, FIGURES, "figure")
     told = [each.name for each in fields(Choice) if getattr(choice, each.name) != each.default]
     odd = [option for option in told if option not in picture.takes]
@@ -250,7 +254,14 @@ def write(name: str, run: Run, out: str | Path, choice: Choice = Choice(), dpi: 
 
 
 def write_beside(runs: Sequence[Run], out: str | Path, choice: Choice = Choice(), dpi: int = 150) -> Path:  # noqa: B008
-    """The traversals of several runs side by side, from the same image, as a file; each headed by its folder's name."""
+    """The traversals of several runs side by side, from the same image, as a file; each headed by its folder's name.
+
+    >>> from unbraid import Recipe, fit
+    >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
+    >>> runs = [fit(recipe.set(f"seed={seed}"), tmp / f"seed{seed}", quiet=True) for seed in (0, 1)]
+    >>> write_beside(runs, tmp / "two.png").name
+    'two.png'
+    """
     checked("traversals", choice)
     names = [run.path.name for run in runs]
     heads = names if len(set(names)) == len(names) else [str(run.path) for run in runs]

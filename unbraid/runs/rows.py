@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
-from unbraid.ground.files import write_text
+from unbraid.ground.errors import UnbraidError, expect
+from unbraid.ground.files import read_bytes, write_text
 from unbraid.ground.frames import frame
 
 
@@ -55,3 +57,35 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     prices = {f"price:{key}": value for key, value in row["prices"].items()}
     scores = {f"score:{key}": value for key, value in row.get("scores", {}).items()}
     return {**plain, **row["nats"], **prices, **scores, "step": row["step"] + 1}
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Every row of a `ledger.jsonl`; a last line cut off by a crash is left out, other damage an error."""
+    lines = read_bytes(path, "ledger", limit=1 << 32).split(b"\n")
+    rows = []
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UnbraidError(f"line {number} of {path} is damaged ({error}).") from error
+        expect(_is_row(row), f"line {number} of {path} is damaged: it is no ledger line")
+        rows.append(row)
+    return rows
+
+
+def numbers(table: Any) -> bool:
+    """Whether some JSON is a table of finite numbers.
+
+    >>> numbers({"kl": 1.5}), numbers({"kl": float("nan")}), numbers([1.5])
+    (True, False, False)
+    """
+    if not isinstance(table, dict):
+        return False
+    return all(isinstance(x, int | float) and not isinstance(x, bool) and abs(x) < float("inf") for x in table.values())
+
+
+def _is_row(row: Any) -> bool:
+    """Whether some JSON is a line of a ledger."""
+    if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+        return False
+    return numbers(row.get("nats")) and numbers(row.get("prices"))

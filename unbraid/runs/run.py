@@ -5,7 +5,6 @@ recipe.toml → ledger.jsonl → model.safetensors (+ checkpoint.safetensors) �
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -17,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid.codes import Codes
-from unbraid.ground.errors import UnbraidError, expect, listing
-from unbraid.ground.files import is_file, read_bytes, read_json, read_toml
+from unbraid.ground.errors import expect, listing
+from unbraid.ground.files import is_file, read_json, read_toml
 from unbraid.runs import snapshots
 from unbraid.runs.books import Audit
 from unbraid.runs.own import NONE, Own, check_data, check_objects, check_parts, import_modules
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.rows import Rows
+from unbraid.runs.rows import Rows, numbers, read_rows
 from unbraid.runs.taken import as_images, plain
 
 if TYPE_CHECKING:
@@ -159,16 +158,7 @@ class Run:
         return Rows(row for row in self._rows() if row.get("validation"))
 
     def _rows(self) -> list[dict[str, Any]]:
-        raw = read_bytes(self.path / LEDGER, "ledger", limit=1 << 32)
-        lines = raw.split(b"\n")
-        rows = []
-        for number, line in enumerate(lines[:-1], 1):
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise UnbraidError(f"line {number} of {self.path / LEDGER} is damaged ({error}).") from error
-            expect(_is_row(row), f"line {number} of {self.path / LEDGER} is damaged: it is no ledger line")
-            rows.append(row)
+        rows = read_rows(self.path / LEDGER)
         return [row for row in rows if row["step"] < self.moment] if isinstance(self.moment, int) else rows
 
     def audited(self) -> Audit | None:
@@ -177,7 +167,7 @@ class Run:
         if self.moment is not None or not is_file(path):
             return None
         found = read_json(path, "audit")
-        tables = isinstance(found, dict) and all(_numbers(found.get(key)) for key in ("nats", "errors"))
+        tables = isinstance(found, dict) and all(numbers(found.get(key)) for key in ("nats", "errors"))
         known = tables and {"estimator", "components", "rows", "balance"} <= set(found)
         expect(
             known,
@@ -368,12 +358,8 @@ class Run:
         """
         tree = self.model.tree
         code = np.asarray(plain(z), dtype=np.float32).reshape(-1)
-        expect(
-            len(code) == tree.width,
-            "a traversal starts from one code",
-            found=f"{len(code)} numbers",
-            allowed=tree.width,
-        )
+        one = len(code) == tree.width
+        expect(one, "a traversal starts from one code", found=f"{len(code)} numbers", allowed=tree.width)
         columns = tree.columns(column) if isinstance(column, str) else [column]
         expect(
             all(-tree.width <= c < tree.width for c in columns),
@@ -409,17 +395,3 @@ def _is_state(state: Any) -> bool:
         return False
     sizes = [state.get("step"), *(state["shape"] if isinstance(state.get("shape"), list) else [None])]
     return len(sizes) == 4 and all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 1 << 40 for n in sizes)
-
-
-def _is_row(row: Any) -> bool:
-    """Whether some JSON is a line of a ledger."""
-    if not isinstance(row, dict) or not isinstance(row.get("step"), int):
-        return False
-    return _numbers(row.get("nats")) and _numbers(row.get("prices"))
-
-
-def _numbers(table: Any) -> bool:
-    """Whether some JSON is a table of finite numbers."""
-    if not isinstance(table, dict):
-        return False
-    return all(isinstance(x, int | float) and not isinstance(x, bool) and abs(x) < float("inf") for x in table.values())
