@@ -116,6 +116,34 @@ def test_a_killed_driver_loses_nothing_and_the_same_command_goes_on(two, alone, 
 
 
 @pytest.mark.slow
+def test_a_run_that_fits_no_node_is_refused_and_the_others_are_done(two, tmp_path):
+    """Two cores in all, one on each node: Ray would wait for ever for a run of two threads.
+
+    Before the test that adds a wider node, which Ray takes for alive for some time after it was stopped.
+    """
+    folder = tmp_path / "wide"
+    plan = asked(folder)
+    file = (folder / "sweep.toml").read_text()
+    (folder / "sweep.toml").write_text(file.replace("[score]", '[set]\n"budget.threads" = 2\n[score]'))
+    refused = sweep(two, folder)
+    _, said = refused.communicate(timeout=300)
+    assert refused.returncode == 2, said
+    assert "beta_tcvae-s0" in said
+    assert "asks for 2 cores (budget.threads), and of 2 nodes the largest has 1 cores" in " ".join(said.split())
+    assert not list(plan.folder.iterdir())
+    one, other = "[[list]]\n'objective.beta' = 2", "[[list]]\n'objective.beta' = 3\n'budget.threads' = 2"
+    mixed = file.replace("seeds = 4", "seeds = 1").replace(
+        "[score]", f"[set]\n'budget.steps' = 30\n{one}\n{other}\n[score]"
+    )
+    (folder / "sweep.toml").write_text(mixed)
+    process = sweep(two, folder)
+    out, said = process.communicate(timeout=300)
+    assert process.returncode == 1, said
+    assert "1 of 2 runs done" in out
+    assert "refused: no node of the cluster has room for it" in " ".join(out.split())
+
+
+@pytest.mark.slow
 def test_runs_share_a_gpu_and_a_cluster_without_one_is_named(two, alone, tmp_path):
     """Ray counts what a node says it has: a GPU of one node, in halves, is room for two runs; no GPU is room for none."""
     plan = asked(tmp_path / "shares")
@@ -137,31 +165,6 @@ def test_runs_share_a_gpu_and_a_cluster_without_one_is_named(two, alone, tmp_pat
         two.kill_node(-1)
     assert most == 2  # of four runs, on a node with three cores
     assert results(plan) == alone
-
-
-@pytest.mark.slow
-def test_a_run_that_fits_no_node_is_refused_and_the_others_are_done(two, tmp_path):
-    """Two cores in all, one on each node: Ray would wait for ever for a run of two threads."""
-    folder = tmp_path / "wide"
-    plan = asked(folder)
-    file = (folder / "sweep.toml").read_text()
-    (folder / "sweep.toml").write_text(file.replace("[score]", '[set]\n"budget.threads" = 2\n[score]'))
-    refused = sweep(two, folder)
-    _, said = refused.communicate(timeout=300)
-    assert refused.returncode == 2, said
-    assert "beta_tcvae-s0" in said
-    assert "asks for 2 cores (budget.threads), and of 2 nodes the largest has 1 cores" in " ".join(said.split())
-    assert not list(plan.folder.iterdir())
-    one, other = "[[list]]\n'objective.beta' = 2", "[[list]]\n'objective.beta' = 3\n'budget.threads' = 2"
-    mixed = file.replace("seeds = 4", "seeds = 1").replace(
-        "[score]", f"[set]\n'budget.steps' = 30\n{one}\n{other}\n[score]"
-    )
-    (folder / "sweep.toml").write_text(mixed)
-    process = sweep(two, folder)
-    out, said = process.communicate(timeout=300)
-    assert process.returncode == 1, said
-    assert "1 of 2 runs done" in out
-    assert "refused: no node of the cluster has room for it" in " ".join(out.split())
 
 
 @pytest.mark.slow
