@@ -134,8 +134,12 @@ def _dry(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
     from unbraid.studies.study import recipes
 
     every = recipes(known, name, scale, seeds)
-    typer.echo(f"{name}, scale {scale}: {len(every)} runs ({len(every) // len(seeds)} arms × {len(seeds)} seeds)")
-    for arm, _, recipe in every[: len(every) // len(seeds)]:  # seeds are the outer loop
+    first = [(arm, recipe) for arm, seed, recipe in every if seed == seeds[0]]
+    few = sum(bool(arm.most) and arm.most < len(seeds) for arm, _ in first)
+    fewer = f", {few} of them with fewer" if few else ""
+    typer.echo(f"{name}, scale {scale}: {len(every)} runs ({len(first)} arms × {len(seeds)} seeds{fewer})")
+    wide = max(len(arm.label) for arm, _ in first)
+    for arm, recipe in first:
         status = DATASETS[recipe.data["name"]].status()
         if status.startswith("needs"):
             built = f"data {recipe.data['name']} {status}"
@@ -144,7 +148,7 @@ def _dry(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
             weights = sum(p.numel() for p in parts.model.parameters())
             kind = "row" if isinstance(getattr(parts, "objective", None), Objective) else "game"
             built = f"{kind} {recipe.objective['name']}, {weights:,} weights, {len(parts.dataset):,} images"
-        typer.echo(f"  {arm.label:<14} {recipe.budget.steps:>8,} steps × {recipe.budget.batch:<5} {built}")
+        typer.echo(f"  {arm.label:<{wide}} {recipe.budget.steps:>8,} steps × {recipe.budget.batch:<5} {built}")
     typer.echo(f"cost: {known.cost.get(scale, 'not measured')}; {len(known.claims)} claims to judge")
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unbraid.ground.errors import UnbraidError
 from unbraid.studies.results import Results
+
+if TYPE_CHECKING:
+    from unbraid.runs.run import Run
 
 
 def figure(columns: int, width: float = 3.6, height: float = 3.5) -> tuple[Any, Any]:
@@ -91,3 +96,43 @@ def boxes(axes: Any, results: Results, arms: Sequence[str], quantity: str) -> No
         )
     axes.set_ylabel(quantity)
     axes.tick_params(axis="x", rotation=50, labelsize=8)
+
+
+def trained(results: Results, runs: Path, *arms: str) -> list[Run]:
+    """The runs of these arms with one seed: the first of which all lie on this disk (rows may be kept without their runs)."""
+    from unbraid.runs.run import Run
+
+    for seed in results.seeds(*arms):
+        places = [runs / str(results.about["runs"][f"{arm}/{seed}"]) for arm in arms]
+        if all(place.is_dir() for place in places):
+            return [Run.load(place) for place in places]
+    raise UnbraidError(f"no seed of {', '.join(arms)} has its runs in {runs}.")
+
+
+def marginals(axes: Any, run: Run, title: str) -> None:
+    """q(z_j) of the live columns, one draw from every posterior, against the standard normal."""
+    from unbraid.figures.canvas import LINES
+    from unbraid.runs.encoding import encode
+
+    codes = encode(run, most=20_000, quiet=True, save=False)
+    scale = np.zeros_like(codes.mean) if codes.scale is None else codes.scale
+    drawn = codes.mean + scale * np.random.default_rng(0).normal(size=codes.mean.shape)
+    edges = np.linspace(-4, 4, 61)
+    for column in np.flatnonzero(codes.mean.std(0) > 0.1):
+        axes.hist(drawn[:, column], edges, density=True, histtype="step", color=LINES[0], alpha=0.7)
+    middle = (edges[1:] + edges[:-1]) / 2
+    axes.plot(middle, np.exp(-(middle**2) / 2) / np.sqrt(2 * np.pi), color="black", lw=1.2, label="N(0, 1)")
+    axes.set_title(title, fontsize=9)
+    axes.set(xlabel="z", yticks=[])
+    legend(axes)
+
+
+def matrix(axes: Any, values: np.ndarray, title: str, rows: Sequence[str] = (), columns: Sequence[str] = ()) -> None:
+    """A table of numbers between 0 and 1 as shades, each with its number."""
+    axes.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+    for i, j in np.ndindex(*values.shape):
+        shade = "white" if values[i, j] > 0.6 else "black"
+        axes.text(j, i, f"{values[i, j]:.1f}".lstrip("0"), ha="center", va="center", fontsize=6, color=shade)
+    axes.set_xticks(range(values.shape[1]), columns or range(values.shape[1]), fontsize=7)
+    axes.set_yticks(range(values.shape[0]), rows or range(values.shape[0]), fontsize=7)
+    axes.set_title(title, fontsize=9)

@@ -6,12 +6,13 @@ results.json, the pictures and the page. Everything goes on where it was; a fini
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -25,6 +26,7 @@ from unbraid.studies.results import RESULTS, Results, Row, rounded
 from unbraid.studies.study import SCALES, Arm, Study, recipes
 
 if TYPE_CHECKING:
+    from unbraid.runs.run import Run
     from unbraid.sweeps.plan import Plan
 
 DECLARED, MEASURED = "declared.json", "study.json"
@@ -68,10 +70,29 @@ def declare(name: str, study: Study, scale: str, seeds: Sequence[int], out: Path
 
 
 def source_digest(study: Study) -> str:
-    """A checksum of the file a study is written in: its contrasts and measurements are code."""
+    """A checksum of the file a study is written in, without what only draws: contrasts and measurements are code.
+
+    A picture may be mended, and results stay what they are; `figures` and functions named `draw…` are left out.
+    """
     where = study.arms or study.call
     assert where is not None
-    return hashlib.sha256(Path(inspect.getfile(where)).read_bytes()).hexdigest()[:12]
+    return judging(Path(inspect.getfile(where)).read_text(encoding="utf-8"))
+
+
+def judging(source: str) -> str:
+    """The checksum of a study's source: its lines but for blank ones and those of functions that draw.
+
+    >>> judging("A = 1\\ndef figures():\\n    draw(A)\\n") == judging("A = 1\\n\\ndef figures():\\n    return None\\n")
+    True
+    >>> judging("A = 1\\n") == judging("A = 2\\n")
+    False
+    """
+    lines = source.splitlines()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and (node.name == "figures" or node.name.lstrip("_").startswith("draw")):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
+    kept = "\n".join(line.rstrip() for line in lines if line.strip())
+    return hashlib.sha256(kept.encode()).hexdigest()[:12]
 
 
 def commit() -> str:
@@ -158,6 +179,8 @@ def collect(
         status = "done" if outcome.done and not reason else "failed"
         rows.append(Row(arm.label, seed, status, rounded(got), seconds, reason))
         places[f"{arm.label}/{seed}"] = job.name
+    if study.together is not None:
+        rows = compared(study.together, rows, {key: plan.folder / place for key, place in places.items()})
     about = {**declare(name, study, scale, seeds, out), "runs": places, "unlike": study.unlike}
     if before and kept is not None:
         about |= continued(about, Results.load(kept / name).about)
@@ -186,6 +209,21 @@ def measured(
                     known[each] = job.result()
                     advance()
     return {each: dict(found) for each, found in known.items() if found is not None}
+
+
+def compared(
+    together: Callable[[Sequence[Run]], Sequence[dict[str, float]]], rows: Sequence[Row], places: Mapping[str, Path]
+) -> list[Row]:
+    """The rows with the numbers that need all runs of an arm at once: of those that lie on this disk, if there are two."""
+    from unbraid.runs.run import Run
+
+    added: dict[tuple[str, int], dict[str, float]] = {}
+    for arm in dict.fromkeys(row.arm for row in rows):
+        there = [r for r in rows if r.arm == arm and r.status == "done" and places[f"{arm}/{r.seed}"].is_dir()]
+        if len(there) > 1:
+            found = together([Run.load(places[f"{arm}/{row.seed}"]) for row in there])
+            added |= {(arm, row.seed): numbers for row, numbers in zip(there, found, strict=True)}
+    return [replace(row, numbers=rounded(row.numbers | added.get((row.arm, row.seed), {}))) for row in rows]
 
 
 def _known(path: Path, digest: str) -> dict[str, Any] | None:

@@ -45,12 +45,16 @@ class Claim:
 
 @dataclass(frozen=True)
 class Arm:
-    """One setting of one method: a recipe, told apart from the others by its label. `method` groups arms in pictures."""
+    """One setting of one method: a recipe, told apart from the others by its label. `method` groups arms in pictures.
+
+    `most` > 0 gives an arm that no headline claim needs only the first so many seeds: seeds are spent where they decide.
+    """
 
     label: str
     recipe: Mapping[str, Any]
     method: str = ""
     setting: float | None = None
+    most: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,8 @@ class Study:
     """An entry of `STUDIES`.
 
     A study that trains has `arms(scale)`, seeds per scale, the metrics to score, `measure(run)` for numbers of its own, and
-    `figures(results, runs folder, out)`. One that only draws has `call(out, advance)`, which advances `steps` times.
+    `figures(results, runs folder, out)`; `together(runs)` gives numbers that need all runs of one arm at once, a dict for each.
+    One that only draws has `call(out, advance)`, which advances `steps` times.
 
     >>> from unbraid.studies import STUDIES
     >>> STUDIES["pinwheel"].cite
@@ -87,6 +92,7 @@ class Study:
     seeds: Mapping[str, Sequence[int]] = field(default_factory=dict)
     score: Mapping[str, Any] = field(default_factory=dict)
     measure: Callable[[Run], dict[str, float]] | None = None
+    together: Callable[[Sequence[Run]], Sequence[dict[str, float]]] | None = None
     figures: Callable[[Results, Path, Path], Sequence[str]] | None = None
     unlike: str = ""
     call: Callable[[Path, Advance], Findings] | None = None
@@ -100,8 +106,9 @@ def recipes(study: Study, name: str, scale: str, seeds: Sequence[int]) -> list[t
     assert study.arms is not None
     return [
         (arm, seed, Recipe.of({**arm.recipe, "name": f"{name}-{arm.label}", "seed": seed}, f"study {name!r}"))
-        for seed in seeds
+        for place, seed in enumerate(seeds)
         for arm in study.arms(scale)
+        if not arm.most or place < arm.most
     ]
 
 

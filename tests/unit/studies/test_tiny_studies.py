@@ -112,7 +112,7 @@ QUANTITIES = {
     "combinations": ("mig", "dci", "reconstruction", "tc", "tc_between", "tc_told", "tc_error"),
     "decomposition_priors": ("factor_vae", "mig", "dci", "reconstruction"),
     "decoder_or_objective": ("mig", "dci", "factor_vae", "reconstruction", "tc"),
-    "tournament": ("mig", "dci", "sap", "factor_vae", "reconstruction", "tc", "mi"),
+    "tournament": ("mig", "dci", "sap", "factor_vae", "reconstruction", "tc", "mi", "udr"),
     "pinwheel": ("log_scale", "kl_qp", "kl_pq", "mi", "modes", "reconstruction"),
     "dip_table1": ("higgins", "mig", "error", "correlation", "active"),
     "factor_vae_tradeoff": (

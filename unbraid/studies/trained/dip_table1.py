@@ -100,7 +100,30 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     pictures.boxes(right, results, results.arms, "correlation")
     right.set_ylabel("mean |correlation| of active latents")
     drawn.savefig(out / "dip_table1.png", dpi=110)
-    return ["dip_table1.png"]
+    return ["dip_table1.png", draw_correlations(results, runs, out)]
+
+
+def draw_correlations(results: Results, runs: Path, out: Path) -> str:
+    """Table 3: |correlation| of latents with each other and with the factors, of three models with one seed."""
+    from unbraid import data
+    from unbraid.runs.encoding import encode
+
+    arms = [arm for arm in ("beta1", "beta4", DIP) if arm in results.arms]
+    drawn, axes = pictures.figure(2 * len(arms), 2.5, 2.9)
+    for k, (arm, run) in enumerate(zip(arms, pictures.trained(results, runs, *arms), strict=True)):
+        table = {**run.recipe.data, "split": "test"}
+        codes = encode(run, data.load(table.pop("name"), **table), most=20_000, quiet=True, save=False)
+        assert codes.values is not None
+        assert codes.factors is not None
+        live = np.flatnonzero(codes.mean.std(0) > 0.1)
+        width = len(live)
+        both = np.abs(np.corrcoef(codes.mean[:, live].T, codes.values.T))
+        names = [f"z{c}" for c in live]
+        pictures.matrix(axes[2 * k], both[:width, :width], f"{arm}: latents", names, names)
+        pictures.matrix(axes[2 * k + 1], both[:width, width:], f"{arm}: factors", names, codes.factors.names)
+        axes[2 * k + 1].tick_params(axis="x", rotation=50)
+    drawn.savefig(out / "dip_table1_correlations.png", dpi=110)
+    return "dip_table1_correlations.png"
 
 
 def _cheap(results: Results, seed: int) -> float | None:

@@ -65,7 +65,7 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 5: score against reconstruction, each seed a dot; Fig. 7: the true TC and the critic's, against γ."""
+    """Fig. 5: score against reconstruction, each seed a dot; Fig. 7: the true TC and the critic's, against γ; then the rest."""
     drawn, (left, middle, right) = pictures.figure(3)
     methods = {"β-VAE": BETA_ARMS, "FactorVAE": GAMMA_ARMS, "AAE": ["aae10"], "Eq. 12": ["eq12"]}
     pictures.tradeoff(left, results, methods, "reconstruction", "factor_vae")
@@ -78,7 +78,42 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     for axes in (left, right):
         pictures.legend(axes)
     drawn.savefig(out / "factor_vae_tradeoff.png", dpi=110)
-    return ["factor_vae_tradeoff.png"]
+    return ["factor_vae_tradeoff.png", draw_critic(results, runs, out), draw_traversals(results, runs, out)]
+
+
+def draw_critic(results: Results, runs: Path, out: Path) -> str:
+    """Fig. 37: the critic's accuracy against γ, and over training; Fig. 40: histograms of q(z_j) against the prior."""
+    from unbraid.figures.canvas import LINES
+
+    drawn, (accuracy, training, beta, gamma) = pictures.figure(4, 3.1, 3.2)
+    pictures.lines(accuracy, results, {"end of training": {g: (f"gamma{g}", "accuracy") for g in GAMMAS}}, "γ")
+    accuracy.axhline(0.5, color="grey", lw=0.7, ls="--")
+    accuracy.set(xscale="log", ylabel="the critic's accuracy", xticks=GAMMAS, xticklabels=GAMMAS)
+    pictures.legend(accuracy)
+    known = [arm for arm in GAMMA_ARMS if arm in results.arms]
+    for colour, run, arm in zip(LINES, pictures.trained(results, runs, *known), known, strict=False):
+        told = [(row["step"], row["nats"]["accuracy:ratio"]) for row in run.ledger() if "accuracy:ratio" in row["nats"]]
+        steps, values = np.array(told).T
+        width = max(1, len(values) // 12)  # a moving mean: one batch says little
+        training.plot(steps[width - 1 :], np.convolve(values, np.ones(width) / width, "valid"), color=colour,
+                      label=f"γ = {pictures.number(arm)}", lw=1)  # fmt: skip
+    training.axhline(0.5, color="grey", lw=0.7, ls="--")
+    training.set(xlabel="step", ylabel="the critic's accuracy, one seed")
+    pictures.legend(training)
+    for each, arm, words in ((beta, "beta4", "β-VAE (4)"), (gamma, "gamma40", "FactorVAE (40)")):
+        pictures.marginals(each, pictures.trained(results, runs, arm)[0], f"q(z_j), {words}, one seed")
+    drawn.savefig(out / "factor_vae_tradeoff_critic.png", dpi=110)
+    return "factor_vae_tradeoff_critic.png"
+
+
+def draw_traversals(results: Results, runs: Path, out: Path) -> str:
+    """Fig. 6: traversals of β-VAE (4) and FactorVAE (10) from the same image, columns by their KL, first seed at hand."""
+    from unbraid.figures.pictures import write_beside
+
+    write_beside(
+        pictures.trained(results, runs, "beta4", "gamma10"), out / "factor_vae_tradeoff_traversals.png", dpi=110
+    )
+    return "factor_vae_tradeoff_traversals.png"
 
 
 def _barely(results: Results, seed: int) -> float | None:
