@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -74,6 +75,28 @@ def test_pictures_that_need_runs_stay_as_they_are_kept(tmp_path, monkeypatch):
     assert all(path.read_bytes() == (kept / name / path.name).read_bytes() for path in drawn)
 
 
+def test_numbers_of_all_runs_of_an_arm_are_added_where_two_lie_on_this_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "train", in_this_process)
+    study, kept = STUDIES["tournament"], tmp_path / "kept"
+    small = replace(study, arms=lambda scale: [a for a in study.arms(scale) if a.label in ("vae", "dip_vae_i")])
+    one, _ = running.run("tournament", small, tmp_path / "one", "tiny", 1, 1, quiet=True)
+    assert all("udr" not in row.numbers for row in one.rows)  # one model of a row has nobody to agree with
+    two, _ = running.run("tournament", small, tmp_path / "two", "tiny", 2, 1, quiet=True)
+    assert all(0 <= row.numbers["udr"] <= 1 for row in two.rows)
+    shutil.copytree(tmp_path / "two", kept / "tournament", ignore=shutil.ignore_patterns("runs"))
+    again = running.collect("tournament", small, "tiny", (0, 1), tmp_path / "three", 1, True, kept)
+    assert again.rows == two.rows  # kept rows keep what their runs gave together
+
+
+def test_an_arm_may_have_fewer_seeds_and_its_claims_count_them():
+    study = STUDIES["sparsity"]
+    every = recipes(study, "sparsity", "cpu", study.seeds["cpu"])
+    count = {arm.label: sum(a.label == arm.label for a, _, _ in every) for arm, _, _ in every}
+    assert count["g0.9-a300"] == len(study.seeds["cpu"])
+    assert count["g0-a100"] == 2
+    assert [seed for _, seed, _ in every] == sorted(seed for _, seed, _ in every)  # seed by seed: whole pairs first
+
+
 @pytest.mark.parametrize("name", TRAINED)
 def test_every_claim_has_an_effect_on_a_full_table(name):
     """Numbers for every arm and seed of scale cpu give every claim an effect: labels and quantities are spelled right."""
@@ -84,7 +107,7 @@ def test_every_claim_has_an_effect_on_a_full_table(name):
     rows = tuple(
         Row(arm.label, seed, numbers={q: v + 0.001 * seed * (i + 1) + 0.1 * (i % 3) for q, v in quantities.items()})
         for i, arm in enumerate(study.arms("cpu"))
-        for seed in study.seeds["cpu"]
+        for seed in study.seeds["cpu"][: arm.most or None]
     )
     for verdict in verdicts(study.claims, Results(name, "cpu", rows)):
         assert verdict.contrast.n >= 2, verdict.claim
