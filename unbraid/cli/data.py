@@ -91,6 +91,10 @@ def make(name: Name, options: Options = None) -> None:
         f"{name}: {len(dataset):,} of {'×'.join(map(str, dataset.shape))} ready in "
         f"{time.monotonic() - start:.1f} s (cache: {store.folder()})"
     )
+    if chosen.get("path") and source.status() != "ready":
+        said = f"It is read from {chosen['path']} and was not copied: give that path in a recipe too"
+        where = f", or put its files into {store.folder() / name} to need none" if source.fetch is not None else ""
+        typer.echo(_wrapped("", f"{said}{where}."))
     if bad := dataset.notes.get("damaged"):
         typer.echo(f"left out as damaged: {len(bad):,}, such as {bad[0]}")
 

@@ -49,6 +49,15 @@ def test_make_then_ready(call):
     assert "status      ready" in call("list", "sprites32").output
 
 
+def test_make_says_that_files_given_by_their_path_were_not_copied(call, tmp_path):
+    import data_layouts
+
+    data_layouts.mnist(tmp_path)
+    said = call("make", "mnist", "--set", f"path={tmp_path}").output
+    assert "was not copied: give that path in a recipe too, or put its files into" in said
+    assert "status      needs a file" in call("list", "mnist").output
+
+
 def test_show_writes_a_picture(call, tmp_path):
     out = tmp_path / "p.png"
     options = ["--set", "orientation=true", "--set", "subsample=200", "--rows", "2"]
