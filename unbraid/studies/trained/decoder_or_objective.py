@@ -56,7 +56,9 @@ def arms(scale: str) -> list[Arm]:
                 plain = {**base, "nets": nets, "objective": ROWS[row]}
                 if row == "hfvae":
                     plain |= {"latent": MIXED, "posterior": {"temperature": TEMPERATURE}}
-                made.append(Arm(f"{head}{decoder}-{row}", plain, decoder, most=0 if headline else FEW))
+                made.append(
+                    Arm(f"{head}{decoder}-{row}", plain, decoder, most=FEW if scale == "cpu" and not headline else 0)
+                )
     return made
 
 

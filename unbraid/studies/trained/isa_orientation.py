@@ -24,6 +24,7 @@ PRIORS: dict[str, dict[str, Any]] = {
     "p4": {"name": "generalised_gaussian", "p": 4.0},
 }
 ONLY = {"shape": "ellipse", "scale": 1.0, "orientation": 0}
+RATE = {"schedule": "linear", "start": 5e-3, "stop": 5e-4, "steps": 1500}
 SETTING: dict[str, dict[str, Any]] = {
     "tiny": {
         "data": {"name": "sprites32", "only": {"shape": "ellipse", "scale": 1.0}},
@@ -31,9 +32,9 @@ SETTING: dict[str, dict[str, Any]] = {
         "budget": {"batch": 64, "steps": 20, "threads": 1, "log_every": 5},
     },
     "cpu": {
-        "data": {"name": "dsprites", "only": ONLY},
-        "nets": {"name": "mlp", "width": [200, 100]},
-        "budget": {"batch": 64, "steps": 3000, "lr": 1e-3, "threads": 1, "log_every": 100},
+        "data": {"name": "sprites32", "only": {"shape": "ellipse", "scale": 1.0}},
+        "nets": {"name": "broadcast", "act": "leaky_relu"},  # a dense one folds the square: a slope then says nothing
+        "budget": {"batch": 64, "steps": 1500, "lr": RATE, "threads": 1, "log_every": 50},
     },
     "paper": {
         "data": {"name": "dsprites", "only": ONLY},
@@ -41,7 +42,7 @@ SETTING: dict[str, dict[str, Any]] = {
         "budget": {"batch": 256, "steps": 7200, "lr": 1e-3},
     },
 }
-BETA = 4.0  # at β = 1 the encoder memorises and folds the square; fixed before any run
+BETA = 4.0  # at 12 the Laplace prior bends the map (R² .55 and .95 in pilots, seeds 100 and 101; .99 at 4)
 
 
 def arms(scale: str) -> list[Arm]:
@@ -79,13 +80,37 @@ def turned(slopes: np.ndarray) -> float:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """The angle of each prior's codes, and how linear they are."""
+    """The angle of each prior's codes and how linear they are; and Fig. 3: each latent over the positions, one seed."""
     drawn, axes = pictures.figure(2)
     for each, quantity in zip(axes, ("angle", "linear"), strict=True):
         pictures.boxes(each, results, results.arms, quantity)
     axes[0].axhline(45, color="grey", lw=0.7, ls="--")
+    axes[0].set_ylabel("degrees from the axes")
+    axes[1].set_ylabel("R² of a linear map")
     drawn.savefig(out / "isa_orientation.png", dpi=110)
-    return ["isa_orientation.png"]
+    return ["isa_orientation.png", draw_positions(results, runs, out)]
+
+
+def draw_positions(results: Results, runs: Path, out: Path) -> str:
+    """Fig. 3: red and blue are the values of a latent at each position of the sprite, a prior a column."""
+    from matplotlib.figure import Figure
+
+    made = pictures.trained(results, runs, *results.arms)
+    drawn = Figure(figsize=(1.9 * len(made), 4.0), layout="constrained")
+    for column, (arm, run, above) in enumerate(zip(results.arms, made, drawn.subplots(2, len(made)).T, strict=True)):
+        dataset = run.dataset()
+        index = np.arange(len(dataset))
+        codes, labels = run.encode(dataset.pixels(index)), np.asarray(dataset.labels(index))
+        side = [np.unique(labels[:, k], return_inverse=True)[1] for k in (-2, -1)]
+        for row, axes in enumerate(above):
+            grid = np.zeros([s.max() + 1 for s in side])
+            grid[tuple(side)] = codes[:, row]
+            axes.imshow(grid.T, cmap="RdBu", vmin=-2.2, vmax=2.2)
+            axes.set(xticks=[], yticks=[], title=arm if not row else "")
+            if not column:
+                axes.set_ylabel(f"z{row} over x, y")
+    drawn.savefig(out / "isa_orientation_positions.png", dpi=110)
+    return "isa_orientation_positions.png"
 
 
 STUDY = Study(
@@ -125,5 +150,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(20))},
     measure=measure,
     figures=figures,
-    unlike="One ellipse of dSprites at 32 × 32 positions, a smaller dense net, β = 4, 3,000 steps; p = 4 is added.",
+    unlike="One ellipse at 16 × 16 positions of 32×32 images, β = 4, 1,500 steps, and a broadcast decoder, with which the map is "
+    "linear; p = 4 is added. Before, ten seeds with a dense net on dSprites' own 32 × 32 positions (β = 4, 3,000 steps) left all "
+    "three claims undecided: half of its maps were folded (R² about .5), and a fold has no angle.",
 )

@@ -57,7 +57,7 @@ def arms(scale: str) -> list[Arm]:
             },
             method=f"γ = {gamma:g}",
             setting=alpha,
-            most=0 if (gamma, alpha) in JUDGED else 2,
+            most=2 if scale == "cpu" and (gamma, alpha) not in JUDGED else 0,
         )
         for gamma in GAMMAS
         for alpha in ALPHAS
