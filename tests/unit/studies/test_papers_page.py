@@ -1,4 +1,4 @@
-"""The page that names the command of every figure: its studies, recipes, nets, pictures and metrics exist, and none is left out."""
+"""The page that names the command of every figure: its studies, recipes, nets and pictures exist, and none is left out."""
 
 from __future__ import annotations
 
