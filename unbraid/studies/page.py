@@ -153,7 +153,7 @@ def _html(name: str, study: Study, results: Results, out: Path, pictures: Sequen
         printed = f" ({e(claim.printed)})" if claim.printed else ""
         parts.append(
             f'<section class="{verdict.word.split()[0]}"><p>{e(claim.text)}<br><span class=faint>{e(claim.place)}{printed}'
-            f"</span></p><p>{e(said[0])} <span class=faint>{e(claim.unit)}</span><br>"
+            f"</span></p><p>{e(said[0].replace('  ', ' · '))} <span class=faint>{e(claim.unit)}</span><br>"
             f"<span class=word>{e(said[1])}</span></p></section>"
         )
     if study.unlike:
@@ -166,6 +166,10 @@ def _html(name: str, study: Study, results: Results, out: Path, pictures: Sequen
     body = "".join("<tr>" + "".join(f"<td>{e(c)}</td>" for c in row) + "</tr>" for row in rows)
     parts.append(f"<div class=wide><table><tr>{head}</tr>{body}</table></div>")
     parts.append("<p class=faint>Mean ± half a 95% t interval over seeds.</p>")
+    again = f"unbraid study {name} --scale {results.scale}"
+    parts.append(
+        f"<p class=faint>Run again or go on: <code>{e(again)}</code>; numbers: results.json beside this page.</p>"
+    )
     parts += [f"<p>not finished: {e(row.arm)}, seed {row.seed}: {e(row.reason)}</p>" for row in results.failed]
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
