@@ -103,7 +103,9 @@ def test_every_claim_has_an_effect_on_a_full_table(name):
     from unbraid.studies.results import Row
 
     study = STUDIES[name]
-    quantities = {q: 0.1 * i for i, q in enumerate(QUANTITIES[name])}
+    quantities = {q: 0.1 * i for i, q in enumerate(QUANTITIES[name])} | (
+        {"linear": 1.0} if name == "isa_orientation" else {}
+    )
     rows = tuple(
         Row(arm.label, seed, numbers={q: v + 0.001 * seed * (i + 1) + 0.1 * (i % 3) for q, v in quantities.items()})
         for i, arm in enumerate(study.arms("cpu"))
