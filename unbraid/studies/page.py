@@ -34,7 +34,8 @@ def headline(results: Results) -> str:
     failed = f", {len(results.failed)} not finished" if results.failed else ""
     commit = results.about.get("commit") or "not under version control"
     ran = f"scale {results.scale} · {seeds} seeds · {runs} runs{failed} · {cost} of one-core runs by the clock"
-    return f"{ran} · claims as of commit {commit}"
+    later = ", ".join(results.about.get("changed", ()))
+    return f"{ran} · claims as of commit {commit}" + (f", gone on with at {later}" if later else "")
 
 
 def block(claim: Claim, verdict: Verdict) -> str:

@@ -75,6 +75,11 @@ class Verdict:
                 "more than 10,000 seeds would be needed" if self.seeds is None else f"{self.seeds} seeds would decide"
             ]
         why += [self.note] if self.note else []
+        why += (
+            [f"no effect from seed{'s' if len(self.missing) > 1 else ''} {', '.join(map(str, self.missing))}"]
+            if self.missing
+            else []
+        )
         return ["  ".join(ours), f"{self.word.upper()}{' (pilot)' if self.pilot else ''}  ({'; '.join(why)})"]
 
     def as_dict(self) -> dict[str, Any]:

@@ -187,7 +187,7 @@ STUDY = Study(
         Claim(
             "less_correlated",
             "DIP-VAE's latents correlate less than the VAE's",
-            f"{KUMAR}, Sec. 5, Table 3",
+            f"{KUMAR}, Sec. 3, Table 3",
             difference("correlation", "beta1", DIP),
             least=0.02,
             unit="mean |r| of active latents",
@@ -196,7 +196,7 @@ STUDY = Study(
         Claim(
             "beta_correlates",
             "β-VAE's latents correlate more than the VAE's",
-            f"{KUMAR}, Sec. 5, Table 3",
+            f"{KUMAR}, Sec. 3, Table 3",
             difference("correlation", "beta4", "beta1"),
             least=0.02,
             unit="mean |r| of active latents",
@@ -208,5 +208,7 @@ STUDY = Study(
     measure=measure,
     figures=figures,
     unlike="32×32 sprites with orientation (92,160 images) in place of dSprites, a dense net, 5,000 steps; λ_od of Table 1 and "
-    "the rate of the running covariance (0.1) are not printed and are ours, fixed before any run.",
+    "the rate of the running covariance (0.1) are not printed and are ours, fixed before any run. "
+    "Here β = 60 switches every column off (error .040): the two claims that compare with it hold against a model that has "
+    "learned nothing. DIP-VAE's own error is 42% above the VAE's, where the paper prints 6%.",
 )

@@ -21,7 +21,11 @@ from unbraid.studies.study import Arm, Claim, Study
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
-RULE = [{"class": "7", "thickness": {"min": 3.5}}, {"class": "0", "width": {"max": 0.7}}]
+THICK_SEVENS = {"class": "7", "thickness": {"min": 3.5}}
+RULES = {  # widths of drawn strokes are shares of the height, those of MNIST are measured in pixels
+    "strokes": [THICK_SEVENS, {"class": "0", "width": {"max": 0.7}}],
+    "mnist": [THICK_SEVENS, {"class": "0", "width": {"max": 13.0}}],
+}
 FLAT, MIXED = 10, {"digit": "onehot(10)", "style": 8}
 ROWS: dict[str, tuple[Any, dict[str, Any]]] = {
     "vae": (FLAT, {"name": "vae"}),
@@ -45,11 +49,12 @@ def arms(scale: str) -> list[Arm]:
     name = "mnist" if scale == "paper" else "strokes"
     made = []
     for part in ("full", "pruned"):
-        data: dict[str, Any] = {"name": name, **({"hold_out": RULE} if part == "pruned" else {})}
+        data: dict[str, Any] = {"name": name, **({"hold_out": RULES[name]} if part == "pruned" else {})}
         if scale == "tiny":
             data["subsample"] = 800
         for label, (latent, objective) in ROWS.items():
             posterior = {"posterior": {"temperature": TEMPERATURE}} if latent is MIXED else {}
+            latent = {**MIXED, "style": 10} if latent is MIXED and scale == "paper" else latent
             recipe = {"data": data, "latent": latent, "nets": {"name": "hfvae_table3"}, "objective": objective}
             made.append(Arm(f"{label}-{part}", {**recipe, **posterior, "budget": BUDGET[scale]}, label))
     return made
@@ -60,7 +65,8 @@ def measure(run: Run) -> dict[str, float]:
     from unbraid import data
     from unbraid.studies import referees
 
-    whole, held = (data.load(run.recipe.data["name"], **options) for options in ({}, {"held_out": RULE}))
+    name = run.recipe.data["name"]
+    whole, held = (data.load(name, **options) for options in ({}, {"held_out": RULES[name]}))
     referee = referees.digits(whole)
     rng = np.random.default_rng(0)
     at, rest = (np.sort(rng.permutation(len(d))[:600]) for d in (held, whole))
@@ -81,20 +87,30 @@ def _factor(dataset: Any, index: np.ndarray, name: str) -> np.ndarray:
     return dataset.labels(index)[:, dataset.factors.names.index(name)].astype(int)
 
 
+def thickness(dataset: Any, index: np.ndarray) -> np.ndarray:
+    """In pixels: as it was drawn, or measured where nobody knows."""
+    from unbraid.data import measures
+
+    if "thickness" not in dataset.factors.names:
+        return np.array([measures.thickness(image[0]) for image in dataset.pixels(index)])
+    values = np.asarray(dataset.factors.items[dataset.factors.names.index("thickness")].values, float)
+    return values[_factor(dataset, index, "thickness")]
+
+
 def _moved(run: Run, whole: Any, referee: Any) -> dict[str, float]:
     """Fig. 7: the column that follows thickness moved from −3 to 3, some images a digit; the share still called that digit."""
     index = np.sort(np.random.default_rng(1).permutation(len(whole))[:2000])
     codes, classes = run.encode(whole.pixels(index)), _factor(whole, index, "class")
-    column, score = thickness_column(run, codes, _factor(whole, index, "thickness"))
+    column, score = thickness_column(run, codes, thickness(whole, index))
     chosen = np.concatenate([np.flatnonzero(classes == digit)[:STARTS] for digit in range(10)])
     kept = [np.mean(referee(run.traverse(codes[i], column)) == classes[i]) for i in chosen]
     return {"thickness": score, "digit_kept": float(np.mean(kept))}
 
 
-def thickness_column(run: Run, codes: np.ndarray, thickness: np.ndarray) -> tuple[int, float]:
+def thickness_column(run: Run, codes: np.ndarray, pixels: np.ndarray) -> tuple[int, float]:
     """The real column that correlates most with thickness, and its |correlation|."""
     real = run.model.tree.columns_of("real")
-    scores = [abs(np.corrcoef(codes[:, c], thickness)[0, 1]) if codes[:, c].std() > 1e-6 else 0.0 for c in real]
+    scores = [abs(np.corrcoef(codes[:, c], pixels)[0, 1]) if codes[:, c].std() > 1e-6 else 0.0 for c in real]
     return real[int(np.argmax(scores))], float(max(scores))
 
 
@@ -129,7 +145,7 @@ def draw_thickness(results: Results, runs: Path, out: Path) -> str:
         whole = run.dataset()
         index = np.sort(np.random.default_rng(1).permutation(len(whole))[:2000])
         codes, classes = run.encode(whole.pixels(index)), _factor(whole, index, "class")
-        column, score = thickness_column(run, codes, _factor(whole, index, "thickness"))
+        column, score = thickness_column(run, codes, thickness(whole, index))
         rows = [run.traverse(codes[np.flatnonzero(classes == d)[0]], column) for d in range(10) if (classes == d).any()]
         each.imshow(tile(np.stack(rows), gap=1), cmap="gray")
         each.set_title(f"{arm}: −3 … 3, |r| {score:.2f}", fontsize=9)
@@ -146,7 +162,7 @@ def draw_unseen(results: Results, runs: Path, out: Path) -> str:
     arms = ["hfvae-pruned", "vae-pruned"]
     made = pictures.trained(results, runs, *arms)
     name = made[0].recipe.data["name"]
-    whole, held = data.load(name), data.load(name, held_out=RULE)
+    whole, held = data.load(name), data.load(name, held_out=RULES[name])
     sevens = np.flatnonzero(_factor(held, np.arange(len(held)), "class") == 7)
     shown = np.sort(np.random.default_rng(0).permutation(len(held))[:12])
     drawn, (pairs, *axes) = pictures.figure(3, 4.2, 2.9)
@@ -156,8 +172,7 @@ def draw_unseen(results: Results, runs: Path, out: Path) -> str:
     pairs.set_title("never seen; " + "; ".join(arms), fontsize=9)
     pairs.axis("off")
     index = np.sort(np.random.default_rng(1).permutation(len(whole))[:3000])
-    thick = np.asarray(whole.factors.items[whole.factors.names.index("thickness")].values)  # type: ignore[union-attr]
-    pixels, classes = thick[_factor(whole, index, "thickness")], _factor(whole, index, "class")
+    pixels, classes = thickness(whole, index), _factor(whole, index, "class")
     for each, arm, run in zip(axes, arms, made, strict=True):
         codes = run.encode(whole.pixels(index))
         column, _ = thickness_column(run, codes, pixels)

@@ -165,9 +165,9 @@ STUDY = Study(
     claims=(
         _claim("low", "InfoWGAN-GP scores below FactorVAE on sprites", "Fig. 8",
                difference("factor_vae", "factor_vae", "wgan"), METRIC),
-        _claim("gan_low", "InfoGAN scores below it too", "Sec. 5, on Fig. 9",
+        _claim("gan_low", "InfoGAN scores below it too", "Sec. 6, on Fig. 9",
                difference("factor_vae", "factor_vae", "gan"), METRIC),
-        _claim("flat", "five continuous codes and no categorical one do not improve it (by .05)", "Sec. 5, on Fig. 9",
+        _claim("flat", "five continuous codes and no categorical one do not improve it (by .05)", "Sec. 6, on Fig. 9",
                within("factor_vae", "wgan", "wgan_flat", 0.05), METRIC, 0.01),
         _claim("degenerates", "InfoGAN's critic ends up calling every image real: nine in ten generated ones on digits",
                "App. H, Fig. 24", level("fakes_called_real", ["digits_gan"], below=0.9), "share of images"),

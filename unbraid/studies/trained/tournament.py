@@ -162,7 +162,7 @@ STUDY = Study(
         ),
         Claim(
             "reconstruction_pays",
-            "over rows, better reconstruction does not go with a higher MIG",
+            "over rows, a higher MIG goes with worse reconstruction",
             "our question",
             correlation("reconstruction", "mig", list(ROWS)),
             least=0.1,
