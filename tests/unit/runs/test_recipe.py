@@ -36,7 +36,7 @@ MEANINGS = {
     "factor_vae_colour_sprites": "796f2a1748775ee5", "hfvae_colour_sprites": "c6a05b7d905c6bdc",
     "beta_tcvae_dsprites": "8d891df260a2ccf8",
     "dip_vae_i_2dshapes": "2739c2fec44eddcb", "info_wgan_gp_mnist_printed": "2964d35726492ba1",
-    "beta_tcvae_images": "85c792cbf9a31dab",
+    "beta_tcvae_images": "85c792cbf9a31dab", "beta_tcvae_shapes3d": "367ca68257efd4db",
 }  # fmt: skip
 
 

@@ -1,0 +1,27 @@
+"""The README's pictures of sets that nobody tailored: traversals of runs of pretrained/, docs/pictures/*_traversals.png.
+
+`python docs/make/pretrained_pictures.py` takes a minute, and another one to draw both sets the first time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import unbraid
+from unbraid.figures import traversals
+
+PICTURES = Path(__file__).resolve().parents[1] / "pictures"
+IMAGES = {"dsprites": None, "shapes3d": 30007}  # where they start: the middle of all factors; a room of three hues
+
+
+def main() -> None:
+    """Encode a part of each set, so that rows can be named; draw."""
+    for data, image in IMAGES.items():
+        run = unbraid.pretrained(f"beta_tcvae_{data}")
+        codes = unbraid.encode(run, most=20_000, save=False)
+        drawn = traversals.traversals(run, codes, title="", steps=9, image=image)
+        drawn.savefig(PICTURES / f"{data}_traversals.png", dpi=100)
+
+
+if __name__ == "__main__":
+    main()
