@@ -133,6 +133,6 @@ STUDY = Study(
     measure=measure,
     figures=figures,
     unlike="Fashion-MNIST with a dense net in place of CelebA, which cannot be had here; 5,000 steps. Six seeds "
-    "where a claim needs them, two in the rest of the grid. Only 2 to 6 of the 50 columns stay active here, so that both readings "
-    "of Hoyer see mostly dead ones.",
+    "where a claim needs them, two in the rest of the grid. Only 2 to 6 of the 50 columns stay active here, so that both "
+    "readings of Hoyer see mostly dead ones.",
 )
