@@ -99,7 +99,7 @@ def study(
         said: Any = [verdict.as_dict() for verdict in page.judged(known, results)]
         typer.echo(json.dumps({"about": results.about, "verdicts": said}, allow_nan=False, ensure_ascii=False))
         return None
-    typer.echo(f"{name}: {known.about}\n{page.headline(results)}\n")
+    typer.echo(f"{name}: {known.about}\n{page.headline(known, results)}\n")
     for claim, verdict in zip(known.claims, page.judged(known, results), strict=False):
         typer.echo(page.block(claim, verdict) + "\n")
     for row in results.failed:

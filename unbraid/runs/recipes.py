@@ -139,7 +139,7 @@ RECIPES: dict[str, Plain] = {
     },
     "beta_tcvae_shapes3d": {
         "name": "beta_tcvae_shapes3d",
-        "about": "β-TCVAE (8) in the rooms of 3D Shapes at 32×32, six columns: 20 minutes on one core. Settings are ours.",
+        "about": "β-TCVAE (8) in the rooms of 3D Shapes at 32×32, six columns: half an hour on one core. Settings are ours.",
         "cite": "Chen et al. 2018",
         "data": {"name": "shapes3d", "size": 32},
         "latent": 6,

@@ -25,9 +25,11 @@ def judged(study: Study, results: Results) -> list[Verdict]:
     return [] if results.scale == "tiny" else verdicts(study.claims, results)
 
 
-def headline(results: Results) -> str:
-    """One line: scale, seeds, runs, failures, cost, commit."""
-    seeds, runs = len({row.seed for row in results.rows}), len(results.rows)
+def headline(study: Study, results: Results) -> str:
+    """One line: scale, seeds (of how many that were meant to run), runs, failures, cost, commit."""
+    ran_seeds, runs = len({row.seed for row in results.rows}), len(results.rows)
+    meant = len(study.seeds.get(results.scale, ()))
+    seeds = f"{ran_seeds} of {meant}" if ran_seeds < meant else f"{ran_seeds}"
     hours = sum(row.seconds for row in results.rows) / 3600
     # by the clock: on a busy machine a run takes longer than its core's time
     cost = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
@@ -84,7 +86,7 @@ def cell(values: Sequence[float]) -> str:
 def markdown(name: str, study: Study, results: Results, pictures: Sequence[str]) -> str:
     """The page as Markdown."""
     said = judged(study, results)
-    parts = [f"# {name}: {study.about}", f"{study.cite}", headline(results)]
+    parts = [f"# {name}: {study.about}", f"{study.cite}", headline(study, results)]
     if results.scale == "tiny":
         parts.append("*Scale tiny only shows that everything runs: it yields no verdict.*")
     parts += [f"```text\n{block(claim, verdict)}\n```" for claim, verdict in zip(study.claims, said, strict=False)]
@@ -147,7 +149,7 @@ def _html(name: str, study: Study, results: Results, out: Path, pictures: Sequen
     e = html.escape
     parts = [
         f"<h1>{e(name)}: {e(study.about)}</h1>",
-        f"<p>{e(study.cite)}</p><p class=faint>{e(headline(results))}</p>",
+        f"<p>{e(study.cite)}</p><p class=faint>{e(headline(study, results))}</p>",
     ]
     for claim, verdict in zip(study.claims, judged(study, results), strict=False):
         said = verdict.lines()
