@@ -1,0 +1,194 @@
+"""Scores and total correlation over training, true and by the critic. Kim & Mnih 2018, Figs. 4 and 7."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unbraid.studies import pictures
+from unbraid.studies.contrasts import difference, level
+from unbraid.studies.printed import KIM
+from unbraid.studies.results import Results
+from unbraid.studies.settings import COLOUR_SPRITES, kim
+from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.trained.factor_vae_tradeoff import SMALL_CRITIC
+
+if TYPE_CHECKING:
+    from unbraid.runs.run import Run
+
+CURVES = "curves.json"
+BETAS, GAMMAS = (1, 4), (10, 40)
+GAMMA_ARMS = [f"gamma{g}" for g in GAMMAS]
+SNAPSHOTS = {"tiny": 3, "cpu": 11, "paper": 31}
+WINDOW = 0.04  # of all steps, before and after a snapshot: the critic's word on one batch says little
+
+
+def arms(scale: str) -> list[Arm]:
+    """β-VAE and FactorVAE at two prices each, their weights kept on the way."""
+    base: dict[str, Any] = {"latent": 10, **kim()} if scale == "paper" else {"latent": 8, **COLOUR_SPRITES[scale]}
+    critic = {"width": 1000, "depth": 6, "lr": 1e-4} if scale == "paper" else SMALL_CRITIC
+    base["budget"] = {**base["budget"], "snapshots": SNAPSHOTS[scale]}
+    made = [Arm(f"beta{b}", {**base, "objective": {"name": "beta_vae", "beta": float(b)}}, "β-VAE", b) for b in BETAS]
+    rows = {g: {"name": "factor_vae", "gamma": float(g), "critic": critic} for g in GAMMAS}
+    return made + [Arm(f"gamma{g}", {**base, "objective": row}, "FactorVAE", g) for g, row in rows.items()]
+
+
+def measure(run: Run) -> dict[str, float]:
+    """Both metrics, reconstruction and the true total correlation of every snapshot, and the critic's word about then.
+
+    The untrained model (step 0) is in the curves and in no number: its total correlation is that of noise.
+    """
+    from unbraid.ground.files import write_json
+    from unbraid.runs.over_training import over_training
+
+    told = over_training(run, metrics=("factor_vae", "beta_vae", "mig"), protocol="dlib", save=False, quiet=True)[
+        "rows"
+    ]
+    curves: dict[str, list[float]] = {"step": [float(row["step"]) for row in told]}
+    for key, name in (("factor_vae", "factor_vae"), ("beta_vae", "higgins"), ("mig", "mig")):
+        curves[name] = [float(row["scores"][key]) for row in told]
+    for key, name in (("reconstruction", "reconstruction"), ("tc_q:root", "tc")):
+        curves[name] = [float(row["nats"][key]) for row in told]
+    said = [(row["step"], row["nats"]["tc_q@ratio"]) for row in run.ledger() if "tc_q@ratio" in row["nats"]]
+    if said:
+        curves["tc_ratio"] = near(said, curves["step"], WINDOW * run.recipe.budget.steps)
+    write_json(run.path / CURVES, curves)
+    found = {name: curves[name][-1] for name in ("factor_vae", "higgins", "mig", "reconstruction", "tc")}
+    found["tc_mean"] = float(np.mean(curves["tc"][1:]))
+    found["fell"] = curves["tc"][1] - curves["tc"][-1]
+    found["falls"] = falls(curves["tc"][1:])
+    if said:
+        found["least_gap"] = float(np.min(np.subtract(curves["tc"], curves["tc_ratio"])[1:]))
+    return found
+
+
+def near(points: Sequence[tuple[int, float]], steps: Sequence[float], within: float) -> list[float]:
+    """The mean of what was said within so many steps of each of `steps`, or what was said nearest to it.
+
+    >>> near([(0, 1.0), (10, 2.0), (20, 6.0)], [0, 15, 40], 5)
+    [1.0, 4.0, 6.0]
+    """
+    at, values = np.array(points, float).T
+    away = [np.abs(at - step) for step in steps]
+    return [float(values[far <= max(within, far.min())].mean()) for far in away]
+
+
+def falls(values: Sequence[float]) -> float:
+    """The share of steps between neighbours that go down, less those that go up: 1 where a curve only falls.
+
+    >>> falls([3.0, 2.0, 1.0]), falls([3.0, 2.0, 3.0])
+    (1.0, 0.0)
+    """
+    return float(-np.sign(np.diff(values)).mean())
+
+
+def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
+    """Fig. 4: reconstruction and both metrics over training; Fig. 7: the true TC and the critic's. Mean and seeds."""
+    drawn, axes = pictures.figure(5, 3.0, 3.1)
+    panels = ("reconstruction", "higgins", "factor_vae", "tc", "tc_ratio")
+    words = (
+        "reconstruction, nats",
+        "Higgins' metric",
+        "FactorVAE's metric",
+        "TC, true, nats",
+        "TC, the critic's, nats",
+    )
+    for each, quantity, label in zip(axes, panels, words, strict=True):
+        draw_curves(each, results, lambda arm, quantity=quantity: _curves(results, runs, arm, quantity))
+        each.set(xlabel="step", ylabel=label)
+    axes[0].set_yscale("log")
+    high = max(axes[3].get_ylim()[1], axes[4].get_ylim()[1])
+    for each in axes[3:]:
+        each.set_ylim(min(0, each.get_ylim()[0]), high)
+    pictures.legend(axes[0])
+    drawn.savefig(out / "factor_vae_training.png", dpi=110)
+    return ["factor_vae_training.png"]
+
+
+def draw_curves(axes: Any, results: Results, curves: Callable[[str], list[np.ndarray]]) -> None:
+    """Every seed a faint line, the mean a strong one, an arm a colour; step 0 is left out."""
+    from unbraid.figures.canvas import LINES
+
+    for colour, arm in zip(LINES, results.arms, strict=False):
+        found = curves(arm)
+        for steps, values in found:
+            axes.plot(steps[1:], values[1:], color=colour, lw=0.6, alpha=0.35)
+        if found:
+            name = f"β = {pictures.number(arm)}" if arm.startswith("beta") else f"γ = {pictures.number(arm)}"
+            mean = np.mean([values for _, values in found], 0)
+            axes.plot(found[0][0][1:], mean[1:], color=colour, lw=1.8, label=name)
+
+
+def _curves(results: Results, runs: Path, arm: str, quantity: str) -> list[np.ndarray]:
+    """(steps, values) of every seed whose run lies on this disk."""
+    from unbraid.ground.files import read_json
+
+    places = [runs / str(results.about["runs"][f"{arm}/{seed}"]) / CURVES for seed in results.seeds(arm)]
+    told = [read_json(place, "curves") for place in places if place.is_file()]
+    return [np.array([each["step"], each[quantity]]) for each in told if quantity in each]
+
+
+STUDY = Study(
+    about="scores and total correlation over training, true and by FactorVAE's critic",
+    cite=f"{KIM}, Figs. 4 and 7",
+    cost={"tiny": "10 s", "cpu": "25 min", "paper": "4 runs × 12–21 h a seed"},
+    claims=(
+        Claim(
+            "above_vae",
+            "FactorVAE (10 and 40) scores above the VAE",
+            f"{KIM}, Sec. 6, on Fig. 4",
+            lambda results, seed: _above(results, seed, "factor_vae"),
+            least=0.02,
+            unit="FactorVAE metric",
+        ),
+        Claim(
+            "above_vae_mig",
+            "the same by MIG, which does not saturate",
+            f"{KIM}, Sec. 6, on Fig. 4 (their metric, ours)",
+            lambda results, seed: _above(results, seed, "mig"),
+            least=0.05,
+            unit="MIG",
+        ),
+        Claim(
+            "decreases",
+            "the true total correlation decreases throughout training (γ = 10 and 40): most of ten stretches go down",
+            f"{KIM}, Fig. 7",
+            level("falls", GAMMA_ARMS),
+            least=0.1,
+            unit="share of stretches down less up",
+        ),
+        Claim(
+            "consistently",
+            "the critic underestimates it all the time: the least gap of a run is above 0",
+            f"{KIM}, Fig. 7",
+            level("least_gap", GAMMA_ARMS),
+            least=0.05,
+            unit="nats",
+        ),
+        Claim(
+            "higher_lower",
+            "a higher γ leads to a lower total correlation, on average over training",
+            f"{KIM}, Fig. 7",
+            difference("tc_mean", "gamma10", "gamma40"),
+            least=0.05,
+            unit="nats",
+        ),
+    ),
+    arms=arms,
+    seeds={"tiny": (0,), "cpu": tuple(range(6)), "paper": tuple(range(10))},
+    measure=measure,
+    figures=figures,
+    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a convolutional one, 2,500 steps, a critic "
+    "of 3 × 256 at rate 5e-3, four settings; ten snapshots after the first, the true total correlation by the exact q(z) of "
+    "all images.",
+)
+
+
+def _above(results: Results, seed: int, quantity: str) -> float | None:
+    """The mean of both FactorVAEs less the VAE."""
+    found = [results.value(arm, seed, quantity) for arm in ("beta1", *GAMMA_ARMS)]
+    known = [value for value in found if value is not None]
+    return float(np.mean(known[1:])) - known[0] if len(known) == len(found) else None
