@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unbraid.runs.recipes_demo import SPRITES
+
+if TYPE_CHECKING:
+    from unbraid.runs.run import Run
 
 Plain = dict[str, Any]
 
@@ -26,3 +29,9 @@ def kim(steps: int = 300_000) -> Plain:
         "nets": {"name": "factor_vae_table1"},
         "budget": {"batch": 64, "steps": steps, "lr": 1e-4, "log_every": 500, "checkpoint_every": 10_000},
     }
+
+
+def to_64(run: Run) -> float:
+    """What nats of a run's images count at 64×64, where the papers print theirs: they are sums over pixels."""
+    _, height, width = run.dataset().shape
+    return 64 * 64 / (height * width)

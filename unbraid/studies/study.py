@@ -24,7 +24,7 @@ class Claim:
 
     `effect` gives a number per seed, positive on the claimed side. `printed` is the paper's number in words, `gap` its size
     in the effect's unit; where the paper prints none, `least` is the smallest effect of interest. `headline` claims want
-    ten seeds or more, else the verdict is a pilot's.
+    ten seeds or more, else the verdict is a pilot's. `most` > 0: its arms have only the first so many seeds (see `Arm`).
     """
 
     name: str
@@ -36,6 +36,7 @@ class Claim:
     least: float | None = None
     unit: str = ""
     headline: bool = False
+    most: int = 0
 
     @property
     def margin(self) -> float:

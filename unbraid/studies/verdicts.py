@@ -105,7 +105,7 @@ class Verdict:
 def verdicts(claims: Sequence[Claim], results: Results, seeds: Sequence[int] | None = None) -> list[Verdict]:
     """Every claim of a page, judged on the finished seeds (or on those named; what they lack is listed, never dropped)."""
     asked = tuple(results.seeds() if seeds is None else seeds)
-    effects = [{seed: claim.effect(results, seed) for seed in asked} for claim in claims]
+    effects = [{seed: claim.effect(results, seed) for seed in asked[: claim.most or None]} for claim in claims]
     return judged(claims, effects)
 
 

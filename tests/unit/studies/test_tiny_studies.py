@@ -117,9 +117,10 @@ def test_every_claim_has_an_effect_on_a_full_table(name):
 
 
 QUANTITIES = {
+    "factor_vae_training": ("factor_vae", "higgins", "mig", "tc", "tc_mean", "fell", "falls", "least_gap"),
     "dip_attributes": ("accuracy", "balanced", "hardest", "error"),
     "isa_latents": ("mig", "mig_all", "factor_vae", "dci", "reconstruction", "kl"),
-    "shapes3d": ("factor_vae", "mig", "dci", "mig_hard", "mig_easy", "reconstruction", "tc", "iwae"),
+    "shapes3d": ("factor_vae", "mig", "dci", "mig_hard", "mig_easy", "reconstruction_64", "tc", "iwae_64"),
     "isa_faces": ("mig", "dci", "reconstruction", "p1", "p2", "p3", "from_p0"),
     "info_gan": (
         "factor_vae",
@@ -131,7 +132,7 @@ QUANTITIES = {
         "changed",
         "kept",
     ),
-    "iwae_order": ("iwae", "elbo", "reconstruction", "factor_vae", "mig"),
+    "iwae_order": ("iwae_64", "elbo", "reconstruction", "factor_vae", "mig"),
     "hfvae_discrete": ("purity", "captured", "purity_sampled", "sampled", "used", "referee"),
     "hfvae_information": ("pruned", "fell", "saturation", "mi", "mi_digit", "mig", "reconstruction"),
     "combinations": ("mig", "dci", "reconstruction", "tc", "tc_between", "tc_told", "tc_error"),
