@@ -131,6 +131,7 @@ QUANTITIES = {
         "purity",
         "changed",
         "kept",
+        "moved",
     ),
     "iwae_order": ("iwae_64", "elbo", "reconstruction", "factor_vae", "mig"),
     "hfvae_discrete": ("purity", "captured", "purity_sampled", "sampled", "used", "referee"),

@@ -165,6 +165,6 @@ STUDY = Study(
     measure=measure,
     figures=figures,
     unlike="One of the hundred rooms of a ray-cast likeness, at 32×32, in place of the published 64×64 pictures (two hues are "
-    "held; nats are sums over pixels, so the printed gaps are compared with four times ours); a broadcast decoder, 4,000 steps in "
-    "place of a million, three prices a method, 500 particles for 48 images.",
+    "held; nats are sums over pixels, so the printed gaps are compared with four times ours); a broadcast decoder, 4,000 steps "
+    "in place of a million, three prices a method, 500 particles for 48 images.",
 )
