@@ -26,6 +26,10 @@ def figure(
     high: Annotated[float, typer.Option(help="Where it ends.")] = 2.2,
     steps: Annotated[int, typer.Option(min=2, max=100, help="In how many steps.")] = 9,
     dead: Annotated[bool, typer.Option("--dead", help="Also leaves that carry next to nothing.")] = False,
+    zero: Annotated[
+        bool,
+        typer.Option("--zero", help="Start traversals from code 0 instead of an image, discrete leaves at class 0."),
+    ] = False,
     best: Best = False,
     at: At = None,
     device: Device = "",
@@ -55,7 +59,7 @@ def figure(
 
     path = out if out is not None else Path(f"{name}.png")
     writable(path.parent)
-    choice = Choice(_numbers(images), _words(leaves), low, high, steps, dead)
+    choice = Choice(_numbers(images), _words(leaves), low, high, steps, dead, zero)
     shown = [opened(run, device, best, at) for run in runs]
     made = write(name, shown[0], path, choice, dpi) if len(shown) == 1 else write_beside(shown, path, choice, dpi)
     typer.echo(f"figure: {made}")

@@ -27,7 +27,7 @@ from unbraid.runs.words import called
 
 @dataclass(frozen=True)
 class Choice:
-    """What of a run to show: image numbers, leaves by name, the range and steps of a traversal, dead leaves or not."""
+    """What of a run to show: image numbers, leaves by name, the range and steps of a traversal, dead leaves or not, code 0."""
 
     images: tuple[int, ...] = ()
     leaves: tuple[str, ...] = ()
@@ -35,6 +35,7 @@ class Choice:
     high: float = REACH
     steps: int = STEPS
     dead: bool = False
+    zero: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _traversals(s: Scene, c: Choice) -> Figure:
     image = c.images[0] if c.images else None
     return traversals(
         s.run, s.codes or some_codes(s.run), image=image, leaves=c.leaves, low=c.low, high=c.high, steps=c.steps,
-        dead=c.dead, dataset=s.dataset,
+        dead=c.dead, zero=c.zero, dataset=s.dataset,
     )  # fmt: skip
 
 
@@ -154,7 +155,7 @@ FIGURES: dict[str, Picture] = {
         _no_images,
         "One leaf moved from −2.2 to 2.2 (a discrete one through all its values), the others held at the image whose code is "
         "the most ordinary. Rows are named by their leaf, with the nats it carries.",
-        takes=("images", "leaves", "low", "high", "steps", "dead"),
+        takes=("images", "leaves", "low", "high", "steps", "dead", "zero"),
     ),
     "reconstructions": Picture(
         _reconstructions, "Reconstructions", "The data above, what their codes decode to below.", takes=("images",)
@@ -267,10 +268,10 @@ def write_beside(runs: Sequence[Run], out: str | Path, choice: Choice = Choice()
     heads = names if len(set(names)) == len(names) else [str(run.path) for run in runs]
     pairs = [(head, run, some_codes(run)) for head, run in zip(heads, runs, strict=True)]
     image = choice.images[0] if choice.images else None
-    how = {"leaves": choice.leaves, "low": choice.low, "high": choice.high, "dead": choice.dead}
+    how = {"leaves": choice.leaves, "low": choice.low, "high": choice.high, "dead": choice.dead, "zero": choice.zero}
     return canvas.save(beside(pairs, steps=choice.steps, image=image, **how), out, dpi)
 
 
 def _moving_rows(run: Run, c: Choice) -> Sequence[Any]:
     image = c.images[0] if c.images else None
-    return traversal_rows(run, some_codes(run), image, c.leaves, c.low, c.high, max(c.steps, 15), c.dead)
+    return traversal_rows(run, some_codes(run), image, c.leaves, c.low, c.high, max(c.steps, 15), c.dead, zero=c.zero)

@@ -40,16 +40,18 @@ def traversals(
     steps: int = STEPS,
     most: int = 24,
     dead: bool = False,
+    zero: bool = False,
     dataset: Any = None,
     title: str | None = None,
 ) -> Figure:
     """One row per live leaf, the most informative first: real columns from `low` to `high`, discrete leaves through all values.
 
-    Starts from the image in the middle of all factors, or from `image`. `leaves` picks rows, `dead` adds those under
-    0.05 nats. Kim & Mnih 2018, Fig. 5; Esmaeili et al. 2018, Fig. 5.
+    Starts from the image in the middle of all factors, from `image`, or with `zero` from code 0 (discrete leaves at their
+    first class). `leaves` picks rows, `dead` adds those under 0.05 nats. Kim & Mnih 2018, Fig. 6; Esmaeili et al. 2018,
+    Figs. 5 and 11.
     """
     dataset = run.dataset() if dataset is None else dataset
-    rows = traversal_rows(run, codes, image, leaves, low, high, steps, dead, dataset)[:most]
+    rows = traversal_rows(run, codes, image, leaves, low, high, steps, dead, dataset, zero)[:most]
     return sheet(rows, f"{called(run)}: one leaf moved at a time" if title is None else title)
 
 
@@ -63,12 +65,18 @@ def traversal_rows(
     steps: int = STEPS,
     dead: bool = False,
     dataset: Any = None,
+    zero: bool = False,
 ) -> list[Row]:
     """The rows of a traversal, decoded: every column of a wide real leaf has its own."""
     expect(low < high and 2 <= steps <= 100, "a traversal goes from low to high in 2 to 100 steps",
            found=f"{low:g} to {high:g} in {steps}")  # fmt: skip
+    expect(not (zero and image is not None), "a traversal starts from an image or from code 0", found=f"image {image} and zero",
+           do="Leave one out.")  # fmt: skip
     dataset = run.dataset() if dataset is None else dataset
-    start = run.encode(dataset.pixels(middle(dataset, codes) if image is None else inside(image, dataset)))[0]
+    if zero:
+        start = origin(run)
+    else:
+        start = run.encode(dataset.pixels(middle(dataset, codes) if image is None else inside(image, dataset)))[0]
     notes = leaf_notes(run, codes)
     by_name = {note.name: note for note in notes}
     chosen = [choose(name, by_name, "leaf") for name in leaves] or [n for n in notes if dead or not n.dead] or notes
@@ -93,6 +101,16 @@ def _rows(run: Run, start: np.ndarray, note: LeafNote, values: np.ndarray) -> li
         )
         for k in range(note.width)
     ]
+
+
+def origin(run: Run) -> np.ndarray:
+    """Code 0; of a one-hot leaf its first class, since all zeros would be none."""
+    tree = run.model.tree
+    start = np.zeros(tree.width, np.float32)
+    for leaf in tree.leaves:
+        if leaf.kind == "onehot":
+            start[tree.columns(leaf.name)[0]] = 1.0
+    return start
 
 
 def middle(dataset: Any, codes: Codes | None = None) -> int:
@@ -129,7 +147,7 @@ def sheet(rows: Sequence[Row], title: str = "") -> Figure:
 def beside(pairs: Sequence[tuple[str, Run, Codes | None]], dataset: Any = None, steps: int = 7, **how: Any) -> Figure:
     """The live leaves of several runs side by side, all started from the same image: (title, run, codes) for each.
 
-    how: `image`, `leaves`, `low`, `high` and `dead` as `traversals` takes them.
+    how: `image`, `leaves`, `low`, `high`, `dead` and `zero` as `traversals` takes them.
     """
     dataset = pairs[0][1].dataset() if dataset is None else dataset
     shapes = {title: "×".join(map(str, run.state["shape"])) for title, run, _ in pairs}

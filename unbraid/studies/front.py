@@ -37,8 +37,11 @@ def markdown(folder: Path) -> str:
     waiting = [name for name, study in STUDIES.items() if study.claims and name not in known]
     total = sum(counts.values())
     said = ", ".join(f"{count} {word if count == 1 else MANY.get(word, word)}" for word, count in counts.items())
-    ran = len(known) - sum(name not in STUDIES for name in known)
+    ran = sum(name in known for name, study in STUDIES.items() if study.claims)
     parts.insert(1, f"{ran} of {ran + len(waiting)} studies have run; {total} claims judged: {said}.")
+    shown = [name for name, study in STUDIES.items() if name in known and not study.claims]
+    if shown:
+        parts.append("Pictures that judge nothing: " + ", ".join(f"[{name}]({name}/page.md)" for name in shown) + ".")
     if waiting:
         parts.append("Written down and not run yet: " + ", ".join(f"`{name}`" for name in waiting) + ".")
     return "\n\n".join(parts) + "\n"

@@ -61,6 +61,17 @@ def test_rows_are_what_the_decoder_gives(run):
     np.testing.assert_array_equal(rows[2].images, run.decode(moved))
 
 
+def test_a_traversal_may_start_from_code_zero(run):
+    rows = traversal_rows(run, run.codes(), leaves=["class", "pose"], low=-1, high=1, steps=3, zero=True)
+    tree = run.model.tree
+    start = np.zeros(tree.width, np.float32)
+    start[tree.columns("class")[0]] = 1  # a one-hot leaf has no zero
+    for row, frame in ((0, 0), (1, 1)):  # class 0, and a column at 0
+        np.testing.assert_allclose(rows[row].images[frame], run.decode(start[None])[0], atol=1e-6)
+    with pytest.raises(UnbraidError, match="starts from an image or from code 0: found image 3 and zero"):
+        traversal_rows(run, run.codes(), image=3, zero=True)
+
+
 def test_a_mixed_tree_keeps_its_heads(run):
     shown = words(traversals(run, run.codes(), dead=True))
     assert {"0", "9", "-2.2", "+2.2", "1"} <= set(shown)

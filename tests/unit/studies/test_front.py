@@ -25,6 +25,17 @@ def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
     assert "`pinwheel`" in said.split("not run yet")[1]
 
 
+def test_a_gallery_is_shown_and_not_counted(tmp_path):
+    (tmp_path / "traversals").mkdir()
+    Results("traversals", "cpu", (Row("a", 0, numbers={"in_use": 3.0}),), {"commit": "abc"}).save(
+        tmp_path / "traversals"
+    )
+    said = front.write(tmp_path).read_text()
+    waiting = sum(bool(study.claims) for study in STUDIES.values())
+    assert f"0 of {waiting} studies have run; 0 claims judged" in said
+    assert "Pictures that judge nothing: [traversals](traversals/page.md)." in said
+
+
 def test_a_kept_study_is_copied_whole_and_old_pictures_go(tmp_path):
     made, kept = tmp_path / "made", tmp_path / "kept"
     made.mkdir()

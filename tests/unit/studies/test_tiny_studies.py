@@ -117,6 +117,7 @@ def test_every_claim_has_an_effect_on_a_full_table(name):
 
 
 QUANTITIES = {
+    "traversals": ("reconstruction", "in_use", "discrete"),
     "factor_vae_training": ("factor_vae", "higgins", "mig", "tc", "tc_mean", "fell", "falls", "least_gap"),
     "dip_attributes": ("accuracy", "balanced", "hardest", "error"),
     "isa_latents": ("mig", "mig_all", "factor_vae", "dci", "reconstruction", "kl"),
