@@ -109,21 +109,20 @@ def study(
 
 
 def listed() -> None:
-    """One paragraph for each study."""
+    """One line for each study, in 80 columns: how many claims, what two scales cost here, and where they stand."""
     from unbraid.studies import STUDIES
 
     width = max(map(len, STUDIES)) + 2
+    typer.echo(f"{'study':<{width}}{'claims':>6}  {'tiny':<6}{'cpu':<9}paper")
     for name, known in STUDIES.items():
-        claims = f"{len(known.claims)} claims" if known.claims else "figures"
-        costs = ", ".join(f"{scale} {cost}" for scale, cost in known.cost.items())
-        typer.echo(textwrap.fill(f"{claims}; {known.cite}; {costs}", 80, initial_indent=f"{name:<{width}}",
-                                 break_on_hyphens=False, subsequent_indent=" " * width))  # fmt: skip
-        typer.echo(
-            textwrap.fill(
-                known.about, 80, initial_indent=" " * width, break_on_hyphens=False, subsequent_indent=" " * width
-            )
-        )
-    typer.echo("\nunbraid study NAME   run one, or go on with it (--dry: what it would cost)")
+        claims = str(len(known.claims)) if known.claims else "–"
+        start = f"{name:<{width}}{claims:>6}  {known.cost.get('tiny', '–'):<6}{known.cost.get('cpu', '–'):<9}"
+        typer.echo(start + textwrap.shorten(known.cite, 80 - len(start), placeholder=" …"))
+    typer.echo(
+        "\nunbraid study NAME         run it at scale cpu, or go on with it"
+        "\nunbraid study NAME --dry   what it asks, its arms, and what it would cost"
+        "\n--scale paper              the paper's own setting, for a cluster"
+    )
 
 
 def _dry(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
@@ -150,6 +149,13 @@ def _dry(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
             built = f"{kind} {recipe.objective['name']}, {weights:,} weights, {len(parts.dataset):,} images"
         typer.echo(f"  {arm.label:<{wide}} {recipe.budget.steps:>8,} steps × {recipe.budget.batch:<5} {built}")
     typer.echo(f"cost: {known.cost.get(scale, 'not measured')}; {len(known.claims)} claims to judge")
+    typer.echo(
+        textwrap.fill(f"asks: {known.about} ({known.cite})", 80, subsequent_indent="      ", break_on_hyphens=False)
+    )
+    for claim in known.claims:
+        typer.echo(
+            textwrap.fill(claim.text, 80, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
+        )
 
 
 def _drawn(name: str, known: Study, out: Path, as_json: bool) -> None:

@@ -28,12 +28,12 @@ def call(app, *arguments):
 def test_every_study_is_listed_in_80_columns_with_its_paper(app):
     done = call(app)
     assert done.exit_code == 0, done.exception
-    said = " ".join(done.output.split())
     for name, study in STUDIES.items():
-        assert re.search(rf"^{name} +\d+ claims|^{name} +figures", done.output, re.M)
-        assert study.about in said
-        assert study.cite in said
-        assert all(f"{scale} {cost}" in said for scale, cost in study.cost.items())
+        (line,) = re.findall(rf"^{name} .*$", done.output, re.M)  # one line each
+        claims, *rest = line.removeprefix(name).split(maxsplit=1)
+        assert claims == (str(len(study.claims)) if study.claims else "–")
+        assert study.cost["cpu"] in rest[0]
+        assert study.cite.split(",")[0].split(";")[0] in line
     assert max(map(len, done.output.splitlines())) <= 80
 
 
@@ -49,7 +49,10 @@ def test_dry_builds_every_arm_once_whatever_the_number_of_seeds(app):
         done = call(app, "pinwheel", "--scale", "tiny", "--seeds", seeds, "--dry")
         assert done.exit_code == 0, done.exception
         assert f"{seeds * len(arms)} runs ({len(arms)} arms × {seeds} seeds)" in done.output
-        assert [line.split()[0] for line in done.output.splitlines()[1:-1]] == arms
+        built, asked = done.output.split("\ncost: ")
+        assert [line.split()[0] for line in built.splitlines()[1:]] == arms
+        assert STUDIES["pinwheel"].about in " ".join(asked.split())
+        assert asked.count("\n  - ") == len(STUDIES["pinwheel"].claims)
 
 
 @pytest.mark.parametrize(
