@@ -170,7 +170,7 @@ def page() -> str:
             shown += [f"```{{code-block}} console\n{each.command}\n```"] if each.command else []
             parts += shown
     parts.append(
-        "## Of priors, theory and toys\n\nThe pictures on [priors](priors.md), [theory](theory.md) and [toys](toys.md) come from `python docs/make/priors_gallery.py`, "
+        "## Of priors, theory and toys\n\nThe pictures on [priors](priors.md), [theory](theory.md) and [toys](toys.md) come from `unbraid study priors_gallery`, "
         "`unbraid study theory`,\n`unbraid study hfvae_toy` and `unbraid study isa_vae_toys`."
     )
     return "\n\n".join(parts) + "\n"

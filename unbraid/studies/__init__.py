@@ -43,6 +43,12 @@ def _metric_sensitivity(out: Path, advance: Advance) -> Findings:
     return metric_sensitivity.main(out, advance)
 
 
+def _priors_gallery(out: Path, advance: Advance) -> Findings:
+    from unbraid.studies import priors_gallery
+
+    return priors_gallery.main(out, advance)
+
+
 # Those that train are the files of trained/; those that draw are called here, and import torch only then.
 STUDIES: dict[str, Study] = {
     **TRAINED,
@@ -73,6 +79,13 @@ STUDIES: dict[str, Study] = {
         {"cpu": "2 min"},
         call=_metric_sensitivity,
         steps=37,
+    ),
+    "priors_gallery": Study(
+        "densities of priors in the plane and on surfaces",
+        "Mathieu et al. 2019, Figs. 5, 6; Stühmer et al. 2019, Figs. 2, 4",
+        {"cpu": "15 s"},
+        call=_priors_gallery,
+        steps=16,
     ),
 }
 

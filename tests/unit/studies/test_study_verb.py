@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tests.toys import app_of
 from unbraid.cli.study import register
 from unbraid.ground.errors import UnbraidError
-from unbraid.studies import STUDIES, Findings, Study, draw, hfvae_toy, isa_vae_toys, metric_sensitivity
+from unbraid.studies import STUDIES, Findings, Study, draw, hfvae_toy, isa_vae_toys, metric_sensitivity, priors_gallery
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +108,16 @@ def test_four_terms_small(tmp_path):
     notes, advance = counted()
     checked(hfvae_toy.main(tmp_path, advance, steps=3), tmp_path)
     assert len(notes) == STUDIES["hfvae_toy"].steps
+
+
+def test_priors_gallery(tmp_path):
+    """Each sums to one but for tails outside of the square (1.6% of draws of the widest) and the edge of the uniform one."""
+    notes, advance = counted()
+    found = priors_gallery.main(tmp_path, advance)
+    checked(found, tmp_path)
+    assert len(notes) == STUDIES["priors_gallery"].steps
+    assert len(found.numbers["mass"]) == len(priors_gallery.PLANE)
+    assert all(0.97 < mass < 1.02 for mass in found.numbers["mass"].values())
 
 
 def test_isa_toys_small(tmp_path):

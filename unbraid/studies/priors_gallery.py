@@ -1,34 +1,58 @@
-"""The pictures of docs/priors.md: contours of every prior in the plane, Lp-nested surfaces, clusters and tails.
+"""Densities of priors: contours in the plane, Lp-nested surfaces, tails and clusters, and draws of subspaces.
 
-    python docs/make/priors_gallery.py
+Mathieu et al. 2019, Figs. 5 and 6; Stühmer et al. 2019, Figs. 2 and 4. Each density is also summed over a square.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from unbraid.ground.progress import Advance
 from unbraid.latent import Latent
 from unbraid.priors import LpNested, build, isa
+from unbraid.studies.study import Findings
 
-OUT = Path(__file__).parent.parent / "pictures"
-PLANE = [
-    ("gaussian", 2, {}), ("gaussian", 2, {"variances": [1.7, 0.3]}), ("full_gaussian", 2, {"covariance": [[1.0, 0.7], [0.7, 1.0]]}),
+PLANE: list[tuple[str, Any, dict[str, Any]]] = [
+    ("gaussian", 2, {}), ("gaussian", 2, {"variances": [1.7, 0.3]}),
+    ("full_gaussian", 2, {"covariance": [[1.0, 0.7], [0.7, 1.0]]}),
     ("student_t", 2, {"nu": 3.0}), ("generalised_gaussian", 2, {"p": 1.0}), ("generalised_gaussian", 2, {"p": 9.0}),
     ("mixture", 2, {"means": "text"}), ("mixture", 2, {"means": "figure"}), ("sparse", 2, {"gamma": 0.9, "sigma0": "text"}),
     ("uniform", 2, {}), ("isa", {"g": 2}, {"p0": 1.0, "exponents": 9.0}), ("isa", {"g": 2}, {"p0": 9.0, "exponents": 1.0}),
-]
+]  # fmt: skip
 
 
-def density(prior, reach: float, n: int = 241) -> tuple[np.ndarray, np.ndarray]:
+def main(out: Path, advance: Advance) -> Findings:
+    """Draw all four pictures; the numbers are the mass of each density of the plane in a square of half width 12."""
+    mass = {}
+    for name, latent, options in PLANE:
+        words = ", ".join([name, *(f"{key} {value}" for key, value in options.items())])
+        line, log_p = density(build({"name": name, **options}, Latent.of(latent)), 12.0, 1600)
+        mass[words] = float(np.exp(log_p.astype(float)).sum() * (24.0 / (len(line) - 1)) ** 2)
+        advance()
+    names = []
+    for name, make in (("gallery", plane), ("tails", tails), ("surfaces", surfaces), ("subspaces", subspaces)):
+        names.append(f"priors_{name}.png")
+        make().savefig(out / names[-1], dpi=110)
+        advance()
+    rows = [(name, f"{value:.3f}") for name, value in mass.items()]
+    return Findings(("prior", "mass in the square"), rows, {"mass": mass}, tuple(names))
+
+
+def density(prior: Any, reach: float, n: int = 241) -> tuple[np.ndarray, np.ndarray]:
+    """log p on a grid from −reach to reach in both columns."""
     line = torch.linspace(-reach, reach, n)
     z = torch.stack(torch.meshgrid(line, line, indexing="xy"), -1)
     with torch.no_grad():
         return line.numpy(), prior.log_prob(z)[..., 0].numpy()
 
 
-def contours(axes, prior, reach: float, title: str) -> None:
+def contours(axes: Any, prior: Any, reach: float, title: str) -> None:
+    """log p in steps of two thirds of a nat; a bounded density as shades."""
     line, log_p = density(prior, reach)
     if prior.bounded:
         axes.imshow(np.exp(log_p), extent=(-reach, reach, -reach, reach), cmap="Blues", vmax=0.6)
@@ -41,8 +65,9 @@ def contours(axes, prior, reach: float, title: str) -> None:
 
 
 def plane() -> Figure:
+    """Every real prior in the plane."""
     figure = Figure(figsize=(9.6, 7.6), layout="constrained")
-    for axes, (name, latent, options) in zip(figure.subplots(3, 4).flat, PLANE):
+    for axes, (name, latent, options) in zip(figure.subplots(3, 4).flat, PLANE, strict=True):
         given = ", ".join(f"{k} = {v}" for k, v in options.items())
         reach = 1.9 if name in ("mixture", "uniform") else 3.0
         contours(axes, build({"name": name, **options}, Latent.of(latent)), reach, f"{name}\n{given or 'standard'}")
@@ -53,9 +78,9 @@ def tails() -> Figure:
     """Mathieu et al. 2019, Figs. 5 and 6."""
     figure = Figure(figsize=(9.6, 2.2), layout="constrained")
     axes = figure.subplots(1, 5)
-    for panel, nu in zip(axes, (3, 5, 100)):
+    for panel, nu in zip(axes[:3], (3, 5, 100), strict=True):
         contours(panel, build({"name": "student_t", "nu": float(nu)}, Latent.of(2)), 5.0, f"student_t, ν = {nu}")
-    for panel, means in zip(axes[3:], ("text", "figure")):
+    for panel, means in zip(axes[3:], ("text", "figure"), strict=True):
         contours(panel, build({"name": "mixture", "means": means}, Latent.of(2)), 1.9, f"mixture, means = {means}")
     return figure
 
@@ -81,17 +106,13 @@ def surfaces() -> Figure:
 
 def subspaces() -> Figure:
     """Draws of an ISA prior: a pair inside a group of p = 9 depends, a pair across groups does not."""
-    torch.manual_seed(0)
-    z = isa(Latent.of({"a": 2, "b": 2}), p0=2.1, exponents=9.0).sample(6000).numpy()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        z = isa(Latent.of({"a": 2, "b": 2}), p0=2.1, exponents=9.0).sample(6000).numpy()
     figure = Figure(figsize=(6.4, 3.2), layout="constrained")
-    for axes, (i, j, title) in zip(figure.subplots(1, 2), ((0, 1, "inside a group, p = 9"), (0, 2, "across groups"))):
+    pairs = ((0, 1, "inside a group, p = 9"), (0, 2, "across groups"))
+    for axes, (i, j, title) in zip(figure.subplots(1, 2), pairs, strict=True):
         axes.plot(z[:, i], z[:, j], ".", ms=1.5, alpha=0.5, color="#2b6cb0")
         axes.set(aspect="equal", xlim=(-3, 3), ylim=(-3, 3))
         axes.set_title(title, fontsize=9)
     return figure
-
-
-if __name__ == "__main__":
-    for name, make in (("gallery", plane), ("tails", tails), ("surfaces", surfaces), ("subspaces", subspaces)):
-        make().savefig(OUT / f"priors_{name}.png", dpi=110)
-        print(f"wrote priors_{name}.png")
