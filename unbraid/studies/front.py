@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unbraid.ground.files import read_bytes, writable, write_bytes, write_text
 from unbraid.studies import STUDIES
@@ -10,7 +12,11 @@ from unbraid.studies.page import MARKS, PAGE, judged
 from unbraid.studies.results import RESULTS, Results
 from unbraid.studies.study import Study
 
-FRONT = "index.md"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FRONT, PICTURE = "index.md", "claims.png"
+COLOURS = {"holds": "#1a7f4b", "does not hold": "#b3372f", "undecided": "#b08a1e"}
 INTRO = """# What still stands of five papers, on one footing
 
 Every claim below was trained anew, seeds paired, and judged by one rule: the t interval of its effect over seeds, at the
@@ -18,6 +24,10 @@ Holm-adjusted level over the claims of its page, lies on the claimed side of 0 (
 margin of no interest (**does not hold**), or neither (**undecided**). A verdict is about the setting named on its page, not about
 the paper's own: the pages say what is not alike. *Pilot*: a headline claim with fewer than ten seeds."""
 
+CAPTION = (
+    "Every claim a dot: its effect over half the width of the interval that judges it. Right of 1 the interval lies on the "
+    "claimed side of 0, left of −1 on the other."
+)
 MANY = {"holds": "hold", "does not hold": "do not hold"}
 
 
@@ -39,6 +49,8 @@ def markdown(folder: Path) -> str:
     said = ", ".join(f"{count} {word if count == 1 else MANY.get(word, word)}" for word, count in counts.items())
     ran = sum(name in known for name, study in STUDIES.items() if study.claims)
     parts.insert(1, f"{ran} of {ran + len(waiting)} studies have run; {total} claims judged: {said}.")
+    if total:
+        parts.insert(2, f"![{CAPTION}]({PICTURE})\n\n{CAPTION}")
     shown = [name for name, study in STUDIES.items() if name in known and not study.claims]
     if shown:
         parts.append("Pictures that judge nothing: " + ", ".join(f"[{name}]({name}/page.md)" for name in shown) + ".")
@@ -76,7 +88,45 @@ def keep(name: str, made: str | Path, folder: str | Path) -> list[Path]:
 
 
 def write(folder: str | Path) -> Path:
-    """Write the front page beside the results."""
+    """Write the front page and its picture beside the results."""
     path = Path(folder) / FRONT
     write_text(path, markdown(Path(folder)))
+    dots = points(Path(folder))
+    if dots:
+        draw(dots).savefig(Path(folder) / PICTURE, dpi=110)
     return path
+
+
+def points(folder: Path) -> dict[str, list[tuple[float, str]]]:
+    """For each study the place of its claims on the picture, and their words; those without an interval are left out."""
+    known, made = found(folder), {}
+    for name, study in STUDIES.items():
+        said = judged(study, known[name]) if name in known and study.claims else []
+        placed = [(v.contrast.mean, (v.contrast.high - v.contrast.low) / 2, v.word) for v in said if v.contrast.n > 1]
+        dots = [(mean / max(half, 1e-9 + abs(mean) / 1000), word) for mean, half, word in placed]
+        made |= {name: dots} if dots else {}
+    return made
+
+
+def draw(dots: Mapping[str, Sequence[tuple[float, str]]]) -> Figure:
+    """A row a study, a dot a claim, on an axis that is linear up to 1 and logarithmic from there."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.2, 0.9 + 0.27 * len(dots)), layout="constrained")
+    axes = figure.subplots()
+    axes.axvspan(-1, 1, color="#8887", lw=0, alpha=0.25)
+    axes.axvline(0, color="#888", lw=0.8)
+    for row, claims in enumerate(dots.values()):
+        ordered = sorted(claims)
+        lift = [0.22 * (i % 3 - 1) for i in range(len(ordered))]  # so that neighbours do not hide each other
+        for (x, word), up in zip(ordered, lift, strict=True):
+            axes.plot(x, row + up, "o", ms=5, color=COLOURS[word], alpha=0.85)
+    for word, colour in COLOURS.items():
+        axes.plot([], [], "o", ms=5, color=colour, label=word)
+    axes.set_xscale("symlog", linthresh=1, linscale=0.8)
+    axes.set_xticks([-10, -1, 0, 1, 10, 100], ["−10", "−1", "0", "1", "10", "100"])
+    axes.set_yticks(range(len(dots)), list(dots))
+    axes.set(ylim=(len(dots) - 0.5, -0.5), xlabel="effect over half its interval, positive on the claimed side")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return figure

@@ -23,6 +23,13 @@ def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
     assert "6 claims judged: 3 hold, 3 do not hold, 0 undecided." in said
     assert said.count("✔ holds") == 3
     assert "`pinwheel`" in said.split("not run yet")[1]
+    dots = front.points(tmp_path)["hfvae_table2"]
+    assert len(dots) == 6
+    assert all(
+        (x > 1) == (word == "holds") for x, word in dots
+    )  # right of 1 is where the interval is on the claimed side
+    assert f"]({front.PICTURE})" in said
+    assert (tmp_path / front.PICTURE).read_bytes()[:4] == b"\x89PNG"
 
 
 def test_a_gallery_is_shown_and_not_counted(tmp_path):
