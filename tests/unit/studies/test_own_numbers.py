@@ -1,13 +1,16 @@
-"""Studies that promise every objective, every mode or every decoder have them."""
+"""What studies promise to have, and numbers of their own: rows of the tournament, modes, nats at 64×64, digits along codes."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from unbraid.objectives import ROWS
-from unbraid.studies.trained import pinwheel, tournament
+from unbraid.studies.settings import to_64
+from unbraid.studies.trained import info_gan, pinwheel, tournament
 
 GENERAL = {"row", "four_terms"}  # not methods of their own: any row can be written with them
 
@@ -42,3 +45,28 @@ def test_modes_stand_apart_only_where_they_do(locs, scale, apart):
 
 def test_equal_heights_are_no_modes():
     assert pinwheel.modes(np.zeros((4, 4))) == 0
+
+
+def test_nats_of_smaller_images_count_as_at_64():
+    def run(*shape):
+        return SimpleNamespace(dataset=lambda: SimpleNamespace(shape=shape))
+
+    assert [to_64(run(1, 32, 32)), to_64(run(3, 64, 64)), to_64(run(3, 24, 24))] == [4, 1, pytest.approx(64 / 9)]
+
+
+def test_a_digit_changes_along_a_code_only_where_the_referee_says_so():
+    """Two columns, the first of which changes the digit halfway (3 of 7 frames are not the commonest), the second never."""
+    tree = SimpleNamespace(columns_of=lambda kind: [10, 11])
+    run = SimpleNamespace(
+        encode=lambda images: np.zeros((len(images), 12)),
+        model=SimpleNamespace(tree=tree),
+        traverse=lambda code, column, values: (
+            np.full((len(values), 1), 5.0) if column == 11 else np.sign(values + 1e-9)[:, None]
+        ),
+    )
+    dataset = SimpleNamespace(pixels=lambda index: np.zeros((len(index), 1)))
+
+    def referee(images):
+        return (images[:, 0] > 0).astype(int)
+
+    assert info_gan.traversed(run, dataset, referee, np.arange(4)) == pytest.approx((3 / 7 + 0) / 2)
