@@ -99,7 +99,8 @@ def write(folder: str | Path) -> Path:
 
 def points(folder: Path) -> dict[str, list[tuple[float, str]]]:
     """For each study the place of its claims on the picture, and their words; those without an interval are left out."""
-    known, made = found(folder), {}
+    known = found(folder)
+    made: dict[str, list[tuple[float, str]]] = {}
     for name, study in STUDIES.items():
         said = judged(study, known[name]) if name in known and study.claims else []
         placed = [(v.contrast.mean, (v.contrast.high - v.contrast.low) / 2, v.word) for v in said if v.contrast.n > 1]

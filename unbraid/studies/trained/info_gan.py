@@ -56,11 +56,7 @@ def arms(scale: str) -> list[Arm]:
         "budget": {**plain, "steps": STEPS[scale], "lr": 1e-3},
     }  # fmt: skip
     reference = {**base, "latent": 5, "objective": {"name": "factor_vae", "gamma": 35.0, **critic}}
-    big = (
-        {"net": "info_gan_table6", "noise": 128, "lam": 0.6}
-        if paper
-        else {"net": "info_gan_table5", "noise": 32, "lam": 0.6}
-    )
+    net, noise = ("info_gan_table6", 128) if paper else ("info_gan_table5", 32)
     few = FEW if scale == "cpu" else 0
     codes = [] if tiny else [
         game(label, digits, {"digit": f"onehot({categories})", "style": style}, LONGER[scale], few,
@@ -74,7 +70,7 @@ def arms(scale: str) -> list[Arm]:
         game("wgan_flat", sprites, 5, **wgan, noise=5, lam=0.2),
         game("digits_gan", digits, DIGITS, LONGER[scale], name="info_gan", noise=62, lam=1.0),
         game("digits_wgan", digits, DIGITS, **wgan, noise=62, lam=1.0),
-        *([] if tiny else [game("wgan_big", sprites, SHAPES, 1, few, **wgan, **big)]),
+        *([] if tiny else [game("wgan_big", sprites, SHAPES, 1, few, net, **wgan, noise=noise, lam=0.6)]),
         *codes,
     ]
 

@@ -31,7 +31,7 @@ FACES = {"style": 20, "a": "binary", "b": "binary"}  # Fig. 8: two bits beside t
 
 def arms(scale: str) -> list[Arm]:
     """HFVAE and β-VAE on digits and clothes; at `paper` also 2D Shapes, Chairs, 3D Faces and CelebA."""
-    sets = {"strokes": {"name": "strokes"}}
+    sets: dict[str, dict[str, Any]] = {"strokes": {"name": "strokes"}}
     if scale != "tiny":
         sets |= {"mnist": {"name": "mnist", "size": 32}, "fashion": {"name": "fashion_mnist", "size": 32}}
     made = []
