@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FRONT, PICTURE = "index.md", "claims.png"
+FAR = 100  # an effect further out, whose interval is next to nothing, is drawn here
 COLOURS = {"holds": "#1a7f4b", "does not hold": "#b3372f", "undecided": "#b08a1e"}
 INTRO = """# What still stands of five papers, on one footing
 
@@ -104,7 +105,7 @@ def points(folder: Path) -> dict[str, list[tuple[float, str]]]:
     for name, study in STUDIES.items():
         said = judged(study, known[name]) if name in known and study.claims else []
         placed = [(v.contrast.mean, (v.contrast.high - v.contrast.low) / 2, v.word) for v in said if v.contrast.n > 1]
-        dots = [(mean / max(half, 1e-9 + abs(mean) / 1000), word) for mean, half, word in placed]
+        dots = [(mean / max(half, abs(mean) / FAR, 1e-12), word) for mean, half, word in placed]
         made |= {name: dots} if dots else {}
     return made
 
