@@ -58,17 +58,6 @@ def within(quantity: str, arm: str, other: str, margin: float) -> Effect:
     return effect
 
 
-def alike(quantity: str, arms: Sequence[str], margin: float) -> Effect:
-    """margin − the largest distance between any two arms of a seed: positive where all are alike to the margin."""
-
-    def effect(results: Results, seed: int) -> float | None:
-        found = [results.value(arm, seed, quantity) for arm in arms]
-        known = [value for value in found if value is not None]
-        return margin - (max(known) - min(known)) if len(known) == len(found) else None
-
-    return effect
-
-
 def slope(quantity: str, arms: Sequence[str], x: Sequence[float], sign: float = 1.0) -> Effect:
     """sign · the least-squares slope of a quantity over arms at x (log2 of a setting: the change per doubling)."""
 

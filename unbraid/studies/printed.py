@@ -1,4 +1,4 @@
-"""The papers' own numbers, each with the place where it is printed. Claims and tables take them from here, never by hand.
+"""The papers' own numbers, each with the place where it is printed. The gaps of claims are worked out from them.
 
 The texts at hand are scans without page numbers, so a place is a table, figure, section or appendix.
 """

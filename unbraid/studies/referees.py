@@ -11,7 +11,7 @@ from unbraid.data.dataset import Dataset
 
 
 class Digits:
-    """A referee for digits: multinomial logistic regression on the pixels' leading components, with its test accuracy."""
+    """A referee for digits: one hidden layer of 100 on the pixels' leading components, with its test accuracy."""
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, components: int = 60, seed: int = 0):
         from sklearn.decomposition import PCA

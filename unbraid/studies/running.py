@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 DECLARED, MEASURED = "declared.json", "study.json"
 WHY_NOT = "could not be measured"
+WORDS = ("about", "cite", "cost", "unlike")  # of a study: said, not judged
 
 
 def seeds_of(study: Study, scale: str, count: int = 0) -> tuple[int, ...]:
@@ -70,9 +71,10 @@ def declare(name: str, study: Study, scale: str, seeds: Sequence[int], out: Path
 
 
 def source_digest(study: Study) -> str:
-    """A checksum of the file a study is written in, without what only draws: contrasts and measurements are code.
+    """A checksum of the file a study is written in, without what only draws or says: contrasts and measurements are code.
 
-    A picture may be mended, and results stay what they are; `figures` and functions named `draw…` are left out.
+    A picture or a word may be mended, and results stay what they are: `figures`, functions named `draw…`, docstrings and
+    the study's `about`, `cite`, `cost` and `unlike` are left out.
     """
     where = study.arms or study.call
     assert where is not None
@@ -80,19 +82,33 @@ def source_digest(study: Study) -> str:
 
 
 def judging(source: str) -> str:
-    """The checksum of a study's source: its lines but for blank ones and those of functions that draw.
+    """The checksum of a study's source: its lines but for blank ones, functions that draw, and words.
 
     >>> judging("A = 1\\ndef figures():\\n    draw(A)\\n") == judging("A = 1\\n\\ndef figures():\\n    return None\\n")
     True
-    >>> judging("A = 1\\n") == judging("A = 2\\n")
-    False
+    >>> judging("A = 1\\n") == judging("A = 2\\n"), judging("Study(\\nunlike='a')") == judging("Study(\\nunlike='b')")
+    (False, True)
     """
     lines = source.splitlines()
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and (node.name == "figures" or node.name.lstrip("_").startswith("draw")):
-            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
+    for node in ast.walk(ast.parse(source)):
+        said = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)  # a docstring
+        if said or (isinstance(node, ast.FunctionDef) and _draws(node.name)):
+            _blank(lines, node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Study":
+            for word in node.keywords:
+                if word.arg in WORDS:
+                    _blank(lines, word)
     kept = "\n".join(line.rstrip() for line in lines if line.strip())
     return hashlib.sha256(kept.encode()).hexdigest()[:12]
+
+
+def _blank(lines: list[str], node: Any) -> None:
+    """Take the lines of a part of a program away."""
+    lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
+
+
+def _draws(name: str) -> bool:
+    return name == "figures" or name.lstrip("_").startswith("draw")
 
 
 def commit() -> str:

@@ -105,7 +105,9 @@ class Verdict:
 def verdicts(claims: Sequence[Claim], results: Results, seeds: Sequence[int] | None = None) -> list[Verdict]:
     """Every claim of a page, judged on the finished seeds (or on those named; what they lack is listed, never dropped)."""
     asked = tuple(results.seeds() if seeds is None else seeds)
-    effects = [{seed: claim.effect(results, seed) for seed in asked[: claim.most or None]} for claim in claims]
+    every = sorted({row.seed for row in results.rows})
+    few = [asked if not claim.most else [s for s in asked if s in every[: claim.most]] for claim in claims]
+    effects = [{s: claim.effect(results, s) for s in some} for claim, some in zip(claims, few, strict=True)]
     return judged(claims, effects)
 
 

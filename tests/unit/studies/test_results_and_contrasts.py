@@ -58,8 +58,6 @@ def test_contrasts_by_hand():
     assert contrasts.correlation("score", "nothing", ["a1", "a2", "a3"])(found, 0) is None
     assert contrasts.within("score", "a1", "b2", 0.25)(found, 0) == pytest.approx(0.05)  # 0.1 against 0.3
     assert contrasts.within("score", "a1", "b2", 0.25)(found, 7) is None
-    assert contrasts.alike("tc", ["a1", "a2", "a3"], 1.5)(found, 0) == pytest.approx(-0.5)  # 7, 6 and 5
-    assert contrasts.alike("tc", ["a1", "a2", "a3"], 1.5)(found, 7) is None
 
 
 def test_at_equal_reconstruction_interpolates_over_the_shared_range():

@@ -21,7 +21,7 @@ GROUPS = {"a": 2, "b": 2, "c": 1}  # five columns, as in the tournament
 ISA = {"prior": {"name": "isa", "p0": 2.1, "exponents": 2.2}}
 BETWEEN, WITHIN = 6.0, 3.0  # the demo's price of TC between groups, half of it inside
 TREE_ARMS = ("plain", "isa", "tree", "isa_tree")
-BANK_ARMS = ("small", "bank", "large", "large_images")
+BANK_ARMS = ("small", "bank", "large")
 BATCHES = {"tiny": (32, 128), "cpu": (64, 2048), "paper": (64, 2048)}
 STEPS = {"tiny": 20, "cpu": 800, "paper": 300_000}  # of the part on banks: a large batch costs 32 small ones
 FEW = 4  # seeds of the arm that costs as much as all others together
@@ -29,7 +29,7 @@ OURS = "our question"
 
 
 def arms(scale: str) -> list[Arm]:
-    """Prior × prices on one tree; then the same row with a small batch, one with a bank, and a large batch twice."""
+    """Prior × prices on one tree; then the same row with a small batch, one with a bank, and a large batch, at equal steps."""
     base = kim() if scale == "paper" else COLOUR_SPRITES[scale]
     groups = {f"g{i}": 2 for i in range(5)} if scale == "paper" else GROUPS
     prices = {"mi": 1.0, "tc_q:root": BETWEEN, "tc_q": WITHIN, "dw_joint": 1.0}
@@ -45,10 +45,9 @@ def arms(scale: str) -> list[Arm]:
 
 
 def _banked(label: str, scale: str, base: dict[str, Any]) -> Arm:
-    """β-TCVAE (6) at one size of batch; `large_images` sees as many images as the small batch does, in fewer steps."""
+    """β-TCVAE (6) at one size of batch, all for the same number of steps."""
     small, large = BATCHES[scale]
-    batch = large if label.startswith("large") else small
-    steps = STEPS[scale] * small // large if label == "large_images" else STEPS[scale]
+    batch, steps = large if label == "large" else small, STEPS[scale]
     estimator = f"memory_bank({large - small})" if label == "bank" else "stratified"
     rate = base["budget"]["lr"]
     rate = {**rate, "steps": steps} if isinstance(rate, dict) else rate
@@ -136,11 +135,11 @@ STUDY = Study(
                difference("tc_error", "bank", "small", -1), unit="nats", headline=False),
         _claim("near_large", "the bank at B = 64 comes within .05 of B = 2,048 at equal steps",
                within("mig", "bank", "large", 0.05), least=0.01, most=FEW),
-        _claim("above_large", "the bank at B = 64 is above B = 2,048 at equal images",
-               difference("mig", "bank", "large_images")),
+        _claim("large_raises", "B = 2,048 is above B = 64 at equal steps, so that there is something to come near to",
+               difference("mig", "large", "small"), most=FEW),
     ),
     arms=arms,
-    seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
+    seeds={"tiny": (0,), "cpu": tuple(range(20, 30)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
     unlike="No paper asked this. Prices are the demo's (6) between groups and half inside; the part on banks has 800 steps: "

@@ -103,6 +103,24 @@ def less(quantity: str, arms: Sequence[str], margin: float) -> Effect:
     return effect
 
 
+def _only_the_metric(results: Results, seed: int) -> float | None:
+    """The smaller of the metric's drop from ν = 5 to 3 and of .02 less MIG's: positive where only the metric drops."""
+    drop = difference("factor_vae", "nu5", "nu3")(results, seed)
+    kept = within("mig", "nu3", "nu5", 0.02)(results, seed)
+    return None if drop is None or kept is None else min(drop, kept)
+
+
+def _by_mig(name: str, text: str, effect: Effect, **more: Any) -> Claim:
+    """The same question by MIG, since the metric is close to its ceiling here."""
+    return Claim(
+        f"{name}_mig",
+        f"{text}, by MIG",
+        f"{PLACE} (their metric, ours)",
+        effect,
+        **{"least": 0.05, "unit": "MIG", **more},
+    )
+
+
 STUDY = Study(
     about="priors that are not isotropic: disentanglement at equal reconstruction",
     cite=f"{MATHIEU}, Sec. 6.1 and Fig. 2",
@@ -156,18 +174,37 @@ STUDY = Study(
         ),
         Claim(
             "drop_is_the_metrics",
-            "that drop is the metric's, not the code's: by MIG ν = 3 is less than .02 below ν = 5",
+            "there is a drop, and it is the metric's, not the code's: by MIG ν = 3 is less than .02 below ν = 5",
             f"{MATHIEU}, Sec. 6.1 (a speculation)",
-            within("mig", "nu3", "nu5", 0.02),
+            _only_the_metric,
             least=0.005,
-            unit="MIG",
+            unit="the smaller of the drop and of what MIG leaves of .02",
         ),
+        _by_mig(
+            "pca",
+            "principal variances above the isotropic prior at equal reconstruction",
+            at_equal("mig", "reconstruction", CURVES["pca"], CURVES["isotropic"]),
+        ),
+        _by_mig(
+            "learned",
+            "learned variances above it",
+            at_equal("mig", "reconstruction", CURVES["learned"], CURVES["isotropic"]),
+        ),
+        _by_mig(
+            "no_gain_from_beta",
+            "no gain from β > 1: less than .05 for a doubling",
+            less("mig", CURVES["isotropic"], 0.05),
+            least=0.01,
+            unit="MIG per doubling of β",
+        ),
+        _by_mig("heavy_tails", "ν = 5 above ν = 100", difference("mig", "nu5", "nu100")),
     ),
     arms=arms,
-    seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
+    seeds={"tiny": (0,), "cpu": tuple(range(20, 30)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a convolutional one, 2,500 steps, batch 64 "
-    "for all; ten seeds where the paper has a hundred; the variances of the PCA prior are ours (the printed softmax of raw "
-    "singular values would be one-hot).",
+    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a convolutional one, 2,500 steps, "
+    "batch 64 for all; ten seeds where the paper has a hundred; the variances of the PCA prior are ours (the printed "
+    "softmax of raw singular values would be one-hot). The FactorVAE metric is close to its ceiling here (.92 to .98 "
+    "for the isotropic prior in `hfvae_table2`, whose seeds are not used again), so MIG stands beside it.",
 )

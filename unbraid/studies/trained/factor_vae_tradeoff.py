@@ -217,7 +217,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Coloured 24×24 sprites (6,912 images) with a broadcast decoder in place of dSprites with a convolutional one, 2,500 "
-    "steps, a critic of 3 × 256 at rate 5e-3; AAE and Eq. 12 at one γ. "
-    "Both metrics are close to their ceilings here: Higgins' is exactly 1 in many arms.",
+    unlike="Coloured 24×24 sprites (6,912 images) with a broadcast decoder in place of dSprites with a convolutional one, "
+    "2,500 steps, a critic of 3 × 256 at rate 5e-3; AAE and Eq. 12 at one γ. Both metrics are close to their ceilings "
+    "here: Higgins' is exactly 1 in many arms.",
 )

@@ -143,6 +143,7 @@ STUDY = Study(
             lambda results, seed: _above(results, seed, "factor_vae"),
             least=0.02,
             unit="FactorVAE metric",
+            headline=True,
         ),
         Claim(
             "above_vae_mig",
@@ -154,11 +155,12 @@ STUDY = Study(
         ),
         Claim(
             "decreases",
-            "the true total correlation decreases throughout training (γ = 10 and 40): most of ten stretches go down",
+            "the true total correlation decreases throughout training (γ = 10 and 40): most of nine stretches go down",
             f"{KIM}, Fig. 7",
             level("falls", GAMMA_ARMS),
             least=0.1,
             unit="share of stretches down less up",
+            headline=True,
         ),
         Claim(
             "consistently",
@@ -175,15 +177,16 @@ STUDY = Study(
             difference("tc_mean", "gamma10", "gamma40"),
             least=0.05,
             unit="nats",
+            headline=True,
         ),
     ),
     arms=arms,
-    seeds={"tiny": (0,), "cpu": tuple(range(6)), "paper": tuple(range(10))},
+    seeds={"tiny": (0,), "cpu": tuple(range(20, 30)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a convolutional one, 2,500 steps, a critic "
-    "of 3 × 256 at rate 5e-3, four settings; ten snapshots after the first, the true total correlation by the exact q(z) of "
-    "all images.",
+    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a convolutional one, 2,500 steps, a "
+    "critic of 3 × 256 at rate 5e-3, four settings; ten snapshots after the first. Seeds 20 and up: those below were "
+    "seen in `factor_vae_tradeoff`. The true total correlation is by the exact q(z) of all images.",
 )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid.studies import pictures
-from unbraid.studies.contrasts import alike, difference, level
+from unbraid.studies.contrasts import difference, level, within
 from unbraid.studies.printed import ESMAEILI, HFVAE
 from unbraid.studies.results import Results
 from unbraid.studies.study import Arm, Claim, Study
@@ -64,7 +64,7 @@ def measure(run: Run) -> dict[str, float]:
     pruned = [name for name in columns if curves[name][-1] < NONE]
     found = {
         "pruned": len(pruned),
-        "fell": np.mean([max(curves[name]) - curves[name][-1] for name in pruned]) if pruned else 0.0,
+        "fell": np.mean([max(curves[name][1:]) - curves[name][-1] for name in pruned]) if pruned else 0.0,  # not step 0
         "saturation": end["nats"]["mi"] / math.log(end["n"]),
         "mi": end["nats"]["mi"],
         "mi_digit": end["leaf_mi"]["digit"],
@@ -113,6 +113,7 @@ STUDY = Study(
             printed="3 of 10 columns (MNIST)",
             gap=HFVAE["pruned"].value,
             unit="columns",
+            headline=True,
         ),
         Claim(
             "more_than_elbo",
@@ -137,28 +138,30 @@ STUDY = Study(
             level("saturation", ["alpha1"], below=0.95),
             least=0.01,
             unit="of log N",
+            headline=True,
         ),
-        Claim(
-            "alpha_information",
-            "so α has no effect: at α = 0, 1 and 4 the information is alike to 5% of log N",
-            f"{ESMAEILI}, Sec. 4.2, on Eq. 9",
-            alike("saturation", HF_ARMS, 0.05),
-            least=0.01,
-            unit="of log N",
-        ),
-        Claim(
-            "alpha_mig",
-            "nor on the representation: MIG is alike to .05",
-            f"{ESMAEILI}, Sec. 4.2, on Eq. 9",
-            alike("mig", HF_ARMS, 0.05),
-            least=0.01,
-            unit="MIG",
+        *(
+            Claim(
+                f"alpha_{name}_{side}",
+                f"{words}: at α = {a} at most {margin:g} {unit} below α = {b}",
+                f"{ESMAEILI}, Sec. 4.2, on Eq. 9",
+                within(quantity, f"alpha{a}", f"alpha{b}", margin),
+                least=0.01,
+                unit=unit,
+            )
+            for name, words, quantity, margin, unit in (
+                ("information", "so α has no effect on the information", "saturation", 0.05, "of log N"),
+                ("mig", "nor on the representation", "mig", 0.05, "MIG"),
+            )
+            for side, a, b in (("low", 4, 0), ("high", 0, 4))
         ),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(8)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Drawn strokes (10,000 images) in place of MNIST, which needs files; 2,500 steps at batch 64, temperatures are ours. "
-    "log N is smaller here (9.2 against 11.0 nats), so it is reached sooner.",
+    unlike="Drawn strokes (10,000 images) in place of MNIST, which needs files; 2,500 steps at batch 64, temperatures are "
+    "ours. log N is smaller here (9.2 against 11.0 nats), so it is reached sooner. In twelve pilots (seed 100; "
+    "strokes, MNIST and Fashion-MNIST) HFVAE left its discrete code all but unused, under .05 nats: what rests on "
+    "that code is judged with it as it is.",
 )

@@ -121,5 +121,6 @@ STUDY = Study(
     measure=measure,
     figures=figures,
     unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 2,500 steps at batch 64; "
-    "temperatures are ours. The FactorVAE metric is at its ceiling here (.92 to 1 for all five) and tells little apart.",
+    "temperatures are ours. The FactorVAE metric is at its ceiling here (.92 to 1 for all five) and tells little "
+    "apart.",
 )

@@ -250,7 +250,8 @@ STUDY = Study(
     measure=measure,
     figures=figures,
     unlike="Drawn strokes with known thickness and width in place of MNIST, 2,500 steps at batch 64; the baselines and the "
-    "referee are ours: the paper shows pictures of one model. In twelve pilots (seed 100, 800 to 3,000 steps; strokes, MNIST and "
-    "Fashion-MNIST, temperatures from 1 to .3, prices warmed up from 0, three nets, 3 to 10 columns of style) HFVAE left its "
-    "discrete code all but unused, under .05 nats: what rests on that code is judged with it as it is.",
+    "referee are ours: the paper shows pictures of one model. In twelve pilots (seed 100, 800 to 3,000 steps; "
+    "strokes, MNIST and Fashion-MNIST, temperatures from 1 to .3, prices warmed up from 0, three nets, 3 to 10 "
+    "columns of style) HFVAE left its discrete code all but unused, under .05 nats: what rests on that code is judged "
+    "with it as it is.",
 )

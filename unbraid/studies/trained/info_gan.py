@@ -45,6 +45,7 @@ def arms(scale: str) -> list[Arm]:
     ) -> Arm:
         net = net or (NETS["sprites" if data is sprites else "digits"] if paper else "info_gan_small")
         budget = {**plain, "steps": steps * STEPS[scale], "lr": 1e-3, "betas": [0.5, 0.999]}
+        budget |= {"snapshots": [STEPS[scale]]} if steps > 1 else {}  # from before the critic fails
         recipe = {"data": {**data, **cut}, "latent": latent, "nets": {"name": net}, "objective": objective}
         return Arm(label, {**recipe, "budget": budget}, objective["name"], most=most)
 
@@ -76,16 +77,19 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Metrics on sprites; on digits what noise does to the class; of every game what its critic calls real at the end."""
+    """Metrics on sprites; on digits what noise does to the class; of InfoGAN also what its critic calls real at the end.
+
+    InfoGAN goes on until its critic fails; all else is measured well before, as in the paper.
+    """
     from unbraid import metrics
     from unbraid.runs.encoding import encode
 
-    dataset, found = run.dataset(), {}
+    dataset, found, early = run.dataset(), {}, before(run)
     assert dataset.factors is not None
     if "class" in dataset.factors.names:
-        found = _digits(run, dataset)
+        found = _digits(early, dataset)
     else:
-        codes = encode(run, most=20_000, quiet=True)
+        codes = encode(early, most=20_000, quiet=True, save=False)
         found["factor_vae"] = metrics.factor_vae(codes, protocol="paper", prune="variance").value
         found["higgins"] = metrics.beta_vae(codes, protocol="dlib").value
         found["mig"] = metrics.mig(codes).value
@@ -94,17 +98,25 @@ def measure(run: Run) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()}
 
 
+def before(run: Run) -> Run:
+    """The run at its snapshot from before the critic fails; itself, if it has none."""
+    return run.at(run.snapshots[-1]) if run.snapshots else run
+
+
 def _critic(run: Run, dataset: Any) -> dict[str, float]:
-    """The share of real and of generated images that the critic calls real."""
+    """The share of real and of generated images that the critic calls real, batch norm as in training: each kind by itself."""
+    import copy
+
     import torch
 
-    model: Any = run.model
+    model: Any = copy.deepcopy(run.model).train()
     real = torch.as_tensor(dataset.pixels(np.arange(0, len(dataset), max(1, len(dataset) // 500))))
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         fooled = (model.score(model.sample(500)) > 0).float().mean()
         trusted = (model.score(real) > 0).float().mean()
-    return {"fakes_called_real": float(fooled), "reals_called_real": float(trusted)}
+    told = {"fakes_called_real": float(fooled), "reals_called_real": float(trusted)}
+    return {**told, "all_called_real": min(told.values())}
 
 
 def _digits(run: Run, dataset: Any) -> dict[str, float]:
@@ -174,7 +186,7 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
         each.axis("off")
         if not results.seeds(arm):
             continue
-        run = Run.load(runs / str(results.about["runs"][f"{arm}/{results.seeds(arm)[0]}"]))
+        run = before(Run.load(runs / str(results.about["runs"][f"{arm}/{results.seeds(arm)[0]}"])))
         dataset = run.dataset()
         images = dataset.pixels(np.linspace(0, len(dataset) - 1, 10).astype(int))
         each.imshow(tile(np.concatenate([images[:, None], varied(run, images, 8)], 1), gap=1))
@@ -183,8 +195,8 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     return ["info_gan.png"]
 
 
-def _claim(name: str, text: str, place: str, effect: Effect, unit: str, least: float = 0.05, most: int = 0) -> Claim:
-    return Claim(name, text, f"{KIM}, {place}", effect, least=least, unit=unit, most=most)
+def _claim(name: str, text: str, place: str, effect: Effect, unit: str, least: float = 0.05) -> Claim:
+    return Claim(name, text, f"{KIM}, {place}", effect, least=least, unit=unit, headline=True)
 
 
 METRIC = "FactorVAE metric"
@@ -199,30 +211,22 @@ STUDY = Study(
                difference("factor_vae", "factor_vae", "gan"), METRIC),
         _claim("flat", "five continuous codes and no categorical one do not improve it (by .05)", "Sec. 6, on Fig. 9",
                within("factor_vae", "wgan", "wgan_flat", 0.05), METRIC, 0.01),
-        _claim("degenerates", "InfoGAN's critic ends up calling every image real: nine in ten generated ones on digits",
-               "App. H, Fig. 24", level("fakes_called_real", ["digits_gan"], below=0.9), "share of images"),
+        _claim("degenerates", "InfoGAN's critic ends up calling every image real: nine in ten of either kind on digits",
+               "App. H, Fig. 24", level("all_called_real", ["digits_gan"], below=0.9), "share of images"),
         _claim("noise", "varying the noise of InfoGAN changes the digit in more than a tenth of reconstructions",
                "App. H, Fig. 26", level("changed", ["digits_gan"], below=0.1), "share of images"),
-        _claim("noise_wgan", "InfoWGAN-GP does not mend this", "App. H, Fig. 36",
+        _claim("noise_wgan", "InfoWGAN-GP does not mend this", "App. H (in words)",
                level("changed", ["digits_wgan"], below=0.1), "share of images"),
         _claim("code", "the categorical code does not name the digit: less than 8 in 10 are right", "App. H, Fig. 25",
                level("purity", list(DIGIT_ARMS), below=0.8, sign=-1), "purity"),
-        _claim("bigger", "a bigger net does not improve InfoWGAN-GP's score (by .05)", "App. H, Fig. 34",
-               within("factor_vae", "wgan", "wgan_big", 0.05), METRIC, 0.01, FEW),
-        _claim("three_codes", "with three continuous codes more of the digit goes into them", "App. H, Fig. 27",
-               difference("moved", "digits_three", "digits_gan"), "share of frames", 0.02, FEW),
-        _claim("two_categories", "with two categories too", "App. H, Fig. 28",
-               difference("moved", "digits_2", "digits_gan"), "share of frames", 0.02, FEW),
-        _claim("two_categories_noise", "and the noise holds more of the digit", "App. H, Fig. 30",
-               difference("changed", "digits_2", "digits_gan"), "share of images", 0.02, FEW),
-        _claim("twenty_categories_noise", "with twenty categories the noise holds less of it", "App. H, Fig. 31",
-               difference("changed", "digits_gan", "digits_20"), "share of images", 0.02, FEW),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(6)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
     unlike="Binary 32×32 sprites and drawn strokes in place of dSprites and MNIST, small convolutional nets, 2,000 steps "
-    "(InfoGAN 6,000); thresholds and referee are ours: the paper shows pictures and box plots. Dead columns are told by "
-    "their variance in all arms, since a game has no KL. Other numbers of codes and a bigger net have two seeds.",
+    "(InfoGAN 6,000); thresholds and referee are ours: the paper shows pictures and box plots. Dead columns are told "
+    "by their variance in all arms, since a game has no KL. Other numbers of codes and a bigger net (Figs. 27–31, 34, "
+    "35) have two seeds and no claim. A game that has learned nothing also fails to name the digit: the table says "
+    "what each learned.",
 )  # fmt: skip

@@ -66,7 +66,9 @@ def arms(scale: str) -> list[Arm]:
 
 def _room() -> dict[str, Any]:
     """One object in one room at 32×32, with the net of the sprites."""
-    return {**COLOUR_SPRITES["cpu"], "data": {"name": "shapes3d", "size": 32, "only": ROOM}}
+    rate = {"schedule": "linear", "start": 2e-3, "stop": 2e-4, "steps": 4000}  # as rooms want it: see `shapes3d`
+    budget = {**COLOUR_SPRITES["cpu"]["budget"], "steps": 4000, "lr": rate}
+    return {**COLOUR_SPRITES["cpu"], "data": {"name": "shapes3d", "size": 32, "only": ROOM}, "budget": budget}
 
 
 def measure(run: Run) -> dict[str, float]:
@@ -133,13 +135,12 @@ STUDY = Study(
              at_equal("mig", "reconstruction", LEARNED, [label("beta", b) for b in BETAS])),
         Claim("largest", "the largest exponent ends above 2.17", f"{STUEHMER}, App. A.2 and Fig. 7",
               level("p3", LEARNED, below=EXPONENTS["p3"].value), printed="always above 2.17", least=0.02, unit="exponent"),
-        Claim("not_p0", "no exponent ends at p0 = 2.1, the trivial case (by more than .02)", f"{STUEHMER}, App. A.2 and Fig. 7",
-              level("from_p0", LEARNED, below=0.02), least=0.01, unit="exponent"),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(15))},
     measure=measure,
     figures=figures,
-    unlike="No faces: one ray-cast object in a room at 32×32 (hue, scale, orientation; 4,800 pictures) with a broadcast decoder, "
-    "2,500 steps at batch 64. At `paper` faces3d.npy must hold renderings of 3D Faces ('unbraid data list faces3d').",
+    unlike="No faces: one ray-cast object in a room at 32×32 (hue, scale, orientation; 4,800 pictures) with a broadcast "
+    "decoder, 4,000 steps at batch 64. At `paper` faces3d.npy must hold renderings of 3D Faces ('unbraid data list "
+    "faces3d').",
 )  # fmt: skip

@@ -105,9 +105,11 @@ STUDY = Study(
     cost={"tiny": "10 s", "cpu": "30 min", "paper": "2 runs × 3 h a seed"},
     claims=(_claim("beta2", "β-VAE"), _claim("isa2", "ISA-VAE")),
     arms=arms,
-    seeds={"tiny": (0,), "cpu": tuple(range(20)), "paper": tuple(range(50))},
+    seeds={"tiny": (0,), "cpu": tuple(range(20, 40)), "paper": tuple(range(50))},
     measure=isa_tradeoff.measure,
     figures=figures,
-    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 2,500 steps at batch 64. It "
-    "is said in words there; the coefficient and its jackknife are ours.",
+    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 2,500 steps at batch 64. "
+    "It is said in words there; the coefficient and its jackknife are ours. A strongly skewed law with one mode "
+    "passes it too (in simulations of 20 seeds an exponential one 23 times in 100, a uniform one 4): look at the "
+    "histograms. Seeds 20 and up: those below were seen in `isa_tradeoff`.",
 )

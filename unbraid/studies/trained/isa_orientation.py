@@ -164,8 +164,8 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10, 20)), "paper": tuple(range(20))},
     measure=measure,
     figures=figures,
-    unlike="One ellipse at 16 × 16 positions of 32×32 images, β = 4, 1,500 steps, and a broadcast decoder, with which the map is "
-    "linear; p = 4 is added. Before, ten seeds with a dense net on dSprites' own 32 × 32 positions (β = 4, 3,000 steps) left all "
-    "three claims undecided: half of its maps were folded (R² about .5), and a fold has no angle. So these seeds are new ones, "
-    "and an angle counts only where R² is above .9.",
+    unlike="One ellipse at 16 × 16 positions of 32×32 images, β = 4, 1,500 steps, and a broadcast decoder, with which the "
+    "map is linear; p = 4 is added. Before, ten seeds with a dense net on dSprites' own 32 × 32 positions (β = 4, "
+    "3,000 steps) left all three claims undecided: half of its maps were folded (R² about .5), and a fold has no "
+    "angle. So these seeds are new ones, and an angle counts only where R² is above .9.",
 )

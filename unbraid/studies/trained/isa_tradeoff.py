@@ -143,6 +143,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(50))},
     measure=measure,
     figures=figures,
-    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 2,500 steps at batch 64; the "
-    "paper's numbers are selected runs, ours are all; its MIG is Chen's, from samples, ours from a histogram of means.",
+    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 2,500 steps at batch 64; "
+    "the paper's numbers are selected runs, ours are all; its MIG is Chen's, from samples, ours from a histogram of "
+    "means.",
 )

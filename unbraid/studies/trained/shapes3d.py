@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid.studies import pictures
-from unbraid.studies.contrasts import alike, difference, gap
+from unbraid.studies.contrasts import difference, gap, within
 from unbraid.studies.printed import KIM, SHAPES_3D
 from unbraid.studies.results import Results
 from unbraid.studies.settings import COLOUR_SPRITES, to_64
@@ -18,9 +18,9 @@ from unbraid.studies.study import Arm, Claim, Study
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
-BETAS, GAMMAS = (1, 4, 16), (10, 20, 40)
+BETAS, GAMMAS = (1, 4, 8), (2, 10, 20)  # at a quarter of the pixels a price weighs four times as much as in the paper
 BETA_ARMS, GAMMA_ARMS = [f"beta{b}" for b in BETAS], [f"gamma{g}" for g in GAMMAS]
-BEST_BETA, BEST_GAMMA = "beta16", "gamma40"  # the nearest to the paper's 24 and 36
+BEST_BETA, BEST_GAMMA = "beta4", "gamma10"  # the nearest to a quarter of the paper's 24 and 36
 ROOM = {"floor_hue": 0.0, "wall_hue": 0.5}  # at `cpu`: object hue, scale, shape, orientation; 4,800 pictures
 PAPER: dict[str, Any] = {
     "data": {"name": "shapes3d"},
@@ -38,8 +38,9 @@ def arms(scale: str) -> list[Arm]:
     def arm(label: str, method: str, setting: float, **objective: Any) -> Arm:
         return Arm(label, {**base, "latent": columns, "objective": objective}, method, setting)
 
-    made = [arm(f"beta{b}", "β-VAE", b, name="beta_vae", beta=float(b)) for b in BETAS]
-    made += [arm(f"gamma{g}", "FactorVAE", g, name="factor_vae", gamma=float(g), critic=critic) for g in GAMMAS]
+    more = 4 if scale == "paper" else 1  # labels are the prices at a quarter of the pixels
+    made = [arm(f"beta{b}", "β-VAE", b, name="beta_vae", beta=float(b * more if b > 1 else 1)) for b in BETAS]
+    made += [arm(f"gamma{g}", "FactorVAE", g, name="factor_vae", gamma=float(g * more), critic=critic) for g in GAMMAS]
     return [a for a in made if scale != "tiny" or a.label in ("beta1", BEST_BETA, BEST_GAMMA)]
 
 
@@ -117,20 +118,26 @@ STUDY = Study(
     claims=(
         Claim(
             "above_vae",
-            "FactorVAE (40) scores above the VAE",
+            "FactorVAE (10) scores above the VAE",
             f"{KIM}, Fig. 10",
             difference("factor_vae", BEST_GAMMA, "beta1"),
             least=0.05,
             unit="FactorVAE metric",
             headline=True,
         ),
-        Claim(
-            "scores_alike",
-            "the best β-VAE and FactorVAE score alike (to .1)",
-            f"{KIM}, Sec. 6, on Fig. 10",
-            alike("factor_vae", [BEST_BETA, BEST_GAMMA], 0.1),
-            least=0.02,
-            unit="FactorVAE metric",
+        *(
+            Claim(
+                f"scores_alike_{side}",
+                f"the best β-VAE and FactorVAE score alike: {words} by less than .1",
+                f"{KIM}, Sec. 6, on Fig. 10",
+                within("factor_vae", some, other, 0.1),
+                least=0.02,
+                unit="FactorVAE metric",
+            )
+            for side, words, some, other in (
+                ("low", "FactorVAE is not below", BEST_GAMMA, BEST_BETA),
+                ("high", "nor above", BEST_BETA, BEST_GAMMA),
+            )
         ),
         Claim(
             "reconstruction",
@@ -146,7 +153,7 @@ STUDY = Study(
             "iwae",
             "FactorVAE's IWAE bound lies above β-VAE's, other than on 2D Shapes",
             f"{KIM}, App. E",
-            difference("iwae_64", "gamma10", BEST_BETA),
+            difference("iwae_64", "gamma2", "beta8"),
             printed="−3520 (γ = 6) against −3534 (β = 32) nats",
             gap=_nats("iwae_factor_vae", "iwae_beta_vae"),
             unit="nats, as of 64×64",
@@ -164,7 +171,8 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="One of the hundred rooms of a ray-cast likeness, at 32×32, in place of the published 64×64 pictures (two hues are "
-    "held; nats are sums over pixels, so the printed gaps are compared with four times ours); a broadcast decoder, 4,000 steps "
-    "in place of a million, three prices a method, 500 particles for 48 images.",
+    unlike="One of the hundred rooms of a ray-cast likeness, at 32×32, in place of the published 64×64 pictures (two hues "
+    "are held; nats are sums over pixels, so the printed gaps are compared with four times ours); a broadcast "
+    "decoder, 4,000 steps in place of a million, three prices a method, about a quarter of the paper's, 500 particles "
+    "for 48 images.",
 )

@@ -22,7 +22,7 @@ GROUPS = {"a": 2, "b": 2, "c": 1}  # five columns in all, as everywhere here
 MIXED = {"shape": "onehot(3)", "rest": 4}
 TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
 ISA = {"prior": {"name": "isa", "p0": 2.1, "exponents": 2.2}, "latent": GROUPS}
-ROWS: dict[str, dict[str, Any]] = {  # settings from the middle of the papers' ranges, fixed before any run
+ROWS: dict[str, dict[str, Any]] = {  # one setting each, fixed before any run
     "vae": {"objective": {"name": "vae"}},
     "beta_vae": {"objective": {"name": "beta_vae", "beta": 4.0}},
     "beta_svae": {
@@ -50,8 +50,9 @@ ROWS: dict[str, dict[str, Any]] = {  # settings from the middle of the papers' r
     "hfs_vae": {"objective": {"name": "hfs_vae"}},
 }
 PRICED = ("beta_tcvae", "information_dropout", "factor_vae", "hfvae", "isa_tcvae")  # they price the total correlation
-# those between price the whole of KL(q(z) ‖ p) by a critic, or the supports
-UNPRICED = tuple(row for row in ROWS if row not in (*PRICED, "factor_vae_prior", "aae", "hfs_vae"))
+# those between price a divergence of q(z) from the prior, of which the total correlation is a part, or the supports
+BETWEEN = ("factor_vae_prior", "aae", "info_vae", "wae", "decomposition", "hfs_vae")
+UNPRICED = tuple(row for row in ROWS if row not in (*PRICED, *BETWEEN))
 
 
 def arms(scale: str) -> list[Arm]:
@@ -111,7 +112,21 @@ def chosen(quantity: str, by: str, arms: Sequence[str]) -> Effect:
     def effect(results: Results, seed: int) -> float | None:
         pairs = [(results.value(arm, seed, by), results.value(arm, seed, quantity)) for arm in arms]
         known = [(a, b) for a, b in pairs if a is not None and b is not None]
-        return max(known)[1] - float(np.mean([b for _, b in known])) if len(known) == len(pairs) else None
+        best = max(known, key=lambda pair: pair[0])[1] if known else 0.0
+        return best - float(np.mean([b for _, b in known])) if len(known) == len(pairs) else None
+
+    return effect
+
+
+def lost(quantity: str, by: str, arms: Sequence[str], margin: float) -> Effect:
+    """margin − what choosing by another quantity loses against choosing by the quantity itself: positive where it is less."""
+
+    def effect(results: Results, seed: int) -> float | None:
+        pairs = [(results.value(arm, seed, by), results.value(arm, seed, quantity)) for arm in arms]
+        known = [(a, b) for a, b in pairs if a is not None and b is not None]
+        if len(known) < len(pairs):
+            return None
+        return margin - (max(b for _, b in known) - max(known, key=lambda pair: pair[0])[1])
 
     return effect
 
@@ -157,7 +172,7 @@ STUDY = Study(
         ),
         Claim(
             "lower_tc",
-            "over rows, a lower audited total correlation goes with a higher MIG",
+            "among these rows a lower audited total correlation goes with a higher MIG",
             "our question",
             minus(correlation("tc", "mig", list(ROWS))),
             least=0.1,
@@ -166,7 +181,7 @@ STUDY = Study(
         ),
         Claim(
             "metrics_agree",
-            "MIG and DCI order the rows alike",
+            "MIG and DCI order these rows alike",
             "our question",
             correlation("mig", "dci", list(ROWS)),
             least=0.1,
@@ -174,7 +189,7 @@ STUDY = Study(
         ),
         Claim(
             "reconstruction_pays",
-            "over rows, a higher MIG goes with worse reconstruction",
+            "among these rows a higher MIG goes with worse reconstruction",
             "our question",
             correlation("reconstruction", "mig", list(ROWS)),
             least=0.1,
@@ -182,7 +197,7 @@ STUDY = Study(
         ),
         Claim(
             "udr_agrees",
-            "over rows, UDR (which sees no labels) goes with MIG",
+            "among these rows UDR (which sees no labels) goes with MIG",
             "our question",
             correlation("udr", "mig", list(ROWS)),
             least=0.1,
@@ -196,12 +211,24 @@ STUDY = Study(
             least=0.05,
             unit="MIG",
         ),
+        Claim(
+            "udr_suffices",
+            "choosing a row by UDR loses less than .1 of MIG against choosing it by labels",
+            "our question",
+            lost("mig", "udr", list(ROWS), 0.1),
+            least=0.02,
+            unit="MIG",
+        ),
     ),
     arms=arms,
-    seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(5))},
+    seeds={"tiny": (0,), "cpu": tuple(range(20, 30)), "paper": tuple(range(5))},
     measure=measure,
     together=together,
     figures=figures,
-    unlike="No paper asked this. One setting a row, from the middle of the printed ranges; rows whose best setting is elsewhere "
-    "lose by it.",
+    unlike="No paper asked this. One setting a row, and rows whose best setting is elsewhere lose by it: β-TCVAE's price is "
+    "the demo's, chosen on this set, and the critic's rate was too; the other settings are the papers' or the "
+    "library's own. The rows are not a sample of all objectives: a correlation over them is about these rows, and 21 "
+    "unrelated ones would have one of ±.2 by chance, the same for every seed. aae, factor_vae_prior, info_vae, wae, "
+    "decomposition and hfs_vae price something between and are in neither group. UDR compares a run with those of "
+    "other seeds, so its seeds are not independent.",
 )

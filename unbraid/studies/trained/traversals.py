@@ -108,6 +108,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": (0,), "paper": (0,)},
     measure=measure,
     figures=figures,
-    unlike="2,500 steps at batch 64, the columns that carry less than 0.05 nats are left out. MNIST and Fashion-MNIST need their "
-    "files ('unbraid data make mnist'); drawn strokes need none. Pictures of one seed judge nothing: there are no claims here.",
+    unlike="2,500 steps at batch 64, the columns that carry less than 0.05 nats are left out. MNIST and Fashion-MNIST need "
+    "their files ('unbraid data make mnist'); drawn strokes need none. Pictures of one seed judge nothing: there are "
+    "no claims here.",
 )
