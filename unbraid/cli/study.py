@@ -11,6 +11,7 @@ import typer
 from unbraid.ground.errors import choose, expect
 
 if TYPE_CHECKING:
+    from unbraid.runs.recipe import Recipe
     from unbraid.studies import Study
 
 Name = Annotated[
@@ -126,29 +127,38 @@ def listed() -> None:
 
 
 def _dry(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
-    """Every recipe of the first seed is built, model and all; nothing is trained."""
+    """Every recipe of the first seed is built, model and all, and a few of its steps are timed; nothing is written."""
     from unbraid.data import DATASETS
-    from unbraid.objectives.objective import Objective
-    from unbraid.runs.assemble import assemble
+    from unbraid.ground.machine import cores
+    from unbraid.ground.progress import bar
     from unbraid.studies.study import recipes
+    from unbraid.sweeps.estimate import START
+    from unbraid.sweeps.summary import duration
 
     every = recipes(known, name, scale, seeds)
     first = [(arm, recipe) for arm, seed, recipe in every if seed == seeds[0]]
     few = sum(bool(arm.most) and arm.most < len(seeds) for arm, _ in first)
     fewer = f", {few} of them with fewer" if few else ""
     typer.echo(f"{name}, scale {scale}: {len(every)} runs ({len(first)} arms × {len(seeds)} seeds{fewer})")
-    wide = max(len(arm.label) for arm, _ in first)
-    for arm, recipe in first:
-        status = DATASETS[recipe.data["name"]].status()
-        if status.startswith("needs"):
-            built = f"data {recipe.data['name']} {status}"
-        else:
-            parts: Any = assemble(recipe)
-            weights = sum(p.numel() for p in parts.model.parameters())
-            kind = "row" if isinstance(getattr(parts, "objective", None), Objective) else "game"
-            built = f"{kind} {recipe.objective['name']}, {weights:,} weights, {len(parts.dataset):,} images"
-        typer.echo(f"  {arm.label:<{wide}} {recipe.budget.steps:>8,} steps × {recipe.budget.batch:<5} {built}")
-    typer.echo(f"cost: {known.cost.get(scale, 'not measured')}; {len(known.claims)} claims to judge")
+    wide, seconds, files = max(len(arm.label) for arm, _ in first), 0.0, 0
+    with bar("building", len(first)) as advance:
+        for arm, recipe in first:
+            status = DATASETS[recipe.data["name"]].status()
+            if status.startswith("needs"):
+                built, files = f"data {recipe.data['name']} {status}", files + 1
+            else:
+                built, each = _built(recipe)
+                seconds += each * sum(other.label == arm.label for other, _, _ in every)
+            typer.echo(f"  {arm.label:<{wide}} {recipe.budget.steps:>8,} steps × {recipe.budget.batch:<5} {built}")
+            advance(note=arm.label)
+    at_once = min(cores(), len(every))
+    here = (
+        f"about {duration(seconds / at_once + START)} with {at_once} at a time, measuring apart"
+        if seconds
+        else "not known"
+    )
+    without = f" (without {files} arms whose files are not at hand)" if files else ""
+    typer.echo(f"cost: {known.cost.get(scale, 'not measured')}; timed here: {here}{without}")
     typer.echo(
         textwrap.fill(f"asks: {known.about} ({known.cite})", 80, subsequent_indent="      ", break_on_hyphens=False)
     )
@@ -156,6 +166,19 @@ def _dry(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
         typer.echo(
             textwrap.fill(claim.text, 80, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
         )
+
+
+def _built(recipe: Recipe) -> tuple[str, float]:
+    """What a recipe makes, in words, and the seconds its training would take on one core."""
+    from unbraid.objectives.objective import Objective
+    from unbraid.runs.assemble import assemble
+    from unbraid.sweeps.estimate import timed
+
+    parts: Any = assemble(recipe)
+    weights = sum(p.numel() for p in parts.model.parameters())
+    kind = "row" if isinstance(getattr(parts, "objective", None), Objective) else "game"
+    words = f"{kind} {recipe.objective['name']}, {weights:,} weights, {len(parts.dataset):,} images"
+    return words, timed(parts) * recipe.budget.steps
 
 
 def _drawn(name: str, known: Study, out: Path, as_json: bool) -> None:

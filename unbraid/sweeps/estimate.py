@@ -43,7 +43,7 @@ def estimate(plan: Plan, known: Mapping[str, Outcome | None], advance: Callable[
             size += _bytes(parts, job)
             kind = _kind(job)
             if kind not in speeds and len(speeds) < TRIALS:
-                speeds[kind] = _timed(parts)
+                speeds[kind] = timed(parts)
             if kind in speeds:
                 rates.append(speeds[kind])
                 seconds += speeds[kind] * job.recipe.budget.steps
@@ -78,7 +78,7 @@ def _known_speeds(plan: Plan, known: Mapping[str, Outcome | None]) -> dict[str, 
     return {kind: statistics.median(values) for kind, values in found.items()}
 
 
-def _timed(parts: Any) -> float:
+def timed(parts: Any) -> float:
     """Seconds a step, with one thread unless the recipe says otherwise."""
     import torch
 

@@ -126,7 +126,7 @@ def _barely(results: Results, seed: int) -> float | None:
 STUDY = Study(
     about="FactorVAE and β-VAE at equal reconstruction; the critic against the truth",
     cite=f"{KIM}, Figs. 4–7, 23, 37, 40",
-    cost={"tiny": "15 s", "cpu": "60 min", "paper": "10 runs × 12–21 h a seed"},
+    cost={"tiny": "15 s", "cpu": "40 min", "paper": "10 runs × 12–21 h a seed"},
     claims=(
         Claim(
             "equal_reconstruction",

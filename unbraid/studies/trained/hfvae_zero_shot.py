@@ -202,7 +202,7 @@ def _generalises(row: str) -> Any:
 STUDY = Study(
     about="unseen combinations of factors, and the digit held along thickness, with baselines",
     cite=f"{ESMAEILI}, Figs. 7 and 9",
-    cost={"tiny": "15 s", "cpu": "70 min", "paper": "8 runs × 1 h a seed"},
+    cost={"tiny": "15 s", "cpu": "25 min", "paper": "8 runs × 1 h a seed"},
     claims=(
         Claim(
             "generalises",
