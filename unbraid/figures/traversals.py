@@ -104,7 +104,14 @@ def _rows(run: Run, start: np.ndarray, note: LeafNote, values: np.ndarray) -> li
 
 
 def origin(run: Run) -> np.ndarray:
-    """Code 0; of a one-hot leaf its first class, since all zeros would be none."""
+    """Code 0; of a one-hot leaf its first class, since all zeros would be none.
+
+    >>> from unbraid import Recipe, fit
+    >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent={"s": "onehot(3)", "r": 2}, nets="mlp",
+    ...                 objective="beta_svae", budget={"steps": 1, "batch": 8})
+    >>> origin(fit(recipe, tmp / "run", quiet=True)).tolist()
+    [1.0, 0.0, 0.0, 0.0, 0.0]
+    """
     tree = run.model.tree
     start = np.zeros(tree.width, np.float32)
     for leaf in tree.leaves:

@@ -79,8 +79,8 @@ def near(points: Sequence[tuple[int, float]], steps: Sequence[float], within: fl
 def falls(values: Sequence[float]) -> float:
     """The share of steps between neighbours that go down, less those that go up: 1 where a curve only falls.
 
-    >>> falls([3.0, 2.0, 1.0]), falls([3.0, 2.0, 3.0])
-    (1.0, 0.0)
+    >>> falls([3.0, 2.0, 1.0]), falls([3.0, 2.0, 3.0, 2.5, 1.0])
+    (1.0, 0.5)
     """
     return float(-np.sign(np.diff(values)).mean())
 
