@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,7 +92,7 @@ def markdown(name: str, study: Study, results: Results, pictures: Sequence[str])
         parts.append("*Scale tiny only shows that everything runs: it yields no verdict.*")
     parts += [f"```text\n{block(claim, verdict)}\n```" for claim, verdict in zip(study.claims, said, strict=False)]
     if study.unlike:
-        parts.append(f"**Not like the paper:** {study.unlike} A verdict here is about this setting.")
+        parts.append(f"**{beside(study)}:** {study.unlike} A verdict here is about this setting.")
     parts += [f"![{picture}]({picture})" for picture in pictures]
     heads, rows = table(results)
     parts.append("\n".join([_line(heads), "|" + "---|" * len(heads), *map(_line, rows)]))
@@ -101,6 +102,11 @@ def markdown(name: str, study: Study, results: Results, pictures: Sequence[str])
         parts.append(f"**Runs that did not finish** (none is dropped without a word):\n\n{lost}")
     parts.append(f"Run again or go on: `unbraid study {name} --scale {results.scale}`; numbers: `results.json`.")
     return "\n\n".join(parts) + "\n"
+
+
+def beside(study: Study) -> str:
+    """What stands above the words that belong beside the verdicts: a question of ours has no paper to be unlike."""
+    return "The setting" if study.cite == "unbraid" else "Not like the paper"
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -160,7 +166,8 @@ def _html(name: str, study: Study, results: Results, out: Path, pictures: Sequen
             f"<span class=word>{e(said[1])}</span></p></section>"
         )
     if study.unlike:
-        parts.append(f"<p><b>Not like the paper:</b> {e(study.unlike)} A verdict here is about this setting.</p>")
+        words = re.sub(r"`([^`]+)`", r"<code>\1</code>", e(study.unlike))
+        parts.append(f"<p><b>{beside(study)}:</b> {words} A verdict here is about this setting.</p>")
     for picture in pictures:
         data = base64.b64encode((out / picture).read_bytes()).decode()
         parts.append(f'<p><img alt="{e(picture)}" src="data:image/png;base64,{data}"></p>')

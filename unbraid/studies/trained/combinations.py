@@ -142,6 +142,6 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(20, 30)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="No paper asked this. Prices are the demo's (6) between groups and half inside; the part on banks has 800 steps: "
-    "a batch of 2,048 costs 32 small ones, so that arm has four seeds where the others have ten.",
+    unlike="Prices are the demo's (6) between groups and half inside; the part on banks has 800 steps: a batch of 2,048 "
+    "costs 32 small ones, so that arm has four seeds where the others have ten.",
 )  # fmt: skip

@@ -208,8 +208,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="No paper asked this. The demo's prices everywhere; 2,500 steps on sprites, 4,000 at two fifths of their rate in "
-    "the room (one of the hundred rooms of 3D Shapes, at 32×32; the whole set belongs to `paper`: after 2,500 steps "
-    "nothing is told apart there yet). Ten seeds in the headline cells on sprites, five in the room, three in the "
-    "rest of the grid.",
+    unlike="The demo's prices everywhere; 2,500 steps on sprites, 4,000 at two fifths of their rate in the room (one of the "
+    "hundred rooms of 3D Shapes, at 32×32; the whole set belongs to `paper`: after 2,500 steps nothing is told apart "
+    "there yet). Ten seeds in the headline cells on sprites, five in the room, three in the rest of the grid.",
 )

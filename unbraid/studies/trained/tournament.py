@@ -225,10 +225,10 @@ STUDY = Study(
     measure=measure,
     together=together,
     figures=figures,
-    unlike="No paper asked this. One setting a row, and rows whose best setting is elsewhere lose by it: β-TCVAE's price is "
-    "the demo's, chosen on this set, and the critic's rate was too; the other settings are the papers' or the "
-    "library's own. The rows are not a sample of all objectives: a correlation over them is about these rows, and 21 "
-    "unrelated ones would have one of ±.2 by chance, the same for every seed. aae, factor_vae_prior, info_vae, wae, "
-    "decomposition and hfs_vae price something between and are in neither group. UDR compares a run with those of "
-    "other seeds, so its seeds are not independent.",
+    unlike="One setting a row, and rows whose best setting is elsewhere lose by it: β-TCVAE's price is the demo's, chosen on "
+    "this set, and the critic's rate was too; the other settings are the papers' or the library's own. The rows are "
+    "not a sample of all objectives: a correlation over them is about these rows, and 21 unrelated ones would have "
+    "one of ±.2 by chance, the same for every seed. aae, factor_vae_prior, info_vae, wae, decomposition and hfs_vae "
+    "price something between and are in neither group. UDR compares a run with those of other seeds, so its seeds are "
+    "not independent.",
 )
