@@ -36,7 +36,8 @@ def headline(study: Study, results: Results) -> str:
     cost = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
     failed = f", {len(results.failed)} not finished" if results.failed else ""
     commit = results.about.get("commit") or "not under version control"
-    ran = f"scale {results.scale} · {seeds} seed{'' if seeds == '1' else 's'} · {runs} runs{failed} · {cost} of one-core runs by the clock"
+    seeds += " seed" if seeds == "1" else " seeds"
+    ran = f"scale {results.scale} · {seeds} · {runs} runs{failed} · {cost} of one-core runs by the clock"
     later = ", ".join(results.about.get("changed", ()))
     return f"{ran} · claims as of commit {commit}" + (f", gone on with at {later}" if later else "")
 

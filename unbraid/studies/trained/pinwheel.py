@@ -251,9 +251,9 @@ STUDY = Study(
     figures=figures,
     unlike="The figure's own values of α and β are not in the text; radial 0.3 and tangential 0.1 as the authors' generator "
     "has them. A mode counts where q(z) is denser at the prior's centre than halfway to each other centre; at β = 4 "
-    "there is one blob at any α and none does, so the claim on modes is about β of at most 1. KL(p‖q) is what α "
-    "prices: by KL(q‖p), which it does not, the match at β = 4 does not improve. Seeds 10 to 19: the claims were "
-    "sharpened after those below had been seen.",
+    "there is one blob in nearly every run and none does, so the claim on modes is about β of at most 1. KL(p‖q) is "
+    "what α prices: by KL(q‖p), which it does not, the match at β = 4 does not improve. Seeds 10 to 19: the claims "
+    "were sharpened after those below had been seen.",
 )
 
 
