@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unbraid.studies.results import Results, Row
-from unbraid.studies.trained.isa_latents import TWO_MODES, representative, two_modes
+from unbraid.studies.trained.isa_latents import foretold, representative, two_modes
 
 
 def test_the_representative_run_is_nearest_to_the_mean_of_the_better_half():
@@ -23,26 +23,30 @@ def results(values) -> Results:
     return Results("made", "cpu", tuple(Row("a", seed, numbers={"mig": v}) for seed, v in enumerate(values)))
 
 
-def pseudo(values) -> np.ndarray:
+def foretold_by_others(values) -> np.ndarray:
     effect, found = two_modes("mig", "a"), results(values)
     return np.array([effect(found, seed) for seed in range(len(values))], float)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_two_modes_lie_above_the_uniform_law_and_one_below(seed):
+def test_two_modes_foretell_better_where_there_are_two(seed):
     rng = np.random.default_rng(seed)
-    two = np.r_[rng.normal(0.1, 0.03, 20), rng.normal(0.6, 0.03, 20)]
-    one = rng.normal(0.4, 0.05, 40)
-    assert pseudo(two).mean() > 0.15
-    assert pseudo(one).mean() < -0.1
+    two = np.r_[rng.normal(0.15, 0.04, 12), rng.normal(0.55, 0.04, 12)]
+    assert foretold_by_others(two).mean() > 0.2
 
 
-def test_pseudo_values_are_the_jackknife():
-    from unbraid.studies.trained.isa_tradeoff import bimodal
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("law", ["normal", "uniform", "skewed"])
+def test_one_mode_is_not_taken_for_two_however_skewed(law, seed):
+    rng = np.random.default_rng(seed)
+    made = {"normal": rng.normal(0.4, 0.08, 24), "uniform": rng.uniform(0, 0.8, 24), "skewed": rng.beta(0.8, 3, 24)}[
+        law
+    ]
+    assert foretold_by_others(np.clip(made, 0, 1)).mean() < 0.05
 
+
+def test_a_seed_is_foretold_from_the_others_alone():
     values = np.random.default_rng(0).random(12)
-    without = [bimodal(np.delete(values, i)) for i in range(12)]
-    by_hand = 12 * bimodal(values) - 11 * np.array(without) - TWO_MODES
-    np.testing.assert_allclose(pseudo(values), by_hand)
+    assert foretold_by_others(values)[3] == foretold(np.delete(values, 3), values[3])
     assert two_modes("mig", "a")(results(values[:4]), 0) is None  # too few to speak of modes
     assert two_modes("mig", "a")(results(values), 99) is None

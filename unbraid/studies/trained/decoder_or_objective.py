@@ -155,7 +155,7 @@ def _elsewhere(short: str, words: str, most: int = 0) -> tuple[Claim, ...]:
 STUDY = Study(
     about="how much of disentanglement is the decoder's bias, how much the objective's",
     cite=OURS,
-    cost={"tiny": "10 s", "cpu": "75 min", "paper": "54 runs × 1 min–5 h a seed"},
+    cost={"tiny": "10 s", "cpu": "50 min", "paper": "54 runs × 1 min–5 h a seed"},
     claims=(
         Claim(
             "objective",

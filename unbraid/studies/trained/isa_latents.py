@@ -18,7 +18,7 @@ from unbraid.studies.study import Arm, Claim, Study
 from unbraid.studies.trained import isa_tradeoff
 
 PLACE = f"{STUEHMER}, App. A.5"
-TWO_MODES = 5 / 9  # Sarle's coefficient of a uniform law; above it speaks for two modes
+WIDTH = 0.02  # the least width of a mode, in MIG
 SHOWN = {"tiny": ("beta1", "isa1"), "cpu": ("beta2", "isa2"), "paper": ("beta2", "isa2")}
 
 
@@ -41,24 +41,34 @@ def representative(score: Sequence[float], reconstruction: Sequence[float]) -> i
 
 
 def two_modes(quantity: str, arm: str) -> Effect:
-    """The jackknife's pseudo-value of Sarle's coefficient for a seed, less 5/9: its mean over seeds is the estimate.
+    """How much better two normal laws foretell a seed than one beta law does, both fitted to the other seeds: nats.
 
-    A coefficient belongs to all seeds at once; n B − (n − 1) B without the seed is what one of them adds (Quenouille 1956).
+    A coefficient of skewness and kurtosis would take a skewed law for two modes; a beta law may be skewed. In simulations of
+    20 seeds none of 300 samples of one mode (uniform, normal, exponential, gamma, beta) was taken for two, of two clear modes
+    six in ten were.
     """
 
     def effect(results: Results, seed: int) -> float | None:
         found = {s: results.value(arm, s, quantity) for s in results.seeds(arm)}
         known = {s: value for s, value in found.items() if value is not None}
-        if len(known) < 5 or seed not in known or np.ptp(list(known.values())) == 0:
+        others = np.array([value for s, value in known.items() if s != seed])
+        if len(known) < 5 or seed not in known or np.ptp(others) == 0:
             return None
-        without = [value for s, value in known.items() if s != seed]
-        if np.ptp(without) == 0:
-            return None
-        n = len(known)
-        whole = isa_tradeoff.bimodal(list(known.values()))
-        return n * whole - (n - 1) * isa_tradeoff.bimodal(without) - TWO_MODES
+        return foretold(others, known[seed])
 
     return effect
+
+
+def foretold(others: np.ndarray, value: float) -> float:
+    """log density of a value between 0 and 1 by two normal laws, less that by a beta law of the others' mean and variance."""
+    from scipy import stats
+    from sklearn.mixture import GaussianMixture
+
+    mean, variance = others.mean(), max(float(others.var()), 1e-6)
+    weight = max(mean * (1 - mean) / variance - 1, 1e-3)
+    one = stats.beta.logpdf(np.clip(value, 1e-3, 1 - 1e-3), max(mean * weight, 0.05), max((1 - mean) * weight, 0.05))
+    two = GaussianMixture(2, reg_covar=WIDTH**2, random_state=0).fit(others[:, None])
+    return float(two.score_samples(np.array([[value]]))[0] - one)
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
@@ -90,11 +100,11 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 def _claim(arm: str, method: str) -> Claim:
     return Claim(
         f"bimodal_{arm}",
-        f"MIG over runs of {method} (β = 2) is bimodal: Sarle's coefficient lies above 5/9, the uniform law's",
+        f"MIG over runs of {method} (β = 2) is bimodal: two modes foretell a seed better than one does",
         PLACE,
         two_modes("mig", arm),
         least=0.05,
-        unit="Sarle's coefficient",
+        unit="nats a seed",
         headline=True,
     )
 
@@ -109,7 +119,6 @@ STUDY = Study(
     measure=isa_tradeoff.measure,
     figures=figures,
     unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 2,500 steps at batch 64. "
-    "It is said in words there; the coefficient and its jackknife are ours. A strongly skewed law with one mode "
-    "passes it too (in simulations of 20 seeds an exponential one 23 times in 100, a uniform one 4): look at the "
-    "histograms. Seeds 20 and up: those below were seen in `isa_tradeoff`.",
+    "It is said in words there; how modes are told is ours: each seed is foretold from the others by two normal laws "
+    "and by one beta law, which may be skewed. Seeds 20 and up: those below were seen in `isa_tradeoff`.",
 )

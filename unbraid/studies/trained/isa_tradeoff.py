@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from unbraid.studies import pictures
 from unbraid.studies.contrasts import at_equal, difference
 from unbraid.studies.printed import ISA_VAE, STUEHMER
@@ -77,13 +75,6 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     pictures.boxes(right, results, [a for a in (*BETA_ARMS, *ISA_ARMS, *TC_ARMS) if a in results.arms], "mig")
     drawn.savefig(out / "isa_tradeoff.png", dpi=110)
     return ["isa_tradeoff.png"]
-
-
-def bimodal(values: Sequence[float]) -> float:
-    """Sarle's coefficient (skewness² + 1) / kurtosis: above 5/9 speaks for two modes, a uniform law has 5/9."""
-    x = np.asarray(values, float)
-    z = (x - x.mean()) / x.std()
-    return float((np.mean(z**3) ** 2 + 1) / np.mean(z**4))
 
 
 STUDY = Study(
