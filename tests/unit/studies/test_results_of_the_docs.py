@@ -8,6 +8,7 @@ import pytest
 
 from unbraid.studies import STUDIES, front, page
 from unbraid.studies.results import Results
+from unbraid.studies.running import source_digest
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 STUDIED = sorted(p.parent.name for p in RESULTS.glob("*/results.json"))
@@ -23,6 +24,7 @@ def test_a_kept_page_is_what_its_results_say(name):
     assert kept == page.markdown(name, STUDIES[name], results, pictures)
     assert all(f"]({picture})" in kept for picture in pictures)
     assert results.about["commit"]
+    assert results.about["code"] == source_digest(STUDIES[name])  # what measured it is what stands here today
 
 
 @pytest.mark.skipif(not STUDIED, reason="no results are kept yet")
