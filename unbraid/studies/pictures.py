@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +29,15 @@ def figure(columns: int, width: float = 3.6, height: float = 3.5) -> tuple[Any, 
 
 def legend(axes: Any, **options: Any) -> None:
     """A legend, if there is anything to explain; the axes are as they stay then, so logarithmic ones get their ticks."""
-    for axis in (axes.xaxis, axes.yaxis):
-        _ticks(axis)
+    ticks(axes)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8, **options)
+
+
+def ticks(axes: Any) -> None:
+    """Plain digits on logarithmic axes."""
+    for axis in (axes.xaxis, axes.yaxis):
+        _ticks(axis)
 
 
 def _ticks(axis: Any) -> None:
@@ -50,7 +56,7 @@ def tradeoff(axes: Any, results: Results, methods: Mapping[str, Sequence[str]], 
     """One quantity over another: a line through the means of each method's settings, its seeds as dots."""
     from unbraid.figures.canvas import LINES
 
-    for colour, (method, arms) in zip(LINES, methods.items(), strict=False):
+    for colour, (method, arms) in zip(cycle(LINES), methods.items(), strict=False):  # none is left out
         means = []
         for arm in (a for a in arms if results.values(a, y) and results.values(a, x)):
             pairs = [(results.value(arm, s, x), results.value(arm, s, y)) for s in results.seeds(arm)]
@@ -72,7 +78,7 @@ def lines(axes: Any, results: Results, series: Mapping[str, Mapping[float, tuple
     """Quantities against a setting; `series` gives for each line and setting the arm and the quantity."""
     from unbraid.figures.canvas import LINES
 
-    for colour, (name, points) in zip(LINES, series.items(), strict=False):
+    for colour, (name, points) in zip(cycle(LINES), series.items(), strict=False):
         known = [(x, results.values(arm, quantity)) for x, (arm, quantity) in points.items()]
         known = [(x, values) for x, values in known if values]
         for x, values in known:

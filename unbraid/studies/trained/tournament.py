@@ -142,18 +142,35 @@ def minus(effect: Effect) -> Effect:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """MIG against reconstruction, against the audited total correlation and against UDR: every row in its colour."""
-    drawn, (left, right, last) = pictures.figure(3, 4.4, 4.4)
-    methods = {row: [row] for row in ROWS if row in results.arms}
-    pictures.tradeoff(left, results, methods, "reconstruction", "mig")
-    pictures.tradeoff(right, results, methods, "tc", "mig")
-    left.set(xlabel="reconstruction, nats", ylabel="MIG")
-    right.set(xlabel="total correlation by the exact q(z), nats", ylabel="MIG")
-    pictures.tradeoff(last, results, methods, "udr", "mig")
-    last.set(xlabel="UDR (no labels)", ylabel="MIG")
-    pictures.legend(right, ncols=2)
+    """MIG against reconstruction, against the audited total correlation and against UDR: every row a dot with its name."""
+    drawn, axes = pictures.figure(3, 5.2, 5.6)
+    words = ("reconstruction, nats", "total correlation by the exact q(z), nats", "UDR (no labels)")
+    for each, quantity, label in zip(axes, ("reconstruction", "tc", "udr"), words, strict=True):
+        draw_rows(each, results, quantity, "mig")
+        each.set(xlabel=label, ylabel="MIG", xscale="log" if quantity == "tc" else "linear")
+        pictures.ticks(each)
+    pictures.legend(axes[0], loc="upper right")
     drawn.savefig(out / "tournament.png", dpi=110)
     return ["tournament.png"]
+
+
+def draw_rows(axes: Any, results: Results, x: str, y: str) -> None:
+    """The mean of each row with its name, its seeds as small dots; colours say what it prices."""
+    from unbraid.figures.canvas import LINES
+
+    groups = {
+        "prices total correlation": PRICED,
+        "does not": UNPRICED,
+        "prices q(z) against the prior, or supports": BETWEEN,
+    }
+    for colour, (group, rows) in zip(LINES, groups.items(), strict=False):
+        label: str | None = group
+        for row in (r for r in rows if results.values(r, x) and results.values(r, y)):
+            seen = np.array([results.values(row, x), results.values(row, y)])
+            axes.plot(*seen, ".", color=colour, ms=3, alpha=0.35)
+            axes.plot(*seen.mean(1), "o", color=colour, ms=5, label=label)
+            axes.annotate(row, seen.mean(1), fontsize=6.5, textcoords="offset points", xytext=(4, 3), color=colour)
+            label = None
 
 
 STUDY = Study(
