@@ -15,7 +15,7 @@ from unbraid.studies import pictures
 from unbraid.studies.contrasts import Effect, at_equal, difference, level
 from unbraid.studies.printed import EXPONENTS, STUEHMER
 from unbraid.studies.results import Results
-from unbraid.studies.settings import COLOUR_SPRITES
+from unbraid.studies.settings import COLOUR_SPRITES, room
 from unbraid.studies.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ P0, START, RATE = EXPONENTS["p0"].value, 2.0, 5e-4  # App. A.2; p0 is held
 FIXED = 1.9  # leptokurtic, as the paper has it on faces
 BETAS = (0.5, 1.0, 2.0)
 GROUPS = {"a": 3, "b": 3, "c": 4}  # ten columns in three groups; how the paper cuts them is not printed
-ROOM = {"floor_hue": 0.0, "wall_hue": 0.5}  # one room: 4,800 pictures
 METHODS = {"beta": "β-VAE", "isa": "ISA-VAE, p = 1.9", "learned": "ISA-VAE, learned"}
 PAPER: dict[str, Any] = {  # Table 2: 1,500 epochs of 239,840 images
     "data": {"name": "faces3d", "path": "faces3d.npy"},
@@ -41,7 +40,7 @@ def label(method: str, beta: float) -> str:
 
 def arms(scale: str) -> list[Arm]:
     """β-VAE, ISA-VAE with fixed exponents and with learned ones, over β on the same ten columns."""
-    base = {**{"tiny": COLOUR_SPRITES["tiny"], "cpu": _room(), "paper": PAPER}[scale], "latent": GROUPS}
+    base = {**{"tiny": COLOUR_SPRITES["tiny"], "cpu": room(), "paper": PAPER}[scale], "latent": GROUPS}
     prior: dict[str, dict[str, Any]] = {
         "beta": {},
         "isa": {"prior": {"name": "isa", "p0": P0, "exponents": FIXED}},
@@ -62,13 +61,6 @@ def arms(scale: str) -> list[Arm]:
         for beta in BETAS
         if scale != "tiny" or beta == 1.0
     ]
-
-
-def _room() -> dict[str, Any]:
-    """One object in one room at 32×32, with the net of the sprites."""
-    rate = {"schedule": "linear", "start": 2e-3, "stop": 2e-4, "steps": 4000}  # as rooms want it: see `shapes3d`
-    budget = {**COLOUR_SPRITES["cpu"]["budget"], "steps": 4000, "lr": rate}
-    return {**COLOUR_SPRITES["cpu"], "data": {"name": "shapes3d", "size": 32, "only": ROOM}, "budget": budget}
 
 
 def measure(run: Run) -> dict[str, float]:

@@ -12,7 +12,7 @@ from unbraid.studies import pictures
 from unbraid.studies.contrasts import difference, gap, within
 from unbraid.studies.printed import KIM, SHAPES_3D
 from unbraid.studies.results import Results
-from unbraid.studies.settings import COLOUR_SPRITES, to_64
+from unbraid.studies.settings import COLOUR_SPRITES, room, to_64
 from unbraid.studies.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 BETAS, GAMMAS = (1, 4, 8), (2, 10, 20)  # at a quarter of the pixels a price weighs four times as much as in the paper
 BETA_ARMS, GAMMA_ARMS = [f"beta{b}" for b in BETAS], [f"gamma{g}" for g in GAMMAS]
 BEST_BETA, BEST_GAMMA = "beta4", "gamma10"  # the nearest to a quarter of the paper's 24 and 36
-ROOM = {"floor_hue": 0.0, "wall_hue": 0.5}  # at `cpu`: object hue, scale, shape, orientation; 4,800 pictures
 PAPER: dict[str, Any] = {
     "data": {"name": "shapes3d"},
     "nets": {"name": "factor_vae_table2"},
@@ -31,7 +30,7 @@ PAPER: dict[str, Any] = {
 
 def arms(scale: str) -> list[Arm]:
     """Both rows over their price, as many columns as factors; `tiny` is on sprites: a room takes half a minute to cast."""
-    base = {"tiny": COLOUR_SPRITES["tiny"], "cpu": _room(), "paper": PAPER}[scale]
+    base = {"tiny": COLOUR_SPRITES["tiny"], "cpu": room(), "paper": PAPER}[scale]
     columns = 4 if scale == "cpu" else 6
     critic = {"width": 1000, "depth": 6, "lr": 1e-5} if scale == "paper" else {"width": 256, "depth": 3, "lr": 5e-3}
 
@@ -42,18 +41,6 @@ def arms(scale: str) -> list[Arm]:
     made = [arm(f"beta{b}", "β-VAE", b, name="beta_vae", beta=float(b * more if b > 1 else 1)) for b in BETAS]
     made += [arm(f"gamma{g}", "FactorVAE", g, name="factor_vae", gamma=float(g * more), critic=critic) for g in GAMMAS]
     return [a for a in made if scale != "tiny" or a.label in ("beta1", BEST_BETA, BEST_GAMMA)]
-
-
-def _room() -> dict[str, Any]:
-    """One room at 32×32 with the net of the sprites, more steps at two fifths of their rate.
-
-    At 5e-3 FactorVAE (40) outran its critic in a pilot (seed 100: a KL of 985 nats after 400 steps), and β-TCVAE broke.
-    """
-    steps = 4000
-    rate = {"schedule": "linear", "start": 2e-3, "stop": 2e-4, "steps": steps}
-    budget = {**COLOUR_SPRITES["cpu"]["budget"], "steps": steps, "lr": rate, "log_every": 50}
-    data = {"name": "shapes3d", "size": 32, "only": ROOM}
-    return {"data": data, "nets": COLOUR_SPRITES["cpu"]["nets"], "budget": budget}
 
 
 def measure(run: Run) -> dict[str, float]:
