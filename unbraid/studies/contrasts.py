@@ -58,6 +58,18 @@ def within(quantity: str, arm: str, other: str, margin: float) -> Effect:
     return effect
 
 
+def between(quantity: str, some: Sequence[str], others: Sequence[str]) -> Effect:
+    """Mean over some arms less mean over others, the same seed in all."""
+
+    def effect(results: Results, seed: int) -> float | None:
+        found = [[results.value(arm, seed, quantity) for arm in arms] for arms in (some, others)]
+        known = [[v for v in side if v is not None] for side in found]
+        whole = all(len(a) == len(b) for a, b in zip(found, known, strict=True))
+        return float(np.mean(known[0]) - np.mean(known[1])) if whole else None
+
+    return effect
+
+
 def slope(quantity: str, arms: Sequence[str], x: Sequence[float], sign: float = 1.0) -> Effect:
     """sign · the least-squares slope of a quantity over arms at x (log2 of a setting: the change per doubling)."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from unbraid.studies import pictures
 from unbraid.studies.contrasts import Effect, difference
 from unbraid.studies.results import Results
-from unbraid.studies.settings import COLOUR_SPRITES
+from unbraid.studies.settings import COLOUR_SPRITES, ROOM
 from unbraid.studies.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
@@ -41,10 +41,6 @@ TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
 SETS = {"colour": "colour_sprites", "binary": "sprites32", "rooms": "shapes3d"}
 HEADLINE = [(decoder, row) for decoder in ("broadcast", "mlp") for row in ("vae", "beta_tcvae")]
 FEW, IN_ROOMS = 3, 5  # seeds of the cells that no headline claim needs, and of a dear set
-ROOM = {
-    "floor_hue": 0.0,
-    "wall_hue": 0.5,
-}  # one room of 3D Shapes: object hue, scale, shape, orientation; 4,800 pictures
 
 
 def arms(scale: str) -> list[Arm]:
@@ -79,7 +75,7 @@ def setting(short: str, scale: str) -> dict[str, Any]:
     if short == "rooms":
         whole, steps = scale == "paper", 100_000 if scale == "paper" else 4000
         rate = {"schedule": "linear", "start": 1e-3 if whole else 2e-3, "stop": 1e-4 if whole else 2e-4, "steps": steps}
-        data = {"name": "shapes3d"} if whole else {"name": "shapes3d", "size": 32, "only": ROOM}
+        data = {"name": "shapes3d"} if whole else ROOM
         made |= {"data": data, "budget": {**base["budget"], "steps": steps, "lr": rate}, "latent": 6 if whole else 4}
     return made
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid.studies import pictures
-from unbraid.studies.contrasts import difference, level
+from unbraid.studies.contrasts import between, difference, level
 from unbraid.studies.printed import KIM
 from unbraid.studies.results import Results
 from unbraid.studies.settings import COLOUR_SPRITES, kim
@@ -140,7 +140,7 @@ STUDY = Study(
             "above_vae",
             "FactorVAE (10 and 40) scores above the VAE",
             f"{KIM}, Sec. 6, on Fig. 4",
-            lambda results, seed: _above(results, seed, "factor_vae"),
+            between("factor_vae", GAMMA_ARMS, ["beta1"]),
             least=0.02,
             unit="FactorVAE metric",
             headline=True,
@@ -149,7 +149,7 @@ STUDY = Study(
             "above_vae_mig",
             "the same by MIG, which does not saturate",
             f"{KIM}, Sec. 6, on Fig. 4 (their metric, ours)",
-            lambda results, seed: _above(results, seed, "mig"),
+            between("mig", GAMMA_ARMS, ["beta1"]),
             least=0.05,
             unit="MIG",
         ),
@@ -188,10 +188,3 @@ STUDY = Study(
     "critic of 3 × 256 at rate 5e-3, four settings; ten snapshots after the first. Seeds 20 and up: those below were "
     "seen in `factor_vae_tradeoff`. The true total correlation is by the exact q(z) of all images.",
 )
-
-
-def _above(results: Results, seed: int, quantity: str) -> float | None:
-    """The mean of both FactorVAEs less the VAE."""
-    found = [results.value(arm, seed, quantity) for arm in ("beta1", *GAMMA_ARMS)]
-    known = [value for value in found if value is not None]
-    return float(np.mean(known[1:])) - known[0] if len(known) == len(found) else None

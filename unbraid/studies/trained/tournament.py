@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid.studies import pictures
-from unbraid.studies.contrasts import Effect, correlation
+from unbraid.studies.contrasts import Effect, between, correlation
 from unbraid.studies.results import Results
 from unbraid.studies.settings import COLOUR_SPRITES
 from unbraid.studies.study import Arm, Claim, Study
@@ -92,18 +92,6 @@ def together(runs: Sequence[Run]) -> list[dict[str, float]]:
 
     found = metrics.udr([encode(run, most=5000, quiet=True, save=False) for run in runs])
     return [{"udr": float(value)} for value in found.table["models"]]
-
-
-def between(quantity: str, some: Sequence[str], others: Sequence[str]) -> Effect:
-    """Mean over some arms less mean over others, the same seed in all."""
-
-    def effect(results: Results, seed: int) -> float | None:
-        found = [[results.value(arm, seed, quantity) for arm in arms] for arms in (some, others)]
-        known = [[v for v in side if v is not None] for side in found]
-        whole = all(len(a) == len(b) for a, b in zip(found, known, strict=True))
-        return float(np.mean(known[0]) - np.mean(known[1])) if whole else None
-
-    return effect
 
 
 def chosen(quantity: str, by: str, arms: Sequence[str]) -> Effect:
