@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from unbraid.objectives import ROWS
+from unbraid.studies.contrasts import between
+from unbraid.studies.results import Results, Row
 from unbraid.studies.settings import to_64
 from unbraid.studies.trained import info_gan, pinwheel, tournament
 
@@ -70,3 +72,15 @@ def test_a_digit_changes_along_a_code_only_where_the_referee_says_so():
         return (images[:, 0] > 0).astype(int)
 
     assert info_gan.traversed(run, dataset, referee, np.arange(4)) == pytest.approx((3 / 7 + 0) / 2)
+
+
+def test_what_choosing_a_row_without_labels_buys_and_loses():
+    """Row b is best by MIG, row a by UDR: a buys .4 − .5 over the mean and loses .5 against b."""
+    migs, udrs = {"a": 0.4, "b": 0.9, "c": 0.2}, {"a": 0.8, "b": 0.7, "c": 0.1}
+    rows = tuple(Row(arm, 0, numbers={"mig": migs[arm], "udr": udrs[arm]}) for arm in migs)
+    found, arms = Results("made", "cpu", rows), list(migs)
+    assert tournament.chosen("mig", "udr", arms)(found, 0) == pytest.approx(0.4 - 0.5)
+    assert tournament.lost("mig", "udr", arms, 0.1)(found, 0) == pytest.approx(0.1 - 0.5)
+    assert between("mig", ["a", "b"], ["c"])(found, 0) == pytest.approx(0.65 - 0.2)
+    for effect in (tournament.chosen("mig", "udr", [*arms, "d"]), between("mig", ["a"], ["d"])):
+        assert effect(found, 0) is None  # a row is missing
