@@ -124,7 +124,7 @@ def _by_mig(name: str, text: str, effect: Effect, **more: Any) -> Claim:
 STUDY = Study(
     about="priors that are not isotropic: disentanglement at equal reconstruction",
     cite=f"{MATHIEU}, Sec. 6.1 and Fig. 2",
-    cost={"tiny": "15 s", "cpu": "90 min", "paper": "13 runs × 6–9 h a seed"},
+    cost={"tiny": "15 s", "cpu": "45 min", "paper": "13 runs × 6–9 h a seed"},
     claims=(
         Claim(
             "pca",

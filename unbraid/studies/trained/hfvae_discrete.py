@@ -146,7 +146,7 @@ def _claim(name: str, text: str, effect: Any, unit: str = "share of the entropy"
 STUDY = Study(
     about="what a discrete code captures without labels, and what its prior samples show",
     cite=PLACE,
-    cost={"tiny": "10 s", "cpu": "60 min", "paper": "6 runs × 1–3 h a seed"},
+    cost={"tiny": "10 s", "cpu": "15 min", "paper": "6 runs × 1–3 h a seed"},
     claims=(
         _claim("clothes_above_digits", "HFVAE's code captures the classes of Fashion-MNIST better than those of MNIST",
                difference("captured", "fashion-hfvae", "mnist-hfvae")),

@@ -103,7 +103,7 @@ HF_ARMS = [f"alpha{a}" for a in ALPHAS]
 STUDY = Study(
     about="information per column over training: pruning, saturation, and what α does",
     cite=f"{ESMAEILI}, Fig. 6 and Secs. 4.2, 6.1",
-    cost={"tiny": "10 s", "cpu": "60 min", "paper": "4 runs × 1 h a seed"},
+    cost={"tiny": "10 s", "cpu": "15 min", "paper": "4 runs × 1 h a seed"},
     claims=(
         Claim(
             "prunes",
