@@ -225,7 +225,7 @@ def checked(name: str, choice: Choice) -> Picture:
     return picture
 
 
-def draw(name: str, run: Run, choice: Choice = Choice(), dataset: Any = None) -> Figure:  # noqa: B008
+def draw(name: str, run: Run, choice: Choice = Choice(), dataset: Any = None) -> Figure:
     """One picture of a run, by name."""
     picture, seen = checked(name, choice), scene(run, dataset)
     encoded = f"Encode it first with 'unbraid encode {quote(str(run.path))}'"
@@ -242,7 +242,7 @@ def draw(name: str, run: Run, choice: Choice = Choice(), dataset: Any = None) ->
     return picture.call(seen, choice)
 
 
-def write(name: str, run: Run, out: str | Path, choice: Choice = Choice(), dpi: int = 150) -> Path:  # noqa: B008
+def write(name: str, run: Run, out: str | Path, choice: Choice = Choice(), dpi: int = 150) -> Path:
     """One picture of a run as a file: PDF, SVG, PNG or GIF by its ending (traversals move in a GIF)."""
     out = Path(out)
     checked(name, choice)  # before any work
@@ -254,7 +254,7 @@ def write(name: str, run: Run, out: str | Path, choice: Choice = Choice(), dpi: 
     return canvas.save(draw(name, run, choice), out, dpi)
 
 
-def write_beside(runs: Sequence[Run], out: str | Path, choice: Choice = Choice(), dpi: int = 150) -> Path:  # noqa: B008
+def write_beside(runs: Sequence[Run], out: str | Path, choice: Choice = Choice(), dpi: int = 150) -> Path:
     """The traversals of several runs side by side, from the same image, as a file; each headed by its folder's name.
 
     >>> from unbraid import Recipe, fit

@@ -26,7 +26,7 @@ def made(
     on: bool = False,
     name: str | None = None,
     table: Mapping[str, float] | None = None,
-    spec: Spec = Spec(),  # noqa: B008
+    spec: Spec = Spec(),
     beta: Price = 1.0,
     how: Literal["a", "b"] = "a",
     rest: Any = None,
