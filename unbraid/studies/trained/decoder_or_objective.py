@@ -1,7 +1,6 @@
 """How much of "disentanglement" is the decoder's bias, and how much the objective's? Ours, on sprites and in a 3-D room.
 
-Seeds are spent on the headline cells (two decoders × VAE and β-TCVAE: ten on both sets of sprites, five in the room, where a
-run is dearer); the rest of the grid has three.
+Seeds are spent on the headline cells (two decoders × VAE and β-TCVAE: ten on every set); the rest of the grid has three.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ ROWS: dict[str, dict[str, Any]] = {
 TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
 SETS = {"colour": "colour_sprites", "binary": "sprites32", "rooms": "shapes3d"}
 HEADLINE = [(decoder, row) for decoder in ("broadcast", "mlp") for row in ("vae", "beta_tcvae")]
-FEW, IN_ROOMS = 3, 5  # seeds of the cells that no headline claim needs, and of a dear set
+FEW = 3  # seeds of the cells that no headline claim needs
 
 
 def arms(scale: str) -> list[Arm]:
@@ -57,13 +56,10 @@ def arms(scale: str) -> list[Arm]:
                 plain = {**base, "nets": nets, "objective": ROWS[row]}
                 if row == "hfvae":
                     plain |= {"latent": MIXED, "posterior": {"temperature": TEMPERATURE}}
-                made.append(Arm(f"{head}{decoder}-{row}", plain, decoder, most=seeds_of(short, headline, scale)))
+                made.append(
+                    Arm(f"{head}{decoder}-{row}", plain, decoder, most=0 if headline or scale != "cpu" else FEW)
+                )
     return made
-
-
-def seeds_of(short: str, headline: bool, scale: str) -> int:
-    """How many of the seeds a cell gets at most; 0 for all."""
-    return 0 if scale != "cpu" else FEW if not headline else IN_ROOMS if short == "rooms" else 0
 
 
 def setting(short: str, scale: str) -> dict[str, Any]:
@@ -136,11 +132,11 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 _TC, _VAE = "beta_tcvae", "vae"
 
 
-def _elsewhere(short: str, words: str, most: int = 0) -> tuple[Claim, ...]:
+def _elsewhere(short: str, words: str) -> tuple[Claim, ...]:
     """The first two questions again on another set."""
     return tuple(
         Claim(f"{short}_{name}", f"{words}: {text}", "our question", difference("mig", f"{short}-broadcast-{_TC}", other),
-              least=0.05, unit="MIG", headline=True, most=most)
+              least=0.05, unit="MIG", headline=True)
         for name, text, other in (
             ("objective", "the price raises MIG with the broadcast decoder", f"{short}-broadcast-{_VAE}"),
             ("decoder", "the broadcast decoder raises MIG with the price", f"{short}-mlp-{_TC}"),
@@ -198,7 +194,7 @@ STUDY = Study(
             unit="MIG",
         ),
         *_elsewhere("binary", "on binary sprites that also turn"),
-        *_elsewhere("rooms", "in a room of 3D Shapes", IN_ROOMS),
+        *_elsewhere("rooms", "in a room of 3D Shapes"),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
@@ -206,5 +202,6 @@ STUDY = Study(
     figures=figures,
     unlike="The demo's prices everywhere; 2,500 steps on sprites, 4,000 at two fifths of their rate in the room (one of the "
     "hundred rooms of 3D Shapes, at 32×32; the whole set belongs to `paper`: after 2,500 steps nothing is told apart "
-    "there yet). Ten seeds in the headline cells on sprites, five in the room, three in the rest of the grid.",
+    "there yet). Ten seeds in the headline cells, three in the rest of the grid. The room had five seeds at first; both of its "
+    "claims were undecided with them, and five more were declared and run, so its intervals are not blind to the first five.",
 )
