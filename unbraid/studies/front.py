@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from unbraid.ground.files import read_bytes, writable, write_bytes, write_text
 from unbraid.studies import STUDIES
-from unbraid.studies.page import MARKS, PAGE, judged
+from unbraid.studies.page import MARKS, OURS, PAGE, judged
 from unbraid.studies.results import RESULTS, Results
 from unbraid.studies.study import Study
+from unbraid.studies.verdicts import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,18 +41,19 @@ def found(folder: Path) -> dict[str, Results]:
 def markdown(folder: Path) -> str:
     """The front page of a folder of results."""
     known = found(folder)
-    parts = [INTRO]
-    counts = dict.fromkeys(MARKS, 0)
-    for name, study in STUDIES.items():
-        if name in known and study.claims:
-            parts.append(_section(name, study, known[name], counts))
+    said = {name: judged(study, known[name]) for name, study in STUDIES.items() if name in known and study.claims}
     waiting = [name for name, study in STUDIES.items() if study.claims and name not in known]
-    total = sum(counts.values())
-    said = ", ".join(f"{count} {word if count == 1 else MANY.get(word, word)}" for word, count in counts.items())
-    ran = sum(name in known for name, study in STUDIES.items() if study.claims)
-    parts.insert(1, f"{ran} of {ran + len(waiting)} studies have run; {total} claims judged: {said}.")
-    if total:
-        parts.insert(2, f"![{CAPTION}]({PICTURE})\n\n{CAPTION}")
+    words = [verdict.word for verdicts in said.values() for verdict in verdicts]
+    counted = ", ".join(
+        f"{n} {word if n == 1 else MANY.get(word, word)}" for word in MARKS for n in [words.count(word)]
+    )
+    parts = [
+        INTRO,
+        f"{len(said)} of {len(said) + len(waiting)} studies have run; {len(words)} claims judged: {counted}.",
+    ]
+    if words:
+        parts += [_tally(said), f"![{CAPTION}]({PICTURE})\n\n{CAPTION}"]
+    parts += [_section(name, STUDIES[name], verdicts) for name, verdicts in said.items()]
     shown = [name for name, study in STUDIES.items() if name in known and not study.claims]
     if shown:
         parts.append("Pictures that judge nothing: " + ", ".join(f"[{name}]({name}/page.md)" for name in shown) + ".")
@@ -60,15 +62,28 @@ def markdown(folder: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _section(name: str, study: Study, results: Results, counts: dict[str, int]) -> str:
+def _tally(said: Mapping[str, Sequence[Verdict]]) -> str:
+    """Verdicts counted by the paper whose claims they judge."""
+    papers: dict[str, list[str]] = {}
+    for name in said:
+        papers.setdefault(STUDIES[name].cite.split(",")[0], []).append(name)
+    lines = [f"| whose claims | {' | '.join(MARKS.values())} | studies |", "|---" * (len(MARKS) + 2) + "|"]
+    for paper in sorted(papers, key=lambda p: (p == OURS, p)):
+        words = [verdict.word for name in papers[paper] for verdict in said[name]]
+        links = ", ".join(f"[{name}]({name}/page.md)" for name in papers[paper])
+        numbers = " | ".join(str(words.count(word)) for word in MARKS)
+        lines.append(f"| {'our own questions' if paper == OURS else paper} | {numbers} | {links} |")
+    return "\n".join(lines)
+
+
+def _section(name: str, study: Study, verdicts: Sequence[Verdict]) -> str:
     lines = [
         f"## [{name}]({name}/page.md): {study.about}",
         "",
         "| claim | verdict | ours (95%, before Holm) | n | paper |",
         "|---|---|---|---|---|",
     ]
-    for claim, verdict in zip(study.claims, judged(study, results), strict=True):
-        counts[verdict.word] += 1
+    for claim, verdict in zip(study.claims, verdicts, strict=True):
         ours = f"{verdict.contrast.mean:+.3g} [{verdict.low:+.3g}, {verdict.high:+.3g}] {claim.unit}"
         pilot = " (pilot)" if verdict.pilot else ""
         word = MARKS[verdict.word] + pilot  # second: a narrow screen shows it beside the claim

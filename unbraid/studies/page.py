@@ -18,6 +18,7 @@ from unbraid.studies.study import Claim, Study
 from unbraid.studies.verdicts import Verdict, verdicts
 
 PAGE = "page.md"
+OURS = "unbraid"  # what a study of a question that no paper asked cites
 MARKS = {"holds": "✔ holds", "does not hold": "✘ does not hold", "undecided": "… undecided"}
 
 
@@ -107,7 +108,7 @@ def markdown(name: str, study: Study, results: Results, pictures: Sequence[str])
 
 def beside(study: Study) -> str:
     """What stands above the words that belong beside the verdicts: a question of ours has no paper to be unlike."""
-    return "The setting" if study.cite == "unbraid" else "Not like the paper"
+    return "The setting" if study.cite == OURS else "Not like the paper"
 
 
 def _line(cells: Sequence[str]) -> str:

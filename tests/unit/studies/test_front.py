@@ -21,7 +21,8 @@ def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
     Results("hfvae_table2", "cpu", tuple(rows), {"commit": "abc"}).save(tmp_path / "hfvae_table2")
     said = front.write(tmp_path).read_text()
     assert "6 claims judged: 3 hold, 3 do not hold, 0 undecided." in said
-    assert said.count("✔ holds") == 3
+    assert said.count("| ✔ holds |") == 1 + 3  # the head of the tally, and three claims
+    assert "| Esmaeili et al. 2018 | 3 | 3 | 0 | [hfvae_table2](hfvae_table2/page.md) |" in said
     assert "`pinwheel`" in said.split("not run yet")[1]
     dots = front.points(tmp_path)["hfvae_table2"]
     assert len(dots) == 6
