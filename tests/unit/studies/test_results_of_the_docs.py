@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,10 @@ def test_a_kept_page_is_what_its_results_say(name):
 @pytest.mark.skipif(not STUDIED, reason="no results are kept yet")
 def test_the_front_page_is_what_the_results_say():
     assert (RESULTS / front.FRONT).read_text() == front.markdown(RESULTS)
+
+
+def test_numbers_of_studies_in_the_readme_stand_on_the_front_page():
+    told = (RESULTS.parents[1] / "README.md").read_text().split("## What still stands")[1].split("\n## ")[0]
+    numbers = re.findall(r"[+-][\d.]+ \[[^\]]+\]", told)
+    assert len(numbers) >= 5
+    assert not [each for each in numbers if each not in (RESULTS / front.FRONT).read_text()]
