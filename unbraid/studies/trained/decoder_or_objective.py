@@ -203,5 +203,6 @@ STUDY = Study(
     unlike="The demo's prices everywhere; 2,500 steps on sprites, 4,000 at two fifths of their rate in the room (one of the "
     "hundred rooms of 3D Shapes, at 32×32; the whole set belongs to `paper`: after 2,500 steps nothing is told apart "
     "there yet). Ten seeds in the headline cells, three in the rest of the grid. The room had five seeds at first; both of its "
-    "claims were undecided with them, and five more were declared and run, so its intervals are not blind to the first five.",
+    "claims were undecided with them, and five more were declared and run, so its intervals are not blind to the first five; "
+    "nor is Holm's rule, whose steps now also reach two claims on coloured sprites that had p = .057.",
 )
