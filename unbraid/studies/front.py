@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unbraid.comparing.statistics import one_sample
 from unbraid.ground.files import read_bytes, writable, write_bytes, write_text
 from unbraid.studies import STUDIES
 from unbraid.studies.page import MARKS, OURS, PAGE, judged
@@ -30,6 +31,9 @@ CAPTION = (
     "Every claim a dot: its effect over half the width of the interval that judges it. Right of 1 the interval lies on the "
     "claimed side of 0, left of −1 on the other."
 )
+AGAIN = {
+    "isa_tradeoff": "isa_latents"
+}  # studies whose recipes another one ran with further seeds: their claims, once more
 MANY = {"holds": "hold", "does not hold": "do not hold"}
 
 
@@ -53,7 +57,10 @@ def markdown(folder: Path) -> str:
     ]
     if words:
         parts += [_tally(said), f"![{CAPTION}]({PICTURE})\n\n{CAPTION}"]
-    parts += [_section(name, STUDIES[name], verdicts) for name, verdicts in said.items()]
+    for name, verdicts in said.items():
+        parts.append(_section(name, STUDIES[name], verdicts))
+        if AGAIN.get(name) in known:
+            parts.append(again(name, known[name], AGAIN[name], known[AGAIN[name]]))
     shown = [name for name, study in STUDIES.items() if name in known and not study.claims]
     if shown:
         parts.append("Pictures that judge nothing: " + ", ".join(f"[{name}]({name}/page.md)" for name in shown) + ".")
@@ -89,6 +96,18 @@ def _section(name: str, study: Study, verdicts: Sequence[Verdict]) -> str:
         word = MARKS[verdict.word] + pilot  # second: a narrow screen shows it beside the claim
         cells = (claim.text, word, ours, str(verdict.contrast.n), claim.printed or "no number")
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+    return "\n".join(lines)
+
+
+def again(name: str, first: Results, other: str, further: Results) -> str:
+    """The claims of a study on the seeds that another one ran with the same recipes, and on both together, at 95%."""
+    lines = [f"Again, on {len(further.seeds())} further seeds of the same recipes ([{other}]({other}/page.md)):", ""]
+    for claim in STUDIES[name].claims:
+        told, new = ([claim.effect(r, s) for s in r.seeds()] for r in (first, further))
+        fresh, every = ([v for v in values if v is not None] for values in (new, told + new))
+        if fresh:
+            there, both = (f"{c.mean:+.3g} [{c.low:+.3g}, {c.high:+.3g}]" for c in map(one_sample, (fresh, every)))
+            lines.append(f"- {claim.text}: {there} {claim.unit} there, {both} over all {len(every)} seeds")
     return "\n".join(lines)
 
 

@@ -58,3 +58,33 @@ def test_a_kept_study_is_copied_whole_and_old_pictures_go(tmp_path):
     files = front.keep("hfvae_table2", made, kept)
     assert sorted(p.name for p in (kept / "hfvae_table2").iterdir()) == ["new.png", "page.md", "results.json"]
     assert (kept / "index.md") in files
+
+
+def test_studies_that_judge_the_claims_of_another_again_share_its_recipes_and_no_seed():
+    for name, other in front.AGAIN.items():
+        plain = {arm.label: arm.recipe for arm in STUDIES[name].arms("cpu")}
+        assert all(plain[arm.label] == arm.recipe for arm in STUDIES[other].arms("cpu"))
+        assert not set(STUDIES[name].seeds["cpu"]) & set(STUDIES[other].seeds["cpu"])
+
+
+def test_claims_judged_again_count_further_seeds_and_all_of_them():
+    def results(name, seeds, gap):
+        numbers = {"beta2": 0.4, "isa2": 0.4 + gap}
+        rows = [
+            Row(arm, s, numbers={"mig": v + 0.01 * (s % 3) * (arm == "isa2")})
+            for arm, v in numbers.items()
+            for s in seeds
+        ]
+        return Results(name, "cpu", tuple(rows), {"commit": "abc"})
+
+    said = front.again(
+        "isa_tradeoff",
+        results("isa_tradeoff", range(3), 0.1),
+        "isa_latents",
+        results("isa_latents", range(20, 26), -0.05),
+    )
+    assert "on 6 further seeds" in said
+    assert "- at β = 2 the ISA prior raises MIG: -0.04 [" in said
+    assert "MIG there, +0.01 [" in said
+    assert said.endswith("over all 9 seeds")
+    assert "reconstructs" not in said  # nothing was measured that could judge it
