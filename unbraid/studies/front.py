@@ -91,7 +91,10 @@ def _section(name: str, study: Study, verdicts: Sequence[Verdict]) -> str:
         "|---|---|---|---|---|",
     ]
     for claim, verdict in zip(study.claims, verdicts, strict=True):
-        ours = f"{verdict.contrast.mean:+.3g} [{verdict.low:+.3g}, {verdict.high:+.3g}] {claim.unit}"
+        within = (
+            f" [{verdict.low:+.3g}, {verdict.high:+.3g}]" if verdict.contrast.n > 1 else ""
+        )  # one seed has no interval
+        ours = f"{verdict.contrast.mean:+.3g}{within} {claim.unit}" if verdict.contrast.n else "not measured"
         pilot = " (pilot)" if verdict.pilot else ""
         word = MARKS[verdict.word] + pilot  # second: a narrow screen shows it beside the claim
         cells = (claim.text, word, ours, str(verdict.contrast.n), claim.printed or "no number")

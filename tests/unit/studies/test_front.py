@@ -33,6 +33,16 @@ def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
     assert (tmp_path / front.PICTURE).read_bytes()[:4] == b"\x89PNG"
 
 
+def test_one_seed_has_a_number_and_no_interval_and_none_has_neither(tmp_path):
+    (tmp_path / "isa_tradeoff").mkdir()
+    rows = tuple(Row(arm, 0, numbers={"mig": mig}) for arm, mig in (("beta2", 0.4), ("isa2", 0.45)))
+    Results("isa_tradeoff", "cpu", rows, {"commit": "abc"}).save(tmp_path / "isa_tradeoff")
+    said = front.write(tmp_path).read_text()
+    assert "| at β = 2 the ISA prior raises MIG | … undecided (pilot) | +0.05 MIG | 1 |" in said
+    assert "| at β = 1 the ISA prior raises MIG | … undecided (pilot) | not measured | 0 |" in said
+    assert "nan" not in said
+
+
 def test_a_gallery_is_shown_and_not_counted(tmp_path):
     (tmp_path / "traversals").mkdir()
     Results("traversals", "cpu", (Row("a", 0, numbers={"in_use": 3.0}),), {"commit": "abc"}).save(
