@@ -87,8 +87,8 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
             continue
         seed = results.seeds(arm)[representative(values, results.values(arm, "reconstruction"))]
         mig = results.value(arm, seed, "mig")
-        each.axvline(mig, color="grey", lw=1, label=f"representative: seed {seed}")
-        pictures.legend(each, loc="upper left")
+        each.axvline(mig, color="grey", lw=1)
+        each.set_title(f"{arm} (line: the representative, seed {seed})", fontsize=10)
         run = Run.load(runs / str(results.about["runs"][f"{arm}/{seed}"]))
         figure = positions(run.codes(), title=f"{arm}, seed {seed}: MIG {mig:.2f}")
         figure.savefig(out / f"isa_latents_{arm}.png", dpi=110)
