@@ -76,12 +76,16 @@ def table(results: Results) -> tuple[list[str], list[list[str]]]:
 
 
 def cell(values: Sequence[float]) -> str:
-    """'0.512 ± 0.031', in as many figures as the interval deserves."""
+    """'0.512 ± 0.031', in as many figures as the interval deserves.
+
+    >>> cell([0.5, 0.6]), cell([0.55]), cell([3104.2]), cell([])
+    ('0.55 ± 0.64', '0.55', '3104', '–')
+    """
     if not values:
         return "–"
     found = interval(values)
     if not found.half > 0:
-        return f"{found.mean:.3g}"
+        return f"{found.mean:.3g}" if abs(found.mean) < 1000 else f"{found.mean:.0f}"
     digits = min(6, max(0, 1 - math.floor(math.log10(found.half))))
     return f"{found.mean:.{digits}f} ± {found.half:.{digits}f}"
 

@@ -115,7 +115,7 @@ STUDY = Study(
         *(
             Claim(
                 f"scores_alike_{side}",
-                f"the best β-VAE and FactorVAE score alike: {words} by less than .1",
+                f"the best β-VAE and FactorVAE score alike: {words} by .1",
                 f"{KIM}, Sec. 6, on Fig. 10",
                 within("factor_vae", some, other, 0.1),
                 least=0.02,
@@ -123,7 +123,7 @@ STUDY = Study(
             )
             for side, words, some, other in (
                 ("low", "FactorVAE is not below", BEST_GAMMA, BEST_BETA),
-                ("high", "nor above", BEST_BETA, BEST_GAMMA),
+                ("high", "nor is it above", BEST_BETA, BEST_GAMMA),
             )
         ),
         Claim(
