@@ -47,7 +47,8 @@ def markdown(folder: Path) -> str:
     known = found(folder)
     said = {name: judged(study, known[name]) for name, study in STUDIES.items() if name in known and study.claims}
     waiting = [name for name, study in STUDIES.items() if study.claims and name not in known]
-    words = [verdict.word for verdicts in said.values() for verdict in verdicts]
+    words = [verdict.word for verdicts in said.values() for verdict in verdicts if verdict.contrast.n > 1]
+    alone = sum(verdict.contrast.n < 2 for verdicts in said.values() for verdict in verdicts)
     counted = ", ".join(
         f"{n} {word if n == 1 else MANY.get(word, word)}" for word in MARKS for n in [words.count(word)]
     )
@@ -55,6 +56,7 @@ def markdown(folder: Path) -> str:
         INTRO,
         f"{len(said)} of {len(said) + len(waiting)} studies have run; {len(words)} claims judged: {counted}.",
     ]
+    parts[-1] += f" {alone} more have one seed or none, which judges nothing." if alone else ""
     if words:
         parts += [_tally(said), f"![{CAPTION}]({PICTURE})\n\n{CAPTION}"]
     for name, verdicts in said.items():
@@ -76,7 +78,7 @@ def _tally(said: Mapping[str, Sequence[Verdict]]) -> str:
         papers.setdefault(STUDIES[name].cite.split(",")[0], []).append(name)
     lines = [f"| whose claims | {' | '.join(MARKS.values())} | studies |", "|---" * (len(MARKS) + 2) + "|"]
     for paper in sorted(papers, key=lambda p: (p == OURS, p)):
-        words = [verdict.word for name in papers[paper] for verdict in said[name]]
+        words = [verdict.word for name in papers[paper] for verdict in said[name] if verdict.contrast.n > 1]
         links = ", ".join(f"[{name}]({name}/page.md)" for name in papers[paper])
         numbers = " | ".join(str(words.count(word)) for word in MARKS)
         lines.append(f"| {'our own questions' if paper == OURS else paper} | {numbers} | {links} |")

@@ -41,6 +41,10 @@ def test_one_seed_has_a_number_and_no_interval_and_none_has_neither(tmp_path):
     assert "| at β = 2 the ISA prior raises MIG | … undecided (pilot) | +0.05 MIG | 1 |" in said
     assert "| at β = 1 the ISA prior raises MIG | … undecided (pilot) | not measured | 0 |" in said
     assert "nan" not in said
+    assert (
+        "0 claims judged: 0 hold, 0 do not hold, 0 undecided. 5 more have one seed or none, which judges nothing."
+        in said
+    )
 
 
 def test_a_gallery_is_shown_and_not_counted(tmp_path):
