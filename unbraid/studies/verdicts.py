@@ -57,7 +57,7 @@ class Verdict:
         c = self.contrast
         if c.n < 2:
             return [
-                f"ours  {c.n} seed{'' if c.n == 1 else 's'}: no interval",
+                f"ours {c.mean:+.3g}  1 seed: no interval" if c.n else "ours  0 seeds: no interval",
                 f"{self.word.upper()}  (needs 2 seeds or more)",
             ]
         ours = [

@@ -84,3 +84,9 @@ def test_power_is_as_predicted():
     gap = smallest_gap(0.1, 12)
     share = np.mean([one[0].word == HOLDS for one in page([gap], 12, 500, 1)])
     assert share == pytest.approx(0.8, abs=4 * (0.16 / 500) ** 0.5)
+
+
+def test_one_seed_says_its_number_and_no_verdict_and_no_seed_neither():
+    one, none = judged([claim(), claim()], [{0: 0.16}, {0: None}])
+    assert one.lines() == ["ours +0.16  1 seed: no interval", "UNDECIDED  (needs 2 seeds or more)"]
+    assert none.lines()[0] == "ours  0 seeds: no interval"
