@@ -47,7 +47,7 @@ test: lint types ## lint, types and the fast tests
 
 test-all: $(VENV)/.all lint types ## everything, with the slow statistical, browser and cluster tests; its result goes to docs/reliability.md
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --junitxml=.pytest_cache/all.xml; \
-	ended=$$?; $(BIN)/python -m tests.whole .pytest_cache/all.xml --write; exit $$ended
+	ended=$$?; $(BIN)/python -m tests.suite_summary .pytest_cache/all.xml --write; exit $$ended
 
 fuzz: setup ## 24,000 damaged files, recipes, arrays and downloads against every reader; the table goes to docs/reliability.md
 	$(BIN)/python -m tests.fuzz --write

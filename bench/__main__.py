@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-NAMES = ("core", "threads", "data", "objectives", "metrics", "sweeps", "cluster", "compare", "studio")
+BENCHMARKS = ("core", "threads", "data", "objectives", "metrics", "sweeps", "cluster", "compare", "studio")
 PEERS = "peers"  # in an environment of its own: make bench-peers
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 INTRO = """# Benchmarks
@@ -22,7 +22,7 @@ limit that was not kept says so.
 """
 
 
-def seconds(value: float | None, unit: str = "") -> str:
+def format_time(value: float | None, unit: str = "") -> str:
     """A time in the unit that fits it, or a number in a unit of its own."""
     if value is None:
         return ""
@@ -31,61 +31,61 @@ def seconds(value: float | None, unit: str = "") -> str:
     return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.2f} ms" if value >= 1e-3 else f"{value * 1e6:.0f} µs"
 
 
-def kept(r: dict) -> bool:
+def limit_met(row: dict) -> bool:
     """True when a row keeps its limit: a highest ratio, or "< x" or "> x" in words, or as the row itself says."""
-    if "ok" in r:
-        return bool(r["ok"])
-    sign, _, number = str(r["limit"]).rpartition(" ")
-    return r["ratio"] >= float(number) if sign == ">" else r["ratio"] <= float(number)
+    if "ok" in row:
+        return bool(row["ok"])
+    sign, _, number = str(row["limit"]).rpartition(" ")
+    return row["ratio"] >= float(number) if sign == ">" else row["ratio"] <= float(number)
 
 
-def table(rows: list[dict]) -> str:
+def markdown_table(rows: list[dict]) -> str:
     """Rows as Markdown."""
     lines = ["| what | ours | baseline | ratio | limit | |", "|---|---|---|---|---|---|"]
     for r in rows:
-        shown = "" if r.get("limit") is None else f"{r['limit']}" + ("" if kept(r) else " **missed**")
+        shown = "" if r.get("limit") is None else f"{r['limit']}" + ("" if limit_met(r) else " **missed**")
         ratio = "" if r["ratio"] is None else f"{r['ratio']:.3g}"
-        times = f"{seconds(r['ours'], r.get('unit', ''))} | {seconds(r['baseline'])} | {ratio}"
+        times = f"{format_time(r['ours'], r.get('unit', ''))} | {format_time(r['baseline'])} | {ratio}"
         lines.append(f"| {r['name']} | {times} | {shown} | {r.get('note', '')} |")
     return "\n".join(lines)
 
 
-def machine() -> str:
+def describe_machine() -> str:
     """What it was measured on."""
     load = os.getloadavg()[0]
     return f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, load {load:.1f} before"
 
 
-def sections(page: str) -> dict[str, str]:
+def split_sections(page: str) -> dict[str, str]:
     """The parts of the page by their headings."""
     parts = re.split(r"^## (\w+)\n", page, flags=re.MULTILINE)
     return dict(zip(parts[1::2], (text.strip() for text in parts[2::2]), strict=True))
 
 
-def write(measured: dict[str, list[dict]], before: str = "") -> int:
+def write_page(measured: dict[str, list[dict]], machine_line: str = "") -> int:
     """Put tables in the place of the old ones, keep the others and all that is said below one; how many limits were missed."""
-    old = sections(PAGE.read_text()) if PAGE.exists() else {}
-    texts = {name: table(rows) for name, rows in measured.items()}
+    old = split_sections(PAGE.read_text()) if PAGE.exists() else {}
+    texts = {name: markdown_table(rows) for name, rows in measured.items()}
     for name, text in texts.items():
         said = re.split(r"(?:^\|.*\n?)+", old.get(name, ""), maxsplit=1, flags=re.MULTILINE)[
             1:
         ]  # tables of its own too
         old[name] = "\n\n".join(
-            part for part in (f"Machine: {before or machine()}", text, *map(str.strip, said)) if part
+            part for part in (f"Machine: {machine_line or describe_machine()}", text, *map(str.strip, said)) if part
         )
-    PAGE.write_text(INTRO + "".join(f"\n## {name}\n\n{old[name]}\n" for name in (*NAMES, PEERS) if name in old))
+    PAGE.write_text(INTRO + "".join(f"\n## {name}\n\n{old[name]}\n" for name in (*BENCHMARKS, PEERS) if name in old))
     return sum(text.count("**missed**") for text in texts.values())
 
 
 def main() -> int:
     """Run, print, write; the exit code says whether a limit was missed."""
-    wanted = [n for n in NAMES if not sys.argv[1:] or n in sys.argv[1:]]
-    before, missed = machine(), 0
+    wanted = [n for n in BENCHMARKS if not sys.argv[1:] or n in sys.argv[1:]]
+    before, missed = describe_machine(), 0
     for name in wanted:
         print(f"\n## {name}", flush=True)
         rows = importlib.import_module(f"bench.{name}").rows()
-        print(table(rows), flush=True)
-        missed += write({name: rows}, before)
+        print(markdown_table(rows), flush=True)
+        missed += write_page({name: rows}, before)
     print(f"\n{missed} limits missed; written: {PAGE.name}")
     return 1 if missed else 0
 

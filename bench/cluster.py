@@ -16,49 +16,49 @@ from typing import Any
 
 import torch
 
-from bench.core import Row, sprites
-from bench.sweeps import crew, walked
-from unbraid.ground import ranks
-from unbraid.runs.assemble import assemble, prepare
+from bench.core import Row, random_images
+from bench.sweeps import time_sweep, warm_workers
+from unbraid.core import distributed
+from unbraid.runs.building.builders import build_parts, build_trainer
+from unbraid.runs.fitting.seeding import default_float32
+from unbraid.runs.folder.file_names import CHECKPOINT_FILE
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import CHECKPOINT
-from unbraid.runs.seeding import single
-from unbraid.sweeps.outcomes import DONE, Outcome
-from unbraid.sweeps.plan import Plan
+from unbraid.sweeps.engine.job_results import DONE, JobResult
+from unbraid.sweeps.planning.plan import Plan
 
 RUNS, STEPS = 40, 5  # short runs: what is measured is the engine
-TASKS, BROUGHT = 300, 6_000_000  # tasks that do nothing; bytes of a checkpoint of the conv net
+TASKS, CHECKPOINT_BYTES = 300, 6_000_000  # tasks that do nothing; bytes of a checkpoint of the conv net
 CASES = {
     "vae, B = 64": ("vae", 64),
     "factor_vae, B = 64": ("factor_vae", 64),
     "beta_tcvae, B = 256": ("beta_tcvae", 256),
 }
-WAYS = {"one process, 1 thread": (False, 1), "one process, 2 threads": (False, 2), "two ranks": (True, 1)}
+SETUPS = {"one process, 1 thread": (False, 1), "one process, 2 threads": (False, 2), "two ranks": (True, 1)}
 
 
-def on_ray(rounds: int = 2) -> list[Row]:
+def ray_rows(rounds: int = 2) -> list[Row]:
     """40 short runs by two warm workers and by a local Ray cluster of two cores; the start of each is a row of its own."""
-    from unbraid.sweeps.cluster import Cluster
+    from unbraid.sweeps.clusters.ray_driver import RayWorkerPool
 
     local, ray, ratios = [], [], []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         began = time.perf_counter()
-        with crew(2) as workers:
+        with warm_workers(2) as workers:
             warm = time.perf_counter() - began
             began = time.perf_counter()
-            cluster = Cluster(Plan(folder, ()), "local", workers=2)
+            cluster = RayWorkerPool(Plan(folder, ()), "local", workers=2)
             try:
                 joined = time.perf_counter() - began
                 began = time.perf_counter()
-                walked(cluster, folder / "first", 2, 1)  # its processes load torch
+                time_sweep(cluster, folder / "first", 2, 1)  # its processes load torch
                 first = time.perf_counter() - began
-                walked(workers, folder / "warm", 2, 1)
+                time_sweep(workers, folder / "warm", 2, 1)
                 for turn in range(rounds):
-                    local.append(walked(workers, folder / f"local{turn}", RUNS, STEPS))
-                    ray.append(walked(cluster, folder / f"ray{turn}", RUNS, STEPS))
+                    local.append(time_sweep(workers, folder / f"local{turn}", RUNS, STEPS))
+                    ray.append(time_sweep(cluster, folder / f"ray{turn}", RUNS, STEPS))
                     ratios.append(ray[-1] / local[-1])
-                alone = of_the_driver(cluster, folder)
+                alone = driver_rows(cluster, folder)
             finally:
                 cluster.stop()
     name = f"{RUNS} runs of {STEPS} steps, Ray against local"
@@ -71,58 +71,60 @@ def on_ray(rounds: int = 2) -> list[Row]:
     ]  # fmt: skip
 
 
-def of_the_driver(cluster: Any, folder: Path) -> list[Row]:
+def driver_rows(cluster: Any, folder: Path) -> list[Row]:
     """What the driver's machine carries beside the runs: tasks that do nothing, and checkpoints brought to the desk."""
     nothing = cluster.ray.remote(lambda answer: answer)
-    cluster.start = lambda asked, _: nothing.remote({"outcome": Outcome(DONE, hash=asked["job"]["hash"]).plain()})
-    each = walked(cluster, folder / "nothing", TASKS, 1) / TASKS
-    del cluster.start
-    brought = {CHECKPOINT: bytes(BROUGHT)}
+    cluster.start_task = lambda asked, _: nothing.remote(
+        {"outcome": JobResult(DONE, hash=asked["job"]["hash"]).as_dict()}
+    )
+    each = time_sweep(cluster, folder / "nothing", TASKS, 1) / TASKS
+    del cluster.start_task
+    brought = {CHECKPOINT_FILE: bytes(CHECKPOINT_BYTES)}
     began = time.perf_counter()
     for _ in range(20):
-        cluster.ray.get(cluster.desk.keep.remote("brought", brought, list(brought)))
-    speed = 20 * BROUGHT / 1e6 / (time.perf_counter() - began)
+        cluster.ray.get(cluster.run_store.write_files.remote("brought", brought, list(brought)))
+    speed = 20 * CHECKPOINT_BYTES / 1e6 / (time.perf_counter() - began)
     bare: Row = {"baseline": None, "ratio": None}
     return [
         {"name": "a task that does nothing, by Ray's driver", "ours": each, **bare,
          "note": f"claimed, given out, heard; {TASKS} of them, two at a time"},
         {"name": "checkpoints brought to the desk", "ours": speed, "unit": "MB/s", **bare,
-         "note": f"20 of {BROUGHT / 1e6:.0f} MB, one after the other, on one machine"},
+         "note": f"20 of {CHECKPOINT_BYTES / 1e6:.0f} MB, one after the other, on one machine"},
     ]  # fmt: skip
 
 
-def steps_of(trainer: object, start: int, together: bool, threads: int, count: int = 3) -> float:
+def seconds_per_step(trainer: object, start: int, all_ranks: bool, threads: int, count: int = 3) -> float:
     """Seconds a step."""
     torch.set_num_threads(threads)
     began = time.perf_counter()
     for number in range(start, start + count):
-        if together:
-            with ranks.together():
+        if all_ranks:
+            with distributed.collective_scope():
                 trainer.step(number)  # type: ignore[attr-defined]
         else:
             trainer.step(number)  # type: ignore[attr-defined]
     return (time.perf_counter() - began) / count
 
 
-def rank(out: str, rounds: int = 3) -> None:
+def time_rank(out: str, rounds: int = 3) -> None:
     """What torchrun starts twice: in turns rank 0 alone at the whole batch, with one and two threads, and both together."""
     told: dict[str, dict[str, list[float]]] = {}
-    with ranks.joined(torch.device("cpu")) as world, single():
+    with distributed.process_group(torch.device("cpu")) as world, default_float32():
         for case, (name, batch) in CASES.items():
             recipe = Recipe(data="random", latent=10, nets="factor_vae_table1", objective=name, budget={"batch": batch})
-            trainers = {way: prepare(assemble(recipe, sprites(4000))) for way in WAYS}
-            told[case] = {way: [] for way in WAYS}
+            trainers = {way: build_trainer(build_parts(recipe, random_images(4000))) for way in SETUPS}
+            told[case] = {way: [] for way in SETUPS}
             for turn in range(rounds + 1):  # the first warms up
-                for way, (together, threads) in WAYS.items():
-                    ranks.agree(ranks.GO_ON)
+                for way, (together, threads) in SETUPS.items():
+                    distributed.all_reduce_max(distributed.CONTINUE)
                     if together or world.rank == 0:
-                        spent = steps_of(trainers[way], 3 * turn, together, threads)
+                        spent = seconds_per_step(trainers[way], 3 * turn, together, threads)
                         told[case][way] += [spent] if turn else []
             if world.rank == 0:
                 Path(out).write_text(json.dumps(told))
 
 
-def on_ranks() -> list[Row]:
+def rank_rows() -> list[Row]:
     """Two ranks against one process at an equal batch, by turn and case."""
     with tempfile.TemporaryDirectory() as place:
         out = Path(place) / "told.json"
@@ -131,7 +133,7 @@ def on_ranks() -> list[Row]:
         told = json.loads(out.read_text())
     rows: list[Row] = []
     for case, ways in told.items():
-        for way in list(WAYS)[:2]:
+        for way in list(SETUPS)[:2]:
             ratio = statistics.median(a / b for a, b in zip(ways["two ranks"], ways[way], strict=True))
             rows.append(
                 {
@@ -147,8 +149,8 @@ def on_ranks() -> list[Row]:
 
 def rows() -> list[Row]:
     """All rows."""
-    return on_ranks() + on_ray()
+    return rank_rows() + ray_rows()
 
 
 if __name__ == "__main__":
-    rank(sys.argv[1])
+    time_rank(sys.argv[1])

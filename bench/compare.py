@@ -16,15 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from unbraid.metrics import METRICS
-from unbraid.metrics.score import Score
+from unbraid.metrics.evaluation.records import Score
+from unbraid.runs.evaluation.scores import Scores
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.scores import Scores
 
 SETTINGS, SEEDS = 1000, 10
 TERMS = ("reconstruction", "kl", "mi", "tc:root", "dw", "tc_q:root", "dw_joint", "agg")
 
 
-def write(folder: Path) -> None:
+def write_runs(folder: Path) -> None:
     """Runs of a sweep as `unbraid sweep` leaves them: recipe, state, scores with their matrices, audit."""
     rng = np.random.default_rng(0)
     names = [n for n, m in METRICS.items() if m.needs in ("factors", "codes")]
@@ -47,7 +47,7 @@ def write(folder: Path) -> None:
             (run / "audit.json").write_text(json.dumps(audit, indent=1))
 
 
-def timed(folder: Path) -> tuple[float, float]:
+def time_compare(folder: Path) -> tuple[float, float]:
     """Processor and wall seconds of `unbraid compare` in a process of its own."""
     command = [sys.executable, "-m", "unbraid", "compare", str(folder), "--baseline", "beta_vae β=1", "--quiet"]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
@@ -60,11 +60,11 @@ def rows() -> list[dict]:
     """The first command reads every file, the second the index, the third after a tenth of the runs was scored anew."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        write(folder)
-        cold, warm = timed(folder), min(timed(folder) for _ in range(3))
+        write_runs(folder)
+        cold, warm = time_compare(folder), min(time_compare(folder) for _ in range(3))
         for path in sorted(folder.glob("*-s3/scores.json")):
             path.write_text(path.read_text())
-        stale = timed(folder)
+        stale = time_compare(folder)
     count = f"{SETTINGS * SEEDS:,} runs, {SETTINGS:,} settings"
     return [
         _row(f"compare {count}, from the index", warm, "< 5"),
@@ -73,12 +73,12 @@ def rows() -> list[dict]:
     ]
 
 
-def _row(name: str, found: tuple[float, float], limit: str | None) -> dict:
+def _row(name: str, seconds: tuple[float, float], limit: str | None) -> dict:
     return {
         "name": name,
-        "ours": found[0],
+        "ours": seconds[0],
         "baseline": None,
-        "ratio": found[0] if limit else None,
+        "ratio": seconds[0] if limit else None,
         "limit": limit,
-        "note": f"processor seconds with imports and printing; {found[1]:.1f} s by the clock of this machine",
+        "note": f"processor seconds with imports and printing; {seconds[1]:.1f} s by the clock of this machine",
     }

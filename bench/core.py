@@ -19,23 +19,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from bench.contest import Contender, answer, ask, contest, started
+from bench.process_timing import TimedFunction, read_reply, request_repeats, start_process, time_processes
+from unbraid.core.hardware import keep_memory
 from unbraid.data.batches import Batches
 from unbraid.data.dataset import Bits, Dataset
-from unbraid.ground.machine import keep_memory
 from unbraid.latent import Latent
 from unbraid.model import Diagonal
-from unbraid.model.pairwise import broadcast, log_mixture
-from unbraid.runs.assemble import assemble
+from unbraid.model.pairwise import broadcast_log_mixture, log_mixture
+from unbraid.runs.building.builders import build_parts
+from unbraid.runs.fitting.trainer import build_trainer, step
+from unbraid.runs.fitting.training import fit
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.trainer import prepare, step
-from unbraid.runs.training import fit
 from unbraid.terms.estimators import WEIGHTS
 
 Row = dict[str, Any]
 
 
-def turns(
+def time_in_turns(
     runs: dict[str, Callable[[], object]], rounds: int, repeats: int = 1, clock: Callable[[], float] = time.process_time
 ) -> dict[str, float]:
     """Median seconds of each run, measured in turns; one round more warms up."""
@@ -63,7 +63,7 @@ def row(name: str, ours: float, baseline: float, limit: float, note: str = "") -
     }
 
 
-def pairwise(threads: int) -> list[Row]:
+def pairwise_rows(threads: int) -> list[Row]:
     """log q(z) and all its gradients, tiled against the plain broadcast."""
     torch.set_num_threads(threads)
     clock = time.process_time if threads == 1 else time.perf_counter
@@ -88,7 +88,9 @@ def pairwise(threads: int) -> list[Row]:
             out = f(inputs[0], Diagonal(tree, inputs[1], inputs[2]), weights)
             torch.autograd.grad((out * price).sum(), inputs)
 
-        times = turns({"ours": lambda: run(log_mixture), "plain": lambda: run(broadcast)}, rounds, repeats, clock)
+        times = time_in_turns(
+            {"ours": lambda: run(log_mixture), "plain": lambda: run(broadcast_log_mixture)}, rounds, repeats, clock
+        )
         rows.append(
             row(
                 f"pairwise, B = {b}, D = {d}, {threads} thread(s)",
@@ -102,7 +104,7 @@ def pairwise(threads: int) -> list[Row]:
     return rows
 
 
-def densities(way: str) -> Callable[[], object]:
+def densities(variant: str) -> Callable[[], object]:
     """log q(z) and its gradients at B = 2048, D = 20: tiled, by broadcast, or nothing but the inputs."""
     keep_memory()
     torch.manual_seed(0)
@@ -110,27 +112,27 @@ def densities(way: str) -> Callable[[], object]:
     weights = torch.full((2048, 2048), -math.log(2048))
 
     def run() -> None:
-        if way != "nothing":
-            f = log_mixture if way == "tiled" else broadcast
+        if variant != "nothing":
+            f = log_mixture if variant == "tiled" else broadcast_log_mixture
             out = f(inputs[0], Diagonal(Latent.of(20), inputs[1], 0.1 * inputs[2]), weights)
             torch.autograd.grad(out.sum(), inputs)
 
     return run
 
 
-def memory() -> list[Row]:
+def memory_rows() -> list[Row]:
     """Peak memory of the pairwise terms above that of their inputs, in MB."""
     peaks = {}
     for way in ("nothing", "tiled", "broadcast"):
-        with started(Contender("bench.core:densities", (way,))) as child:
-            ask(child, 1)
-            peaks[way] = float(answer(child)[2])
+        with start_process(TimedFunction("bench.core:densities", (way,))) as child:
+            request_repeats(child, 1)
+            peaks[way] = float(read_reply(child)[2])
     ours, plain = peaks["tiled"] - peaks["nothing"], peaks["broadcast"] - peaks["nothing"]
     note = f"{plain:,.0f} MB for the broadcast"
     return [row("pairwise memory, B = 2048, D = 20", ours, plain, 1 / 50, note) | {"unit": "MB", "baseline": None}]
 
 
-def sprites(n: int = 20_000, side: int = 64) -> Dataset:
+def random_images(n: int = 20_000, side: int = 64) -> Dataset:
     """Random binary images in memory, bit-packed."""
     packed = np.random.default_rng(0).integers(0, 256, (n, side * side // 8), dtype=np.uint8)
     return Dataset("random", Bits(packed, (1, side, side)))
@@ -154,7 +156,7 @@ def plain_net() -> tuple[nn.Module, nn.Module]:
     return encoder, nn.Sequential(*down, nn.ConvTranspose2d(32, 1, 4, 2, 1))
 
 
-def loop(encoder: nn.Module, decoder: nn.Module, x: Tensor, fused: bool) -> Callable[[], None]:
+def make_vae_step(encoder: nn.Module, decoder: nn.Module, x: Tensor, fused: bool) -> Callable[[], None]:
     """A bare torch step of a VAE on one batch already in memory."""
     adam = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 1e-4, fused=fused or None)
 
@@ -170,7 +172,7 @@ def loop(encoder: nn.Module, decoder: nn.Module, x: Tensor, fused: bool) -> Call
     return run
 
 
-def trainer(nets: str, dataset: Dataset) -> Any:
+def make_trainer(nets: str, dataset: Dataset) -> Any:
     """A run of ours, ready to step."""
     recipe = Recipe(
         data="random",
@@ -179,19 +181,19 @@ def trainer(nets: str, dataset: Dataset) -> Any:
         objective="vae",
         budget={"batch": 64, "lr": 1e-4, "threads": 1, "device": "cpu"},
     )
-    return prepare(assemble(recipe, dataset))
+    return build_trainer(build_parts(recipe, dataset))
 
 
 def fitted(nets: str) -> Callable[[], object]:
     """A step of `fit`, memory kept as `fit` keeps it."""
     keep_memory()
-    ours, counter = trainer(nets, sprites(side=SIDES[nets])), iter(range(10**9))
+    ours, counter = make_trainer(nets, random_images(side=IMAGE_SIDES[nets])), iter(range(10**9))
     return lambda: step(ours, next(counter))
 
 
 def fits(nets: str, steps: str) -> Callable[[], object]:
     """The whole of `fit`: directory, steps, ledger, bar, checkpoints."""
-    dataset, folder = sprites(side=SIDES[nets]), tempfile.TemporaryDirectory()
+    dataset, folder = random_images(side=IMAGE_SIDES[nets]), tempfile.TemporaryDirectory()
     budget = {"batch": 64, "lr": 1e-4, "threads": 1, "device": "cpu", "steps": int(steps), "log_every": 10}
     recipe = Recipe(data="random", latent=10, nets=nets, objective="vae", budget=budget)
     return lambda: fit(recipe, Path(folder.name) / "run", force=True, quiet=True, dataset=dataset)
@@ -199,27 +201,27 @@ def fits(nets: str, steps: str) -> Callable[[], object]:
 
 def bare(nets: str) -> Callable[[], object]:
     """A bare torch loop with the very same net and optimiser, one batch already in memory."""
-    dataset = sprites(side=SIDES[nets])
-    model = trainer(nets, dataset).parts.model
-    return loop(model.encoder, model.decoder, torch.from_numpy(dataset.pixels(np.arange(64))), fused=True)
+    dataset = random_images(side=IMAGE_SIDES[nets])
+    model = make_trainer(nets, dataset).parts.model
+    return make_vae_step(model.encoder, model.decoder, torch.from_numpy(dataset.pixels(np.arange(64))), fused=True)
 
 
 def plain(nets: str = "") -> Callable[[], object]:
     """Kim & Mnih's net in plain eager torch."""
-    return loop(*plain_net(), torch.from_numpy(sprites().pixels(np.arange(64))), fused=False)
+    return make_vae_step(*plain_net(), torch.from_numpy(random_images().pixels(np.arange(64))), fused=False)
 
 
 def drawn(nets: str) -> Callable[[], object]:
     """Drawing and unpacking a batch from memory."""
-    return _drawn(sprites(side=SIDES[nets]))
+    return _batch_drawer(random_images(side=IMAGE_SIDES[nets]))
 
 
 def mapped(nets: str) -> Callable[[], object]:
     """The same from a memory map."""
-    return _drawn(_mapped(sprites(side=SIDES[nets])))
+    return _batch_drawer(_to_memory_map(random_images(side=IMAGE_SIDES[nets])))
 
 
-def _drawn(dataset: Dataset) -> Callable[[], object]:
+def _batch_drawer(dataset: Dataset) -> Callable[[], object]:
     keep_memory()
     batches, counter = Batches(dataset.images, 64), iter(range(10**9))
     return lambda: batches(next(counter))
@@ -238,18 +240,20 @@ def audited() -> Callable[[], object]:
     return run
 
 
-SIDES = {"factor_vae_table1": 64, "small32": 32}
+IMAGE_SIDES = {"factor_vae_table1": 64, "small32": 32}
 
 
-def steps() -> list[Row]:
+def step_rows() -> list[Row]:
     """Our step against plain eager torch, and against a bare loop with the very same net and optimiser."""
 
-    def all_of(nets: str, *names: str) -> dict[str, Contender]:
-        return {name: Contender(f"bench.core:{name}", (nets,)) for name in names}
+    def timed_functions(nets: str, *names: str) -> dict[str, TimedFunction]:
+        return {name: TimedFunction(f"bench.core:{name}", (nets,)) for name in names}
 
-    conv = contest(all_of("factor_vae_table1", "fitted", "bare", "plain", "drawn", "mapped"), 6, 3)
-    small = contest(all_of("small32", "fitted", "bare"), 15, 10)
-    whole = contest({n: Contender("bench.core:fits", ("factor_vae_table1", n)) for n in ("10", "40")}, 2, 1, starts=2)
+    conv = time_processes(timed_functions("factor_vae_table1", "fitted", "bare", "plain", "drawn", "mapped"), 6, 3)
+    small = time_processes(timed_functions("small32", "fitted", "bare"), 15, 10)
+    whole = time_processes(
+        {n: TimedFunction("bench.core:fits", ("factor_vae_table1", n)) for n in ("10", "40")}, 2, 1, starts=2
+    )
     each = (whole["40"] - whole["10"]) / 30
     share = "drawing and unpacking, as a share of the step"
     over = (small["fitted"] - small["bare"]) * 1e3
@@ -266,11 +270,11 @@ def steps() -> list[Row]:
     ]  # fmt: skip
 
 
-def audits() -> list[Row]:
+def audit_rows() -> list[Row]:
     """The audit's cost over all of dSprites: its 2,048 samples from the time of 64, and the memory of one process."""
-    with started(Contender("bench.core:audited")) as child:
-        ask(child, 3)
-        cpu, _, peak = map(float, answer(child))
+    with start_process(TimedFunction("bench.core:audited")) as child:
+        request_repeats(child, 3)
+        cpu, _, peak = map(float, read_reply(child))
     stated = {"baseline": None, "ratio": None, "limit": None, "ok": True}
     return [{
         "name": "audit, 2,048 samples × 737,280 posteriors, 1 thread", "ours": cpu / 3 * 2048 / 64, **stated,
@@ -278,7 +282,7 @@ def audits() -> list[Row]:
     }]  # fmt: skip
 
 
-def _mapped(dataset: Dataset) -> Dataset:
+def _to_memory_map(dataset: Dataset) -> Dataset:
     with tempfile.NamedTemporaryFile(suffix=".npy") as f:
         np.save(f, dataset.images.array)  # type: ignore[attr-defined]
         f.flush()
@@ -287,4 +291,4 @@ def _mapped(dataset: Dataset) -> Dataset:
 
 def rows() -> list[Row]:
     """All rows of the core."""
-    return [*pairwise(1), *memory(), *steps(), *audits()]
+    return [*pairwise_rows(1), *memory_rows(), *step_rows(), *audit_rows()]

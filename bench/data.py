@@ -16,17 +16,19 @@ import numpy as np
 import torch
 from torch import nn
 
-from bench.contest import Contender, contest
-from unbraid.data import load, raycast, shapes3d, sprites
-from unbraid.data.batches import Batches, positions
+from bench.process_timing import TimedFunction, time_processes
+from unbraid.core.hardware import keep_memory
+from unbraid.data import load
+from unbraid.data.batches import Batches, batch_indices
 from unbraid.data.dataset import Bits, Dataset, Pixels
-from unbraid.data.dsprites import ANGLES, POSITIONS, SCALES
-from unbraid.ground.machine import keep_memory
+from unbraid.data.rendering import ray_caster, sprite_outlines
+from unbraid.data.sets import shapes3d
+from unbraid.data.sets.dsprites import ANGLES, POSITIONS, SCALES
 
 BATCH = 64
 
 
-def median(run: Callable[[], object], rounds: int = 7, repeats: int = 20) -> float:
+def median_cpu_seconds(run: Callable[[], object], rounds: int = 7, repeats: int = 20) -> float:
     """CPU seconds of one call (one thread, so other work on the machine disturbs little): a median of means."""
     found = []
     for _ in range(rounds):
@@ -37,7 +39,7 @@ def median(run: Callable[[], object], rounds: int = 7, repeats: int = 20) -> flo
     return statistics.median(found)
 
 
-def step(shape: tuple[int, int, int]) -> Callable[[torch.Tensor], None]:
+def make_vae_step(shape: tuple[int, int, int]) -> Callable[[torch.Tensor], None]:
     """A training step of the convolutional VAE of Kim & Mnih 2018 (Table 1) on images of this shape."""
     c, h, _ = shape
     side = h // 16
@@ -83,7 +85,7 @@ def step(shape: tuple[int, int, int]) -> Callable[[torch.Tensor], None]:
     return run
 
 
-class Stored(torch.utils.data.Dataset):
+class StoredImages(torch.utils.data.Dataset):
     """What a user of DataLoader writes: one image by index, from the array in memory, as a float tensor."""
 
     def __init__(self, dataset: Dataset) -> None:
@@ -97,13 +99,13 @@ class Stored(torch.utils.data.Dataset):
             return torch.from_numpy(np.unpackbits(self.images.array[index]).reshape(self.shape)).float()
         if isinstance(self.images, Pixels):
             image = torch.from_numpy(np.array(self.images.array[index]))
-            return (image.permute(2, 0, 1) if self.images.last else image).float() / 255
+            return (image.permute(2, 0, 1) if self.images.channels_last else image).float() / 255
         return self.images.unpack(torch.from_numpy(self.images.take(np.array([index]))))[0]
 
 
-def loader(dataset: Dataset) -> Callable[[], torch.Tensor]:
+def data_loader_batches(dataset: Dataset) -> Callable[[], torch.Tensor]:
     """Batches from torch's DataLoader over the same stored images, each unpacked as it is asked for."""
-    pool = torch.utils.data.DataLoader(Stored(dataset), BATCH, shuffle=True, drop_last=True)
+    pool = torch.utils.data.DataLoader(StoredImages(dataset), BATCH, shuffle=True, drop_last=True)
     state: dict[str, Any] = {"walk": iter(pool)}
 
     def run() -> torch.Tensor:
@@ -116,38 +118,38 @@ def loader(dataset: Dataset) -> Callable[[], torch.Tensor]:
     return run
 
 
-def opened(name: str, folder: str) -> Dataset:
+def open_dataset(name: str, folder: str) -> Dataset:
     """A set by name; the RGB images of 64×64 are held in memory or mapped from a file in `folder`."""
     if not name.startswith("rgb"):
         return load(name)
     path = Path(folder) / "rgb.npy"
     if not path.exists():
         np.save(path, np.random.default_rng(0).integers(0, 256, (20_000, 3, 64, 64)).astype(np.uint8))
-    from unbraid.data.own import of_arrays
+    from unbraid.data.custom.images import from_arrays
 
-    return of_arrays(np.load(path)) if name == "rgb in memory" else load("images", path=str(path))
+    return from_arrays(np.load(path)) if name == "rgb in memory" else load("images", path=str(path))
 
 
 def ours(name: str, folder: str) -> Callable[[], object]:
     """Batches as `fit` draws them."""
     keep_memory()
-    batches, count = Batches(_read(opened(name, folder)).images, BATCH), iter(range(10**9))
+    batches, count = Batches(_read_once(open_dataset(name, folder)).images, BATCH), iter(range(10**9))
     return lambda: batches(next(count))
 
 
 def theirs(name: str, folder: str) -> Callable[[], object]:
     """Batches from a DataLoader over the same images."""
-    return loader(_read(opened(name, folder)))
+    return data_loader_batches(_read_once(open_dataset(name, folder)))
 
 
 def stepping(name: str, folder: str) -> Callable[[], object]:
     """The training step that a batch feeds."""
-    dataset = opened(name, folder)
-    train, x = step(dataset.shape), Batches(dataset.images, BATCH)(0)
+    dataset = open_dataset(name, folder)
+    train, x = make_vae_step(dataset.shape), Batches(dataset.images, BATCH)(0)
     return lambda: train(x)
 
 
-def _read(dataset: Dataset) -> Dataset:
+def _read_once(dataset: Dataset) -> Dataset:
     """Once through, so that every page of a map is in memory."""
     for start in range(0, len(dataset), 4096):
         dataset.images.take(np.arange(start, min(start + 4096, len(dataset))))
@@ -157,8 +159,8 @@ def _read(dataset: Dataset) -> Dataset:
 def batch_rows(name: str, folder: str) -> list[dict[str, Any]]:
     """A batch of this set against the step it feeds and against the DataLoader."""
     options = (name, folder)
-    fast = contest({n: Contender(f"bench.data:{n}", options) for n in ("ours", "theirs")}, 7, 60)
-    slow = contest({"step": Contender("bench.data:stepping", options)}, 3, 2, starts=1)["step"]
+    fast = time_processes({n: TimedFunction(f"bench.data:{n}", options) for n in ("ours", "theirs")}, 7, 60)
+    slow = time_processes({"step": TimedFunction("bench.data:stepping", options)}, 3, 2, starts=1)["step"]
     return [
         {
             "name": f"{name}: batch of 64 / training step",
@@ -179,13 +181,13 @@ def batch_rows(name: str, folder: str) -> list[dict[str, Any]]:
     ]
 
 
-def making_rows() -> list[dict[str, Any]]:
+def generation_rows() -> list[dict[str, Any]]:
     """How long the generators take, from a sample of their work."""
-    heart = sprites.turned(sprites.outline("heart"), ANGLES[7]) * SCALES[3]
-    outline = median(lambda: sprites.drawn(heart, POSITIONS, POSITIONS, 64), 5, 5) * 720
+    heart = sprite_outlines.rotate_2d(sprite_outlines.outline("heart"), ANGLES[7]) * SCALES[3]
+    outline = median_cpu_seconds(lambda: sprite_outlines.rasterise_outline(heart, POSITIONS, POSITIONS, 64), 5, 5) * 720
     scenes = iter([(shape, scale) for scale in shapes3d.SCALES for shape in shapes3d.SHAPES] * 10)
-    geometry = median(lambda: raycast.geometry(raycast.Scene(), *next(scenes), 0.3), 5, 4) * 480
-    draw = median(lambda: positions(0, 7, 737_280, BATCH), 5, 200)
+    geometry = median_cpu_seconds(lambda: ray_caster.render_light(ray_caster.Scene(), *next(scenes), 0.3), 5, 4) * 480
+    draw = median_cpu_seconds(lambda: batch_indices(0, 7, 737_280, BATCH), 5, 200)
     return [
         {
             "name": "dsprites: drawing all 737,280",
@@ -217,9 +219,9 @@ def making_rows() -> list[dict[str, Any]]:
 def rows() -> list[dict[str, Any]]:
     """All rows: name, ours, baseline, ratio, limit, note."""
     torch.set_num_threads(1)
-    found = making_rows()
+    found = generation_rows()
     with tempfile.TemporaryDirectory() as folder:
-        opened("rgb", folder)
+        open_dataset("rgb", folder)
         for name in ("sprites32", "dsprites", "shapes3d", "rgb in memory", "rgb mapped"):
             found += batch_rows(name, folder)
     return found

@@ -15,27 +15,27 @@ import torch
 from unbraid.latent import Latent
 from unbraid.model import Diagonal, Posterior
 from unbraid.model.draw import Draw
-from unbraid.runs.assemble import assemble
-from unbraid.runs.auditing import audit
-from unbraid.runs.encoding import posteriors
+from unbraid.runs.building.builders import build_parts
+from unbraid.runs.evaluation.auditing import audit
+from unbraid.runs.evaluation.encoding import posteriors
+from unbraid.runs.fitting.trainer import build_trainer, step
+from unbraid.runs.fitting.training import fit
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.trainer import prepare, step
-from unbraid.runs.training import fit
 from unbraid.terms import ESTIMATORS, Bank, BankSpec, exact, log_mixture
 
 BATCH = 64
 NAMES = ("naive", "mws", "mss", "stratified")
-Means = dict[str, dict[str, float]]
+MeanEstimates = dict[str, dict[str, float]]
 
 
-def draw_of(q: Posterior, z: torch.Tensor, n: int) -> Draw:
+def make_draw(q: Posterior, z: torch.Tensor, n: int) -> Draw:
     """A draw with no model and no images: estimators of q(z) read neither."""
     return Draw(None, torch.zeros(len(q), 1, 1, 1), q, z, n)  # type: ignore[arg-type]
 
 
-def measure(q: Posterior, z: torch.Tensor, n: int, estimator: Any) -> dict[str, float]:
+def estimate_terms(q: Posterior, z: torch.Tensor, n: int, estimator: Any) -> dict[str, float]:
     """Mean log q(z), mi and tc by one estimator."""
-    draw = draw_of(q, z, n)
+    draw = make_draw(q, z, n)
     with torch.no_grad():
         log_q = log_mixture(z, *estimator(draw, n)).double()
         own = q.log_prob(z).double()
@@ -47,7 +47,9 @@ def measure(q: Posterior, z: torch.Tensor, n: int, estimator: Any) -> dict[str, 
     }
 
 
-def still(n: int = 4096, d: int = 6, sigma: float = 0.135, banks: tuple[int, ...] = (512, 1024, 4032)) -> Means:
+def estimate_static(
+    n: int = 4096, d: int = 6, sigma: float = 0.135, banks: tuple[int, ...] = (512, 1024, 4032)
+) -> MeanEstimates:
     """Mean estimates over one epoch of a still encoder; banks are filled as the epoch goes on."""
     torch.manual_seed(0)
     tree = Latent.of(d)
@@ -56,20 +58,20 @@ def still(n: int = 4096, d: int = 6, sigma: float = 0.135, banks: tuple[int, ...
     kept = {f"memory_bank({k})": Bank(tree, BankSpec(k)) for k in banks}
     found: dict[str, list[dict[str, float]]] = {}
     for rows in torch.randperm(n).split(BATCH):
-        q = everything.rows(rows)
+        q = everything.select_rows(rows)
         z = q.rsample()
         for name, estimator in estimators.items():
-            found.setdefault(name, []).append(measure(q, z, n, estimator))
+            found.setdefault(name, []).append(estimate_terms(q, z, n, estimator))
         for name, bank in kept.items():
-            found.setdefault(name, []).append(measure(q, z, n, bank.mixture))
-            bank.mixture(draw_of(q, z, n), n)
+            found.setdefault(name, []).append(estimate_terms(q, z, n, bank.mixture))
+            bank.mixture(make_draw(q, z, n), n)
     return {name: {key: sum(m[key] for m in many) / len(many) for key in many[0]} for name, many in found.items()}
 
 
-def moving(steps: int = 800, every: int = 100, banks: tuple[int, ...] = (512, 1024)) -> Means:
+def estimate_in_training(steps: int = 800, every: int = 100, banks: tuple[int, ...] = (512, 1024)) -> MeanEstimates:
     """Mean estimates while a VAE trains on sprites32 (from step `every` on): banked posteriors are stale."""
     recipe = Recipe(data="sprites32", latent=6, nets="mlp", budget={"batch": BATCH, "lr": 1e-3, "steps": steps})
-    trainer = prepare(assemble(recipe))
+    trainer = build_trainer(build_parts(recipe))
     model, data = trainer.parts.model, trainer.parts.dataset
     kept = {f"memory_bank({k})": Bank(model.tree, BankSpec(k)) for k in banks}
     found: dict[str, list[dict[str, float]]] = {}
@@ -83,14 +85,14 @@ def moving(steps: int = 800, every: int = 100, banks: tuple[int, ...] = (512, 10
                 "exact": exact(everything),
                 **{n: b.mixture for n, b in kept.items()},
             }.items():
-                found.setdefault(name, []).append(measure(draw.q, draw.z, len(data), estimator))
+                found.setdefault(name, []).append(estimate_terms(draw.q, draw.z, len(data), estimator))
         for bank in kept.values():
             bank.mixture(draw, len(data))
         step(trainer, number)
     return {name: {key: sum(m[key] for m in many) / len(many) for key in many[0]} for name, many in found.items()}
 
 
-def trained(steps: int = 1000, seeds: tuple[int, ...] = (0, 1)) -> Means:
+def train_and_audit(steps: int = 1000, seeds: tuple[int, ...] = (0, 1)) -> MeanEstimates:
     """β-TCVAE (β = 6) on sprites32 with each estimator, then every term by the exact one."""
     results = {}
     for estimator in ("mss", "stratified", "memory_bank(1024)"):
@@ -117,7 +119,7 @@ def trained(steps: int = 1000, seeds: tuple[int, ...] = (0, 1)) -> Means:
 def rows() -> list[dict[str, Any]]:
     """Bias of the bank beside that of the stratified estimator, on the still toy and in training."""
     table = []
-    for name, found in (("still", still()), ("moving", moving())):
+    for name, found in (("still", estimate_static()), ("moving", estimate_in_training())):
         for key in ("mi", "tc"):
             bias = {e: found[e][key] - found["exact"][key] for e in found}
             ours, baseline = abs(bias["memory_bank(1024)"]), abs(bias["stratified"])
@@ -136,13 +138,13 @@ def rows() -> list[dict[str, Any]]:
 
 def main() -> None:
     """Print the tables of docs/estimators.md."""
-    for title, found in (("a still encoder", still()), ("a VAE in training", moving())):
+    for title, found in (("a still encoder", estimate_static()), ("a VAE in training", estimate_in_training())):
         print(f"\n{title}: estimate (bias), nats")
         for name, terms in found.items():
             cells = (f"{key:>10s} {v:8.2f} ({v - found['exact'][key]:+6.2f})" for key, v in terms.items())
             print(f"{name:20s}" + "".join(cells))
     print("\nβ-TCVAE trained with each estimator, audited with the exact one")
-    for name, terms in trained().items():
+    for name, terms in train_and_audit().items():
         print(f"{name:20s}" + "".join(f"{key:>16s} {v:8.2f}" for key, v in terms.items()))
 
 

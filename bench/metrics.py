@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from bench.contest import peak
+from bench.process_timing import peak_memory_mb
 from unbraid import metrics
 from unbraid.data.factors import Factors
-from unbraid.metrics.fixed import fixed_rows
-from unbraid.metrics.importances import importances
-from unbraid.metrics.scores.factor_vae import tally
+from unbraid.metrics.estimation.fixed_factor_sampling import fixed_factor_sampler
+from unbraid.metrics.estimation.importances import importances
+from unbraid.metrics.scores.factor_vae import count_votes
 
 FACTORS = Factors.of({"shape": 3, "scale": 6, "orientation": 40, "x": 32, "y": 32})
 ROUNDS = 5  # of boosting, in the comparison at equal rounds
 
 
-def world(n: int = 10_000) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def labels_and_codes(n: int = 10_000) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Labels of dSprites' five factors, and three codes of ten columns: mixed, rotated, and trained."""
     rng = np.random.default_rng(0)
     y = FACTORS.labels(rng.choice(FACTORS.count, n, replace=False))
@@ -38,10 +38,14 @@ def world(n: int = 10_000) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
     mixed = np.column_stack([s + 0.3 * rng.normal(size=s.shape), 0.5 * s @ rng.normal(size=(5, 5))])
     rotated = np.column_stack([s @ turn, rng.normal(size=(n, 5))])
-    return y, {"mixed": mixed + 0.1 * rng.normal(size=mixed.shape), "rotated": rotated, "trained": trained(y, s)}
+    return y, {
+        "mixed": mixed + 0.1 * rng.normal(size=mixed.shape),
+        "rotated": rotated,
+        "trained": hidden_unit_codes(y, s),
+    }
 
 
-def trained(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+def hidden_unit_codes(y: np.ndarray, s: np.ndarray) -> np.ndarray:
     """Codes of a trained model: ten hidden units of a small network that was fitted to the pictures' coordinates.
 
     A network of 10 tanh units learns smooth functions of all factors together (the sprite's outline points); its
@@ -63,7 +67,7 @@ def trained(y: np.ndarray, s: np.ndarray) -> np.ndarray:
     return np.tanh(x @ model.coefs_[0] + model.intercepts_[0])
 
 
-def timed(call: Callable[[], Any]) -> float:
+def time_call(call: Callable[[], Any]) -> float:
     """Seconds of one call."""
     start = time.perf_counter()
     call()
@@ -87,7 +91,7 @@ def row(
     }
 
 
-def boosting(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
+def boosting_row(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
     """Histogram boosting against scikit-learn's GradientBoosting: equal rounds, one thread each, processor time."""
 
     def fit(predictor: str) -> float:
@@ -102,25 +106,25 @@ def boosting(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
     )
 
 
-def both_cores(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
+def two_thread_row(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
     """The same with two threads and wall time, against the reference on one, which knows no threads."""
 
     def fit(predictor: str, threads: int) -> float:
         table = metrics.as_table(codes["mixed"], y)
-        return timed(lambda: importances(table, predictor, True, 0, threads=threads, rounds=ROUNDS))
+        return time_call(lambda: importances(table, predictor, True, 0, threads=threads, rounds=ROUNDS))
 
     pairs = [(fit("histogram_boosting", 2), fit("gradient_boosting", 1)) for _ in range(3)]
     ours, theirs = (median(side) for side in zip(*pairs, strict=True))
     return row(f"dci fast against GradientBoosting, {ROUNDS} rounds, 2 threads", ours, theirs, 25, "times faster")
 
 
-def short_fit(y: np.ndarray, codes: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+def protocol_rows(y: np.ndarray, codes: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """The protocols as users call them: 10 rounds of histogram boosting against 100 of GradientBoosting."""
     fast, full, seconds = [], [], [0.0, 0.0]
     for z in codes.values():
         table = metrics.as_table(z, y)
-        seconds[0] += timed(lambda t=table: fast.append(metrics.dci(t, protocol="fast").table["matrix"].ravel()))
-        seconds[1] += timed(lambda t=table: full.append(metrics.dci(t, protocol="dlib").table["matrix"].ravel()))
+        seconds[0] += time_call(lambda t=table: fast.append(metrics.dci(t, protocol="fast").table["matrix"].ravel()))
+        seconds[1] += time_call(lambda t=table: full.append(metrics.dci(t, protocol="dlib").table["matrix"].ravel()))
     each = {name: spearmanr(a, b).statistic for name, a, b in zip(codes, fast, full, strict=True)}
     pooled = float(spearmanr(np.concatenate(fast), np.concatenate(full)).statistic)
     note = "  ".join(f"{name} {value:.3f}" for name, value in each.items())
@@ -130,9 +134,9 @@ def short_fit(y: np.ndarray, codes: dict[str, np.ndarray]) -> list[dict[str, Any
     ]
 
 
-def voting(y: np.ndarray, codes: dict[str, np.ndarray], count: int = 10_000, rows: int = 64) -> dict[str, Any]:
+def voting_row(y: np.ndarray, codes: dict[str, np.ndarray], count: int = 10_000, rows: int = 64) -> dict[str, Any]:
     """10,000 votes of 64 rows at once, against a loop that draws and votes one at a time."""
-    source = fixed_rows(codes["mixed"], y, 0)
+    source = fixed_factor_sampler(codes["mixed"], y, 0)
     table = source.table
     groups = [[np.flatnonzero(c == v) for v in range(len(levels))] for c, levels in zip(y.T, table.levels, strict=True)]
 
@@ -147,19 +151,19 @@ def voting(y: np.ndarray, codes: dict[str, np.ndarray], count: int = 10_000, row
 
     ours, theirs = [], []
     for _ in range(5):
-        ours.append(timed(lambda: tally(source, table.live, np.random.default_rng(0), count, rows)))
-        theirs.append(timed(loop))
+        ours.append(time_call(lambda: count_votes(source, table.live, np.random.default_rng(0), count, rows)))
+        theirs.append(time_call(loop))
     return row("factor_vae, 10,000 votes of 64 against a plain loop", median(ours), median(theirs), 2, "times faster")
 
 
-def whole(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
+def evaluation_row(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
     """All metrics on one table of 10,000 × 10."""
     names = {"names": FACTORS.names, "kinds": [f.kind for f in FACTORS.items]}
-    seconds = timed(lambda: metrics.battery(codes["mixed"], y, protocol="fast", **names))
+    seconds = time_call(lambda: metrics.battery(codes["mixed"], y, protocol="fast", **names))
     return row("battery, protocol fast, 10,000 × 10", seconds, None, 60, "seconds", at_least=False)
 
 
-def memory(limit: float = 1.0) -> dict[str, Any]:
+def memory_row(limit: float = 1.0) -> dict[str, Any]:
     """Peak memory of the whole battery on 1,000,000 × 32 codes, in a process of its own."""
     code = "import bench.metrics as b; b.million()"
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -184,16 +188,16 @@ def million(n: int = 1_000_000, d: int = 32) -> None:
     y = FACTORS.labels(rng.integers(FACTORS.count, size=n)).astype(np.int16)
     z = rng.standard_normal((n, d))
     z[:, :5] += y / y.std(0, dtype=np.float64)
-    seconds = timed(lambda: metrics.battery(z, y, protocol="fast"))
-    print(peak() / 1e3, seconds)
+    seconds = time_call(lambda: metrics.battery(z, y, protocol="fast"))
+    print(peak_memory_mb() / 1e3, seconds)
 
 
 def rows(quick: bool = False) -> list[dict[str, Any]]:
     """Every measurement: name, ours, baseline, ratio, limit, note."""
-    y, codes = world()
-    out = [both_cores(y, codes), whole(y, codes), voting(y, codes), boosting(y, codes)]
-    out += [] if quick else short_fit(y, codes)
-    return [*out, memory()]
+    y, codes = labels_and_codes()
+    out = [two_thread_row(y, codes), evaluation_row(y, codes), voting_row(y, codes), boosting_row(y, codes)]
+    out += [] if quick else protocol_rows(y, codes)
+    return [*out, memory_row()]
 
 
 def main() -> None:

@@ -15,15 +15,15 @@ import torch
 
 from unbraid.data import load
 from unbraid.objectives import ROWS as OBJECTIVES
-from unbraid.runs.assemble import assemble
+from unbraid.runs.building.builders import build_parts
+from unbraid.runs.fitting.trainer import Trainer, build_trainer, step
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.trainer import Trainer, prepare, step
 
 BATCHES = (64, 512, 2048)
 LIMIT = 1.3
-LIGHT = ("beta_vae", "annealed_vae", "entropy_vae", "dip_vae_i", "dip_vae_ii", "isa_vae", "wae")
-TREE = {"a": 5, "anchors": 5}
-SPECIAL: dict[str, dict[str, Any]] = {
+CHEAP_OBJECTIVES = ("beta_vae", "annealed_vae", "entropy_vae", "dip_vae_i", "dip_vae_ii", "isa_vae", "wae")
+LATENT = {"a": 5, "anchors": 5}
+RECIPE_OVERRIDES: dict[str, dict[str, Any]] = {
     "isa_vae": {"prior": "isa"},
     "isa_tcvae": {"prior": "isa"},
     "beta_svae": {"latent": {"kind": "onehot(5)", "style": 5}},
@@ -31,15 +31,15 @@ SPECIAL: dict[str, dict[str, Any]] = {
 }
 
 
-def trainer(name: str, batch: int, nets: str, **budget: Any) -> Trainer:
+def make_trainer(name: str, batch: int, nets: str, **budget: Any) -> Trainer:
     """A run of sprites32 with 10 latent columns, ready to step."""
-    tables: dict[str, Any] = {"latent": TREE, "objective": {"name": name}} | SPECIAL.get(name, {})
+    tables: dict[str, Any] = {"latent": LATENT, "objective": {"name": name}} | RECIPE_OVERRIDES.get(name, {})
     plain = {"batch": batch, "threads": 1, "device": "cpu"}
     recipe = Recipe(data="sprites32", nets=nets, budget=plain | budget, **tables)
-    return prepare(assemble(recipe, load("sprites32")))
+    return build_trainer(build_parts(recipe, load("sprites32")))
 
 
-def seconds(run: Trainer, number: int, steps: int) -> float:
+def seconds_per_step(run: Trainer, number: int, steps: int) -> float:
     """CPU seconds of one step, the mean of a few."""
     start = time.process_time()
     for i in range(steps):
@@ -47,13 +47,13 @@ def seconds(run: Trainer, number: int, steps: int) -> float:
     return (time.process_time() - start) / steps
 
 
-def ratio(name: str, batch: int, nets: str, rounds: int = 9, **budget: Any) -> dict[str, Any]:
+def step_cost_row(name: str, batch: int, nets: str, rounds: int = 9, **budget: Any) -> dict[str, Any]:
     """Median seconds of a step, of vae's (or, with a budget, of the same step without it), and of their ratio, in turns."""
     steps = max(1, 256 // batch)
-    ours, plain = trainer(name, batch, nets, **budget), trainer(name if budget else "vae", batch, nets)
+    ours, plain = make_trainer(name, batch, nets, **budget), make_trainer(name if budget else "vae", batch, nets)
     times: list[tuple[float, float]] = []
     for i in range(rounds + 1):
-        pair = (seconds(ours, i * steps, steps), seconds(plain, i * steps, steps))
+        pair = (seconds_per_step(ours, i * steps, steps), seconds_per_step(plain, i * steps, steps))
         if i:  # the first round warms up
             times.append(pair)
     label = f"{name} ({nets}, B={batch})"
@@ -62,7 +62,7 @@ def ratio(name: str, batch: int, nets: str, rounds: int = 9, **budget: Any) -> d
         "ours": statistics.median(a for a, _ in times),
         "baseline": statistics.median(b for _, b in times),
         "ratio": statistics.median(a / b for a, b in times),
-        "limit": LIMIT if name in LIGHT else None,
+        "limit": LIMIT if name in CHEAP_OBJECTIVES else None,
         "note": "seconds of one step; baseline vae",
     }
 
@@ -73,7 +73,7 @@ def rows(
     """One row per objective, net and batch; convolutions at 2048 are left out."""
     torch.set_num_threads(1)
     return [
-        ratio(name, batch, net)
+        step_cost_row(name, batch, net)
         for net in nets
         for batch in batches
         if net == "mlp" or batch <= 512
@@ -82,13 +82,15 @@ def rows(
     ]
 
 
-def means(objectives: tuple[str, ...] = ("vae", "factor_vae")) -> None:
+def print_precision_costs(objectives: tuple[str, ...] = ("vae", "factor_vae")) -> None:
     """Print what bf16 and compiled nets cost against plain ones, as Markdown."""
     torch.set_num_threads(1)
     print("| step | bf16 | compiled |\n|---|---|---|")
     for nets, batch in (("mlp", 64), ("mlp", 512), ("small32", 64), ("small32", 512)):
         for name in objectives:
-            found = [ratio(name, batch, nets, **how)["ratio"] for how in ({"precision": "bf16"}, {"compile": True})]
+            found = [
+                step_cost_row(name, batch, nets, **how)["ratio"] for how in ({"precision": "bf16"}, {"compile": True})
+            ]
             print(f"| {name}, {nets}, B = {batch} | " + " | ".join(f"{each:.2f}" for each in found) + " |", flush=True)
 
 
@@ -100,7 +102,7 @@ def main() -> None:
     parser.add_argument("--means", action="store_true", help="bf16 and compiled nets against plain ones, instead")
     chosen = parser.parse_args()
     if chosen.means:
-        means()
+        print_precision_costs()
         return
     table: dict[str, dict[str, float]] = {}
     for row in rows(nets=("mlp", "small32") if chosen.conv else ("mlp",), names=tuple(chosen.only)):
@@ -111,7 +113,7 @@ def main() -> None:
     print("|---|" + "---|" * (len(columns) + 1))
     for name, found in table.items():
         cells = [f"{found[c]:.2f}" if c in found else "" for c in columns]
-        print(f"| {name} | " + " | ".join(cells) + f" | {LIMIT if name in LIGHT else ''} |")
+        print(f"| {name} | " + " | ".join(cells) + f" | {LIMIT if name in CHEAP_OBJECTIVES else ''} |")
 
 
 if __name__ == "__main__":

@@ -18,16 +18,16 @@ from typing import Any
 
 import torch
 
-from bench.contest import Contender, contest
-from bench.core import SIDES, plain_net, sprites
-from unbraid.ground.machine import computing
+from bench.core import IMAGE_SIDES, plain_net, random_images
+from bench.process_timing import TimedFunction, time_processes
+from unbraid.core.hardware import use_threads
 from unbraid.latent import Latent
 from unbraid.model import NETS
-from unbraid.runs.assemble import assemble
+from unbraid.runs.building.builders import build_parts
+from unbraid.runs.fitting.trainer import build_trainer, step
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.trainer import prepare, step
 
-KEPT = contextlib.ExitStack()  # for as long as the process lives
+PROCESS_STACK = contextlib.ExitStack()  # for as long as the process lives
 NET, LATENT, RATE = "factor_vae_table1", 10, 1e-4
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "beta_vae": {"name": "beta_vae", "beta": 4},
@@ -45,10 +45,10 @@ CONTESTS = (
 
 def ours(objective: str, batch: str) -> Callable[[], object]:
     """One step of our trainer, batches drawn as in `fit`, memory kept as `fit` keeps it."""
-    KEPT.enter_context(computing(1))
+    PROCESS_STACK.enter_context(use_threads(1))
     budget = {"batch": int(batch), "lr": RATE, "threads": 1, "device": "cpu"}
     recipe = Recipe(data="random", latent=LATENT, nets=NET, objective=OBJECTIVES[objective], budget=budget)
-    trainer, counter = prepare(assemble(recipe, sprites(side=SIDES[NET]))), iter(range(10**9))
+    trainer, counter = build_trainer(build_parts(recipe, random_images(side=IMAGE_SIDES[NET]))), iter(range(10**9))
     return lambda: step(trainer, next(counter))
 
 
@@ -58,7 +58,7 @@ def pythae(objective: str, batch: str) -> Callable[[], object]:
     from pythae.data.datasets import BaseDataset
 
     size = int(batch) * (2 if objective == "factor_vae" else 1)
-    data = torch.from_numpy(sprites(n=size, side=SIDES[NET]).pixels(range(size)))
+    data = torch.from_numpy(random_images(n=size, side=IMAGE_SIDES[NET]).pixels(range(size)))
     about: dict[str, Any] = {"input_dim": tuple(data.shape[1:]), "latent_dim": LATENT, "reconstruction_loss": "bce"}
     made: dict[str, Callable[[], tuple[Any, Any]]] = {
         "beta_vae": lambda: (models.BetaVAE, models.BetaVAEConfig(beta=4, **about)),
@@ -129,8 +129,8 @@ def rows(only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     for objective, batch, rounds, repeats, starts, aim in CONTESTS:
         if only and f"{objective}:{batch}" not in only and objective not in only:
             continue
-        sides = {side: Contender(f"bench.peers:{side}", (objective, str(batch))) for side in ("ours", "pythae")}
-        times = contest(sides, rounds, repeats, starts)
+        sides = {side: TimedFunction(f"bench.peers:{side}", (objective, str(batch))) for side in ("ours", "pythae")}
+        times = time_processes(sides, rounds, repeats, starts)
         speeds = {side: batch / seconds for side, seconds in times.items()}
         note = f"images/s: {speeds['ours']:,.0f} ours, {speeds['pythae']:,.0f} pythae {version}"
         found.append(
@@ -148,7 +148,7 @@ def rows(only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    from bench.__main__ import write
+    from bench.__main__ import write_page
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    write({"peers": rows(tuple(sys.argv[1:]))})
+    write_page({"peers": rows(tuple(sys.argv[1:]))})

@@ -20,15 +20,16 @@ from typing import Any
 import numpy as np
 
 from unbraid.data.dataset import Dataset, Pixels
-from unbraid.export.html import explorer
+from unbraid.export.html import write_explorer
+from unbraid.runs.fitting.training import fit
+from unbraid.runs.folder.file_names import RECIPE_FILE, STATE_FILE
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import RECIPE, STATE, Run
-from unbraid.runs.training import fit
-from unbraid.studio.comparison import table
-from unbraid.studio.library import Library
+from unbraid.runs.run import Run
+from unbraid.studio.run_library import Library
+from unbraid.studio.run_table import load_run_table
 
 MOVES, RUNS = 200, 10_000
-FOLLOW = """async (moves) => {
+STUDIO_SCRIPT = """async (moves) => {
   // move the first slider; a move ends when the canvas shows the image that answers it
   document.getElementById("folded").open = true;
   const slider = document.querySelector(".leaf input[type=range]"), canvas = document.getElementById("image"), took = [];
@@ -46,7 +47,7 @@ FOLLOW = """async (moves) => {
   }
   return took;
 }"""
-ALONE = """(moves) => {
+EXPORTED_PAGE_SCRIPT = """(moves) => {
   const took = [], z = Float32Array.from(content.start);
   for (let i = 0; i < moves; i++) {
     z[0] = Math.sin(i / 5);
@@ -58,15 +59,15 @@ ALONE = """(moves) => {
 }"""
 
 
-def trained(folder: Path) -> Run:
+def train_run(folder: Path) -> Run:
     """A run with the 64×64 convolutional decoder of Kim & Mnih 2018, Table 1."""
     images = np.random.default_rng(0).integers(0, 2, (64, 1, 64, 64), np.uint8) * 255
-    recipe = Recipe.of({"data": {"name": "images"}, "nets": {"name": "factor_vae_table1"}, "latent": 10,
+    recipe = Recipe.from_dict({"data": {"name": "images"}, "nets": {"name": "factor_vae_table1"}, "latent": 10,
                         "budget": {"steps": 2, "batch": 16, "threads": 1}})  # fmt: skip
     return fit(recipe, folder, dataset=Dataset("images", Pixels(images)), quiet=True)
 
 
-def chromium() -> str | None:
+def find_chromium() -> str | None:
     """The browser, if there is one and something to drive it with."""
     try:
         import playwright.sync_api  # noqa: F401
@@ -75,12 +76,12 @@ def chromium() -> str | None:
     return os.environ.get("UNBRAID_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-def latencies(root: Path, program: str) -> tuple[list[float], list[float]]:
+def slider_latencies(root: Path, program: str) -> tuple[list[float], list[float]]:
     """Milliseconds of each move: by the studio's websocket, and inside an exported page."""
     from playwright.sync_api import sync_playwright
 
-    run = trained(root / "conv64")
-    alone = explorer(run, root / "explore.html")
+    run = train_run(root / "conv64")
+    alone = write_explorer(run, root / "explore.html")
     log = root / "log"
     with open(log, "wb") as out:
         server = subprocess.Popen(
@@ -102,11 +103,11 @@ def latencies(root: Path, program: str) -> tuple[list[float], list[float]]:
                     time.sleep(1)
             page.goto(found[0].split("/?")[0] + "/explore?run=conv64")
             page.wait_for_selector("#explorer[data-ready=yes]", timeout=120_000)
-            page.evaluate(FOLLOW, 20)
-            followed = page.evaluate(FOLLOW, MOVES)
+            page.evaluate(STUDIO_SCRIPT, 20)
+            followed = page.evaluate(STUDIO_SCRIPT, MOVES)
             page.goto(alone.as_uri())
-            page.evaluate(ALONE, 20)
-            inside = page.evaluate(ALONE, MOVES)
+            page.evaluate(EXPORTED_PAGE_SCRIPT, 20)
+            inside = page.evaluate(EXPORTED_PAGE_SCRIPT, MOVES)
             browser.close()
     finally:
         server.send_signal(signal.SIGINT)
@@ -114,10 +115,10 @@ def latencies(root: Path, program: str) -> tuple[list[float], list[float]]:
     return followed, inside
 
 
-def many(root: Path) -> tuple[float, float]:
+def time_run_table(root: Path) -> tuple[float, float]:
     """Seconds to the table of 10,000 runs, with and without an index."""
-    run = trained(root.parent / "one")
-    texts = {name: (run.path / name).read_text() for name in (RECIPE, STATE)}
+    run = train_run(root.parent / "one")
+    texts = {name: (run.path / name).read_text() for name in (RECIPE_FILE, STATE_FILE)}
     for i in range(RUNS):
         place = root / f"run{i:05d}"
         place.mkdir(parents=True)
@@ -126,7 +127,7 @@ def many(root: Path) -> tuple[float, float]:
     found = []
     for _ in range(2):
         start = time.perf_counter()
-        rows, _ = table(Library(root))
+        rows, _ = load_run_table(Library(root))
         found.append(time.perf_counter() - start)
         assert len(rows) == RUNS
     return found[0], found[1]
@@ -135,10 +136,10 @@ def many(root: Path) -> tuple[float, float]:
 def rows() -> list[dict[str, Any]]:
     """The rows of the benchmark page."""
     made: list[dict[str, Any]] = []
-    program = chromium()
+    program = find_chromium()
     with tempfile.TemporaryDirectory() as folder:
         if program:
-            followed, inside = latencies(Path(folder) / "runs", program)
+            followed, inside = slider_latencies(Path(folder) / "runs", program)
             for name, took, middle, late in (("slider to pixels, 64×64 conv decoder", followed, 33, 60),
                                              ("the same inside an exported page", inside, 33, 60)):  # fmt: skip
                 said = f"{len(took)} moves in headless Chromium"
@@ -146,7 +147,7 @@ def rows() -> list[dict[str, Any]]:
                 for what, value, most in (("median", half, middle), ("95%", p95, late)):
                     made.append({"name": f"{name}: {what}", "ours": value / 1e3, "baseline": None, "ratio": value / most,
                                  "limit": 1, "note": f"{said}; limit {most} ms"})  # fmt: skip
-        first, again = many(Path(folder) / "many" / "runs")
+        first, again = time_run_table(Path(folder) / "many" / "runs")
         made.append({"name": f"table of {RUNS:,} runs, no index yet", "ours": first, "baseline": None, "ratio": None})
         made.append({"name": f"table of {RUNS:,} runs, from the index", "ours": again, "baseline": None, "ratio": None})
     return made

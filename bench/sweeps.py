@@ -14,40 +14,40 @@ from pathlib import Path
 
 from bench.core import Row
 from unbraid.runs.recipe import Recipe
-from unbraid.sweeps.plan import Plan, jobs
-from unbraid.sweeps.walk import Crew, Walk
-from unbraid.sweeps.workers import Workers
+from unbraid.sweeps.engine.scheduler import Scheduler, WorkerPool
+from unbraid.sweeps.engine.worker_pool import LocalWorkerPool
+from unbraid.sweeps.planning.plan import Plan, build_jobs
 
-PIN = Recipe.load("decomposition_pinwheel").set("budget.threads=1", "budget.log_every=1000")
-SHORT = 12  # runs of one step
-LONG, STEPS = 8, 300  # runs, steps of each
+PINWHEEL = Recipe.load("decomposition_pinwheel").set("budget.threads=1", "budget.log_every=1000")
+SHORT_RUNS = 12  # runs of one step
+LONG_RUNS, STEPS = 8, 300  # runs, steps of each
 
 
 @contextmanager
-def crew(count: int) -> Iterator[Workers]:
+def warm_workers(count: int) -> Iterator[LocalWorkerPool]:
     """Some workers, warm."""
-    workers = Workers(count)
+    workers = LocalWorkerPool(count)
     try:
-        workers.idle(count)
+        workers.idle_workers(count)
         while not all(w.ready for w in workers.alive):
-            workers.hear(1)
+            workers.poll(1)
         yield workers
     finally:
         workers.stop()
 
 
-def walked(workers: Crew, folder: Path, runs: int, steps: int) -> float:
+def time_sweep(workers: WorkerPool, folder: Path, runs: int, steps: int) -> float:
     """Seconds in which these workers do so many runs."""
-    recipes = [PIN.set(f"budget.steps={steps}", f"seed={seed}") for seed in range(runs)]
-    state = Walk(Plan(folder, jobs(folder, recipes, [f"s{r.seed}" for r in recipes])), workers)
+    recipes = [PINWHEEL.set(f"budget.steps={steps}", f"seed={seed}") for seed in range(runs)]
+    state = Scheduler(Plan(folder, build_jobs(folder, recipes, [f"s{r.seed}" for r in recipes])), workers)
     began = time.perf_counter()
-    while not state.over:
-        state.turn()
-    assert all(o.done for o in state.ended.values())
+    while not state.is_done:
+        state.run_once()
+    assert all(o.done for o in state.results.values())
     return time.perf_counter() - began
 
 
-def cold(folder: Path) -> float:
+def time_cold_run(folder: Path) -> float:
     """Seconds of one run of one step by `unbraid train`, in a process of its own."""
     command = [sys.executable, "-m", "unbraid", "train", "decomposition_pinwheel", "--quiet", "--out", str(folder)]
     command += ["--set", "budget.steps=1", "--set", "budget.threads=1"]
@@ -56,7 +56,7 @@ def cold(folder: Path) -> float:
     return time.perf_counter() - began
 
 
-def watched(rounds: int = 3) -> Row:
+def validation_row(rounds: int = 3) -> Row:
     """Processor seconds of `fit` with validation and ten snapshots, and without, in turns."""
     import torch
 
@@ -82,22 +82,22 @@ def watched(rounds: int = 3) -> Row:
 def rows(rounds: int = 3) -> list[Row]:
     """All rows, measured in turns."""
     warm, fresh, ratios, ones, twos = [], [], [], [], []
-    with tempfile.TemporaryDirectory() as place, crew(1) as one, crew(2) as two:
+    with tempfile.TemporaryDirectory() as place, warm_workers(1) as one, warm_workers(2) as two:
         folder = Path(place)
         for workers in (one, two):
-            walked(workers, folder / f"first{id(workers)}", 2, 2)  # the first run is not counted
+            time_sweep(workers, folder / f"first{id(workers)}", 2, 2)  # the first run is not counted
         for turn in range(rounds):
-            warm.append(walked(one, folder / f"warm{turn}", SHORT, 1) / SHORT)
-            fresh.append(cold(folder / f"cold{turn}"))
-            ones.append(walked(one, folder / f"one{turn}", LONG, STEPS))
-            twos.append(walked(two, folder / f"two{turn}", LONG, STEPS))
+            warm.append(time_sweep(one, folder / f"warm{turn}", SHORT_RUNS, 1) / SHORT_RUNS)
+            fresh.append(time_cold_run(folder / f"cold{turn}"))
+            ones.append(time_sweep(one, folder / f"one{turn}", LONG_RUNS, STEPS))
+            twos.append(time_sweep(two, folder / f"two{turn}", LONG_RUNS, STEPS))
             ratios.append(ones[-1] / twos[-1])
     each, alone, gain = statistics.median(warm), statistics.median(fresh), statistics.median(ratios)
     return [
         {"name": "a run of one step in a warm worker against unbraid train", "ours": each, "baseline": alone,
-         "ratio": each / alone, "limit": "0.5 s", "ok": each <= 0.5, "note": f"all that is not training, {SHORT} runs"},
+         "ratio": each / alone, "limit": "0.5 s", "ok": each <= 0.5, "note": f"all that is not training, {SHORT_RUNS} runs"},
         {"name": "two workers against one", "ours": statistics.median(twos), "baseline": statistics.median(ones),
          "ratio": gain, "limit": "> 1.9", "ok": gain >= 1.9,
-         "note": f"times faster, {LONG} runs of {STEPS} steps, in turns; needs two idle cores"},
-        watched(),
+         "note": f"times faster, {LONG_RUNS} runs of {STEPS} steps, in turns; needs two idle cores"},
+        validation_row(),
     ]  # fmt: skip

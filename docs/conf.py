@@ -47,15 +47,15 @@ html_theme_options = {
 }
 
 
-def made(app: Any) -> None:
+def write_generated_pages(app: Any) -> None:
     """Write the pages that are made from the code."""
     import api
     import commands
     import reference
 
-    reference.write(HERE / "reference")
-    commands.write(HERE / "reference")
-    api.write(HERE / "api")
+    reference.write_pages(HERE / "reference")
+    commands.write_page(HERE / "reference")
+    api.write_pages(HERE / "api")
 
 
 def mathml(text: str, display: str) -> str:
@@ -91,16 +91,16 @@ def linked(app: Any, name: str, source: list[str]) -> None:
     """Names in the table of objectives lead to what is said of each: those pages exist on the site only."""
     if name != "objectives":
         return
-    from unbraid.catalogue.printed import anchor
+    from unbraid.catalogue.rendering import link_anchor
     from unbraid.objectives import OBJECTIVES
 
     for each in OBJECTIVES:
-        source[0] = source[0].replace(f"\n| {each} |", f"\n| [{each}](reference/objectives.md#objective-{anchor(each)}) |")
+        source[0] = source[0].replace(f"\n| {each} |", f"\n| [{each}](reference/objectives.md#objective-{link_anchor(each)}) |")
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Make the pages, and draw formulas."""
-    app.connect("builder-inited", made)
+    app.connect("builder-inited", write_generated_pages)
     app.connect("source-read", studies)
     app.connect("source-read", linked)
     app.add_html_math_renderer("mathml", (inline, None), (block, None))

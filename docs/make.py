@@ -12,15 +12,15 @@ import sys
 import time
 from pathlib import Path
 
-from unbraid.ground.files import write_text
-from unbraid.objectives.printed import markdown
+from unbraid.core.files import write_text
+from unbraid.objectives.objective_table import table_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
-HERE = {**os.environ, "PYTHONPATH": str(ROOT)}  # this tree, whatever is installed
-MARKS = ("<!-- table: made by make docs -->", "<!-- end of table -->")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}  # this tree, whatever is installed
+TABLE_MARKS = ("<!-- table: made by make docs -->", "<!-- end of table -->")
 
 
-def broken() -> list[str]:
+def broken_links() -> list[str]:
     """Links of the README and of the pages that lead nowhere (reference/ and api/ are made by the build)."""
     return [
         f"{page.name}: {link}"
@@ -30,24 +30,24 @@ def broken() -> list[str]:
     ]
 
 
-def build(out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+def build_site(out: Path, *sphinx_options: str) -> subprocess.CompletedProcess[str]:
     """Build the site; a warning is an error."""
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", *more, str(ROOT / "docs"), str(out)]
-    return subprocess.run(command, cwd=ROOT, env=HERE, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", *sphinx_options, str(ROOT / "docs"), str(out)]
+    return subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
 
 def main() -> None:
     """Write what is made from the code; build; complain about a link that leads nowhere."""
     objectives = ROOT / "docs" / "objectives.md"
     text = objectives.read_text()
-    start, end = text.index(MARKS[0]) + len(MARKS[0]), text.index(MARKS[1])
-    write_text(objectives, f"{text[:start]}\n{markdown()}\n{text[end:]}")
+    start, end = text.index(TABLE_MARKS[0]) + len(TABLE_MARKS[0]), text.index(TABLE_MARKS[1])
+    write_text(objectives, f"{text[:start]}\n{table_markdown()}\n{text[end:]}")
     for script in ("import_graph.py", "notebooks.py"):
-        subprocess.run([sys.executable, str(ROOT / "docs" / "make" / script)], check=True, cwd=ROOT, env=HERE)
+        subprocess.run([sys.executable, str(ROOT / "docs" / "make" / script)], check=True, cwd=ROOT, env=ENVIRONMENT)
     begun, site = time.monotonic(), ROOT / "site"
-    done = build(site)
+    done = build_site(site)
     print(done.stdout + done.stderr, end="")
-    if found := broken():
+    if found := broken_links():
         print(f"broken links: {found}")
     if done.returncode or found:
         raise SystemExit(1)

@@ -16,7 +16,7 @@ if (
 
 
 @pytest.fixture(autouse=True)
-def _double(request: pytest.FixtureRequest):
+def _float64(request: pytest.FixtureRequest):
     """Tests run in float64 and leave torch's defaults as they were (only where torch is already loaded or needed)."""
     import torch
 
@@ -29,7 +29,7 @@ def _double(request: pytest.FixtureRequest):
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
+def reference_data() -> Path:
     """Reference data that may lie beside the project; tests that need it skip without it."""
     path = Path(os.environ.get("UNBRAID_SHARED", Path(__file__).resolve().parents[2] / "shared"))
     if not (path / "data").is_dir():

@@ -13,21 +13,21 @@ import pytest
 
 import unbraid
 
-HOUSE = Path(unbraid.__file__).parent
+PACKAGE_ROOT = Path(unbraid.__file__).parent
 # Data flows from top to bottom; a room imports only from rooms above it (or from itself).
-ROOMS = [
-    "_version", "ground", "latent", "data", "codes", "metrics", "priors", "model", "terms", "objectives", "runs",
+PACKAGES = [
+    "_version", "core", "prices", "latent", "data", "codes", "metrics", "priors", "model", "terms", "objectives", "runs",
     "comparing", "figures", "sweeps", "studies", "export", "catalogue", "studio", "cli", "__main__",
 ]  # fmt: skip
-FILES = sorted(HOUSE.rglob("*.py"))
+FILES = sorted(PACKAGE_ROOT.rglob("*.py"))
 
 
-def room(path: Path) -> str:
+def package_of(path: Path) -> str:
     """The room a file belongs to."""
-    return path.relative_to(HOUSE).parts[0].removesuffix(".py")
+    return path.relative_to(PACKAGE_ROOT).parts[0].removesuffix(".py")
 
 
-def imported(path: Path) -> set[str]:
+def imported_packages(path: Path) -> set[str]:
     """The rooms a file imports from, wherever in the file; imports for type checkers only are left out."""
     tree = ast.parse(path.read_text())
     skipped = {
@@ -45,20 +45,22 @@ def imported(path: Path) -> set[str]:
             rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
             rooms |= {a.name.split(".")[1] for a in node.names if a.name.startswith("unbraid.")}
-    return rooms & set(ROOMS)
+    return rooms & set(PACKAGES)
 
 
 @pytest.mark.parametrize(
-    "path", [f for f in FILES if f.name != "__init__.py" or f.parent != HOUSE], ids=lambda p: str(p.relative_to(HOUSE))
+    "path",
+    [f for f in FILES if f.name != "__init__.py" or f.parent != PACKAGE_ROOT],
+    ids=lambda p: str(p.relative_to(PACKAGE_ROOT)),
 )
 def test_imports_point_up(path):
-    here = room(path)
-    assert here in ROOMS, f"{here} is a new room: give it a place in the order"
-    below = {other for other in imported(path) if ROOMS.index(other) > ROOMS.index(here)}
+    here = package_of(path)
+    assert here in PACKAGES, f"{here} is a new room: give it a place in the order"
+    below = {other for other in imported_packages(path) if PACKAGES.index(other) > PACKAGES.index(here)}
     assert not below, f"{path.name} reaches down into {below}"
 
 
-def loaded(code: str) -> set[str]:
+def loaded_modules(code: str) -> set[str]:
     """The modules a fresh interpreter has after running some code."""
     out = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"], capture_output=True, text=True, check=True
@@ -67,22 +69,22 @@ def loaded(code: str) -> set[str]:
 
 
 def test_import_unbraid_brings_no_torch_and_is_light():
-    modules = loaded("import unbraid")
+    modules = loaded_modules("import unbraid")
     assert not {"torch", "numpy", "scipy", "matplotlib", "sklearn"} & modules
 
 
 def test_metrics_data_and_help_are_free_of_torch():
-    assert "torch" not in loaded("import unbraid.metrics, unbraid.data, unbraid.codes")
-    assert "torch" not in loaded(
+    assert "torch" not in loaded_modules("import unbraid.metrics, unbraid.data, unbraid.codes")
+    assert "torch" not in loaded_modules(
         "from typer.testing import CliRunner\nfrom unbraid.cli import app\n"
         "assert CliRunner().invoke(app, ['--help']).exit_code == 0"
     )
 
 
 def test_metrics_import_neither_model_nor_data_sets():
-    allowed = {"metrics", "ground", "codes", "latent", "data"}
-    for path in (HOUSE / "metrics").rglob("*.py"):
-        assert imported(path) <= allowed, path.name
+    allowed = {"metrics", "core", "prices", "codes", "latent", "data"}
+    for path in (PACKAGE_ROOT / "metrics").rglob("*.py"):
+        assert imported_packages(path) <= allowed, path.name
         assert not re.search(r"unbraid\.data(?!\.factors)", path.read_text()), (
             f"{path.name}: only Factors may come from data"
         )
@@ -98,7 +100,7 @@ def undocumented(body: list[ast.stmt]) -> list[str]:
     return bare
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(HOUSE)))
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE_ROOT)))
 def test_every_public_name_is_documented(path):
     tree = ast.parse(path.read_text())
     assert ast.get_docstring(tree), "the module says nothing of itself"
@@ -129,23 +131,23 @@ def test_files_and_functions_stay_small():
 
 
 def test_the_docs_hold_the_table_of_the_code():
-    from unbraid.objectives.printed import markdown
+    from unbraid.objectives.objective_table import table_markdown
 
-    page = (HOUSE.parent / "docs" / "objectives.md").read_text()
-    assert markdown() in page, "run 'make docs'"
+    page = (PACKAGE_ROOT.parent / "docs" / "objectives.md").read_text()
+    assert table_markdown() in page, "run 'make docs'"
 
 
 def test_the_table_of_rooms_is_complete():
-    assert {room(f) for f in FILES} - {"__init__"} <= set(ROOMS)
+    assert {package_of(f) for f in FILES} - {"__init__"} <= set(PACKAGES)
     assert inspect.getdoc(unbraid)
 
 
-DECLARED = {  # what pyproject.toml calls it, where that is not what one imports
+IMPORT_NAMES = {  # what pyproject.toml calls it, where that is not what one imports
     "scikit-learn": "sklearn",
     "pillow": "PIL",
     "tomli-w": "tomli_w",
 }
-EXTRAS = {
+OPTIONAL_PACKAGES = {
     "onnx",
     "onnxruntime",
     "ray",
@@ -166,17 +168,17 @@ def test_every_import_is_declared():
     """Nothing leans on a package that some other package happens to bring: core ones are declared, extras are optional."""
     import tomllib
 
-    plain = tomllib.loads((HOUSE.parent / "pyproject.toml").read_text())["project"]
+    plain = tomllib.loads((PACKAGE_ROOT.parent / "pyproject.toml").read_text())["project"]
     names = [re.match(r"[\w.-]+", line)[0].lower() for line in plain["dependencies"]]
-    core = {DECLARED.get(name, name.replace("-", "_")) for name in names}
+    core = {IMPORT_NAMES.get(name, name.replace("-", "_")) for name in names}
     found: dict[str, set[str]] = {}
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
             modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
             for module in modules:
-                found.setdefault(module.split(".")[0], set()).add(str(path.relative_to(HOUSE)))
+                found.setdefault(module.split(".")[0], set()).add(str(path.relative_to(PACKAGE_ROOT)))
     foreign = {name for name in found if name not in sys.stdlib_module_names and name != "unbraid"}
-    undeclared = foreign - core - EXTRAS
+    undeclared = foreign - core - OPTIONAL_PACKAGES
     assert not undeclared, {name: found[name] for name in undeclared}
     assert not core - foreign - {"jinja2"}, "declared and never imported"

@@ -17,9 +17,9 @@ from unbraid.model.likelihood import Bernoulli
 from unbraid.terms import ESTIMATORS
 
 
-def model_on(tree: Latent, shape: tuple[int, int, int] = (1, 2, 2), prior: dict | None = None) -> Vae:
+def tiny_model(tree: Latent, shape: tuple[int, int, int] = (1, 2, 2), prior: dict | None = None) -> Vae:
     """A tiny MLP model on any tree."""
-    encoder, decoder = NETS["decomposition_table1b"](shape, tree, Diagonal.count(tree), shape[0])
+    encoder, decoder = NETS["decomposition_table1b"](shape, tree, Diagonal.param_count(tree), shape[0])
     return Vae(tree, encoder, decoder, priors.build(prior or {"name": "gaussian"}, tree), Bernoulli())
 
 
@@ -28,17 +28,17 @@ def random_posterior(
 ) -> Posterior:
     """Posteriors with random means, logits and scales."""
     rng = torch.Generator().manual_seed(seed)
-    params = spread * torch.randn(count, Diagonal.count(tree), generator=rng)
-    return Diagonal.of(tree, params, temperature)
+    params = spread * torch.randn(count, Diagonal.param_count(tree), generator=rng)
+    return Diagonal.from_params(tree, params, temperature)
 
 
-def any_draw(
+def random_draw(
     tree: Latent, count: int, seed: int, estimator: str | None, n: int = 100, temperature: float = 0.7
 ) -> Draw:
     """A draw with random posteriors, without training anything."""
     torch.manual_seed(seed)
     q = random_posterior(tree, count, seed, temperature)
-    return Draw(model_on(tree), torch.rand(count, 1, 2, 2), q, q.rsample(), n, ESTIMATORS.get(estimator or ""))
+    return Draw(tiny_model(tree), torch.rand(count, 1, 2, 2), q, q.rsample(), n, ESTIMATORS.get(estimator or ""))
 
 
 def toy_data(n: int = 96, seed: int = 0) -> Dataset:
@@ -62,7 +62,7 @@ def labelled_codes() -> tuple[np.ndarray, np.ndarray]:
     return z, y
 
 
-def app_of(register: Callable[[typer.Typer], None]) -> typer.Typer:
+def make_app(register: Callable[[typer.Typer], None]) -> typer.Typer:
     """A command line with one room's verbs only; the empty callback keeps a single verb a verb."""
     app = typer.Typer()
     app.callback()(lambda: None)

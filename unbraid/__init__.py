@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from unbraid._version import __version__
 
-_HOMES = {
-    "UnbraidError": "unbraid.ground.errors",
+_MODULE_OF = {
+    "UnbraidError": "unbraid.core.errors",
     "Latent": "unbraid.latent",
     "onehot": "unbraid.latent",
     "binary": "unbraid.latent",
@@ -30,30 +30,30 @@ _HOMES = {
     "RECIPES": "unbraid.runs.recipes",
     "Recipe": "unbraid.runs.recipe",
     "Run": "unbraid.runs.run",
-    "fit": "unbraid.runs.training",
-    "pretrained": "unbraid.runs.pretrained",
+    "fit": "unbraid.runs.fitting.training",
+    "pretrained": "unbraid.runs.pretrained_runs",
     "tracker": "unbraid.export.tracking",
     "sweep": "unbraid.sweeps",
-    "audit": "unbraid.runs.auditing",
+    "audit": "unbraid.runs.evaluation.auditing",
     "Codes": "unbraid.codes",
-    "encode": "unbraid.runs.encoding",
+    "encode": "unbraid.runs.evaluation.encoding",
     "METRICS": "unbraid.metrics",
     "Score": "unbraid.metrics",
-    "Scores": "unbraid.runs.scoring",
-    "score": "unbraid.runs.scoring",
+    "Scores": "unbraid.runs.evaluation.scoring",
+    "score": "unbraid.runs.evaluation.scoring",
     "compare": "unbraid.comparing",
     "report": "unbraid.figures.report",
     "Disentangler": "unbraid.export.estimator",
 }
-_ROOMS = ("data", "priors", "model", "terms", "metrics", "figures")
+_SUBPACKAGES = ("data", "priors", "model", "terms", "metrics", "figures")
 
-__all__ = ["__version__", *_HOMES, *_ROOMS]
+__all__ = ["__version__", *_MODULE_OF, *_SUBPACKAGES]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        found = getattr(import_module(_HOMES[name]), name)
-    elif name in _ROOMS:
+    if name in _MODULE_OF:
+        found = getattr(import_module(_MODULE_OF[name]), name)
+    elif name in _SUBPACKAGES:
         found = import_module(f"unbraid.{name}")
     else:
         raise AttributeError(f"module 'unbraid' has no attribute {name!r}")
@@ -69,21 +69,21 @@ if TYPE_CHECKING:
     from unbraid import data, figures, metrics, model, priors, terms
     from unbraid.codes import Codes
     from unbraid.comparing import compare
+    from unbraid.core.errors import UnbraidError
     from unbraid.data import DATASETS, Dataset
     from unbraid.export.estimator import Disentangler
     from unbraid.export.tracking import tracker
     from unbraid.figures.report import report
-    from unbraid.ground.errors import UnbraidError
     from unbraid.latent import Latent, binary, onehot, real
     from unbraid.metrics import METRICS, Score
     from unbraid.objectives import OBJECTIVES, Objective
     from unbraid.priors import PRIORS
-    from unbraid.runs.auditing import audit
-    from unbraid.runs.encoding import encode
-    from unbraid.runs.pretrained import pretrained
+    from unbraid.runs.evaluation.auditing import audit
+    from unbraid.runs.evaluation.encoding import encode
+    from unbraid.runs.evaluation.scoring import Scores, score
+    from unbraid.runs.fitting.training import fit
+    from unbraid.runs.pretrained_runs import pretrained
     from unbraid.runs.recipe import Recipe
     from unbraid.runs.recipes import RECIPES
     from unbraid.runs.run import Run
-    from unbraid.runs.scoring import Scores, score
-    from unbraid.runs.training import fit
     from unbraid.sweeps import sweep

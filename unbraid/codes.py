@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from unbraid.core.dataframes import make_dataframe
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_npz, write_npz
 from unbraid.data.factors import Factors
-from unbraid.ground.errors import UnbraidError, expect
-from unbraid.ground.files import read_npz, write_npz
-from unbraid.ground.frames import frame
 from unbraid.latent import Latent
 
-USED = 0.05  # nats: a leaf with less carries next to nothing
+MIN_ACTIVE_KL = 0.05  # nats: a leaf with less carries next to nothing
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,10 +70,10 @@ class Codes:
         return len(self.mean)
 
     def __repr__(self) -> str:
-        return "\n".join([self._title, *(f"  {name:<8} {line}" for name, line in self._lines().items())])
+        return "\n".join([self._title, *(f"  {name:<8} {line}" for name, line in self._summary_lines().items())])
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{n}</th><td>{escape(line)}</td></tr>" for n, line in self._lines().items())
+        rows = "".join(f"<tr><th>{n}</th><td>{escape(line)}</td></tr>" for n, line in self._summary_lines().items())
         return f"<p>{escape(self._title)}</p><table>{rows}</table>"
 
     @property
@@ -81,26 +81,28 @@ class Codes:
         kind = "means alone" if self.scale is None else "means and scales"
         return f"codes of {len(self):,} examples in {self.mean.shape[1]:,} columns, {kind}"
 
-    def _lines(self) -> dict[str, str]:
+    def _summary_lines(self) -> dict[str, str]:
         """What is worth knowing, by name."""
         leaves = [leaf.name + (f" ({leaf.kind} {leaf.width})" if leaf.width > 1 else "") for leaf in self.tree.leaves]
-        lines = {"leaves": _few(leaves)}
+        lines = {"leaves": _abbreviate(leaves)}
         if self.kl is not None and np.isfinite(self.kl).any():
             order = np.argsort(-np.nan_to_num(self.kl))
-            most = _few([f"{self.tree.leaves[i].name} {self.kl[i]:.2f}" for i in order], 6)
-            lines["KL"] = f"{most} nats; {int((np.nan_to_num(self.kl) > USED).sum())} of {len(order)} above {USED}"
+            most = _abbreviate([f"{self.tree.leaves[i].name} {self.kl[i]:.2f}" for i in order], 6)
+            lines["KL"] = (
+                f"{most} nats; {int((np.nan_to_num(self.kl) > MIN_ACTIVE_KL).sum())} of {len(order)} above {MIN_ACTIVE_KL}"
+            )
         if self.factors is not None:
-            lines["factors"] = _few([f"{f.name} {f.size or 'continuous'}" for f in self.factors.items])
+            lines["factors"] = _abbreviate([f"{f.name} {f.size or 'continuous'}" for f in self.factors.items])
         if self.notes:
             lines["of"] = ", ".join(f"{name} {value}" for name, value in self.notes.items())
         return lines
 
-    def without(self, *names: str) -> Codes:
+    def drop_factors(self, *names: str) -> Codes:
         """The same codes with these factors left out.
 
         >>> y = np.arange(8).reshape(4, 2)
         >>> codes = Codes(np.eye(4), Latent.of(4), values=y, factors=Factors.of({"shape": 8, "x": 8}, grid=False))
-        >>> codes.without("shape").factors.names
+        >>> codes.drop_factors("shape").factors.names
         ('x',)
         """
         if not names:
@@ -120,7 +122,7 @@ class Codes:
         if self.factors is not None and self.values is not None:
             for factor, values in zip(self.factors.items, self.values.T, strict=True):
                 columns[factor.name if factor.name not in columns else f"factor {factor.name}"] = values
-        return frame(columns, self.index)
+        return make_dataframe(columns, self.index)
 
     def save(self, path: str | Path) -> None:
         """Write `codes.npz`: arrays and two JSON strings, no pickle."""
@@ -158,5 +160,5 @@ class Codes:
         return cls(stored["mean"], tree, factors=factors, notes=notes, **arrays)
 
 
-def _few(words: list[str], most: int = 12) -> str:
-    return ", ".join(words[:most]) + (f", … ({len(words):,})" if len(words) > most else "")
+def _abbreviate(words: list[str], limit: int = 12) -> str:
+    return ", ".join(words[:limit]) + (f", … ({len(words):,})" if len(words) > limit else "")

@@ -17,10 +17,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from unbraid.ground.errors import UnbraidError, expect, listing, nearest
+from unbraid.core.errors import UnbraidError, did_you_mean, expect, join_names
 
-KINDS = ("real", "onehot", "binary")
-MOST = 10_000  # columns of z: an encoder with a hidden layer of 400 then has 8 million numbers in its last layer alone
+LEAF_KINDS = ("real", "onehot", "binary")
+MAX_COLUMNS = (
+    10_000  # columns of z: an encoder with a hidden layer of 400 then has 8 million numbers in its last layer alone
+)
 Spec: TypeAlias = "int | str | Leaf | Mapping[str, Spec]"
 
 
@@ -37,10 +39,15 @@ class Leaf:
     kind: str = "real"
 
     def __post_init__(self) -> None:
-        expect(self.kind in KINDS, f"leaf {self.name!r} has an unknown kind", found=repr(self.kind), allowed=KINDS)
         expect(
-            isinstance(self.width, int) and not isinstance(self.width, bool) and 1 <= self.width <= MOST,
-            f"leaf {self.name!r} needs a width between 1 and {MOST:,}",
+            self.kind in LEAF_KINDS,
+            f"leaf {self.name!r} has an unknown kind",
+            found=repr(self.kind),
+            allowed=LEAF_KINDS,
+        )
+        expect(
+            isinstance(self.width, int) and not isinstance(self.width, bool) and 1 <= self.width <= MAX_COLUMNS,
+            f"leaf {self.name!r} needs a width between 1 and {MAX_COLUMNS:,}",
             found=self.width,
         )
         expect(
@@ -115,9 +122,9 @@ class Latent:
         if isinstance(spec, Latent):
             return spec
         if isinstance(spec, int) and not isinstance(spec, bool):
-            expect(1 <= spec <= MOST, f"a latent space needs between 1 and {MOST:,} columns", found=spec)
+            expect(1 <= spec <= MAX_COLUMNS, f"a latent space needs between 1 and {MAX_COLUMNS:,} columns", found=spec)
             return cls(Branch("root", tuple(Leaf(f"z{i}") for i in range(spec))))
-        if isinstance(spec, str) and (sizes := _layout(spec, "latent")):
+        if isinstance(spec, str) and (sizes := _parse_layout(spec, "latent")):
             spec = {f"g{i}": size for i, size in enumerate(sizes)}
         if isinstance(spec, str | Leaf):
             spec = {"z": spec}
@@ -128,19 +135,21 @@ class Latent:
             found=repr(spec),
             do='For example 10, or {digit = "onehot(10)", style = 10}.',
         )
-        tree = cls(Branch("root", tuple(_build(name, part, "") for name, part in table.items())))
+        tree = cls(Branch("root", tuple(_build_node(name, part, "") for name, part in table.items())))
         expect(
             len(set(tree.names)) == len(tree.names),
             "two nodes of the latent tree share a name",
-            found=listing(tree.names),
+            found=join_names(tree.names),
         )
-        expect(tree.width <= MOST, f"a latent space needs between 1 and {MOST:,} columns", found=tree.width)
+        expect(
+            tree.width <= MAX_COLUMNS, f"a latent space needs between 1 and {MAX_COLUMNS:,} columns", found=tree.width
+        )
         return tree
 
     @cached_property
     def nodes(self) -> tuple[Branch | Leaf, ...]:
         """All nodes in preorder."""
-        return tuple(_walk(self.root))
+        return tuple(_preorder(self.root))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -174,7 +183,7 @@ class Latent:
         position = {leaf.name: i for i, leaf in enumerate(self.leaves)}
         matrix = np.zeros((len(self.nodes), len(self.leaves)))
         for row, node in enumerate(self.nodes):
-            for below in _walk(node):
+            for below in _preorder(node):
                 if isinstance(below, Leaf):
                     matrix[row, position[below.name]] = 1
         return matrix
@@ -211,7 +220,7 @@ class Latent:
         if name in self.names:
             return self.names.index(name)
         raise UnbraidError(
-            f"the latent tree has no node {name!r}.{nearest(name, self.names)} Nodes: {listing(self.names)}."
+            f"the latent tree has no node {name!r}.{did_you_mean(name, self.names)} Nodes: {join_names(self.names)}."
         )
 
     def node(self, name: str) -> Branch | Leaf:
@@ -229,7 +238,7 @@ class Latent:
             c for on, columns in zip(row, self.slices, strict=True) if on for c in range(columns.start, columns.stop)
         ]
 
-    def columns_of(self, kind: str) -> list[int]:
+    def columns_of_kind(self, kind: str) -> list[int]:
         """The columns of all leaves of one kind."""
         return [
             c
@@ -238,9 +247,9 @@ class Latent:
             for c in range(columns.start, columns.stop)
         ]
 
-    def below(self, name: str) -> tuple[str, ...]:
+    def subtree_names(self, name: str) -> tuple[str, ...]:
         """The names of a node and of all nodes below it, in preorder."""
-        return tuple(node.name for node in _walk(self.node(name)))
+        return tuple(node.name for node in _preorder(self.node(name)))
 
     def is_cut(self, names: Iterable[str]) -> bool:
         """True when the named nodes hold every leaf exactly once."""
@@ -259,13 +268,13 @@ class Latent:
         """Numbers, strings and dicts from which `Latent.of` builds this tree again."""
         if all(isinstance(c, Leaf) and c == Leaf(f"z{i}") for i, c in enumerate(self.root.children)):
             return len(self.root.children)
-        return {child.name: _spec(child) for child in self.root.children}
+        return {child.name: _node_spec(child) for child in self.root.children}
 
     def __str__(self) -> str:
-        return _show(self.root)
+        return _format_node(self.root)
 
 
-def _build(name: str, spec: Any, prefix: str) -> Branch | Leaf:
+def _build_node(name: str, spec: Any, prefix: str) -> Branch | Leaf:
     expect(
         isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_]+", name) and name != "root",
         "a name in the latent tree takes letters, digits and underscores, and is not 'root'",
@@ -275,10 +284,10 @@ def _build(name: str, spec: Any, prefix: str) -> Branch | Leaf:
     if isinstance(spec, Leaf):
         return Leaf(full, spec.width, spec.kind)
     if isinstance(spec, int) and not isinstance(spec, bool):
-        expect(1 <= spec <= MOST, f"branch {full!r} needs between 1 and {MOST:,} columns", found=spec)
+        expect(1 <= spec <= MAX_COLUMNS, f"branch {full!r} needs between 1 and {MAX_COLUMNS:,} columns", found=spec)
         return Leaf(full) if spec == 1 else Branch(full, tuple(Leaf(f"{full}.{i}") for i in range(spec)))
-    if isinstance(spec, str) and (sizes := _layout(spec, full)):
-        return Branch(full, tuple(_build(f"g{i}", size, full + ".") for i, size in enumerate(sizes)))
+    if isinstance(spec, str) and (sizes := _parse_layout(spec, full)):
+        return Branch(full, tuple(_build_node(f"g{i}", size, full + ".") for i, size in enumerate(sizes)))
     if isinstance(spec, str):
         match = re.fullmatch(r"(real|onehot|binary)(?:\((\d{1,6})\))?", spec.strip())
         if match is None or (match[1] == "onehot" and match[2] is None):
@@ -288,39 +297,39 @@ def _build(name: str, spec: Any, prefix: str) -> Branch | Leaf:
             )
         return Leaf(full, int(match[2] or 1), match[1])
     expect(isinstance(spec, Mapping) and spec, f"branch {full!r} must be a number, a leaf or a table", found=repr(spec))
-    return Branch(full, tuple(_build(str(key), part, full + ".") for key, part in spec.items()))
+    return Branch(full, tuple(_build_node(str(key), part, full + ".") for key, part in spec.items()))
 
 
-def _layout(text: str, where: str) -> list[int]:
+def _parse_layout(text: str, name: str) -> list[int]:
     """The sizes of groups in `5x4` (l_0 groups of l_i columns) or `4+4+2`; none for anything else."""
     times = re.fullmatch(r"\s*(\d{1,6})\s*[x×]\s*(\d{1,6})\s*", text)
     sums = re.fullmatch(r"\s*\d{1,6}(\s*\+\s*\d{1,6})+\s*", text)
     if times is None and sums is None:
         return []
     count, size = (int(times[1]), int(times[2])) if times else (1, 1)
-    small = 1 <= count * size <= MOST and count * size > 0
+    small = 1 <= count * size <= MAX_COLUMNS and count * size > 0
     sizes = [size] * count if times and small else [int(n) for n in text.split("+")] if sums else []
-    ok = small and sizes and min(sizes) >= 1 and sum(sizes) <= MOST
-    expect(ok, f"a layout of {where!r} needs groups of 1 column or more, {MOST:,} in all", found=repr(text))
+    ok = small and sizes and min(sizes) >= 1 and sum(sizes) <= MAX_COLUMNS
+    expect(ok, f"a layout of {name!r} needs groups of 1 column or more, {MAX_COLUMNS:,} in all", found=repr(text))
     return sizes
 
 
-def _spec(node: Branch | Leaf) -> Any:
+def _node_spec(node: Branch | Leaf) -> Any:
     if isinstance(node, Leaf):
         return 1 if (node.kind, node.width) == ("real", 1) else f"{node.kind}({node.width})"
     if len(node.children) > 1 and all(c == Leaf(f"{node.name}.{i}") for i, c in enumerate(node.children)):
         return len(node.children)
-    return {child.name.removeprefix(node.name + "."): _spec(child) for child in node.children}
+    return {child.name.removeprefix(node.name + "."): _node_spec(child) for child in node.children}
 
 
-def _walk(node: Branch | Leaf) -> Iterable[Branch | Leaf]:
+def _preorder(node: Branch | Leaf) -> Iterable[Branch | Leaf]:
     yield node
     if isinstance(node, Branch):
         for child in node.children:
-            yield from _walk(child)
+            yield from _preorder(child)
 
 
-def _show(node: Branch | Leaf) -> str:
+def _format_node(node: Branch | Leaf) -> str:
     if isinstance(node, Leaf):
         return node.name if (node.kind, node.width) == ("real", 1) else f"{node.name}:{node.kind}({node.width})"
-    return f"{node.name}({', '.join(_show(c) for c in node.children)})"
+    return f"{node.name}({', '.join(_format_node(c) for c in node.children)})"

@@ -10,18 +10,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from unbraid.catalogue.entry import takes
-from unbraid.catalogue.printed import safe
-from unbraid.catalogue.reading import read
-from unbraid.ground import options
-from unbraid.ground.files import write_text
-from unbraid.ground.papers import PAPERS, papers_in
+from unbraid.catalogue.entry import describe_annotation
+from unbraid.catalogue.rendering import escape_markdown
+from unbraid.catalogue.docstrings import parse_docstring
+from unbraid.core import options
+from unbraid.core.files import write_text
+from unbraid.core.papers import PAPERS, papers_in
 
 # a page: its title, and the modules whose public names it holds, in the order of the flow
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "unbraid": ("unbraid", ("unbraid",)),
     "latent": ("unbraid.latent", ("unbraid.latent",)),
-    "data": ("unbraid.data", ("unbraid.data", "unbraid.data.structure", "unbraid.data.splits")),
+    "data": ("unbraid.data", ("unbraid.data", "unbraid.data.subsets.structure", "unbraid.data.subsets.splits")),
     "codes": ("unbraid.codes", ("unbraid.codes",)),
     "metrics": ("unbraid.metrics", ("unbraid.metrics",)),
     "priors": ("unbraid.priors", ("unbraid.priors",)),
@@ -29,52 +29,52 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
                                 "unbraid.model.nets.broadcast", "unbraid.model.nets.residual")),
     "terms": ("unbraid.terms", ("unbraid.terms", "unbraid.terms.estimators")),
     "objectives": ("unbraid.objectives", ("unbraid.objectives", "unbraid.objectives.ledger", "unbraid.objectives.rows",
-                                          "unbraid.objectives.games", "unbraid.ground.schedule")),
-    "runs": ("unbraid.runs", ("unbraid.runs.recipe", "unbraid.runs.run", "unbraid.runs.training", "unbraid.runs.callbacks",
-                              "unbraid.runs.encoding", "unbraid.runs.auditing", "unbraid.runs.scores", "unbraid.runs.scoring",
-                              "unbraid.runs.over_training")),
-    "comparing": ("unbraid.comparing", ("unbraid.comparing", "unbraid.comparing.equal", "unbraid.comparing.statistics")),
-    "figures": ("unbraid.figures", ("unbraid.figures.pictures", "unbraid.figures.panels", "unbraid.figures.traversals",
-                                    "unbraid.figures.compared", "unbraid.figures.over_training", "unbraid.figures.scores",
-                                    "unbraid.figures.sheets", "unbraid.figures.report")),
+                                          "unbraid.objectives.gans", "unbraid.prices")),
+    "runs": ("unbraid.runs", ("unbraid.runs.recipe", "unbraid.runs.run", "unbraid.runs.fitting.training", "unbraid.runs.fitting.callbacks",
+                              "unbraid.runs.evaluation.encoding", "unbraid.runs.evaluation.auditing", "unbraid.runs.evaluation.scores", "unbraid.runs.evaluation.scoring",
+                              "unbraid.runs.evaluation.snapshot_scores")),
+    "comparing": ("unbraid.comparing", ("unbraid.comparing", "unbraid.comparing.matched_reconstruction", "unbraid.comparing.statistics")),
+    "figures": ("unbraid.figures", ("unbraid.figures.registry", "unbraid.figures.run_figures", "unbraid.figures.traversals",
+                                    "unbraid.figures.comparison_figures", "unbraid.figures.over_training", "unbraid.figures.score_figures",
+                                    "unbraid.figures.dataset_figures", "unbraid.figures.report")),
     "sweeps": ("unbraid.sweeps", ("unbraid.sweeps",)),
     "studies": ("unbraid.studies", ("unbraid.studies",)),
     "export": ("unbraid.export", ("unbraid.export.estimator", "unbraid.export.html", "unbraid.export.onnx", "unbraid.export.hub",
                                   "unbraid.export.tracking")),
     "catalogue": ("unbraid.catalogue", ("unbraid.catalogue",)),
 }  # fmt: skip
-LINKS = {  # dicts of parts: where they are listed
+REFERENCE_PAGES = {  # dicts of parts: where they are listed
     "DATASETS": "data", "PRIORS": "priors", "OBJECTIVES": "objectives", "METRICS": "metrics", "NETS": "nets", "LIKELIHOODS": "likelihoods",
     "POSTERIORS": "posteriors", "TERMS": "terms", "ESTIMATORS": "estimators", "SCHEDULES": "schedules", "ROWS": "objectives",
     "GAMES": "objectives",
 }  # fmt: skip
 
-HELPERS = {  # shared between modules of the library, and nothing for its users
-    "unbraid.data.splits": ("Part",),
-    "unbraid.model.nets.broadcast": ("Broadcast", "halved"),
-    "unbraid.model.nets.residual": ("Block",),
-    "unbraid.objectives.ledger": ("short",),
-    "unbraid.ground.schedule": ("Constant", "name_of", "priced", "spelled", "value", "write"),
-    "unbraid.runs.recipe": ("changed",),
-    "unbraid.runs.callbacks": ("checked", "tell"),
-    "unbraid.runs.encoding": ("leaf_kl", "posteriors"),
-    "unbraid.runs.over_training": ("series", "stored"),
-    "unbraid.comparing.equal": ("curves",),
-    "unbraid.comparing.statistics": ("one_sample",),
-    "unbraid.figures.pictures": ("Picture", "Scene", "scene"),
-    "unbraid.figures.traversals": ("Row", "animation", "inside", "middle", "sheet", "traversal_rows"),
-    "unbraid.figures.compared": ("front",),
-    "unbraid.figures.scores": ("heat_map",),
-    "unbraid.figures.sheets": ("mosaic", "traversal_index"),
-    "unbraid.figures.report": ("embedded",),
-    "unbraid.export.html": ("page",),
+UNDOCUMENTED_HELPERS = {  # shared between modules of the library, and nothing for its users
+    "unbraid.data.subsets.splits": ("Subset",),
+    "unbraid.model.nets.broadcast": ("Broadcast", "halved_size"),
+    "unbraid.model.nets.residual": ("ResidualBlock",),
+    "unbraid.objectives.ledger": ("short_name",),
+    "unbraid.prices": ("Constant", "schedule_name", "as_schedule", "format_number", "value_at", "price_to_toml"),
+    "unbraid.runs.recipe": ("apply_changes",),
+    "unbraid.runs.fitting.callbacks": ("validate_callbacks", "notify"),
+    "unbraid.runs.evaluation.encoding": ("leaf_kl", "posteriors"),
+    "unbraid.runs.evaluation.snapshot_scores": ("score_series", "load_snapshot_scores"),
+    "unbraid.comparing.matched_reconstruction": ("seed_curves",),
+    "unbraid.comparing.statistics": ("one_sample_contrast",),
+    "unbraid.figures.registry": ("FigureSpec", "FigureContext", "load_context"),
+    "unbraid.figures.traversals": ("TraversalRow", "traversal_gif", "check_image_index", "middle_image_index", "draw_traversal_rows", "traversal_rows"),
+    "unbraid.figures.comparison_figures": ("pareto_front",),
+    "unbraid.figures.score_figures": ("draw_heat_map",),
+    "unbraid.figures.dataset_figures": ("mosaic", "factor_traversal_indices"),
+    "unbraid.figures.report": ("embed_figure",),
+    "unbraid.export.html": ("render_explorer",),
     "unbraid.export.onnx": ("Decoder", "Encoder"),
-    "unbraid.export.hub": ("config", "published"),
-    "unbraid.export.tracking": ("Tracking", "numbers", "pictures"),
+    "unbraid.export.hub": ("hub_config", "strip_paths"),
+    "unbraid.export.tracking": ("TrackingCallback", "ledger_row_numbers", "render_pictures"),
 }
 
 
-def public(module: ModuleType) -> list[str]:
+def public_names(module: ModuleType) -> list[str]:
     """The public names of a module: those it says, or those it makes."""
     named = getattr(module, "__all__", None)
     if named is not None:
@@ -82,22 +82,22 @@ def public(module: ModuleType) -> list[str]:
     return [
         name
         for name, value in vars(module).items()
-        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__ and _shown(value)
-        and name not in HELPERS.get(module.__name__, ())
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__ and _is_class_or_function(value)
+        and name not in UNDOCUMENTED_HELPERS.get(module.__name__, ())
     ]
 
 
-def _shown(value: Any) -> bool:
+def _is_class_or_function(value: Any) -> bool:
     return inspect.isclass(value) or inspect.isfunction(value)
 
 
-def names(page: str) -> Iterator[tuple[str, str, Any]]:
+def names_on_page(page: str) -> Iterator[tuple[str, str, Any]]:
     """Module, name and value of everything on a page; each thing once, and what `unbraid` itself has on its page only."""
     top = import_module("unbraid")
     seen: set[int] = set() if page == "unbraid" else {id(getattr(top, name)) for name in top.__all__}
     for where in PAGES[page][1]:
         module = import_module(where)
-        for name in public(module):
+        for name in public_names(module):
             value = getattr(module, name)
             if isinstance(value, ModuleType) or id(value) in seen:
                 continue
@@ -105,37 +105,37 @@ def names(page: str) -> Iterator[tuple[str, str, Any]]:
             yield where, name, value
 
 
-def text(page: str) -> str:
+def page_text(page: str) -> str:
     """One page."""
     title, modules = PAGES[page]
-    parts = [f"# {title}", safe(read(import_module(modules[0] if page != "figures" else title).__doc__).summary)]
+    parts = [f"# {title}", escape_markdown(parse_docstring(import_module(modules[0] if page != "figures" else title).__doc__).summary)]
     top = import_module("unbraid")
-    shared = [n for n in top.__all__ if page != "unbraid" and any(getattr(import_module(m), n, 0) is getattr(top, n) and n in public(import_module(m)) for m in modules)]
+    shared = [n for n in top.__all__ if page != "unbraid" and any(getattr(import_module(m), n, 0) is getattr(top, n) and n in public_names(import_module(m)) for m in modules)]
     if shared:
         parts.append(f"On [the page of `unbraid`](unbraid.md): {', '.join(f'{{py:obj}}`~unbraid.{n}`' for n in shared)}.")
     last = modules[0]
-    for where, name, value in names(page):
+    for where, name, value in names_on_page(page):
         if where != last and len(modules) > 1:
-            parts.append(f"## {where}\n\n{safe(read(import_module(where).__doc__).summary)}")
+            parts.append(f"## {where}\n\n{escape_markdown(parse_docstring(import_module(where).__doc__).summary)}")
             last = where
-        parts.append(described(where, name, value))
+        parts.append(describe_name(where, name, value))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def described(where: str, name: str, value: Any) -> str:
+def describe_name(module_name: str, name: str, value: Any) -> str:
     """One name: a function, a class with its methods, or a dict."""
     if inspect.isclass(value):
-        return _class(where, name, value)
+        return _describe_class(module_name, name, value)
     if inspect.isfunction(value):
-        return _directive("py:function", f"{where}.{name}{signature(value)}", body(value), 3)
-    see = f" See [the list](../reference/{LINKS[name]}.md)." if name in LINKS else ""
+        return _directive("py:function", f"{module_name}.{name}{format_signature(value)}", docstring_body(value), 3)
+    see = f" See [the list](../reference/{REFERENCE_PAGES[name]}.md)." if name in REFERENCE_PAGES else ""
     if isinstance(value, dict):
-        return _directive("py:data", f"{where}.{name}", f"A dict of {len(value)} entries by name.{see}", 3)
-    return _directive("py:data", f"{where}.{name}", f"`{value!r}`" if isinstance(value, str) else safe(type(value).__name__), 3)
+        return _directive("py:data", f"{module_name}.{name}", f"A dict of {len(value)} entries by name.{see}", 3)
+    return _directive("py:data", f"{module_name}.{name}", f"`{value!r}`" if isinstance(value, str) else escape_markdown(type(value).__name__), 3)
 
 
-def _class(where: str, name: str, value: type) -> str:
-    inside = [body(value)]
+def _describe_class(module_name: str, name: str, value: type) -> str:
+    inside = [docstring_body(value)]
     for method, raw in vars(value).items():
         if method.startswith("_") or method == "model_config":
             continue
@@ -143,31 +143,31 @@ def _class(where: str, name: str, value: type) -> str:
         function = raw.__func__ if kind in (classmethod, staticmethod) else raw
         if isinstance(raw, property) or kind.__name__ == "cached_property":
             getter = raw.fget if isinstance(raw, property) else raw.func
-            inside.append(_directive("py:property", method, body(getter), 3, **_typed(getter)))
+            inside.append(_directive("py:property", method, docstring_body(getter), 3, **_property_type(getter)))
         elif inspect.isfunction(function):
             flags = {kind.__name__: ""} if kind in (classmethod, staticmethod) else {}
-            head = f"{method}{signature(function, bound=kind is not staticmethod)}"
-            head = re.sub(rf"-> {name}$", f"-> {where}.{name}", head)  # posteriors and likelihoods share names
-            inside.append(_directive("py:method", head, body(function), 3, **flags))
-    return _directive("py:class", f"{where}.{name}{_made_by(value)}", "\n\n".join(inside), 4)
+            head = f"{method}{format_signature(function, bound=kind is not staticmethod)}"
+            head = re.sub(rf"-> {name}$", f"-> {module_name}.{name}", head)  # posteriors and likelihoods share names
+            inside.append(_directive("py:method", head, docstring_body(function), 3, **flags))
+    return _directive("py:class", f"{module_name}.{name}{_class_signature(value)}", "\n\n".join(inside), 4)
 
 
-def _made_by(value: type) -> str:
+def _class_signature(value: type) -> str:
     """How a class is called; "" for one that is never called by hand."""
     if inspect.isabstract(value) or issubclass(value, Exception):
         return ""
     try:
-        return signature(value)
+        return format_signature(value)
     except (TypeError, ValueError):
         return ""
 
 
-def _typed(getter: Any) -> dict[str, str]:
+def _property_type(getter: Any) -> dict[str, str]:
     hint = getter.__annotations__.get("return", "")
     return {"type": hint} if isinstance(hint, str) and hint else {}
 
 
-def signature(value: Any, bound: bool = False) -> str:
+def format_signature(value: Any, bound: bool = False) -> str:
     """A signature as it is written, shapes and all."""
     found = inspect.signature(value)
     parameters = list(found.parameters.values())[1 if bound else 0 :]
@@ -179,69 +179,69 @@ def signature(value: Any, bound: bool = False) -> str:
             starred = True
         starred = starred or p.kind is p.VAR_POSITIONAL
         mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-        hint = _hint(p.annotation)
-        default = "" if p.default is p.empty else f" = {_plain(p.default)}" if hint else f"={_plain(p.default)}"
+        hint = _format_annotation(p.annotation)
+        default = "" if p.default is p.empty else f" = {_format_default(p.default)}" if hint else f"={_format_default(p.default)}"
         parts.append(f"{mark}{p.name}{f': {hint}' if hint else ''}{default}")
-    back = _hint(found.return_annotation)
+    back = _format_annotation(found.return_annotation)
     return f"({', '.join(parts)}){f' -> {back}' if back and not inspect.isclass(value) else ''}"
 
 
-def _hint(annotation: Any) -> str:
+def _format_annotation(annotation: Any) -> str:
     if annotation is inspect.Parameter.empty or annotation is None:
         return ""
     return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
 
 
-def _plain(default: Any) -> str:
+def _format_default(default: Any) -> str:
     shown = repr(default)
     return shown if isinstance(default, bool | int | float | str | tuple | list | dict | type(None)) and len(shown) < 60 else "…"
 
 
-def body(value: Any) -> str:
+def docstring_body(value: Any) -> str:
     """What a docstring says: summary, formula, text, options, papers, example."""
-    parameters = _options(value)
-    doc = read(value.__doc__, parameters)
-    parts = [safe(doc.summary)]
+    parameters = _parameter_names(value)
+    doc = parse_docstring(value.__doc__, parameters)
+    parts = [escape_markdown(doc.summary)]
     parts += [f"```text\n{doc.formula}\n```"] if doc.formula and doc.formula not in doc.summary else []
-    parts += [safe(paragraph) for paragraph in doc.text]
-    hints = _hints(value)
+    parts += [escape_markdown(paragraph) for paragraph in doc.text]
+    hints = _type_hints(value)
     said = [
-        f"`{name}`\n: {safe(doc.options[name])}{f' *{safe(takes(hints[name]))}.*' if name in hints and takes(hints[name]) else ''}"
+        f"`{name}`\n: {escape_markdown(doc.options[name])}{f' *{escape_markdown(describe_annotation(hints[name]))}.*' if name in hints and describe_annotation(hints[name]) else ''}"
         for name in parameters
         if name in doc.options
     ]
     parts += ["\n\n".join(said)] if said else []
-    parts += [f"**Use it** {safe(doc.use)}"] if doc.use else []
-    parts += [f"**Not** {safe(doc.avoid)}"] if doc.avoid else []
+    parts += [f"**Use it** {escape_markdown(doc.use)}"] if doc.use else []
+    parts += [f"**Not** {escape_markdown(doc.avoid)}"] if doc.avoid else []
     parts += [f"```pycon\n{doc.example}\n```"] if doc.example else []
-    parts += [f"```python\n{drawn}\n```"] if not doc.example and (drawn := from_gallery(value)) else []
-    papers = [safe(PAPERS[key].line) for key in papers_in(value.__doc__) if key != "this library"]
+    parts += [f"```python\n{drawn}\n```"] if not doc.example and (drawn := gallery_example(value)) else []
+    papers = [escape_markdown(PAPERS[key].reference) for key in papers_in(value.__doc__) if key != "this library"]
     parts += ["\n".join(["Papers:", "", *(f"- {line}" for line in papers)])] if papers else []
     return "\n\n".join(part for part in parts if part)
 
 
-def from_gallery(value: Any) -> str:
+def gallery_example(value: Any) -> str:
     """The lines of the gallery that draw by a function of the figures, which its test runs; "" for others."""
     where = getattr(value, "__module__", "")
     if not where.startswith("unbraid.figures.") or not inspect.isfunction(value):
         return ""
     import gallery
 
-    called, behind = f"{where.rsplit('.', 1)[-1]}.{value.__name__}(", f'pictures.write("{gallery.BEHIND.get(value.__name__)}"'
-    lines = [picture.python for group in gallery.drawn().values() for picture in group]
+    called, behind = f"{where.rsplit('.', 1)[-1]}.{value.__name__}(", f'registry.write_figure("{gallery.FIGURE_OF_FUNCTION.get(value.__name__)}"'
+    lines = [picture.code for group in gallery.gallery_items().values() for picture in group]
     return next((each for mark in (called, behind) for each in lines if mark in each), "")
 
 
-def _options(value: Any) -> list[str]:
+def _parameter_names(value: Any) -> list[str]:
     try:
         return list(inspect.signature(value).parameters)
     except (TypeError, ValueError):
         return []
 
 
-def _hints(value: Any) -> dict[str, Any]:
+def _type_hints(value: Any) -> dict[str, Any]:
     try:
-        return options.hints(value)
+        return options.type_hints(value)
     except Exception:  # an annotation for type checkers only
         return {}
 
@@ -251,9 +251,9 @@ def _directive(kind: str, head: str, content: str, fence: int, **flags: str) -> 
     return "\n".join([f"{':' * fence}{{{kind}}} {head}", *lines, "", content, ":" * fence])
 
 
-def index() -> str:
+def index_page() -> str:
     """The page of pages."""
-    lines = [f"- [{title}]({page}.md): {safe(_about(modules[0], title))}" for page, (title, modules) in PAGES.items()]
+    lines = [f"- [{title}]({page}.md): {escape_markdown(_module_summary(modules[0], title))}" for page, (title, modules) in PAGES.items()]
     tree = "\n".join(PAGES)
     return (
         "# API reference\n\nMade from the docstrings. Shapes are written with fixed letters: `b` batch, `n` data, `d` columns of code, `l` leaves, "
@@ -262,14 +262,14 @@ def index() -> str:
     )
 
 
-def _about(module: str, title: str) -> str:
-    return read(import_module(title if title != "unbraid.runs" else module).__doc__).summary
+def _module_summary(module: str, title: str) -> str:
+    return parse_docstring(import_module(title if title != "unbraid.runs" else module).__doc__).summary
 
 
-def write(folder: Path) -> None:
+def write_pages(folder: Path) -> None:
     """Write what has changed (an untouched page is not read again)."""
     folder.mkdir(exist_ok=True)
-    for name, page in {"index": index(), **{page: text(page) for page in PAGES}}.items():
+    for name, page in {"index": index_page(), **{page: page_text(page) for page in PAGES}}.items():
         path = folder / f"{name}.md"
         if not path.is_file() or path.read_text() != page:
             write_text(path, page)

@@ -12,14 +12,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from unbraid.comparing.statistics import interval
-from unbraid.ground.files import write_json, write_text
+from unbraid.comparing.statistics import t_interval
+from unbraid.core.files import write_json, write_text
 
 DOCS = Path(__file__).resolve().parents[1]
 TABLE, PAGE = DOCS / "demo_pilots.json", DOCS / "demo.md"
-PILOTS = range(300, 310)  # the settings were chosen on 100 to 109 and 200 to 209
-ABLATED = range(300, 305)
-ROWS = {
+PILOT_SEEDS = range(300, 310)  # the settings were chosen on 100 to 109 and 200 to 209
+ABLATION_SEEDS = range(300, 305)
+RECIPES = {
     "vae": "vae_colour_sprites",
     "beta_tcvae": "beta_tcvae_colour_sprites",
     "factor_vae": "factor_vae_colour_sprites",
@@ -28,20 +28,20 @@ ROWS = {
 Job = tuple[str, str, int, int]  # decoder, objective, seed, threads
 
 
-def jobs() -> list[Job]:
+def list_jobs() -> list[Job]:
     """Every run the page speaks of, the most important first."""
-    one, two = ([("broadcast", row, s, t) for s in PILOTS for row in ("beta_tcvae", "vae")] for t in (1, 2))
-    dense = [("mlp", row, s, 1) for s in ABLATED for row in ("vae", "beta_tcvae")]
-    other = [("broadcast", row, s, 1) for s in ABLATED for row in ("hfvae", "factor_vae")]
+    one, two = ([("broadcast", row, s, t) for s in PILOT_SEEDS for row in ("beta_tcvae", "vae")] for t in (1, 2))
+    dense = [("mlp", row, s, 1) for s in ABLATION_SEEDS for row in ("vae", "beta_tcvae")]
+    other = [("broadcast", row, s, 1) for s in ABLATION_SEEDS for row in ("hfvae", "factor_vae")]
     return one + two + dense + other
 
 
-def measure(job: Job) -> dict[str, object]:
+def measure_job(job: Job) -> dict[str, object]:
     """Train and score one run in a folder that goes away."""
     import unbraid
 
     net, row, seed, threads = job
-    recipe = unbraid.Recipe.load(ROWS[row]).set(f"seed={seed}", f"budget.threads={threads}")
+    recipe = unbraid.Recipe.load(RECIPES[row]).set(f"seed={seed}", f"budget.threads={threads}")
     recipe = recipe if net == "broadcast" else recipe.set("nets.name=mlp", "nets.width=[256, 128]", "nets.act=leaky_relu")
     with tempfile.TemporaryDirectory() as folder:
         run = unbraid.fit(recipe, Path(folder) / "run", quiet=True)
@@ -53,23 +53,23 @@ def measure(job: Job) -> dict[str, object]:
             "gaps": {name: round(float(gap), 3) for name, gap in gaps.items()}}  # fmt: skip
 
 
-def done() -> list[dict]:
+def load_rows() -> list[dict]:
     """What has been measured so far."""
     return json.loads(TABLE.read_text()) if TABLE.is_file() else []
 
 
-def key(row: dict) -> Job:
+def job_of(row: dict) -> Job:
     """Which job a row is of."""
     return row["net"], row["objective"], row["seed"], row["threads"]
 
 
 def pilot_table(rows: list[dict]) -> str:
     """Seed by seed, at one and at two threads."""
-    by = {key(r): r for r in rows}
+    by = {job_of(r): r for r in rows}
     lines = ["| seed | threads | VAE: MIG / DCI | β-TCVAE: MIG / DCI | gap in MIG |", "|---|---|---|---|---|"]
     pairs = []
     for threads in (1, 2):
-        for seed in PILOTS:
+        for seed in PILOT_SEEDS:
             a, b = by.get(("broadcast", "vae", seed, threads)), by.get(("broadcast", "beta_tcvae", seed, threads))
             if a and b:
                 pairs.append((a, b))
@@ -91,8 +91,8 @@ def ablation_table(rows: list[dict]) -> str:
     for net, row in (("mlp", "vae"), ("mlp", "beta_tcvae"), *(("broadcast", r) for r in names)):
         found = [r for r in rows if r["net"] == net and r["objective"] == row and r["threads"] == 1]
         if len(found) > 1:
-            cells = [interval([r[m] for r in found]) for m in ("mig", "dci", "factor_vae")]
-            shown = " | ".join(f"{c.mean:.2f} ± {c.half:.2f}" for c in cells)
+            cells = [t_interval([r[m] for r in found]) for m in ("mig", "dci", "factor_vae")]
+            shown = " | ".join(f"{c.mean:.2f} ± {c.half_width:.2f}" for c in cells)
             lines.append(f"| {net} | {names[row]} | {shown} | {len(found)} |")
     return "\n".join(lines)
 
@@ -100,7 +100,7 @@ def ablation_table(rows: list[dict]) -> str:
 def gap_table(rows: list[dict]) -> str:
     """MIG factor by factor over the pilots: the median gap, the least and the most, and how many runs are below .1."""
     lines = ["| factor | VAE: median (least to most) | below .1 | β-TCVAE: median (least to most) | below .1 |", "|---|---|---|---|---|"]
-    found = {row: [r["gaps"] for r in rows if r["net"] == "broadcast" and r["objective"] == row and r["seed"] in PILOTS]
+    found = {row: [r["gaps"] for r in rows if r["net"] == "broadcast" and r["objective"] == row and r["seed"] in PILOT_SEEDS]
              for row in ("vae", "beta_tcvae")}  # fmt: skip
     for factor in found["vae"][0]:
         cells = []
@@ -112,9 +112,9 @@ def gap_table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def write(rows: list[dict]) -> None:
+def write_tables(rows: list[dict]) -> None:
     """The JSON, and the tables between their marks on the page."""
-    write_json(TABLE, sorted(rows, key=key))
+    write_json(TABLE, sorted(rows, key=job_of))
     text = PAGE.read_text()
     for mark, made in (("pilots", pilot_table(rows)), ("ablation", ablation_table(rows)), ("gaps", gap_table(rows))):
         start, end = f"<!-- {mark}: made by docs/make/demo_pilots.py -->", f"<!-- end of {mark} -->"
@@ -125,14 +125,14 @@ def write(rows: list[dict]) -> None:
 
 def main(workers: int) -> None:
     """Measure what is missing, one process each, and write after every run."""
-    rows = done()
-    missing = [job for job in jobs() if job not in {key(r) for r in rows}]
+    rows = load_rows()
+    missing = [job for job in list_jobs() if job not in {job_of(r) for r in rows}]
     with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=1) as pool:
-        for row in pool.imap_unordered(measure, missing):
+        for row in pool.imap_unordered(measure_job, missing):
             rows.append(row)
-            write_json(TABLE, sorted(rows, key=key))
+            write_json(TABLE, sorted(rows, key=job_of))
             print(row, flush=True)
-    write(rows)
+    write_tables(rows)
 
 
 if __name__ == "__main__":

@@ -13,101 +13,101 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from unbraid.ground.files import write_text
+from unbraid.core.files import write_text
 
 DOCS = Path(__file__).resolve().parents[1]
 PICTURES = DOCS / "pictures" / "gallery"
-BEFORE = """
+SETUP_CODE = """
 import unbraid
 from unbraid import data
-from unbraid.figures import compared, over_training, panels, pictures, scores, sheets, traversals
+from unbraid.figures import comparison_figures, dataset_figures, over_training, registry, run_figures, score_figures, traversals
 
 run = unbraid.Run.load("one")                        # a trained and encoded run
 codes = run.codes()
 table = unbraid.compare("beta", metrics="mig,dci,sap,modularity,reconstruction,kl,mi,tc:root,dw")     # a sweep
 """.strip()
 
-BEHIND = {  # drawn through another: by `pictures.write`, by the name of a picture
-    "traversals": "traversals", "reconstructions": "reconstructions", "samples": "samples", "kl_bars": "kl",
-    "aggregate": "aggregate", "ledger_curves": "ledger", "sheet": "traversals", "draw": "traversals", "show": "samples",
-    "positions": "positions",
+FIGURE_OF_FUNCTION = {  # drawn through another: by `pictures.write`, by the name of a picture
+    "traversals": "traversals", "reconstructions": "reconstructions", "prior_samples": "samples", "kl_bars": "kl",
+    "aggregate_histograms": "aggregate", "ledger_curves": "ledger", "draw_traversal_rows": "traversals", "draw_figure": "traversals", "draw_sheet": "samples",
+    "position_maps": "positions",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Drawn:
+class GalleryItem:
     """A heading, the file, what it shows, the lines of Python that draw it, and the command that does the same, if any."""
 
     title: str
     file: str
-    about: str
-    python: str
+    description: str
+    code: str
     command: str = ""
 
 
-def of_run(name: str, title: str, about: str, file: str = "") -> Drawn:
+def run_figure(name: str, title: str, description: str, file: str = "") -> GalleryItem:
     """A picture of `FIGURES`."""
     file = file or f"{name}.png"
-    return Drawn(title, file, about, f'pictures.write("{name}", run, "{file}")', f"unbraid figure {name} one --out {file}")
+    return GalleryItem(title, file, description, f'registry.write_figure("{name}", run, "{file}")', f"unbraid figure {name} one --out {file}")
 
 
-def drawn() -> dict[str, list[Drawn]]:
+def gallery_items() -> dict[str, list[GalleryItem]]:
     """What the gallery holds, by section; the pictures of a run follow the library's own list."""
-    from unbraid.figures.pictures import FIGURES
+    from unbraid.figures.registry import FIGURES
 
-    one = [of_run(name, picture.title, picture.about) for name, picture in FIGURES.items()]
-    moving = of_run("traversals", "Traversals that move", "All live leaves at once, as a GIF.", "traversals.gif")
+    one = [run_figure(name, picture.title, picture.about) for name, picture in FIGURES.items()]
+    moving = run_figure("traversals", "Traversals that move", "All live leaves at once, as a GIF.", "traversals.gif")
     return {
         "A run": [
             *one[:1], moving, *one[1:],
-            Drawn("Two runs side by side", "beside.png", "The demo's picture: the same start, two models.",
+            GalleryItem("Two runs side by side", "beside.png", "The demo's picture: the same start, two models.",
                   'two = unbraid.Run.load("two")\n'
-                  'traversals.beside([("VAE", two, two.codes()), ("β-TCVAE", run, codes)]).savefig("beside.png", dpi=100)',
+                  'traversals.side_by_side([("VAE", two, two.codes()), ("β-TCVAE", run, codes)]).savefig("beside.png", dpi=100)',
                   "unbraid figure traversals two one --steps 7 --out beside.png"),
-            Drawn("A scatter of data and reconstructions", "scatter.png", "For data that are points and not images.",
-                  'panels.scatter(unbraid.Run.load("points")).savefig("scatter.png", dpi=110)'),
-            Drawn("Over training", "over_training.png", "Scores and audited terms at every snapshot.",
-                  'from unbraid.runs.over_training import over_training as measured\n'
-                  'over_training.over_training(measured(run, metrics="mig,dci", quiet=True)).savefig("over_training.png", dpi=110)',
+            GalleryItem("A scatter of data and reconstructions", "scatter.png", "For data that are points and not images.",
+                  'run_figures.reconstruction_scatter(unbraid.Run.load("points")).savefig("scatter.png", dpi=110)'),
+            GalleryItem("Over training", "over_training.png", "Scores and audited terms at every snapshot.",
+                  'from unbraid.runs.evaluation.snapshot_scores import score_snapshots\n'
+                  'over_training.scores_over_training(score_snapshots(run, metrics="mig,dci", quiet=True)).savefig("over_training.png", dpi=110)',
                   "unbraid score one --over-training --metrics mig,dci"),
         ],
         "Scores": [
-            Drawn("What each metric saw", "scores.png", "The matrices behind the scores: rows are leaves, columns are factors.",
-                  'scores.heat_maps(unbraid.metrics.battery(codes, metrics="mig,dci,sap,modularity,factor_vae")).savefig("scores.png", dpi=100)',
+            GalleryItem("What each metric saw", "scores.png", "The matrices behind the scores: rows are leaves, columns are factors.",
+                  'score_figures.score_heat_maps(unbraid.metrics.battery(codes, metrics="mig,dci,sap,modularity,factor_vae")).savefig("scores.png", dpi=100)',
                   "unbraid score one --metrics mig,dci,sap,modularity,factor_vae"),
-            Drawn("A heat map of your own", "heat_map.png", "Any matrix with names.",
+            GalleryItem("A heat map of your own", "heat_map.png", "Any matrix with names.",
                   'm = unbraid.metrics.mig(codes)\n'
-                  'panels.heat_map(m.table["matrix"], m.table["units"], m.table["factors"], "mutual information", "nats").savefig("heat_map.png", dpi=110)'),
-            Drawn("Metrics on known codes", "metrics.png", "Several metrics (rows of a table) on several codes (columns).",
+                  'run_figures.heat_map(m.table["matrix"], m.table["units"], m.table["factors"], "mutual information", "nats").savefig("heat_map.png", dpi=110)'),
+            GalleryItem("Metrics on known codes", "metrics.png", "Several metrics (rows of a table) on several codes (columns).",
                   'import numpy as np\n'
                   'labels, rng = codes.values, np.random.default_rng(0)\n'
                   'seen = {"learned": codes.mean, "noise": rng.normal(size=(len(labels), 8)), "truth": labels.astype(float)}\n'
                   'names = ("mig", "dci", "sap", "modularity")\n'
-                  'scores.gallery({name: {n: getattr(unbraid.metrics, n)(z, labels) for n in names} for name, z in seen.items()}).savefig("metrics.png", dpi=110)'),
+                  'score_figures.score_gallery({name: {n: getattr(unbraid.metrics, n)(z, labels) for n in names} for name, z in seen.items()}).savefig("metrics.png", dpi=110)'),
         ],
         "Many runs": [
-            Drawn("Trade-off", "trade_off.png", "Two quantities: each seed a dot, each setting its mean with both intervals, and the front. Two seeds here: their intervals are wide.",
-                  'compared.save(compared.trade_off(table, "reconstruction", "mig"), "trade_off.png")',
+            GalleryItem("Trade-off", "trade_off.png", "Two quantities: each seed a dot, each setting its mean with both intervals, and the front. Two seeds here: their intervals are wide.",
+                  'comparison_figures.save_comparison_figure(comparison_figures.trade_off(table, "reconstruction", "mig"), "trade_off.png")',
                   "unbraid compare beta --plot trade_off:reconstruction,mig=trade_off.png"),
-            Drawn("Against a swept field", "against.png", "A quantity over the field that was swept, with its band.",
-                  'compared.save(compared.against(table, "objective.beta", "tc:root"), "against.png")',
+            GalleryItem("Against a swept field", "against.png", "A quantity over the field that was swept, with its band.",
+                  'comparison_figures.save_comparison_figure(comparison_figures.sweep_curves(table, "objective.beta", "tc:root"), "against.png")',
                   "unbraid compare beta --plot against:beta,tc:root=against.png"),
-            Drawn("Rank correlations", "correlations.png", "Do metrics order models alike?",
-                  'compared.save(compared.correlations(table), "correlations.png")',
+            GalleryItem("Rank correlations", "correlations.png", "Do metrics order models alike?",
+                  'comparison_figures.save_comparison_figure(comparison_figures.correlation_heat_map(table), "correlations.png")',
                   "unbraid compare beta --plot correlations=correlations.png"),
-            Drawn("Boxes", "boxes.png", "A box for each setting, every seed a dot, mean and interval below it.",
-                  'compared.save(compared.boxes(table, "mig"), "boxes.png")', "unbraid compare beta --plot boxes:mig=boxes.png"),
+            GalleryItem("Boxes", "boxes.png", "A box for each setting, every seed a dot, mean and interval below it.",
+                  'comparison_figures.save_comparison_figure(comparison_figures.box_plots(table, "mig"), "boxes.png")', "unbraid compare beta --plot boxes:mig=boxes.png"),
         ],
         "Data": [
-            Drawn("A contact sheet and every factor traversed", "data.png", "Of any data set, your own too.",
-                  'sheets.save(sheets.figure(data.load("strokes")), "data.png")', "unbraid data show strokes --out data.png"),
-            Drawn("Points in the plane", "points.png", "Data that are vectors are scattered by their first two columns.",
-                  'sheets.save(sheets.figure(data.load("pinwheel")), "points.png")', "unbraid data show pinwheel --out points.png"),
+            GalleryItem("A contact sheet and every factor traversed", "data.png", "Of any data set, your own too.",
+                  'dataset_figures.save_png(dataset_figures.dataset_figure(data.load("strokes")), "data.png")', "unbraid data show strokes --out data.png"),
+            GalleryItem("Points in the plane", "points.png", "Data that are vectors are scattered by their first two columns.",
+                  'dataset_figures.save_png(dataset_figures.dataset_figure(data.load("pinwheel")), "points.png")', "unbraid data show pinwheel --out points.png"),
         ],
     }  # fmt: skip
 
 
-def train(work: Path, steps: int | None) -> None:
+def train_runs(work: Path, steps: int | None) -> None:
     """The runs the lines speak of: `one` and `two` on coloured sprites, `points` on the pinwheel, the sweep `beta`."""
     import unbraid
 
@@ -136,7 +136,7 @@ metrics = ["mig", "dci", "sap", "modularity"]
     unbraid.sweep(file, work / "beta", workers=1)
 
 
-def draw(work: Path) -> None:
+def draw_all(work: Path) -> None:
     """Run every line, in the folder of the runs."""
     import matplotlib as mpl
 
@@ -145,28 +145,28 @@ def draw(work: Path) -> None:
     os.chdir(work)
     try:
         names: dict[str, object] = {}
-        exec(BEFORE, names)
-        for group in drawn().values():
+        exec(SETUP_CODE, names)
+        for group in gallery_items().values():
             for picture in group:
-                exec(picture.python, names)
+                exec(picture.code, names)
                 assert Path(picture.file).stat().st_size > 1000, picture.file
     finally:
         os.chdir(before)
 
 
-def page() -> str:
+def gallery_page() -> str:
     """The gallery as Markdown."""
     parts = [
         "# Gallery",
         "Every figure the library draws, with the line that draws it. All of them are matplotlib figures, and files end in `.png`, `.svg` or\n"
         "`.pdf`; the commands write the same picture. The report ([the report](report.md)) and the studio ([the studio](studio.md)) show them too.",
-        f"```{{code-block}} python\n{BEFORE}\n```",
+        f"```{{code-block}} python\n{SETUP_CODE}\n```",
     ]
-    for section, group in drawn().items():
+    for section, group in gallery_items().items():
         parts.append(f"## {section}")
         for each in group:
-            shown = [f"### {each.title}", each.about, f"![{each.title}](pictures/gallery/{each.file})"]
-            shown += [f"```{{code-block}} python\n{each.python}\n```"]
+            shown = [f"### {each.title}", each.description, f"![{each.title}](pictures/gallery/{each.file})"]
+            shown += [f"```{{code-block}} python\n{each.code}\n```"]
             shown += [f"```{{code-block}} console\n{each.command}\n```"] if each.command else []
             parts += shown
     parts.append(
@@ -185,13 +185,13 @@ def main() -> None:
     given.work = given.work or Path(tempfile.mkdtemp(prefix="unbraid-gallery-"))
     print(f"runs: {given.work}")
     given.work.mkdir(parents=True, exist_ok=True)
-    train(given.work, given.steps)
-    draw(given.work)
+    train_runs(given.work, given.steps)
+    draw_all(given.work)
     PICTURES.mkdir(exist_ok=True)
-    for group in drawn().values():
+    for group in gallery_items().values():
         for picture in group:
             (PICTURES / picture.file).write_bytes((given.work / picture.file).read_bytes())
-    write_text(DOCS / "gallery.md", page())
+    write_text(DOCS / "gallery.md", gallery_page())
 
 
 if __name__ == "__main__":

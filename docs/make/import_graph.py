@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.test_architecture import FILES, ROOMS, imported, room
+from tests.test_architecture import FILES, PACKAGES, imported_packages, package_of
 
 PICTURE = Path(__file__).resolve().parents[1] / "pictures" / "import_graph.svg"
-ABOUT = {
-    "ground": "errors, files, locks, options, prices, papers",
+DESCRIPTIONS = {
+    "core": "errors, files, locks, options, papers",
+    "prices": "numbers, schedules, capacities: what a term costs",
     "latent": "the tree",
     "data": "data sets, splits, batches",
     "codes": "what a run encodes",
@@ -21,7 +22,7 @@ ABOUT = {
     "priors": "p(z)",
     "model": "q(z|x), closed KLs, likelihoods, nets, draw",
     "terms": "the terms of the KL, estimators, critics",
-    "objectives": "rows of prices, games, the ledger",
+    "objectives": "rows of prices, GANs, the ledger",
     "runs": "recipe, training, encoding, scoring, audit",
     "comparing": "many runs in one table",
     "figures": "panels, report",
@@ -30,30 +31,30 @@ ABOUT = {
     "export": "one-file pages, other formats",
     "catalogue": "every name explained",
     "studio": "the browser app",
-    "cli": "verbs",
+    "cli": "commands",
 }
 STEP, LEFT, TOP, WIDE = 34, 110, 24, 580
 
 
 def edges() -> dict[str, list[str]]:
     """The rooms each room imports, without those that it reaches through another."""
-    direct: dict[str, set[str]] = {name: set() for name in ABOUT}
+    direct: dict[str, set[str]] = {name: set() for name in DESCRIPTIONS}
     for path in FILES:
-        here = room(path)
+        here = package_of(path)
         if here in direct:
-            direct[here] |= {other for other in imported(path) if other in direct and other != here}
+            direct[here] |= {other for other in imported_packages(path) if other in direct and other != here}
     reach: dict[str, set[str]] = {}
-    for name in sorted(direct, key=ROOMS.index):
+    for name in sorted(direct, key=PACKAGES.index):
         reach[name] = direct[name].union(*(reach.get(other, set()) for other in direct[name]))
     return {
-        name: sorted((o for o in found if not any(o in reach[p] for p in found - {o})), key=ROOMS.index)
+        name: sorted((o for o in found if not any(o in reach[p] for p in found - {o})), key=PACKAGES.index)
         for name, found in direct.items()
     }
 
 
 def svg() -> str:
     """The picture; the edges are in its description, so that a test can compare them with the code."""
-    found, order = edges(), sorted(ABOUT, key=ROOMS.index)
+    found, order = edges(), sorted(DESCRIPTIONS, key=PACKAGES.index)
     y = {name: TOP + STEP * i for i, name in enumerate(order)}
     high = TOP + STEP * len(order)
     lines = [
@@ -72,17 +73,17 @@ def svg() -> str:
                 'stroke-opacity="0.75" stroke-width="1.3" marker-end="url(#a)"/>'
             )
     for name in order:
-        count = sum(room(path) == name for path in FILES)
+        count = sum(package_of(path) == name for path in FILES)
         files = f"{count} files" if count > 1 else "1 file"
         lines.append(f'<text x="{LEFT - 12}" y="{y[name] + 9}" text-anchor="end" font-weight="bold">{name}</text>')
-        lines.append(f'<text x="{LEFT + 100}" y="{y[name] + 9}" fill="#333">{ABOUT[name]} <tspan fill="#888">{files}</tspan></text>')
+        lines.append(f'<text x="{LEFT + 100}" y="{y[name] + 9}" fill="#333">{DESCRIPTIONS[name]} <tspan fill="#888">{files}</tspan></text>')
     return "\n".join([*lines, "</svg>", ""])
 
 
 def main() -> None:
     """Write the picture."""
     PICTURE.write_text(svg())
-    print(f"{PICTURE.name}: {sum(map(len, edges().values()))} arrows between {len(ABOUT)} rooms")
+    print(f"{PICTURE.name}: {sum(map(len, edges().values()))} arrows between {len(DESCRIPTIONS)} rooms")
 
 
 if __name__ == "__main__":

@@ -12,16 +12,16 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import mutual_info_score
 
 from unbraid.data import load
-from unbraid.runs.encoding import encode
-from unbraid.figures.canvas import LINES, tile
+from unbraid.runs.evaluation.encoding import encode
+from unbraid.figures.drawing import LINE_COLOURS, tile_images
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import Run
-from unbraid.runs.training import fit
+from unbraid.runs.fitting.training import fit
 
 PICTURE = Path(__file__).parents[1] / "pictures" / "infogan_mnist.png"
 
 
-def recipe(folder: str) -> Recipe:
+def make_recipe(folder: str) -> Recipe:
     """4000 steps of the small net: about ten minutes on one core."""
     return Recipe(
         name="infowgan_mnist", data={"name": "mnist", "path": folder}, latent={"digit": "onehot(10)", "style": 2},
@@ -37,7 +37,7 @@ def alignment(code: np.ndarray, digit: np.ndarray) -> tuple[float, float, float]
     return counts.max(1).sum() / len(code), counts[rows, columns].sum() / len(code), mutual_info_score(code, digit)
 
 
-def draw(run: Run) -> Figure:
+def draw_figure(run: Run) -> Figure:
     """Classes by noises, the two continuous codes, and the course of the game."""
     model = run.model
     torch.manual_seed(1)
@@ -55,12 +55,12 @@ def draw(run: Run) -> Figure:
         codes[:, 4] = 1
         codes[:, column] = torch.linspace(-2, 2, 10)
         styles.append(model.generate(codes, noise[:1].expand(10, -1)).numpy())
-    left.imshow(tile(np.stack(classes), gap=2))
+    left.imshow(tile_images(np.stack(classes), gap=2))
     left.set_title("categorical code: a class a row,\na noise a column", fontsize=9)
-    middle.imshow(tile(np.stack(styles), gap=2))
+    middle.imshow(tile_images(np.stack(styles), gap=2))
     middle.set_title("continuous codes, −2 … 2 (trained on −1 … 1)", fontsize=9)
     lines = run.ledger()
-    for colour, (key, label, factor) in zip(LINES, (("distance", "E D(x) − E D(G(z))", 1),
+    for colour, (key, label, factor) in zip(LINE_COLOURS, (("distance", "E D(x) − E D(G(z))", 1),
                                                     ("information", "information, nats", 1), ("penalty", "η × penalty", 10))):
         right.plot([r["step"] for r in lines], [factor * r["nats"][key] for r in lines], color=colour, lw=0.8, label=label)
     right.set(xlabel="step", ylim=(-1, 10))
@@ -73,13 +73,13 @@ def draw(run: Run) -> Figure:
 
 def main(folder: str, out: str) -> None:
     """Train (or read a finished run), score the categorical code on the test digits, draw."""
-    run = Run.load(out) if (Path(out) / "model.safetensors").is_file() else fit(recipe(folder), out, resume=True)
+    run = Run.load(out) if (Path(out) / "model.safetensors").is_file() else fit(make_recipe(folder), out, resume=True)
     codes = encode(run, load("mnist", path=folder, split="test"), save=False, quiet=True)
     code, digit = codes.mean[:, :10].argmax(1), codes.values[:, 0]
     shuffled = np.random.default_rng(0).permutation(code)
     for name, found in (("categorical code", alignment(code, digit)), ("shuffled (chance)", alignment(shuffled, digit))):
         print(f"{name:20s} commonest {found[0]:.3f}  one each {found[1]:.3f}  MI {found[2]:.3f} nats")
-    draw(run).savefig(PICTURE, dpi=120)
+    draw_figure(run).savefig(PICTURE, dpi=120)
 
 
 if __name__ == "__main__":

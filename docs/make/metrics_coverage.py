@@ -16,7 +16,7 @@ ROWS, SEEDS, REPEATS = 1000, 10, {"dci": 60}
 NAMES = ("mcc", "sap", "r2", "mig", "modularity", "dci")
 
 
-def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def draw_codes(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Three factors in five columns: two found with noise, one split over two columns, one column of noise."""
     y = np.column_stack([rng.integers(k, size=n) for k in (4, 6, 8)])
     s = (y - y.mean(0)) / y.std(0)
@@ -30,13 +30,13 @@ def coverage(name: str) -> dict[str, tuple[float, float, float]]:
     fast = {"protocol": "fast"} if "fast" in metrics.METRICS[name].protocols else {}
     # predictors and votes take at most 15,000 rows, so the large-sample value is a mean over several such samples
     many = 12 if metrics.METRICS[name].seeded else 1
-    truth = np.mean([metrics.METRICS[name](*draw(200_000, rng), seed=s, **fast).value for s in range(many)])
+    truth = np.mean([metrics.METRICS[name](*draw_codes(200_000, rng), seed=s, **fast).value for s in range(many)])
     kinds = ("half", "bootstrap", "seeds") if metrics.METRICS[name].seeded else ("half", "bootstrap")
     found: dict[str, list[metrics.Score]] = {how: [] for how in kinds}
     for _ in range(REPEATS.get(name, 200)):
-        z, y = draw(ROWS, rng)
+        z, y = draw_codes(ROWS, rng)
         for how in kinds:
-            found[how].append(metrics.interval(name, z, y, how=how, seeds=SEEDS, **fast))
+            found[how].append(metrics.interval(name, z, y, method=how, seeds=SEEDS, **fast))
     out, mean = {}, np.mean([s.value for s in found["half"]])
     for how, scores in found.items():
         if scores[0].interval is None:  # with these settings the metric depends on no seed

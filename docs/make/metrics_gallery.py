@@ -11,13 +11,13 @@ import numpy as np
 
 from unbraid import metrics
 from unbraid.data.factors import Factors
-from unbraid.figures.scores import gallery, heat_maps
+from unbraid.figures.score_figures import score_gallery, score_heat_maps
 
 FACTORS = Factors.of({"shape": 3, "scale": 6, "angle": 10, "x": 12, "y": 12})
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"
 
 
-def codes(n: int = 6000, seed: int = 0) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def synthetic_codes(n: int = 6000, seed: int = 0) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Labels, and ten columns of code for each kind; columns that a kind does not need are constant (dead)."""
     rng = np.random.default_rng(seed)
     y = FACTORS.labels(rng.integers(FACTORS.count, size=n))
@@ -40,12 +40,12 @@ def codes(n: int = 6000, seed: int = 0) -> tuple[np.ndarray, dict[str, np.ndarra
 
 def main() -> None:
     """Score and draw."""
-    y, kinds = codes()
+    y, kinds = synthetic_codes()
     inputs = {"names": FACTORS.names, "kinds": [f.kind for f in FACTORS.items]}
     scores = {name: metrics.battery(z, y, **inputs) for name, z in kinds.items()}
     PICTURES.mkdir(exist_ok=True)
-    gallery(scores).savefig(PICTURES / "metrics_gallery.png", dpi=150)
-    heat_maps(scores["rotated"]).savefig(PICTURES / "metrics_heat_maps.png", dpi=110)
+    score_gallery(scores).savefig(PICTURES / "metrics_gallery.png", dpi=150)
+    score_heat_maps(scores["rotated"]).savefig(PICTURES / "metrics_heat_maps.png", dpi=110)
     for metric in scores["perfect"]:
         print(f"{metric:18s}" + "".join(f"{name} {s[metric].value:6.3f}   " for name, s in scores.items()))
 

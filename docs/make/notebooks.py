@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from unbraid.ground.files import write_text
+from unbraid.core.files import write_text
 
 DOCS = Path(__file__).resolve().parents[1]
 PAGES = ("own_codes", "ledger_and_audit")
 
 
-def notebook(page: Path) -> dict[str, Any]:
+def make_notebook(page: Path) -> dict[str, Any]:
     """The page's text as Markdown cells, its Python and commands as code cells."""
     cells: list[dict[str, Any]] = []
     for part in re.split(r"(^```\w+[^\n]*\n.*?^```$)", page.read_text(), flags=re.DOTALL | re.MULTILINE):
@@ -23,14 +23,14 @@ def notebook(page: Path) -> dict[str, Any]:
             lines = code if match[1] == "python" else "\n".join(f"!{line}" for line in code.splitlines())
             cells.append({"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": _lines(lines)})
         elif part.strip():
-            cells.append({"cell_type": "markdown", "metadata": {}, "source": _lines(_plain_links(part.strip()))})
+            cells.append({"cell_type": "markdown", "metadata": {}, "source": _lines(_strip_links(part.strip()))})
     for number, cell in enumerate(cells):
         cell["id"] = f"{page.stem}-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
-def _plain_links(text: str) -> str:
+def _strip_links(text: str) -> str:
     """Links to pages become their words, and the link to the notebook itself goes: a notebook travels alone."""
     text = re.sub(r"^.*\{download\}.*\n?", "", text, flags=re.MULTILINE)
     return re.sub(r"\[([^\]]*)\]\([^)]*\.md[^)]*\)", r"\1", text)
@@ -40,13 +40,13 @@ def _lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
 
 
-def write() -> None:
+def write_notebooks() -> None:
     """Write both."""
     (DOCS / "notebooks").mkdir(exist_ok=True)
     for name in PAGES:
-        made = notebook(DOCS / "tutorials" / f"{name}.md")
+        made = make_notebook(DOCS / "tutorials" / f"{name}.md")
         write_text(DOCS / "notebooks" / f"{name}.ipynb", json.dumps(made, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
-    write()
+    write_notebooks()

@@ -30,17 +30,17 @@ from torch.utils.flop_counter import flop_registry
 
 from unbraid import data
 from unbraid.data.dataset import Dataset, Pixels
-from unbraid.ground.files import write_text
+from unbraid.core.files import write_text
 from unbraid.model import pairwise
-from unbraid.runs.assemble import assemble, prepare
+from unbraid.runs.building.builders import build_parts, build_trainer
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.seeding import single
+from unbraid.runs.fitting.seeding import default_float32
 from unbraid.studies import STUDIES
-from unbraid.studies.study import recipes
-from unbraid.sweeps.estimate import _bytes
-from unbraid.sweeps.plan import Job, Plan, jobs
-from unbraid.sweeps.scoring import Scoring
-from unbraid.sweeps.task import execute
+from unbraid.studies.framework.study import study_recipes
+from unbraid.sweeps.planning.cost_estimate import _disk_bytes
+from unbraid.sweeps.planning.plan import Job, Plan, build_jobs
+from unbraid.sweeps.planning.scoring import Scoring
+from unbraid.sweeps.engine.job_runner import claim_and_run
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE, NUMBERS = ROOT / "docs" / "planning.md", ROOT / "docs" / "results" / "planning.json"
@@ -50,12 +50,12 @@ IMAGES = {  # channels, height, width, images, factors
     "fashion_mnist": (1, 28, 28, 60_000, 1), "faces3d": (1, 64, 64, 239_840, 4),
 }  # fmt: skip
 GPU_FLOPS, GPU_CALL = 10e12, 10e-6  # reckoned: floating-point operations a second, seconds to start one of a step's operations
-SIZES = (1, 8, 64)
-STEPS, ENOUGH = 5, 1.0  # timed of each kind, after two that warm up: so many steps at least, and so many seconds
-ALIKE = 0.15  # by how much vae and beta_vae on one net may differ: they do the same work
+DEVICE_COUNTS = (1, 8, 64)
+STEPS, MIN_SECONDS = 5, 1.0  # timed of each kind, after two that warm up: so many steps at least, and so many seconds
+MAX_DIFFERENCE = 0.15  # by how much vae and beta_vae on one net may differ: they do the same work
 
 
-class Calls(TorchDispatchMode):
+class OperationCounter(TorchDispatchMode):
     """Counts the operations of a step, and the floating-point operations of those that torch knows."""
 
     def __init__(self) -> None:
@@ -70,22 +70,22 @@ class Calls(TorchDispatchMode):
         return made
 
 
-def kind_of(recipe: Recipe) -> str:
+def recipe_kind(recipe: Recipe) -> str:
     """Recipes whose steps cost alike."""
     r = recipe
     return json.dumps([r.objective["name"], r.data["name"], r.nets["name"], r.prior.get("name"), r.budget.batch])
 
 
-def programme() -> list[tuple[str, Recipe]]:
+def paper_runs() -> list[tuple[str, Recipe]]:
     """Every run of every study at the papers' scale."""
     found = []
     for name, study in STUDIES.items():
         if study.arms is not None:
-            found += [(name, recipe) for _, _, recipe in recipes(study, name, "paper", study.seeds["paper"])]
+            found += [(name, recipe) for _, _, recipe in study_recipes(study, name, "paper", study.seeds["paper"])]
     return found
 
 
-def images_of(recipe: Recipe) -> Dataset:
+def load_or_random_images(recipe: Recipe) -> Dataset:
     """As many random images as three batches need, of the size that the recipe's data have; small sets are themselves."""
     if recipe.data["name"] not in IMAGES:
         table = dict(recipe.data)
@@ -95,19 +95,19 @@ def images_of(recipe: Recipe) -> Dataset:
     return Dataset(recipe.data["name"], Pixels(pixels))
 
 
-def timed(step: Callable[[int], Any]) -> float:
+def time_step(step: Callable[[int], Any]) -> float:
     """Processor seconds of a step: the median of some, after the first ones."""
     times: list[float] = []
     for number in range(2):
         step(number)
-    while len(times) < STEPS or sum(times) < ENOUGH:
+    while len(times) < STEPS or sum(times) < MIN_SECONDS:
         start = time.process_time()
         step(2 + len(times))
         times.append(time.process_time() - start)
     return statistics.median(times)
 
 
-def unlike(kinds: dict[str, Any]) -> list[tuple[str, str, float]]:
+def inconsistent_pairs(kinds: dict[str, Any]) -> list[tuple[str, str, float]]:
     """Pairs of kinds, vae and beta_vae on the same data, net, prior and batch, whose steps differ by too much; the ratio."""
     found = []
     for kind in kinds:
@@ -115,85 +115,85 @@ def unlike(kinds: dict[str, Any]) -> list[tuple[str, str, float]]:
         other = json.dumps(["beta_vae", *where])
         if name == "vae" and other in kinds:
             ratio = kinds[other]["seconds"] / kinds[kind]["seconds"]
-            if abs(ratio - 1) > ALIKE:
+            if abs(ratio - 1) > MAX_DIFFERENCE:
                 found.append((kind, other, ratio))
     return found
 
 
-def measured(recipe: Recipe) -> dict[str, float]:
+def measure_kind(recipe: Recipe) -> dict[str, float]:
     """Seconds, floating-point operations and operations of a step; bytes of a run and of its checkpoint."""
     torch.set_num_threads(1)
     still = recipe.model_copy(update={"budget": recipe.budget.model_copy(update={"lr": 1e-9})})  # no step may break
-    with single():
-        parts = assemble(still, images_of(recipe))
-        trainer = prepare(parts)
-        seconds = timed(trainer.step)
-        calls = Calls()
+    with default_float32():
+        parts = build_parts(still, load_or_random_images(recipe))
+        trainer = build_trainer(parts)
+        seconds = time_step(trainer.step)
+        calls = OperationCounter()
         tile, pairwise.TILE = pairwise.TILE, pairwise.GPU_TILE  # operations are counted as a GPU would be given them
         with calls:
             trainer.step(3)
         pairwise.TILE = tile
     *_, n, factors = IMAGES.get(recipe.data["name"], (1, 1, 1, len(parts.dataset), 1))
     extra = (n - len(parts.dataset)) * 8 * parts.tree.width + n * factors
-    size = _bytes(parts, Job(recipe, "", "")) + extra
+    size = _disk_bytes(parts, Job(recipe, "", "")) + extra
     weights = sum(p.numel() * p.element_size() for p in parts.modules.parameters())
     return {"seconds": seconds, "flops": calls.flops, "calls": calls.count, "bytes": size, "checkpoint": 3 * weights}
 
 
-def one_run() -> dict[str, float]:
+def measure_run() -> dict[str, float]:
     """Files and bytes of a run of a sweep, trained and scored here, and what the estimate said of it."""
     recipe = Recipe.load("beta_tcvae_sprites32", "budget.steps=60", "budget.threads=1")
     with tempfile.TemporaryDirectory() as place:
-        job = jobs(place, [recipe], ["one"])[0]
+        job = build_jobs(place, [recipe], ["one"])[0]
         plan = Plan(Path(place), (job,), Scoring(metrics=["mig"]))
-        execute(job, plan.folder, plan.score)
+        claim_and_run(job, plan.folder, plan.score)
         files = [f for f in (plan.folder / job.name).rglob("*") if f.is_file()]
-        reckoned = _bytes(assemble(recipe), job)
+        reckoned = _disk_bytes(build_parts(recipe), job)
         return {"files": len(files), "bytes": sum(f.stat().st_size for f in files), "reckoned": reckoned}
 
 
-def measure(again: str = "") -> None:
+def measure_all(only_matching: str = "") -> None:
     """Time one recipe of every kind and keep the numbers as they come; `again`: only kinds that have this in their name."""
-    known = json.loads(NUMBERS.read_text()) if again else {"kinds": {}}
-    known["kinds"] = {kind: found for kind, found in known["kinds"].items() if again not in kind}
+    known = json.loads(NUMBERS.read_text()) if only_matching else {"kinds": {}}
+    known["kinds"] = {kind: found for kind, found in known["kinds"].items() if only_matching not in kind}
     known["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, one thread"
-    for _, recipe in programme():
-        if kind_of(recipe) not in known["kinds"]:
-            known["kinds"][kind_of(recipe)] = measured(recipe)
-            print(kind_of(recipe), known["kinds"][kind_of(recipe)], flush=True)
+    for _, recipe in paper_runs():
+        if recipe_kind(recipe) not in known["kinds"]:
+            known["kinds"][recipe_kind(recipe)] = measure_kind(recipe)
+            print(recipe_kind(recipe), known["kinds"][recipe_kind(recipe)], flush=True)
             write_text(NUMBERS, json.dumps(known, indent=1) + "\n")
-    again_alike(known["kinds"])
-    known["run"] = one_run()
+    remeasure_inconsistent(known["kinds"])
+    known["run"] = measure_run()
     write_text(NUMBERS, json.dumps(known, indent=1) + "\n")
 
 
-def again_alike(kinds: dict[str, Any], rounds: int = 2) -> None:
+def remeasure_inconsistent(kinds: dict[str, Any], rounds: int = 2) -> None:
     """Time kinds again that should cost alike and do not: something else was at work. What stays is said on the page."""
-    recipes_of = {kind_of(recipe): recipe for _, recipe in programme()}
+    recipes_of = {recipe_kind(recipe): recipe for _, recipe in paper_runs()}
     for _ in range(rounds):
-        for kind in [kind for vae, beta_vae, _ in unlike(kinds) for kind in (vae, beta_vae) if kind in recipes_of]:
-            kinds[kind] = measured(recipes_of[kind])
+        for kind in [kind for vae, beta_vae, _ in inconsistent_pairs(kinds) for kind in (vae, beta_vae) if kind in recipes_of]:
+            kinds[kind] = measure_kind(recipes_of[kind])
 
 
-def gpu_seconds(found: dict[str, float]) -> float:
+def gpu_seconds(cost: dict[str, float]) -> float:
     """A step on a GPU, reckoned: it computes, or it waits to be told what to compute."""
-    return max(found["flops"] / GPU_FLOPS, found["calls"] * GPU_CALL)
+    return max(cost["flops"] / GPU_FLOPS, cost["calls"] * GPU_CALL)
 
 
-def total(runs: list[Recipe], kinds: dict[str, Any]) -> dict[str, float]:
+def total_cost(runs: list[Recipe], kinds: dict[str, Any]) -> dict[str, float]:
     """What some runs cost together, and the longest of them alone."""
-    core = [kinds[kind_of(r)]["seconds"] * r.budget.steps for r in runs]
-    gpu = [gpu_seconds(kinds[kind_of(r)]) * r.budget.steps for r in runs]
+    core = [kinds[recipe_kind(r)]["seconds"] * r.budget.steps for r in runs]
+    gpu = [gpu_seconds(kinds[recipe_kind(r)]) * r.budget.steps for r in runs]
     return {
         "runs": len(runs),
         "steps": sum(r.budget.steps for r in runs),
         "images": sum(r.budget.steps * r.budget.batch for r in runs),
         "core": sum(core), "core longest": max(core), "gpu": sum(gpu), "gpu longest": max(gpu),
-        "bytes": sum(kinds[kind_of(r)]["bytes"] for r in runs),
+        "bytes": sum(kinds[recipe_kind(r)]["bytes"] for r in runs),
     }  # fmt: skip
 
 
-def traffic(recipe: Recipe, found: dict[str, float], step: float, files: float, by_clock: bool = False) -> dict[str, float]:
+def disk_writes(recipe: Recipe, cost: dict[str, float], step: float, files: float, by_clock: bool = False) -> dict[str, float]:
     """What a run writes in all, at so many seconds a step: bytes, files (made anew or replaced) and rows of its ledger.
 
     `by_clock`: with a checkpoint_every that never comes, checkpoints are left to checkpoint_minutes.
@@ -203,40 +203,40 @@ def traffic(recipe: Recipe, found: dict[str, float], step: float, files: float, 
     saves = budget.steps * (minutes if by_clock else max(1 / budget.checkpoint_every, minutes))
     return {
         "seconds": step * budget.steps,
-        "bytes": saves * found["checkpoint"] + found["bytes"],
+        "bytes": saves * cost["checkpoint"] + cost["bytes"],
         "files": 2 * saves + files,  # a checkpoint, and run.json beside it
         "rows": budget.steps / budget.log_every,
     }
 
 
-def carried(runs: list[Recipe], known: dict[str, Any]) -> str:
+def disk_traffic_table(runs: list[Recipe], known: dict[str, Any]) -> str:
     """What a shared disk must carry when 1, 8 and 64 devices are at work: on average, and at the kind that writes most."""
     kinds, lines = known["kinds"], []
     for device, seconds in (("core", lambda f: f["seconds"]), ("GPU", gpu_seconds)):
-        found = [(r, kinds[kind_of(r)]) for r in runs]
-        each = [(r, traffic(r, f, seconds(f), known["run"]["files"])) for r, f in found]
-        clock = [(r, traffic(r, f, seconds(f), known["run"]["files"], by_clock=True)) for r, f in found]
+        found = [(r, kinds[recipe_kind(r)]) for r in runs]
+        each = [(r, disk_writes(r, f, seconds(f), known["run"]["files"])) for r, f in found]
+        clock = [(r, disk_writes(r, f, seconds(f), known["run"]["files"], by_clock=True)) for r, f in found]
         most, worst = max(each, key=lambda pair: pair[1]["bytes"] / pair[1]["seconds"])
         cases = {
-            "all runs": summed(each),
-            "all runs, checkpoints by the clock only": summed(clock),
-            f"nothing but {', '.join(json.loads(kind_of(most))[:3])}": worst,
+            "all runs": sum_over_runs(each),
+            "all runs, checkpoints by the clock only": sum_over_runs(clock),
+            f"nothing but {', '.join(json.loads(recipe_kind(most))[:3])}": worst,
         }
         lines += [
-            [f"{device}s: {case}, {unit}", *[short(n * t[key] / scale / t["seconds"]) for n in SIZES]]
+            [f"{device}s: {case}, {unit}", *[format_number(n * t[key] / scale / t["seconds"]) for n in DEVICE_COUNTS]]
             for case, t in cases.items()
             for key, unit, scale in (("bytes", "MB/s", 1e6), ("files", "files/s", 1), ("rows", "ledger rows/s", 1))
             if not (case.endswith("only") and key == "rows")
         ]
-    return rows(["written, a run on each", *[f"{n} device{'s' * (n > 1)}" for n in SIZES]], lines)
+    return markdown_table(["written, a run on each", *[f"{n} device{'s' * (n > 1)}" for n in DEVICE_COUNTS]], lines)
 
 
-def summed(each: list[tuple[Recipe, dict[str, float]]]) -> dict[str, float]:
+def sum_over_runs(runs: list[tuple[Recipe, dict[str, float]]]) -> dict[str, float]:
     """Sums over runs, by what is counted."""
-    return {key: sum(found[key] for _, found in each) for key in each[0][1]}
+    return {key: sum(found[key] for _, found in runs) for key in runs[0][1]}
 
 
-def short(number: float) -> str:
+def format_number(number: float) -> str:
     """Two digits, or all of a large number.
 
     >>> [short(number) for number in (0.00806, 2.2, 17.61, 6780.4)]
@@ -245,42 +245,42 @@ def short(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
-def hours(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Minutes, hours or days, whichever is read more easily."""
     h = seconds / 3600
     days = f"{h / 24:,.0f} d" if h >= 240 else f"{h / 24:.1f} d"
     return days if h >= 48 else f"{h:.0f} h" if h >= 10 else f"{h:.1f} h" if h >= 1 else f"{max(1, 60 * h):.0f} min"
 
 
-def on(found: dict[str, float], what: str) -> list[str]:
+def device_times(cost: dict[str, float], device: str) -> list[str]:
     """The time on 1, 8 and 64: spread evenly, but never shorter than the longest run."""
-    return [hours(max(found[what] / n, found[f"{what} longest"])) for n in SIZES]
+    return [format_duration(max(cost[device] / n, cost[f"{device} longest"])) for n in DEVICE_COUNTS]
 
 
-def rows(head: list[str], lines: list[list[str]]) -> str:
+def markdown_table(head: list[str], lines: list[list[str]]) -> str:
     return "\n".join(["| " + " | ".join(line) + " |" for line in [head, ["---", *["---:"] * (len(head) - 1)], *lines]])
 
 
-def counted(found: dict[str, float]) -> list[str]:
-    return [f"{found['runs']:,}", f"{found['steps'] / 1e6:,.3g} M", f"{found['images'] / 1e9:,.3g} G"]
+def format_counts(cost: dict[str, float]) -> list[str]:
+    return [f"{cost['runs']:,}", f"{cost['steps'] / 1e6:,.3g} M", f"{cost['images'] / 1e9:,.3g} G"]
 
 
-def tables() -> str:
+def page_tables() -> str:
     """All tables of the page."""
     known = json.loads(NUMBERS.read_text())
-    kinds, runs = known["kinds"], programme()
+    kinds, runs = known["kinds"], paper_runs()
     by_study, by_objective = defaultdict(list), defaultdict(list)
     for study, recipe in runs:
         by_study[study].append(recipe)
         by_objective[recipe.objective["name"]].append(recipe)
     everything = {"**all**": [r for _, r in runs]}
-    sizes = [f"{n} core{'s' * (n > 1)}" for n in SIZES], [f"{n} GPU{'s' * (n > 1)}" for n in SIZES]
+    sizes = [f"{n} core{'s' * (n > 1)}" for n in DEVICE_COUNTS], [f"{n} GPU{'s' * (n > 1)}" for n in DEVICE_COUNTS]
     head = ["", "runs", "steps", "images seen", *sizes[0], *sizes[1]]
     parts = []
     for title, groups in (("By study, at the scale `paper`", by_study), ("By objective", by_objective)):
-        found = {name: total(group, kinds) for name, group in {**groups, **everything}.items()}
-        lines = [[name, *counted(f), *on(f, "core"), *on(f, "gpu")] for name, f in found.items()]
-        parts.append(f"### {title}\n\n{rows(head, lines)}")
+        found = {name: total_cost(group, kinds) for name, group in {**groups, **everything}.items()}
+        lines = [[name, *format_counts(f), *device_times(f, "core"), *device_times(f, "gpu")] for name, f in found.items()]
+        parts.append(f"### {title}\n\n{markdown_table(head, lines)}")
     lines = []
     for kind, f in sorted(kinds.items(), key=lambda item: -item[1]["seconds"]):
         name, where, net, prior, batch = json.loads(kind)
@@ -288,31 +288,31 @@ def tables() -> str:
         lines.append([f"{name}, {where}, {net}, {prior} prior", f"{batch:,}", f"{1e3 * f['seconds']:,.0f} ms", f"{f['flops'] / 1e9:,.1f}",
                       f"{f['calls']:,}", f"{1e3 * gpu_seconds(f):.1f} ms, {bound}", f"{f['bytes'] / 1e6:,.0f} MB", f"{f['checkpoint'] / 1e6:,.1f} MB"])  # fmt: skip
     head = ["kind of run", "batch", "step, one core (measured)", "GFLOP (counted)", "operations (counted)", "step, GPU (reckoned)", "disk a run", "checkpoint"]
-    parts.append(f"### What a step costs\n\n{rows(head, lines)}")
+    parts.append(f"### What a step costs\n\n{markdown_table(head, lines)}")
     one = known["run"]
-    whole = total([r for _, r in runs], kinds)
+    whole = total_cost([r for _, r in runs], kinds)
     parts.append(
         f"Measured on {known['machine']}. A run of a sweep leaves {one['files']:.0f} files (measured: trained, encoded, audited and "
         f"scored); its bytes are reckoned as `unbraid sweep --dry` does, which gives {one['reckoned'] / one['bytes']:.2f} of what a short "
         f"run here really took. All {whole['runs']:,.0f} runs together: {whole['bytes'] / 1e9:,.0f} GB in {whole['runs'] * one['files']:,.0f} files."
     )
-    pairs = [f"{json.loads(kind)[1]}, {json.loads(kind)[2]} ({ratio:.2f})" for kind, _, ratio in unlike(kinds)]
+    pairs = [f"{json.loads(kind)[1]}, {json.loads(kind)[2]} ({ratio:.2f})" for kind, _, ratio in inconsistent_pairs(kinds)]
     if pairs:
         parts.append(
-            f"Some of these times are off: steps of beta_vae and vae do the same work and should differ by less than {ALIKE:.0%}, but "
+            f"Some of these times are off: steps of beta_vae and vae do the same work and should differ by less than {MAX_DIFFERENCE:.0%}, but "
             f"their ratio is not 1 on {'; '.join(pairs)}. Something else was at work; `--measure` times them anew."
         )
-    parts.append(f"### What a shared disk must carry (reckoned from the above)\n\n{carried([r for _, r in runs], known)}")
+    parts.append(f"### What a shared disk must carry (reckoned from the above)\n\n{disk_traffic_table([r for _, r in runs], known)}")
     return "\n\n".join(parts)
 
 
 def main() -> None:
     """Measure if asked; write the tables between their marks."""
     if "--measure" in sys.argv:
-        measure(*sys.argv[sys.argv.index("--measure") + 1 :])
+        measure_all(*sys.argv[sys.argv.index("--measure") + 1 :])
     text = PAGE.read_text()
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    write_text(PAGE, f"{text[:start]}\n{tables()}\n{text[end:]}")
+    write_text(PAGE, f"{text[:start]}\n{page_tables()}\n{text[end:]}")
 
 
 if __name__ == "__main__":

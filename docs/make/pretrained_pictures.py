@@ -11,14 +11,14 @@ import unbraid
 from unbraid.figures import traversals
 
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"
-IMAGES = {"dsprites": None, "shapes3d": 30007}  # where they start: the middle of all factors; a room of three hues
+START_IMAGES = {"dsprites": None, "shapes3d": 30007}  # where they start: the middle of all factors; a room of three hues
 
 
 def main() -> None:
     """Encode a part of each set, so that rows can be named; draw."""
-    for data, image in IMAGES.items():
+    for data, image in START_IMAGES.items():
         run = unbraid.pretrained(f"beta_tcvae_{data}")
-        codes = unbraid.encode(run, most=20_000, save=False)
+        codes = unbraid.encode(run, max_images=20_000, save=False)
         drawn = traversals.traversals(run, codes, title="", steps=9, image=image)
         drawn.savefig(PICTURES / f"{data}_traversals.png", dpi=100)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unbraid.catalogue import KINDS, Entry, markdown
-from unbraid.catalogue.printed import anchor, brief, safe
-from unbraid.ground.files import write_text
+from unbraid.catalogue import KINDS, Entry, render_entry_markdown
+from unbraid.catalogue.rendering import link_anchor, one_sentence, escape_markdown
+from unbraid.core.files import write_text
 
 GUIDES = {  # where a kind is taught
     "fields": "recipes", "data": "data", "nets": "nets", "likelihoods": "likelihoods", "posteriors": "posteriors", "priors": "priors",
     "objectives": "objectives", "terms": "theory", "estimators": "estimators", "schedules": "training", "metrics": "metrics",
 }  # fmt: skip
 
-ALSO = {  # what people search for: names of papers, which are no names of ours
+SEARCH_TERMS = {  # what people search for: names of papers, which are no names of ours
     "objectives": {
         "vae": "VAE", "beta_vae": "β-VAE; beta-VAE", "beta_svae": "β-SVAE", "annealed_vae": "AnnealedVAE; capacity", "free_bits_vae": "free bits",
         "factor_vae": "FactorVAE", "aae": "AAE; adversarial autoencoder", "information_dropout": "information dropout",
@@ -30,35 +30,35 @@ ALSO = {  # what people search for: names of papers, which are no names of ours
 }  # fmt: skip
 
 
-def page(kind: str) -> str:
+def kind_page(kind: str) -> str:
     """All names of a kind on one page."""
     known = KINDS[kind]
     entries = known.entries()
     head = [
         f"# {kind.capitalize()} by name",
         f"{known.about[0].upper()}{known.about[1:].replace('[', '`[').replace(']', ']`')}. The guide is [here](../{GUIDES[kind]}.md); "
-        f"on the command line: `unbraid list {kind}`, `unbraid show {known.one} NAME`.",
-        "\n".join(f"- [{safe(name)}](#{known.one}-{anchor(name)}): {safe(brief(entry))}" for name, entry in entries.items()),
+        f"on the command line: `unbraid list {kind}`, `unbraid show {known.singular} NAME`.",
+        "\n".join(f"- [{escape_markdown(name)}](#{known.singular}-{link_anchor(name)}): {escape_markdown(one_sentence(entry))}" for name, entry in entries.items()),
     ]
-    return "\n\n".join([*head, *(_indexed(kind, entry) for entry in entries.values())]) + "\n"
+    return "\n\n".join([*head, *(_entry_with_index(kind, entry) for entry in entries.values())]) + "\n"
 
 
-def _indexed(kind: str, entry: Entry) -> str:
+def _entry_with_index(kind: str, entry: Entry) -> str:
     """An entry for the site, with the names that the search finds it by."""
-    label, heading, rest = markdown(_still(entry)).split("\n", 2)
-    names = [each for each in ALSO.get(kind, {}).get(entry.name, "").split("; ") if each]
+    label, heading, rest = render_entry_markdown(_without_status(entry)).split("\n", 2)
+    names = [each for each in SEARCH_TERMS.get(kind, {}).get(entry.name, "").split("; ") if each]
     marks = "".join(f"\n```{{index}} ! single: {each.replace(',', ' ')}\n```\n" for each in names)
     return f"{label}\n{heading}\n{marks}{rest}"
 
 
-def _still(entry: Entry) -> Entry:
+def _without_status(entry: Entry) -> Entry:
     """A data set's status is this machine's affair, not the site's."""
     from dataclasses import replace
 
     return replace(entry, facts={head: said for head, said in entry.facts.items() if head != "status"})
 
 
-def index() -> str:
+def index_page() -> str:
     """The page of pages."""
     lines = [f"- [{kind.capitalize()}]({kind}.md): {known.about.split(';')[0]}" for kind, known in KINDS.items()]
     tree = "\n".join(KINDS)
@@ -69,10 +69,10 @@ def index() -> str:
     )
 
 
-def write(folder: Path) -> None:
+def write_pages(folder: Path) -> None:
     """Write what has changed (an untouched page is not read again)."""
     folder.mkdir(exist_ok=True)
-    pages = {"index": index(), **{kind: page(kind) for kind in KINDS}}
+    pages = {"index": index_page(), **{kind: kind_page(kind) for kind in KINDS}}
     for name, text in pages.items():
         path = folder / f"{name}.md"
         if not path.is_file() or path.read_text() != text:

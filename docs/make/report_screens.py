@@ -26,16 +26,16 @@ def main(page: Path) -> None:
                 tab.goto(page.resolve().as_uri())
                 path = OUT / f"{scheme}-{width}.png"
                 tab.screenshot(path=path)
-                small(path)
+                reduce_palette(path)
                 if width > 1000:
                     maps = tab.locator("figure", has=tab.locator("img[alt^='Leaves and factors']")).first
                     maps.screenshot(path=OUT / f"{scheme}-heat-maps.png")
-                    small(OUT / f"{scheme}-heat-maps.png")
+                    reduce_palette(OUT / f"{scheme}-heat-maps.png")
                 context.close()
         browser.close()
 
 
-def small(path: Path) -> None:
+def reduce_palette(path: Path) -> None:
     """The same picture with a palette."""
     Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
 

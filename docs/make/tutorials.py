@@ -16,11 +16,11 @@ import numpy as np
 
 DOCS = Path(__file__).resolve().parents[1]
 PICTURES = DOCS / "pictures" / "tutorials"
-PAIRS = (("vae", "beta_vae"), ("beta_tcvae", "factor_vae"), ("dip_vae_i", "wae"))
-COLUMNS = ("mig", "dci", "factor_vae", "reconstruction", "mi", "tc:root", "dw")
+OBJECTIVE_PAIRS = (("vae", "beta_vae"), ("beta_tcvae", "factor_vae"), ("dip_vae_i", "wae"))
+TABLE_COLUMNS = ("mig", "dci", "factor_vae", "reconstruction", "mi", "tc:root", "dw")
 
 
-def objectives(work: Path) -> None:
+def compare_objectives(work: Path) -> None:
     """The sweep of the page as it stands there, its table, and its pictures in pairs."""
     import unbraid
     from unbraid.figures import traversals
@@ -35,17 +35,17 @@ def objectives(work: Path) -> None:
     for name, run in runs.items():
         audited = unbraid.audit(run)["nats"]
         scored = unbraid.score(run, metrics="mig,dci,factor_vae")
-        shown = [f"{scored[m].value:.2f}".lstrip("0") if m in COLUMNS[:3] else f"{audited[m]:.1f}" for m in COLUMNS]
+        shown = [f"{scored[m].value:.2f}".lstrip("0") if m in TABLE_COLUMNS[:3] else f"{audited[m]:.1f}" for m in TABLE_COLUMNS]
         print(f"| `{name}` | " + " | ".join(shown) + " |")
-    for left, right in PAIRS:
+    for left, right in OBJECTIVE_PAIRS:
         two = [(name, runs[name], runs[name].codes()) for name in (left, right)]
-        traversals.beside(two).savefig(PICTURES / f"which_{left}.png", dpi=100)
+        traversals.side_by_side(two).savefig(PICTURES / f"which_{left}.png", dpi=100)
 
 
-def tree(work: Path) -> None:
+def train_tree_model(work: Path) -> None:
     """The run of the page, its traversals, and what its discrete leaf says of each factor."""
     import unbraid
-    from unbraid.figures import pictures
+    from unbraid.figures import registry
 
     path = work / "tree"
     run = (
@@ -53,7 +53,7 @@ def tree(work: Path) -> None:
     )
     codes = run.codes() if (path / "codes.npz").is_file() else unbraid.encode(run)
     print(unbraid.score(run, metrics="mig,dci"))
-    pictures.write("traversals", run, PICTURES / "tree_traversals.png")
+    registry.write_figure("traversals", run, PICTURES / "tree_traversals.png")
     leaf = codes.mean[:, :3].argmax(1)
     for factor in codes.factors.names:
         truth = codes.values[:, codes.factors.names.index(factor)].astype(int)
@@ -69,8 +69,8 @@ def main() -> None:
     given.work = given.work or Path(tempfile.mkdtemp(prefix="unbraid-tutorials-"))
     print(f"runs: {given.work}")
     given.work.mkdir(parents=True, exist_ok=True)
-    tree(given.work)
-    objectives(given.work)
+    train_tree_model(given.work)
+    compare_objectives(given.work)
 
 
 if __name__ == "__main__":

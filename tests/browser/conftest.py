@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-INSTALL = "'make browser' installs it"
+INSTALL_HINT = "'make browser' installs it"
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """One browser for the tests of a file; its event loop ends with them, since tests elsewhere run loops of their own."""
-    api = pytest.importorskip("playwright.sync_api", reason=f"playwright is not installed: {INSTALL}")
+    api = pytest.importorskip("playwright.sync_api", reason=f"playwright is not installed: {INSTALL_HINT}")
     program = os.environ.get("UNBRAID_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
-        pytest.skip(f"there is no chromium on this machine: {INSTALL}")
+        pytest.skip(f"there is no chromium on this machine: {INSTALL_HINT}")
     with api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
@@ -33,7 +33,7 @@ def tab(chromium: Any) -> Iterator[Any]:
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda request: None if _near(request.url) else wrong.append(f"asked for {request.url}"))
+    page.on("request", lambda request: None if _is_local(request.url) else wrong.append(f"asked for {request.url}"))
     page.set_default_timeout(20_000)
     page.wrong = wrong
     yield page
@@ -41,5 +41,5 @@ def tab(chromium: Any) -> Iterator[Any]:
     assert not wrong, wrong
 
 
-def _near(url: str) -> bool:
+def _is_local(url: str) -> bool:
     return url.startswith(("file:", "data:", "blob:", "http://127.0.0.1", "ws://127.0.0.1"))

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from tests.exported import SIZES, preset, some
-from unbraid.export.html import explorer
-from unbraid.export.layers import decoder_layers, halved
+from tests.exported_page import IMAGE_SHAPES, random_codes, random_model
+from unbraid.export.decoder_layers import decoder_layers, pack_half_precision
+from unbraid.export.html import write_explorer
 from unbraid.model import NETS
 from unbraid.runs.run import Run
 
 pytestmark = pytest.mark.slow
-RUNS = Path(__file__).parents[1] / "data" / "runs_of_0_1"
-DECODE = """([layers, numbers, codes]) => {
+OLD_RUNS = Path(__file__).parents[1] / "data" / "runs_of_0_1"
+DECODE_SCRIPT = """([layers, numbers, codes]) => {
   const ready = unpack(layers, halves(numbers)), out = [];
   const text = (array) => {
     let found = "";
@@ -34,33 +34,33 @@ DECODE = """([layers, numbers, codes]) => {
 }"""
 
 
-def unfold(page) -> None:
+def open_all_leaves(page) -> None:
     """Show the leaves that carry little, too: these runs were hardly trained."""
     page.evaluate("document.getElementById('folded').open = true")
 
 
 @pytest.fixture
-def page_of(tab, tmp_path):
+def open_page(tab, tmp_path):
     """Opens the exported page of a stored run from disk, with the network off."""
 
-    def opened(name: str):
-        path = explorer(Run.load(RUNS / name), tmp_path / "explore.html")
+    def open_run(name: str):
+        path = write_explorer(Run.load(OLD_RUNS / name), tmp_path / "explore.html")
         tab.context.set_offline(True)
         tab.goto(path.as_uri())
-        unfold(tab)
+        open_all_leaves(tab)
         return tab
 
-    return opened
+    return open_run
 
 
 @pytest.mark.parametrize("name", sorted(NETS))
-def test_pixels_are_those_of_torch(page_of, name):
-    model = preset(name, shape=SIZES.get(name, (3, 64, 64)))
-    z = some(model.tree, 50, seed=1)
+def test_pixels_are_those_of_torch(open_page, name):
+    model = random_model(name, shape=IMAGE_SHAPES.get(name, (3, 64, 64)))
+    z = random_codes(model.tree, 50, seed=1)
     with torch.no_grad():
         expected = model.decode(torch.from_numpy(z)).numpy()
-    layers, numbers = halved(decoder_layers(model))
-    found = page_of("vae").evaluate(DECODE, [layers, base64.b64encode(numbers).decode(), z.tolist()])
+    layers, numbers = pack_half_precision(decoder_layers(model))
+    found = open_page("vae").evaluate(DECODE_SCRIPT, [layers, base64.b64encode(numbers).decode(), z.tolist()])
     for image, truth in zip(found, expected, strict=True):
         assert (image["c"], image["h"], image["w"]) == truth.shape
         last = np.moveaxis(truth, 0, -1)
@@ -72,7 +72,7 @@ def test_pixels_are_those_of_torch(page_of, name):
             assert np.abs(shown[..., :3].astype(float) - 255 * last).max() <= 2
 
 
-def pixels(page) -> np.ndarray:
+def canvas_pixels(page) -> np.ndarray:
     """What the canvas shows, once the frame that was asked for is painted."""
     script = """() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
       const c = document.getElementById("image");
@@ -81,9 +81,9 @@ def pixels(page) -> np.ndarray:
     return np.array(page.evaluate(script))
 
 
-def test_keys_move_sliders_and_pixels_follow(page_of):
-    page = page_of("vae")
-    before = pixels(page)
+def test_keys_move_sliders_and_pixels_follow(open_page):
+    page = open_page("vae")
+    before = canvas_pixels(page)
     first = page.locator("input[type=range]").first
     first.focus()
     value = float(first.input_value())
@@ -91,43 +91,43 @@ def test_keys_move_sliders_and_pixels_follow(page_of):
         page.keyboard.press("ArrowRight" if value < 0 else "ArrowLeft")
     moved = float(first.input_value())
     assert abs(moved - value) > 0.5
-    after = pixels(page)
+    after = canvas_pixels(page)
     assert np.abs(after - before).max() > 5
     page.keyboard.press("r")
-    assert np.array_equal(pixels(page), before)
+    assert np.array_equal(canvas_pixels(page), before)
     page.keyboard.press("p")
-    assert not np.array_equal(pixels(page), before)
+    assert not np.array_equal(canvas_pixels(page), before)
 
 
-def test_the_page_shows_what_torch_decodes(page_of):
-    page = page_of("hfvae_discrete")
-    run = Run.load(RUNS / "hfvae_discrete")
+def test_the_page_shows_what_torch_decodes(open_page):
+    page = open_page("hfvae_discrete")
+    run = Run.load(OLD_RUNS / "hfvae_discrete")
     for label in page.locator(".choices label").all():
         label.click()
         code = page.evaluate("() => Array.from(code)")
         truth = 255 * run.decode(code)[0]
-        assert np.abs(pixels(page).reshape(*truth.shape[1:], 4)[..., 0] - truth[0]).max() <= 2
+        assert np.abs(canvas_pixels(page).reshape(*truth.shape[1:], 4)[..., 0] - truth[0]).max() <= 2
 
 
-def test_a_discrete_leaf_is_a_choice_reached_by_keys(page_of):
-    page = page_of("hfvae_discrete")
+def test_a_discrete_leaf_is_a_choice_reached_by_keys(open_page):
+    page = open_page("hfvae_discrete")
     group = page.get_by_role("radiogroup").first
     assert group.get_attribute("aria-label")
     radios = group.get_by_role("radio")
     radios.nth(0).check()
-    first = pixels(page)
+    first = canvas_pixels(page)
     radios.nth(0).focus()
     page.keyboard.press("ArrowRight")
     assert radios.nth(1).is_checked()
-    assert not np.array_equal(pixels(page), first)
+    assert not np.array_equal(canvas_pixels(page), first)
 
 
 def test_touch_sets_a_slider_at_390_pixels(chromium, tmp_path):
-    path = explorer(Run.load(RUNS / "vae"), tmp_path / "explore.html")
+    path = write_explorer(Run.load(OLD_RUNS / "vae"), tmp_path / "explore.html")
     context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = context.new_page()
     page.goto(path.as_uri())
-    unfold(page)
+    open_all_leaves(page)
     slider = page.locator("input[type=range]").first
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
@@ -137,20 +137,20 @@ def test_touch_sets_a_slider_at_390_pixels(chromium, tmp_path):
     context.close()
 
 
-def test_animation_moves_and_stops(page_of):
-    page = page_of("vae")
-    before = pixels(page)
+def test_animation_moves_and_stops(open_page):
+    page = open_page("vae")
+    before = canvas_pixels(page)
     page.get_by_role("button", name="Animate").click()
     page.wait_for_timeout(600)
-    assert not np.array_equal(pixels(page), before)
+    assert not np.array_equal(canvas_pixels(page), before)
     page.get_by_role("button", name="Animate").click()
-    still = pixels(page)
+    still = canvas_pixels(page)
     page.wait_for_timeout(300)
-    assert np.array_equal(pixels(page), still)
+    assert np.array_equal(canvas_pixels(page), still)
 
 
-def test_a_generator_of_a_game_is_explored_too(page_of):
-    page = page_of("info_gan")
-    run = Run.load(RUNS / "info_gan")
+def test_a_generator_of_a_game_is_explored_too(open_page):
+    page = open_page("info_gan")
+    run = Run.load(OLD_RUNS / "info_gan")
     truth = 255 * run.decode(page.evaluate("() => Array.from(code)"))[0, 0]
-    assert np.abs(pixels(page).reshape(*truth.shape, 4)[..., 0] - truth).max() <= 2
+    assert np.abs(canvas_pixels(page).reshape(*truth.shape, 4)[..., 0] - truth).max() <= 2

@@ -9,19 +9,19 @@ import pytest
 
 from unbraid import Run, encode, pretrained, score
 from unbraid.figures.report import report
-from unbraid.runs.auditing import audit
+from unbraid.runs.evaluation.auditing import audit
 
 pytestmark = pytest.mark.slow
-RUNS = Path(__file__).parents[1] / "data" / "runs_of_0_1"
+OLD_RUNS = Path(__file__).parents[1] / "data" / "runs_of_0_1"
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def report_page(tmp_path_factory):
     """A page over three stored runs, encoded, audited and scored."""
     root = tmp_path_factory.mktemp("report")
     runs = []
     for name in ("vae", "factor_vae", "hfvae_discrete"):
-        shutil.copytree(RUNS / name, root / name)
+        shutil.copytree(OLD_RUNS / name, root / name)
         runs.append(Run.load(root / name))
         encode(runs[-1], quiet=True)
         audit(runs[-1], quiet=True)
@@ -30,7 +30,7 @@ def page(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def single(tmp_path_factory):
+def single_run_page(tmp_path_factory):
     """A page of one run whose name is as long as sweeps make them."""
     path = tmp_path_factory.mktemp("single") / "beta_tcvae_colour_sprites_broadcast_leaky_relu_beta6_seed0"
     shutil.copytree(pretrained("beta_tcvae_colour_sprites").path, path)
@@ -41,10 +41,10 @@ def single(tmp_path_factory):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-def test_nothing_runs_off_the_edge_and_every_picture_is_there(page, tab, width, scheme):
+def test_nothing_runs_off_the_edge_and_every_picture_is_there(report_page, tab, width, scheme):
     tab.set_viewport_size({"width": width, "height": 900})
     tab.emulate_media(color_scheme=scheme)
-    tab.goto(page.as_uri())
+    tab.goto(report_page.as_uri())
     assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     tables = "[...document.querySelectorAll('.wide')].filter(e => e.getClientRects().length)"
     assert tab.evaluate(f"{tables}.length") >= 2
@@ -58,16 +58,16 @@ def test_nothing_runs_off_the_edge_and_every_picture_is_there(page, tab, width, 
     assert "mig" in tab.inner_text("body")
 
 
-def test_its_pictures_can_be_saved_as_png_and_svg(page, tab):
-    tab.goto(page.as_uri())
+def test_its_pictures_can_be_saved_as_png_and_svg(report_page, tab):
+    tab.goto(report_page.as_uri())
     kinds = tab.evaluate("[...document.querySelectorAll('a[download]')].map(a => a.download.split('.').pop())")
     assert kinds.count("png") >= 5
     assert kinds.count("png") == kinds.count("svg")
 
 
-def test_the_numbers_of_a_heat_map_keep_their_ink_in_the_dark(single, tab):
+def test_the_numbers_of_a_heat_map_keep_their_ink_in_the_dark(single_run_page, tab):
     tab.emulate_media(color_scheme="dark")
-    tab.goto(single.as_uri())
+    tab.goto(single_run_page.as_uri())
     tab.goto(tab.get_attribute("img[alt^='Leaves and factors']", "src"))  # the picture by itself
     fills = "[...document.querySelectorAll('text')].map(t => [t.parentNode.id, t.style.fill, getComputedStyle(t).fill])"
     found = tab.evaluate(fills)
@@ -80,9 +80,9 @@ def test_the_numbers_of_a_heat_map_keep_their_ink_in_the_dark(single, tab):
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-def test_one_run_with_a_long_name_fits_and_a_picture_that_does_not_says_so(single, tab, width):
+def test_one_run_with_a_long_name_fits_and_a_picture_that_does_not_says_so(single_run_page, tab, width):
     tab.set_viewport_size({"width": width, "height": 900})
-    tab.goto(single.as_uri())
+    tab.goto(single_run_page.as_uri())
     assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     hints = tab.evaluate(
         "[...document.querySelectorAll('.pan')].filter(e => e.getClientRects().length)"

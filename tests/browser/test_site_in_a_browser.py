@@ -22,7 +22,7 @@ def site(tmp_path_factory) -> Path:
         import make
     finally:
         sys.path.pop(0)
-    done = make.build(out, "-d", str(out / ".doctrees"))
+    done = make.build_site(out, "-d", str(out / ".doctrees"))
     assert done.returncode == 0, done.stdout + done.stderr
     return out
 

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unbraid.studio import training
-from unbraid.studio.library import Library
+from unbraid.studio import train_processes
+from unbraid.studio.run_library import Library
 
 pytestmark = pytest.mark.slow
-RUNS = Path(__file__).parents[1] / "data" / "runs_of_0_1"
+OLD_RUNS = Path(__file__).parents[1] / "data" / "runs_of_0_1"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def studio(tmp_path_factory):
     pytest.importorskip("nicegui")
     root = tmp_path_factory.mktemp("studio") / "runs"
     for name in ("vae", "hfvae_discrete", "conv", "full_posterior"):
-        shutil.copytree(RUNS / name, root / name)
+        shutil.copytree(OLD_RUNS / name, root / name)
     (root / "broken").mkdir()
     (root / "broken" / "recipe.toml").write_text("nonsense = [")
     (root.parent / "secret.txt").write_text("nobody reads this")
@@ -61,7 +61,7 @@ def studio(tmp_path_factory):
 
 
 @pytest.fixture
-def inside(tab, studio):
+def signed_in_tab(tab, studio):
     """A tab that has shown the token."""
     tab.set_default_timeout(60_000)
     tab.goto(studio["open"])
@@ -71,7 +71,7 @@ def inside(tab, studio):
     return tab
 
 
-def pixels(page, canvas: str = "image") -> np.ndarray:
+def canvas_pixels(page, canvas: str = "image") -> np.ndarray:
     """What a canvas shows."""
     script = """id => {
       const c = document.getElementById(id);
@@ -80,7 +80,7 @@ def pixels(page, canvas: str = "image") -> np.ndarray:
     return np.array(page.evaluate(script, canvas))
 
 
-def explore(page, run: str):
+def open_explorer(page, run: str):
     """Open a run, all its leaves shown."""
     page.go(f"/explore?run={run}")
     page.wait_for_selector("#explorer[data-ready=yes]")
@@ -88,39 +88,39 @@ def explore(page, run: str):
     return page
 
 
-def frames(page) -> int:
+def frame_count(page) -> int:
     """How many images have followed the hand."""
     return int(page.evaluate("Number(document.getElementById('image').dataset.frames || 0)"))
 
 
-def test_the_token_has_left_the_address_and_scripts_cannot_read_it(inside, studio):
+def test_the_token_has_left_the_address_and_scripts_cannot_read_it(signed_in_tab, studio):
     token = studio["open"].split("token=")[1]
-    assert "token" not in inside.url
-    assert token not in inside.evaluate("document.cookie")
-    kept = [c for c in inside.context.cookies() if c["value"] == token]
+    assert "token" not in signed_in_tab.url
+    assert token not in signed_in_tab.evaluate("document.cookie")
+    kept = [c for c in signed_in_tab.context.cookies() if c["value"] == token]
     assert len(kept) == 1
     assert kept[0]["httpOnly"]
     assert kept[0]["sameSite"] == "Strict"
 
 
-def test_keys_move_a_slider_and_the_image_follows(inside):
-    page = explore(inside, "vae")
-    before, count = pixels(page), frames(page)
+def test_keys_move_a_slider_and_the_image_follows(signed_in_tab):
+    page = open_explorer(signed_in_tab, "vae")
+    before, count = canvas_pixels(page), frame_count(page)
     slider = page.locator(".leaf input[type=range]").first
     slider.focus()
     for _ in range(15):
         page.keyboard.press("ArrowRight")
     page.wait_for_function(f"Number(document.getElementById('image').dataset.frames) > {count}")
     page.wait_for_timeout(500)
-    assert not np.array_equal(pixels(page), before)
+    assert not np.array_equal(canvas_pixels(page), before)
     page.keyboard.press("r")
     page.wait_for_timeout(1500)
-    assert np.array_equal(pixels(page), before)
+    assert np.array_equal(canvas_pixels(page), before)
 
 
-def test_images_posteriors_interpolation_and_swaps(inside):
-    page = explore(inside, "hfvae_discrete")
-    assert pixels(page, "input").max() > 0
+def test_images_posteriors_interpolation_and_swaps(signed_in_tab):
+    page = open_explorer(signed_in_tab, "hfvae_discrete")
+    assert canvas_pixels(page, "input").max() > 0
     assert page.locator(".band").first.get_attribute("title").startswith("posterior")
     page.get_by_role("button", name="Next image").click()
     page.get_by_role("button", name="Keep as A").click()
@@ -145,8 +145,8 @@ def test_images_posteriors_interpolation_and_swaps(inside):
     assert np.array_equal(code[rest], b[rest])
 
 
-def test_png_and_gif_are_saved(inside, tmp_path):
-    page = explore(inside, "vae")
+def test_png_and_gif_are_saved(signed_in_tab, tmp_path):
+    page = open_explorer(signed_in_tab, "vae")
     for button, kind in (("Save PNG", "PNG"), ("Save GIF", "GIF")):
         with page.expect_download() as waiting:
             page.get_by_role("button", name=button).click()
@@ -156,16 +156,16 @@ def test_png_and_gif_are_saved(inside, tmp_path):
             assert kind == "PNG" or saved.n_frames > 8
 
 
-def test_good_huge_and_hostile_files(inside, tmp_path):
-    page = explore(inside, "vae")
+def test_good_huge_and_hostile_files(signed_in_tab, tmp_path):
+    page = open_explorer(signed_in_tab, "vae")
     told = page.locator("#told")
     Image.new("RGB", (40, 60), (250, 240, 10)).save(tmp_path / "good.png")
     (tmp_path / "hostile.png").write_text("<svg onload=alert(1)><script>alert(1)</script>")
     (tmp_path / "huge.png").write_bytes(b"\x89PNG" + b"\0" * (9 << 20))
-    before = pixels(page, "input")
+    before = canvas_pixels(page, "input")
     page.set_input_files("#file", tmp_path / "good.png")
     page.wait_for_function("document.getElementById('told').textContent === 'good.png'")
-    assert not np.array_equal(pixels(page, "input"), before)
+    assert not np.array_equal(canvas_pixels(page, "input"), before)
     page.set_input_files("#file", tmp_path / "hostile.png")
     page.wait_for_selector("#told.wrong")
     assert "cannot read" in told.text_content()
@@ -179,8 +179,8 @@ def test_good_huge_and_hostile_files(inside, tmp_path):
     assert "too large" in answer
 
 
-def test_a_cell_of_the_wall_leads_to_its_code(inside):
-    page = inside
+def test_a_cell_of_the_wall_leads_to_its_code(signed_in_tab):
+    page = signed_in_tab
     page.go("/wall?run=hfvae_discrete")
     page.wait_for_selector(".wall[data-ready=yes]")
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
@@ -191,14 +191,14 @@ def test_a_cell_of_the_wall_leads_to_its_code(inside):
     assert np.allclose(page.evaluate("Array.from(code)"), kept, atol=1e-4)
 
 
-def test_walls_side_by_side(inside):
-    inside.go("/wall?run=vae&run=conv")
-    inside.wait_for_selector(".wall[data-ready=yes] >> nth=1")
-    assert inside.locator(".wall h2").all_text_contents() == ["vae", "conv"]
+def test_walls_side_by_side(signed_in_tab):
+    signed_in_tab.go("/wall?run=vae&run=conv")
+    signed_in_tab.wait_for_selector(".wall[data-ready=yes] >> nth=1")
+    assert signed_in_tab.locator(".wall h2").all_text_contents() == ["vae", "conv"]
 
 
-def test_the_table_shows_every_run_and_what_is_wrong(inside):
-    page = inside
+def test_the_table_shows_every_run_and_what_is_wrong(signed_in_tab):
+    page = signed_in_tab
     page.locator(".ag-row").first.wait_for()
     shown = page.locator(".ag-center-cols-container").text_content()
     assert "damaged" in shown
@@ -207,8 +207,8 @@ def test_the_table_shows_every_run_and_what_is_wrong(inside):
     page.wait_for_selector("#told.wrong")
 
 
-def test_a_click_on_the_trade_off_opens_the_run(inside):
-    page = inside
+def test_a_click_on_the_trade_off_opens_the_run(signed_in_tab):
+    page = signed_in_tab
     page.locator(".js-plotly-plot .scatterlayer .point").first.wait_for()
     point = page.locator(".js-plotly-plot .scatterlayer .point").first
     point.scroll_into_view_if_needed()
@@ -221,11 +221,11 @@ def test_a_click_on_the_trade_off_opens_the_run(inside):
     assert page.url.split("run=")[1]
 
 
-def test_diagnostics_draw_everything(inside):
-    inside.go("/diagnostics?run=vae")
-    inside.get_by_text("Audit now").wait_for()
-    inside.wait_for_function("document.querySelectorAll('.gtitle').length >= 7")
-    titles = " ".join(inside.locator(".gtitle").all_text_contents())
+def test_diagnostics_draw_everything(signed_in_tab):
+    signed_in_tab.go("/diagnostics?run=vae")
+    signed_in_tab.get_by_text("Audit now").wait_for()
+    signed_in_tab.wait_for_function("document.querySelectorAll('.gtitle').length >= 7")
+    titles = " ".join(signed_in_tab.locator(".gtitle").all_text_contents())
     for wanted in (
         "Ledger",
         "Information of each leaf",
@@ -239,10 +239,10 @@ def test_diagnostics_draw_everything(inside):
 
 
 @pytest.mark.parametrize("run", ["../secret.txt", "/etc", "..%2f..", "%2e%2e/", "vae/../../secret.txt", "nothing"])
-def test_runs_outside_are_refused_in_the_page(inside, run):
-    inside.go(f"/explore?run={run}")
-    inside.get_by_role("alert").wait_for()
-    assert "nobody reads this" not in inside.content()
+def test_runs_outside_are_refused_in_the_page(signed_in_tab, run):
+    signed_in_tab.go(f"/explore?run={run}")
+    signed_in_tab.get_by_role("alert").wait_for()
+    assert "nobody reads this" not in signed_in_tab.content()
 
 
 @pytest.mark.parametrize(
@@ -250,13 +250,13 @@ def test_runs_outside_are_refused_in_the_page(inside, run):
     ["/studio/file/..%2f..%2fpyproject.toml", "/studio/file/%2e%2e/guard.py", "/studio/file/guard.py", "/secret.txt",
      "/_nicegui/../../secret.txt", "/studio/share?run=../secret.txt"],
 )  # fmt: skip
-def test_no_address_reads_a_file(inside, studio, path):
-    found = inside.context.request.get(studio["at"] + path)
+def test_no_address_reads_a_file(signed_in_tab, studio, path):
+    found = signed_in_tab.context.request.get(studio["at"] + path)
     assert found.status in (400, 404)
     assert "nobody reads this" not in found.text()
 
 
-def ask(address: str, **headers: str):
+def request_status(address: str, **headers: str):
     """Status of a plain request."""
     try:
         return urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=20).status
@@ -269,10 +269,10 @@ def test_strangers_stay_outside(studio):
     token = studio["open"].split("token=")[1]
     cookie = f"unbraid_{port}={token}"
     for path in ("/", "/explore?run=vae", "/studio/share?run=vae", "/_nicegui_ws/socket.io/?EIO=4&transport=polling"):
-        assert ask(studio["at"] + path) == 403
-        assert ask(studio["at"] + path, Cookie=cookie, Host=f"evil.example:{port}") == 421
-        assert ask(studio["at"] + path, Cookie=cookie, Origin="https://evil.example") == 403
-    assert ask(studio["at"] + "/", Cookie=cookie) == 200
+        assert request_status(studio["at"] + path) == 403
+        assert request_status(studio["at"] + path, Cookie=cookie, Host=f"evil.example:{port}") == 421
+        assert request_status(studio["at"] + path, Cookie=cookie, Origin="https://evil.example") == 403
+    assert request_status(studio["at"] + "/", Cookie=cookie) == 200
 
 
 def test_another_site_opens_no_websocket(chromium, studio):
@@ -299,8 +299,8 @@ def test_only_this_machine_can_connect(studio):
     assert places == {"0100007F"}, "bound to 127.0.0.1 and nothing else"
 
 
-def test_a_training_is_started_watched_stopped_and_resumed(inside, studio):
-    page = inside
+def test_a_training_is_started_watched_stopped_and_resumed(signed_in_tab, studio):
+    page = signed_in_tab
     page.go("/train")
     page.get_by_role("button", name="Start training").wait_for()
     fill = lambda label, value: page.get_by_label(label, exact=True).fill(value)  # noqa: E731
@@ -315,10 +315,10 @@ def test_a_training_is_started_watched_stopped_and_resumed(inside, studio):
     row = page.locator("[data-training=mine]")
     row.get_by_role("button", name="Stop").wait_for()
     library = Library(studio["root"])
-    begun = training.find(library, "mine")
+    begun = train_processes.find_training(library, "mine")
     try:
         end = time.monotonic() + 150
-        while "step" not in _ledger(studio) and time.monotonic() < end:
+        while "step" not in _ledger_text(studio) and time.monotonic() < end:
             time.sleep(0.5)
         # ten tabs look on, and each still answers
         tabs = [page.context.new_page() for _ in range(10)]
@@ -329,7 +329,7 @@ def test_a_training_is_started_watched_stopped_and_resumed(inside, studio):
             one.wait_for_selector("#explorer[data-ready=yes]")
         for one in tabs:
             one.evaluate("document.getElementById('folded').open = true")
-            count = frames(one)
+            count = frame_count(one)
             one.locator(".leaf input[type=range]").first.focus()
             one.keyboard.press("ArrowRight")
             one.wait_for_function(f"Number(document.getElementById('image').dataset.frames) > {count}", timeout=5000)
@@ -339,23 +339,23 @@ def test_a_training_is_started_watched_stopped_and_resumed(inside, studio):
         assert json.loads((studio["root"] / "mine" / "run.json").read_text())["status"] == "stopped"
         row.get_by_role("button", name="Resume").click()
         row.get_by_role("button", name="Stop").wait_for()
-        begun = training.find(library, "mine")
+        begun = train_processes.find_training(library, "mine")
         assert begun.alive
     finally:
-        training.stop(begun)
+        train_processes.stop_training(begun)
         end = time.monotonic() + 60
         while begun.alive and time.monotonic() < end:
             time.sleep(0.2)
     assert not begun.alive
 
 
-def _ledger(studio) -> str:
+def _ledger_text(studio) -> str:
     path = studio["root"] / "mine" / "ledger.jsonl"
     return path.read_text() if path.exists() else ""
 
 
-def test_share_gives_a_page_that_works_alone(inside, tmp_path):
-    page = explore(inside, "vae")
+def test_share_gives_a_page_that_works_alone(signed_in_tab, tmp_path):
+    page = open_explorer(signed_in_tab, "vae")
     with page.expect_download() as waiting:
         page.get_by_role("link", name="Share as one file").click()
     waiting.value.save_as(tmp_path / "explore.html")
@@ -363,8 +363,8 @@ def test_share_gives_a_page_that_works_alone(inside, tmp_path):
 
 
 @pytest.mark.parametrize("path", ["/", "/explore?run=vae", "/wall?run=vae", "/diagnostics?run=vae", "/train"])
-def test_every_control_has_a_name_and_is_reached_by_keys(inside, path):
-    page = inside
+def test_every_control_has_a_name_and_is_reached_by_keys(signed_in_tab, path):
+    page = signed_in_tab
     page.go(path)
     page.wait_for_timeout(4000)
     nameless = page.evaluate("""() => Array.from(document.querySelectorAll("button, input, select, canvas[role], a"))
@@ -380,8 +380,8 @@ def test_every_control_has_a_name_and_is_reached_by_keys(inside, path):
 
 
 @pytest.mark.parametrize("path", ["/", "/explore?run=vae", "/wall?run=vae", "/diagnostics?run=vae", "/train"])
-def test_pages_fit_a_telephone(inside, path):
-    inside.set_viewport_size({"width": 390, "height": 844})
-    inside.go(path)
-    inside.wait_for_timeout(3000)
-    assert inside.evaluate("document.documentElement.scrollWidth") <= 390
+def test_pages_fit_a_telephone(signed_in_tab, path):
+    signed_in_tab.set_viewport_size({"width": 390, "height": 844})
+    signed_in_tab.go(path)
+    signed_in_tab.wait_for_timeout(3000)
+    assert signed_in_tab.evaluate("document.documentElement.scrollWidth") <= 390

@@ -15,7 +15,7 @@ import unbraid
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "make"))
 import api
 
-ROOMS = [
+PACKAGES = [
     f"unbraid.{room}"
     for room in (
         "data",
@@ -32,7 +32,7 @@ ROOMS = [
 ]
 PUBLIC = {
     f"{room}.{name}": getattr(importlib.import_module(room), name)
-    for room in ["unbraid", *ROOMS]
+    for room in ["unbraid", *PACKAGES]
     for name in importlib.import_module(room).__all__
 }
 
@@ -47,37 +47,39 @@ def test_a_public_name_says_what_it_is_and_shows_an_example(name):
     assert "+SKIP" not in doc, "an example that runs"
 
 
-SHOWN = {f"{where}.{name}": value for page in ("runs", "figures", "export") for where, name, value in api.names(page)}
-BARE = {"unbraid.figures.pictures.Choice"}  # what draw and write may be told
+DOCUMENTED = {
+    f"{where}.{name}": value for page in ("runs", "figures", "export") for where, name, value in api.names_on_page(page)
+}
+NO_EXAMPLE = {"unbraid.figures.registry.FigureOptions"}  # what draw and write may be told
 
 
-@pytest.mark.parametrize("name", sorted(set(SHOWN) - BARE))
+@pytest.mark.parametrize("name", sorted(set(DOCUMENTED) - NO_EXAMPLE))
 def test_names_of_runs_figures_and_export_show_an_example_too(name):
     """In the docstring, where doctest runs it, or in the gallery, whose test runs every line."""
-    doc = inspect.getdoc(SHOWN[name]) or ""
-    assert ">>> " in doc or api.from_gallery(SHOWN[name])
+    doc = inspect.getdoc(DOCUMENTED[name]) or ""
+    assert ">>> " in doc or api.gallery_example(DOCUMENTED[name])
     assert "+SKIP" not in doc
 
 
 def test_helpers_stay_out_of_the_reference_and_exist():
-    text = "".join(api.text(page) for page in api.PAGES)
-    for module, names in api.HELPERS.items():
+    text = "".join(api.page_text(page) for page in api.PAGES)
+    for module, names in api.UNDOCUMENTED_HELPERS.items():
         for name in names:
             assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
             assert not re.search(rf"}} {re.escape(module)}\.{name}\b", text)
 
 
 def test_every_public_name_is_on_a_page():
-    shown = {id(value) for page in api.PAGES for _, _, value in api.names(page)}
+    shown = {id(value) for page in api.PAGES for _, _, value in api.names_on_page(page)}
     missing = [name for name, value in PUBLIC.items() if id(value) not in shown and not inspect.ismodule(value)]
     assert not missing
 
 
 def test_the_pages_of_the_reference_are_made_of_docstrings():
-    text = api.text("priors")
+    text = api.page_text("priors")
     assert '{py:method} log_prob(z: Float[Tensor, "*s d"]' in text.replace("'", '"')
     assert "p(z) = Σ\\_c π\\_c Π\\_d N" in text
     assert ">>> Mixture(Latent.of(2)" in text
     assert "Disentangling disentanglement in variational autoencoders" in text
-    assert "{py:function} unbraid.fit(" in api.text("unbraid")
+    assert "{py:function} unbraid.fit(" in api.page_text("unbraid")
     assert set(unbraid.__all__) >= {"fit", "Run"}

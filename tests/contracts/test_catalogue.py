@@ -7,24 +7,32 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from unbraid.catalogue import KINDS, find, listing, markdown, named, read, text
-from unbraid.catalogue.reading import sentence
+from unbraid.catalogue import (
+    KINDS,
+    find_by_name,
+    find_entry,
+    parse_docstring,
+    render_entry,
+    render_entry_list,
+    render_entry_markdown,
+)
+from unbraid.catalogue.docstrings import first_sentence
 from unbraid.cli import app
-from unbraid.ground.papers import PAPERS
+from unbraid.core.papers import PAPERS
 
 ENTRIES = {(kind, name): entry for kind, known in KINDS.items() for name, entry in known.entries().items()}
 WITH_FORMULA = ("objectives", "priors", "posteriors", "likelihoods")
 NO_FORMULA = {"discrete", "categorical"}  # said in words: a relaxed density, a softmax
 
 
-def dicts() -> dict[str, set[str]]:
+def registered_names() -> dict[str, set[str]]:
     """The names that the library itself looks up."""
     from unbraid.data import DATASETS
-    from unbraid.ground.schedule import SCHEDULES
     from unbraid.metrics import METRICS
     from unbraid.model import LIKELIHOODS, NETS, POSTERIORS
     from unbraid.model.infogan import GAN_NETS
     from unbraid.objectives import OBJECTIVES
+    from unbraid.prices import SCHEDULES
     from unbraid.priors import PRIORS
     from unbraid.runs.recipe import Budget, Recipe
     from unbraid.terms import ESTIMATORS, TERMS
@@ -38,13 +46,13 @@ def dicts() -> dict[str, set[str]]:
 
 
 def test_the_catalogue_holds_every_name_of_every_dict():
-    assert {kind: set(known.entries()) for kind, known in KINDS.items()} == dicts()
+    assert {kind: set(known.entries()) for kind, known in KINDS.items()} == registered_names()
 
 
 @pytest.mark.parametrize(("kind", "name"), ENTRIES)
 def test_a_name_says_what_it_is_what_it_takes_and_its_paper(kind, name):
     entry = ENTRIES[kind, name]
-    assert len(sentence(entry.doc.summary)) >= 8
+    assert len(first_sentence(entry.doc.summary)) >= 8
     assert entry.papers or "your own data" in entry.cite
     assert set(entry.papers) <= set(PAPERS)
     silent = [o.name for o in entry.options if not o.about]
@@ -73,7 +81,7 @@ def test_an_objective_says_when_to_use_it_and_when_not_and_its_options_are_those
 @pytest.mark.parametrize(("kind", "name"), ENTRIES)
 def test_the_text_fits_a_terminal_and_the_site_has_the_same_words(kind, name):
     entry = ENTRIES[kind, name]
-    shown, page = text(entry), markdown(entry)
+    shown, page = render_entry(entry), render_entry_markdown(entry)
     assert all(len(line) <= 80 for line in shown.splitlines())
     plain = " ".join(re.sub(r"\\([^\s])", r"\1", page).split())
     for words in (entry.doc.summary, *entry.doc.text, entry.cite, *(o.about for o in entry.options)):
@@ -85,17 +93,17 @@ def test_the_text_fits_a_terminal_and_the_site_has_the_same_words(kind, name):
 def test_the_list_of_a_kind_fits_and_names_all(kind):
     done = CliRunner().invoke(app, ["list", kind])
     assert done.exit_code == 0
-    assert done.output.startswith(listing(KINDS[kind].entries()))
+    assert done.output.startswith(render_entry_list(KINDS[kind].entries()))
     assert all(len(line) <= 80 for line in done.output.splitlines())
 
 
 def test_the_verbs_answer_and_a_wrong_name_is_named():
-    from unbraid.ground.errors import UnbraidError
+    from unbraid.core.errors import UnbraidError
 
     kinds = CliRunner().invoke(app, ["list"]).output
     assert all(kind in kinds for kind in KINDS)
     shown = CliRunner().invoke(app, ["show", "objective", "hfvae"]).output
-    assert shown == text(find("objectives", "hfvae")) + "\n"
+    assert shown == render_entry(find_entry("objectives", "hfvae")) + "\n"
     for said in (
         "γ Σ_g TC within g",
         'estimator = "stratified"',
@@ -105,24 +113,24 @@ def test_the_verbs_answer_and_a_wrong_name_is_named():
     ):
         assert said in shown
     with pytest.raises(UnbraidError, match="unknown objective 'hvae'. Did you mean 'hfvae'"):
-        find("objective", "hvae")
+        find_entry("objective", "hvae")
     with pytest.raises(UnbraidError, match="Did you mean 'priors'"):
-        find("prirs", "isa")
+        find_entry("prirs", "isa")
 
 
 def test_a_name_that_one_kind_has_needs_no_kind_and_another_lists_its_kinds():
-    from unbraid.ground.errors import UnbraidError
+    from unbraid.core.errors import UnbraidError
 
-    assert named("hfvae") is not None
-    assert CliRunner().invoke(app, ["show", "hfvae"]).output == text(find("objective", "hfvae")) + "\n"
+    assert find_by_name("hfvae") is not None
+    assert CliRunner().invoke(app, ["show", "hfvae"]).output == render_entry(find_entry("objective", "hfvae")) + "\n"
     assert 'name = "beta_tcvae"' in CliRunner().invoke(app, ["show", "beta_tcvae_sprites32"]).output
     assert CliRunner().invoke(app, ["show", "recipe", "vae_sprites32"]).output.startswith("name")
     with pytest.raises(
         UnbraidError, match=r"several kinds have the name 'factor_vae': found objectives, metrics.*show metric"
     ):
-        named("factor_vae")
+        find_by_name("factor_vae")
     with pytest.raises(UnbraidError, match="unknown name 'hfva'. Did you mean 'hfvae'"):
-        named("hfva")
+        find_by_name("hfva")
 
 
 def test_recipes_and_studies_are_listed_like_parts():
@@ -147,9 +155,9 @@ def test_recipes_shown_are_recipes(kind, name):
     from unbraid.runs.recipe import Recipe
 
     table = tomllib.loads(ENTRIES[kind, name].toml)
-    recipe = Recipe.of({"data": "sprites32", **table}, "as shown")
+    recipe = Recipe.from_dict({"data": "sprites32", **table}, "as shown")
     shown = dict(next(iter(table.values())))
-    needed = {o.name for o in ENTRIES[kind, name].options if o.shown == "needed"}
+    needed = {o.name for o in ENTRIES[kind, name].options if o.default_text == "needed"}
     assert needed <= set(shown)
     if kind == "objectives":
         assert build(shown).name == name
@@ -160,7 +168,9 @@ def test_recipes_shown_are_recipes(kind, name):
             "mixture": 2,
         }
         tree = Latent.of(trees.get(name, {"a": 2, "b": 2}))
-        assert name == "vamp" or PRIORS[shown.pop("name")](tree, **shown).finest  # vamp is built with the data's shape
+        assert (
+            name == "vamp" or PRIORS[shown.pop("name")](tree, **shown).finest_cut
+        )  # vamp is built with the data's shape
     if kind == "likelihoods":
         assert LIKELIHOODS[shown.pop("name")](**shown)
     assert recipe.hash
@@ -180,16 +190,16 @@ def test_terms_of_the_decomposition_name_its_papers_and_presets_their_tables():
     assert {"Kim & Mnih 2018", "Chen et al. 2018", "Esmaeili et al. 2018"} <= set(ENTRIES["terms", "mi"].papers)
     assert {"Kim & Mnih 2018", "Chen et al. 2018", "Watanabe 1960"} <= set(ENTRIES["terms", "tc_q"].papers)
     assert {"Chen et al. 2018", "Esmaeili et al. 2018"} <= set(ENTRIES["terms", "dw"].papers)
-    from unbraid.catalogue.shared import FROZEN
+    from unbraid.catalogue.common_options import PRESET_SOURCES
 
     frozen = {
         name for (kind, name), entry in ENTRIES.items() if kind == "nets" and "Frozen at" in " ".join(entry.doc.text)
     }
-    assert {name.removesuffix("_printed") for name in frozen} == set(FROZEN)
+    assert {name.removesuffix("_printed") for name in frozen} == set(PRESET_SOURCES)
 
 
 def test_a_docstring_falls_into_its_parts():
-    doc = read(
+    doc = parse_docstring(
         """Gap.
 
         G = a − b        Chen et al. 2018

@@ -10,24 +10,30 @@ from typer.testing import CliRunner
 
 import unbraid
 from unbraid.cli import app
+from unbraid.core.papers import PAPERS, papers_in
 from unbraid.data import DATASETS
-from unbraid.ground.papers import PAPERS, papers_in
 from unbraid.metrics import METRICS
-from unbraid.runs import citing
+from unbraid.runs.describing import citations
 from unbraid.runs.run import Run
 
-HOUSE = Path(unbraid.__file__).parent
-OLD = Path(__file__).parents[1] / "data" / "runs_of_0_1"
-AT_HAND = {"Esmaeili et al. 2018", "Kim & Mnih 2018", "Mathieu et al. 2019", "Kumar et al. 2017", "Stühmer et al. 2019"}
-NUMBERS = {  # the highest equation number of each text
+PACKAGE_ROOT = Path(unbraid.__file__).parent
+OLD_RUNS = Path(__file__).parents[1] / "data" / "runs_of_0_1"
+AVAILABLE_PAPERS = {
+    "Esmaeili et al. 2018",
+    "Kim & Mnih 2018",
+    "Mathieu et al. 2019",
+    "Kumar et al. 2017",
+    "Stühmer et al. 2019",
+}
+LAST_EQUATION = {  # the highest equation number of each text
     "Esmaeili et al. 2018": 20,
     "Kim & Mnih 2018": 16,
     "Mathieu et al. 2019": 9,
     "Kumar et al. 2017": 8,
     "Stühmer et al. 2019": 23,
 }
-NAMED = r"[A-Z][\w\-]+(?: & [A-Z][\w\-]+| et al\.)? (?:19|20)\d\d"
-LINES = [(kind, name, line) for kind, table in citing.lines().items() for name, line in table.items()]
+CITATION_PATTERN = r"[A-Z][\w\-]+(?: & [A-Z][\w\-]+| et al\.)? (?:19|20)\d\d"
+LINES = [(kind, name, line) for kind, table in citations.citation_tables().items() for name, line in table.items()]
 
 
 def test_every_record_has_keys():
@@ -36,7 +42,7 @@ def test_every_record_has_keys():
             assert name in ("images", "vectors")
             continue
         assert papers_in(line), (kind, name)
-        assert set(re.findall(NAMED, line)) <= set(PAPERS), (kind, name)
+        assert set(re.findall(CITATION_PATTERN, line)) <= set(PAPERS), (kind, name)
 
 
 def test_every_metric_and_data_set_has_bibtex():
@@ -61,27 +67,27 @@ def test_bibtex_is_whole():
 
 
 def test_equations_are_cited_of_texts_at_hand_only():
-    for path in HOUSE.rglob("*.py"):
+    for path in PACKAGE_ROOT.rglob("*.py"):
         text = " ".join(path.read_text().split())
-        for paper, numbers in re.findall(rf"({NAMED}),? \(?Eqs?\. ((?:\d+(?:–|, | and )?)+)", text):
-            assert paper in AT_HAND, f"{path.name} cites an equation of {paper}"
-            assert max(int(n) for n in re.findall(r"\d+", numbers)) <= NUMBERS[paper], (
+        for paper, numbers in re.findall(rf"({CITATION_PATTERN}),? \(?Eqs?\. ((?:\d+(?:–|, | and )?)+)", text):
+            assert paper in AVAILABLE_PAPERS, f"{path.name} cites an equation of {paper}"
+            assert max(int(n) for n in re.findall(r"\d+", numbers)) <= LAST_EQUATION[paper], (
                 f"{path.name}: {paper}, {numbers}"
             )
         assert not re.search(r"Kumar et al\. 2017[^;.\"]*Eqs?\.[^;.\"]*7", text), f"{path.name}: Kumar's Eq. 7 is β-VAE"
 
 
 def test_cite_names_and_runs(tmp_path):
-    def said(*arguments):
+    def cite_output(*arguments):
         done = CliRunner().invoke(app, ["cite", *arguments])
         assert done.exit_code == 0, done.output
         return done.output
 
-    assert "Kim & Mnih 2018, Sec. 4" in said("factor_vae")
-    assert said("info_gan", "--bibtex").count("@inproceedings") == 2
-    assert "Hyvärinen" in said("mcc", "--bibtex")
-    run = Path(shutil.copytree(OLD / "hfvae_discrete", tmp_path / "run"))
-    text = said(str(run))
+    assert "Kim & Mnih 2018, Sec. 4" in cite_output("factor_vae")
+    assert cite_output("info_gan", "--bibtex").count("@inproceedings") == 2
+    assert "Hyvärinen" in cite_output("mcc", "--bibtex")
+    run = Path(shutil.copytree(OLD_RUNS / "hfvae_discrete", tmp_path / "run"))
+    text = cite_output(str(run))
     for what in (
         "objective hfvae",
         "estimator stratified",
@@ -91,6 +97,6 @@ def test_cite_names_and_runs(tmp_path):
         "optimiser adam",
     ):
         assert f"% {what}" in text
-    for key in citing.keys_of(citing.of_run(Run.load(run))):
+    for key in citations.paper_keys(citations.run_citations(Run.load(run))):
         assert PAPERS[key].bibtex(key) in text
     assert "@misc{burgess" not in text

@@ -13,9 +13,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "data"))
 from data_layouts import LAYOUTS
 
+from unbraid.core.errors import UnbraidError
 from unbraid.data import DATASETS, load
-from unbraid.data import mpi3d as mpi3d_file
-from unbraid.ground.errors import UnbraidError
+from unbraid.data.sets import mpi3d as mpi3d_file
 
 SLOW = {"dsprites", "shapes3d"}  # hundreds of megabytes, or half a minute
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in DATASETS]
@@ -25,7 +25,7 @@ NAMES = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) fo
 def cache(tmp_path_factory):
     patch = pytest.MonkeyPatch()
     patch.setenv("UNBRAID_CACHE", str(tmp_path_factory.mktemp("cache")))
-    patch.setitem(mpi3d_file.SIZES, "toy", (2, 1, 1, 1, 1, 3, 2))
+    patch.setitem(mpi3d_file.FACTOR_SIZES, "toy", (2, 1, 1, 1, 1, 3, 2))
     yield
     patch.undo()
 
@@ -43,10 +43,10 @@ def loaded(request, tmp_path_factory):
     return _LOADED[name]
 
 
-every = pytest.mark.parametrize("loaded", NAMES, indirect=True)
+each_dataset = pytest.mark.parametrize("loaded", NAMES, indirect=True)
 
 
-@every
+@each_dataset
 def test_shape_range_and_type(loaded):
     name, _, data = loaded
     index = np.random.default_rng(0).integers(0, len(data), 9)
@@ -60,7 +60,7 @@ def test_shape_range_and_type(loaded):
         assert x.max() > 0, f"{name} is all black"
 
 
-@every
+@each_dataset
 def test_an_image_depends_on_its_index_alone(loaded):
     name, options, data = loaded
     index = np.array([len(data) - 1, 0, len(data) // 2, 0])
@@ -72,7 +72,7 @@ def test_an_image_depends_on_its_index_alone(loaded):
     assert np.array_equal(together[1], together[3])
 
 
-@every
+@each_dataset
 def test_labels_match_factors(loaded):
     _, _, data = loaded
     if data.factors is None:
@@ -93,7 +93,7 @@ def test_labels_match_factors(loaded):
         assert data.factors.count == len(data)
 
 
-@every
+@each_dataset
 def test_every_set_is_split(loaded):
     """'train' and 'test' are the whole without overlap, the same for the same seed, images and labels together."""
     name, options, data = loaded
@@ -119,12 +119,12 @@ def test_every_set_is_split(loaded):
         load(name, **options, split="half")
 
 
-@every
+@each_dataset
 def test_a_picture_can_be_made(loaded, tmp_path):
-    from unbraid.figures import sheets
+    from unbraid.figures import dataset_figures
 
     _, _, data = loaded
-    path = sheets.save(sheets.figure(data, rows=2, columns=3), tmp_path / "a.png", dpi=50)
+    path = dataset_figures.save_png(dataset_figures.dataset_figure(data, rows=2, columns=3), tmp_path / "a.png", dpi=50)
     assert path.read_bytes()[:4] == b"\x89PNG"
     assert path.stat().st_size > 1000
 
@@ -136,7 +136,7 @@ def test_source_is_described_and_takes_plain_options(name):
     assert source.about
     assert source.size
     assert source.factors
-    assert source.get
+    assert source.how_to_get
     status = source.status()
     assert status in ("ready", "can be generated") or status.startswith("needs a file")
     for parameter in inspect.signature(source.load).parameters.values():

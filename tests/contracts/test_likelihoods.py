@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from unbraid.core.errors import UnbraidError
 from unbraid.data.dataset import Dataset, Pixels
-from unbraid.ground.errors import UnbraidError
 from unbraid.model import LIKELIHOODS, Likelihood
-from unbraid.runs.assemble import assemble
+from unbraid.runs.building.builders import build_parts
 from unbraid.runs.recipe import Recipe
 
 CASES = {
@@ -25,14 +25,14 @@ CASES = {
     "continuous_bernoulli": {},
     "categorical": {"levels": 5},
 }
-each = pytest.mark.parametrize("case", CASES)
+each_case = pytest.mark.parametrize("case", CASES)
 
 
-def make(case: str) -> Likelihood:
+def make_likelihood(case: str) -> Likelihood:
     return LIKELIHOODS[case.split()[0]](**CASES[case])
 
 
-def support(case: str) -> tuple[Tensor, Tensor]:
+def quadrature(case: str) -> tuple[Tensor, Tensor]:
     """Values a pixel can take, and their weights: sums for masses, quadrature for densities."""
     if case == "bernoulli":
         return torch.tensor([0.0, 1.0]), torch.ones(2)
@@ -45,19 +45,19 @@ def support(case: str) -> tuple[Tensor, Tensor]:
     return torch.cat(pieces), torch.cat([weights * 20] * 2)
 
 
-def outputs(case: str) -> Tensor:
-    return torch.randn(12, make(case).maps, 1, 1) * (0.7 if case == "gaussian pixel" else 2)
+def random_outputs(case: str) -> Tensor:
+    return torch.randn(12, make_likelihood(case).maps, 1, 1) * (0.7 if case == "gaussian pixel" else 2)
 
 
 def test_every_likelihood_has_a_case() -> None:
     assert {case.split()[0] for case in CASES} == set(LIKELIHOODS)
 
 
-@each
+@each_case
 def test_normalised_and_mean(case: str) -> None:
-    likelihood = make(case)
-    x, weights = support(case)
-    for out in outputs(case):
+    likelihood = make_likelihood(case)
+    x, weights = quadrature(case)
+    for out in random_outputs(case):
         centre = likelihood.mean(out[None]).item() if math.isinf(likelihood.low) else 0.0
         points = x + centre
         density = likelihood.log_prob(points.reshape(-1, 1, 1, 1), out.expand(len(x), -1, -1, -1)).exp()
@@ -65,10 +65,10 @@ def test_normalised_and_mean(case: str) -> None:
         assert (weights * density * points).sum().item() == pytest.approx(likelihood.mean(out[None]).item(), abs=1e-6)
 
 
-@each
+@each_case
 def test_pixels_and_channels_are_summed(case: str) -> None:
     """Sums, never means: a paper's β is our β. Channels must not be mixed up with the decoder's maps."""
-    likelihood = make(case)
+    likelihood = make_likelihood(case)
     x = torch.rand(3, 2, 2, 2).round() if case == "bernoulli" else torch.randint(0, 5, (3, 2, 2, 2)) / 4
     out = torch.randn(3, 2 * likelihood.maps, 2, 2)
     apart = 0
@@ -83,9 +83,9 @@ def test_pixels_and_channels_are_summed(case: str) -> None:
     assert likelihood.mean(out).shape == x.shape
 
 
-@each
+@each_case
 def test_gradients_and_extremes(case: str) -> None:
-    likelihood = make(case)
+    likelihood = make_likelihood(case)
     x = torch.rand(2, 1, 1, 1)
     x = x.round() if case == "bernoulli" else x
     for scale in (1e-9, 1e-3, 1.0, 5.0):
@@ -114,7 +114,7 @@ def test_scales_are_learned() -> None:
         assert getattr(likelihood, width).exp().item() == pytest.approx(expected, rel=0.03)
 
 
-@each
+@each_case
 def test_a_recipe_can_name_it(case: str) -> None:
     torch.set_default_dtype(torch.float32)
     images = np.random.default_rng(0).integers(0, 256, (64, 1, 8, 8), dtype=np.uint8)
@@ -126,7 +126,7 @@ def test_a_recipe_can_name_it(case: str) -> None:
         nets={"name": "mlp"},
         budget={"steps": 1, "batch": 8},
     )
-    model = assemble(recipe, dataset).model
+    model = build_parts(recipe, dataset).model
     draw = model.draw(torch.rand(8, 1, 8, 8))
     assert model.likelihood.log_prob(draw.x, draw.out).shape == (8,)
     assert model.sample(3).shape == (3, 1, 8, 8)
@@ -143,7 +143,7 @@ def test_images_outside_its_range_are_named() -> None:
         budget={"steps": 1, "batch": 8},
     )
     with pytest.raises(UnbraidError, match=r"\[0, 1\]"):
-        assemble(recipe, dataset)
+        build_parts(recipe, dataset)
 
 
 @pytest.mark.parametrize(

@@ -6,43 +6,43 @@ import numpy as np
 import pytest
 
 from unbraid import metrics
+from unbraid.core.errors import UnbraidError
 from unbraid.data.factors import Factors
-from unbraid.ground.errors import UnbraidError
 from unbraid.metrics import METRICS, Score, as_table
 
 FACTORS = Factors.of({"shape": 3, "scale": 4, "x": 8, "y": 8})
-SCORED = sorted(n for n, m in METRICS.items() if m.needs in ("factors", "codes"))
-LABELLED = sorted(n for n, m in METRICS.items() if m.needs == "factors")
-POSTERIORS = sorted(n for n, m in METRICS.items() if m.needs == "posteriors")
+SCORED_METRICS = sorted(n for n, m in METRICS.items() if m.needs in ("factors", "codes"))
+FACTOR_METRICS = sorted(n for n, m in METRICS.items() if m.needs == "factors")
+POSTERIOR_METRICS = sorted(n for n, m in METRICS.items() if m.needs == "posteriors")
 N = 1200
 
 
-def labels(seed: int = 0, n: int = N) -> np.ndarray:
+def random_labels(seed: int = 0, n: int = N) -> np.ndarray:
     return FACTORS.labels(np.random.default_rng(seed).integers(FACTORS.count, size=n))
 
 
-def standard(y: np.ndarray) -> np.ndarray:
+def standardise(y: np.ndarray) -> np.ndarray:
     return (y - y.mean(0)) / y.std(0)
 
 
-def mixed(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def mixed_codes(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Codes that hold the factors with noise, some entanglement, and a column of noise."""
     rng = np.random.default_rng(seed)
-    y = labels(seed)
-    z = standard(y) + 0.3 * rng.normal(size=y.shape)
+    y = random_labels(seed)
+    z = standardise(y) + 0.3 * rng.normal(size=y.shape)
     z[:, 0] += 0.4 * z[:, 1]
     return np.column_stack([z, rng.normal(size=N)]), y
 
 
-def run(name: str, z, y, **settings) -> Score:
+def compute(name: str, z, y, **settings) -> Score:
     fast = {"protocol": "fast"} if "fast" in METRICS[name].protocols else {}
     return METRICS[name](z, y, **(fast | settings))
 
 
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", SCORED_METRICS)
 def test_score_is_a_finite_number_in_its_range_and_json_safe(name):
-    z, y = mixed()
-    score = run(name, z, y)
+    z, y = mixed_codes()
+    score = compute(name, z, y)
     low, high = METRICS[name].span
     assert isinstance(score, Score)
     assert score.name == name
@@ -54,65 +54,67 @@ def test_score_is_a_finite_number_in_its_range_and_json_safe(name):
         assert score.interval[0] <= score.value <= score.interval[1]
 
 
-@pytest.mark.parametrize("name", [n for n in LABELLED if METRICS[n].chance is not None])
+@pytest.mark.parametrize("name", [n for n in FACTOR_METRICS if METRICS[n].chance is not None])
 def test_random_codes_score_at_chance(name):
-    metric, y = METRICS[name], labels()
-    chance = metric.chance_of(y.shape[1])
-    values = [run(name, np.random.default_rng(s).normal(size=(N, 6)), y, seed=s).value for s in range(3)]
+    metric, y = METRICS[name], random_labels()
+    chance = metric.chance_level(y.shape[1])
+    values = [compute(name, np.random.default_rng(s).normal(size=(N, 6)), y, seed=s).value for s in range(3)]
     assert np.mean(values) == pytest.approx(chance, abs=metric.noise)
 
 
-@pytest.mark.parametrize("name", LABELLED)
+@pytest.mark.parametrize("name", FACTOR_METRICS)
 def test_constant_codes_never_beat_noisy_ones(name):
-    z, y = mixed()
-    constant = run(name, np.ones((N, 5)), y).value
+    z, y = mixed_codes()
+    constant = compute(name, np.ones((N, 5)), y).value
     if name != "jemmig":  # a constant has no entropy of its own, which JEMMIG rewards (docs/metrics.md)
-        assert constant <= run(name, z, y).value
-    chance = METRICS[name].chance_of(y.shape[1])
+        assert constant <= compute(name, z, y).value
+    chance = METRICS[name].chance_level(y.shape[1])
     if chance is not None:
         assert constant <= chance + METRICS[name].noise
 
 
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", SCORED_METRICS)
 def test_order_of_columns_does_not_matter(name):
-    z, y = mixed()
+    z, y = mixed_codes()
     order = np.random.default_rng(1).permutation(z.shape[1])
-    a, b = run(name, z, y).value, run(name, z[:, order], y).value
+    a, b = compute(name, z, y).value, compute(name, z[:, order], y).value
     # predictors with random features see other features; the rest is equal to rounding
     assert a == pytest.approx(b, abs={"dci_es": 0.03, "dci": 1e-3, "completeness": 1e-3}.get(name, 1e-6))
 
 
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", SCORED_METRICS)
 def test_order_of_factors_does_not_matter(name):
-    z, y = mixed()
+    z, y = mixed_codes()
     tolerance = 0.03 if METRICS[name].seeded else 1e-9
-    assert run(name, z, y).value == pytest.approx(run(name, z, y[:, ::-1]).value, abs=tolerance)
+    assert compute(name, z, y).value == pytest.approx(compute(name, z, y[:, ::-1]).value, abs=tolerance)
 
 
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", SCORED_METRICS)
 def test_same_seed_same_score(name):
-    z, y = mixed()
-    assert run(name, z, y, seed=3).value == run(name, z, y, seed=3).value
+    z, y = mixed_codes()
+    assert compute(name, z, y, seed=3).value == compute(name, z, y, seed=3).value
 
 
-@pytest.mark.parametrize("name", sorted(n for n in SCORED if METRICS[n].rescaled))
+@pytest.mark.parametrize("name", sorted(n for n in SCORED_METRICS if METRICS[n].scale_invariant))
 def test_rescaling_columns_changes_nothing_where_claimed(name):
-    z, y = mixed()
+    z, y = mixed_codes()
     scale = np.array([0.01, 3.0, 50.0, 1.0, 0.2])
-    assert run(name, z * scale + 7, y).value == pytest.approx(run(name, z, y).value, abs=1e-3 if name != "hoyer" else 1)
+    assert compute(name, z * scale + 7, y).value == pytest.approx(
+        compute(name, z, y).value, abs=1e-3 if name != "hoyer" else 1
+    )
 
 
 def test_hoyer_of_raw_codes_is_not_shift_invariant_and_so_not_claimed_to_be():
-    z, _ = mixed()
+    z, _ = mixed_codes()
     assert metrics.hoyer(z + 7).value != pytest.approx(metrics.hoyer(z).value, abs=0.01)
     assert metrics.hoyer(z * np.array([0.01, 3, 50, 1, 0.2])).value == pytest.approx(metrics.hoyer(z).value, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", SCORED_METRICS)
 def test_dead_columns_never_win(name):
-    z, y = mixed()
+    z, y = mixed_codes()
     dead = np.column_stack([np.full(N, 3.0), z, np.zeros(N)])
-    a, b = run(name, z, y), run(name, dead, y)
+    a, b = compute(name, z, y), compute(name, dead, y)
     slack = 0.12 if name in ("completeness", "dci_es") else 0.03  # completeness divides by log(units), dead ones too
     assert b.value == pytest.approx(a.value, abs=slack)
     if "matrix" in b.table and name != "beta_vae":
@@ -120,48 +122,48 @@ def test_dead_columns_never_win(name):
         assert not set(matrix.argmax(0)) & {0, len(matrix) - 1}
 
 
-@pytest.mark.parametrize("name", LABELLED)
+@pytest.mark.parametrize("name", FACTOR_METRICS)
 def test_missing_labels_strings_and_one_valued_factors(name):
-    z, y = mixed()
-    full = run(name, z, y).value
+    z, y = mixed_codes()
+    full = compute(name, z, y).value
     holes = y.astype(float)
     holes[np.random.default_rng(2).random(y.shape) < 0.1] = np.nan
-    holed = run(name, z, holes)
+    holed = compute(name, z, holes)
     assert abs(holed.value - full) < 0.12
     words = np.array(["square", "ellipse", "heart"])[y[:, 0]]
     mixture = np.column_stack([words, y[:, 1:].astype(str), np.full(N, "same")])
-    score = run(name, z, mixture, kinds=["class", "ordinal", "ordinal", "ordinal", "class"])
+    score = compute(name, z, mixture, kinds=["class", "ordinal", "ordinal", "ordinal", "class"])
     assert np.isfinite(score.value)
     assert as_table(z, mixture).notes["dropped_factors"] == ["y4"]
 
 
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", SCORED_METRICS)
 def test_groups_and_discrete_leaves_are_accepted(name):
     from unbraid.codes import Codes
     from unbraid.latent import Latent, onehot
 
-    z, y = mixed()
-    grouped = run(name, z, y, groups=[[0, 1], [2], [3, 4]])
+    z, y = mixed_codes()
+    grouped = compute(name, z, y, groups=[[0, 1], [2], [3, 4]])
     assert np.isfinite(grouped.value)
     if "units" in grouped.table:
         assert len(grouped.table["units"]) == 3
     tree = Latent.of({"shape": onehot(3), "rest": 3})
     codes = Codes(np.column_stack([np.eye(3)[y[:, 0]], z[:, 1:4]]), tree, values=y, factors=FACTORS)
-    assert np.isfinite(run(name, codes, None).value)
+    assert np.isfinite(compute(name, codes, None).value)
 
 
-@pytest.mark.parametrize("name", LABELLED)
+@pytest.mark.parametrize("name", FACTOR_METRICS)
 def test_continuous_factors_are_accepted(name):
     rng = np.random.default_rng(5)
     y = rng.uniform(size=(N, 3))
-    score = run(name, y + 0.02 * rng.normal(size=y.shape), y)
+    score = compute(name, y + 0.02 * rng.normal(size=y.shape), y)
     low, high = METRICS[name].span
     assert low <= score.value <= high
 
 
-@pytest.mark.parametrize("name", sorted(n for n in SCORED if METRICS[n].protocols))
+@pytest.mark.parametrize("name", sorted(n for n in SCORED_METRICS if METRICS[n].protocols))
 def test_unknown_protocol_is_named(name):
-    z, y = mixed()
+    z, y = mixed_codes()
     with pytest.raises(UnbraidError, match="protocol"):
         METRICS[name](z, y, protocol="fsat")
 
@@ -169,15 +171,15 @@ def test_unknown_protocol_is_named(name):
 @pytest.mark.parametrize("name", sorted(n for n, m in METRICS.items() if m.ceiling))
 def test_ceiling_is_declared_of_a_known_kind(name):
     known = metrics.ceilings(np.arange(10) % 5, np.arange(10))
-    assert {METRICS[name].ceiling_of(p) for p in ("", *METRICS[name].protocols)} <= set(known)
+    assert {METRICS[name].ceiling_kind(p) for p in ("", *METRICS[name].protocols)} <= set(known)
 
 
-@pytest.mark.parametrize("name", POSTERIORS)
+@pytest.mark.parametrize("name", POSTERIOR_METRICS)
 def test_metrics_of_posteriors_keep_their_promises(name):
     from unbraid.codes import Codes
     from unbraid.latent import Latent
 
-    z, _ = mixed()
+    z, _ = mixed_codes()
     apart, joined = np.random.default_rng(0).normal(size=(N, 2)), np.repeat(z[:, :1], 2, 1)
     low, high = METRICS[name].span
 
@@ -197,7 +199,7 @@ def test_metrics_of_posteriors_keep_their_promises(name):
         METRICS[name](z)
 
 
-@pytest.mark.parametrize("name", sorted(n for n, m in METRICS.items() if m.memory and n in SCORED))
+@pytest.mark.parametrize("name", sorted(n for n, m in METRICS.items() if m.memory and n in SCORED_METRICS))
 def test_codes_too_wide_for_a_metric_are_refused_with_what_they_would_take(name):
     n, d = 10_000, 100_000
     with pytest.raises(UnbraidError, match=r"100,000 columns, about [\d.]+ GB; allowed: 2 GB"):
@@ -205,23 +207,23 @@ def test_codes_too_wide_for_a_metric_are_refused_with_what_they_would_take(name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(n for n in SCORED if not METRICS[n].memory))
+@pytest.mark.parametrize("name", sorted(n for n in SCORED_METRICS if not METRICS[n].memory))
 def test_wide_codes_take_no_matrix_of_columns_by_columns(name):
     """Less than one such matrix in float32; or, where points × columns are kept (beta_vae), memory in step with the columns."""
-    peak = peak_of(name, 6000)
-    assert peak < 4 * 6000 * 6000 or peak < 2.5 * peak_of(name, 3000), f"{peak / 1e6:.0f} MB"
+    peak = peak_bytes(name, 6000)
+    assert peak < 4 * 6000 * 6000 or peak < 2.5 * peak_bytes(name, 3000), f"{peak / 1e6:.0f} MB"
 
 
-def peak_of(name, d, n=300):
+def peak_bytes(name, d, n=300):
     """Bytes at most while a metric scores codes of d columns, most of them 0 in most rows."""
     import tracemalloc
 
     rng = np.random.default_rng(0)
-    y = labels(n=n)
+    y = random_labels(n=n)
     z = np.maximum(rng.standard_normal((n, d), dtype=np.float32) - 1, 0)
     z[:, :4] += y
     tracemalloc.start()
-    score = run(name, z, y)
+    score = compute(name, z, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.isfinite(score.value)

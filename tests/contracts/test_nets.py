@@ -7,20 +7,20 @@ import inspect
 import pytest
 import torch
 
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.model import NETS, Diagonal
 from unbraid.model.nets import PRESETS
-from unbraid.runs.assemble import assemble, build_model
+from unbraid.runs.building.builders import build_model, build_parts
 from unbraid.runs.recipe import Recipe
 
-OURS = [name for name in NETS if name not in PRESETS]
+NON_PRESETS = [name for name in NETS if name not in PRESETS]
 SIZES = [(1, 1), (2, 2), (5, 5), (7, 12), (24, 24), (28, 28), (32, 32), (33, 31), (64, 64)]
 TREES = {"flat": 3, "mixed": {"c": "onehot(3)", "b": "binary(2)", "n": 2}}
 ANY_SIZE = {"mlp", "broadcast", "residual"}
 
 
-def takes(name: str, size: tuple[int, int]) -> bool:
+def supports_size(name: str, size: tuple[int, int]) -> bool:
     """Whether a net promises to take images of this size."""
     if name in ANY_SIZE or NETS[name].__class__.__name__ == "Mlp":
         return True
@@ -32,7 +32,7 @@ def takes(name: str, size: tuple[int, int]) -> bool:
     return size[0] % factor == 0 and size[1] % factor == 0
 
 
-CASES = [(name, size, channels) for name in OURS for size in SIZES for channels in (1, 2, 3, 5)] + [
+CASES = [(name, size, channels) for name in NON_PRESETS for size in SIZES for channels in (1, 2, 3, 5)] + [
     (name, size, channels) for name in PRESETS for size, channels in (((28, 28), 3), ((32, 32), 1), ((64, 64), 3))
 ]
 
@@ -40,8 +40,8 @@ CASES = [(name, size, channels) for name in OURS for size in SIZES for channels 
 @pytest.mark.parametrize(("name", "size", "channels"), CASES, ids=lambda v: str(v).replace(", ", "x"))
 def test_every_net_takes_every_size_and_channel_count_it_promises(name, size, channels):
     tree = Latent.of(TREES["mixed" if channels % 2 else "flat"])
-    params, outputs, shape = Diagonal.count(tree), 2 * channels, (channels, *size)
-    if not takes(name, size):
+    params, outputs, shape = Diagonal.param_count(tree), 2 * channels, (channels, *size)
+    if not supports_size(name, size):
         with pytest.raises(UnbraidError, match="images|64×64"):
             NETS[name](shape, tree, params, outputs)
         return
@@ -53,14 +53,16 @@ def test_every_net_takes_every_size_and_channel_count_it_promises(name, size, ch
         assert decoder(torch.rand(2, tree.width)).shape == (2, outputs, *size)
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", NON_PRESETS)
 def test_the_gradient_reaches_every_weight(name):
     tree = Latent.of(4)
     encoder, decoder = NETS[name]((1, 8, 8), tree, 8, 1)
     torch.manual_seed(0)
     for module in (encoder, decoder):
         for block in module.modules():
-            if block.__class__.__name__ == "Block":  # its last convolution starts at 0, which hides those before it
+            if (
+                block.__class__.__name__ == "ResidualBlock"
+            ):  # its last convolution starts at 0, which hides those before it
                 torch.nn.init.normal_(block.body[-1].weight)
     decoder(encoder(torch.rand(16, 1, 8, 8))[:, :4]).square().sum().backward()
     for part in (encoder, decoder):
@@ -77,7 +79,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", NON_PRESETS)
 def test_options_come_from_the_recipe_and_change_the_net(name):
     plain = Recipe(data="digits", nets=name)
     changed = Recipe(data="digits", nets={"name": name, **OPTIONS[name]})
@@ -87,7 +89,7 @@ def test_options_come_from_the_recipe_and_change_the_net(name):
     named = {"relu": "ReLU", "elu": "ELU", "silu": "SiLU", "gelu": "GELU"}[OPTIONS[name]["act"]]
     assert named in {m.__class__.__name__ for m in after.modules()}
     assert "ReLU" not in {m.__class__.__name__ for m in after.modules()}
-    assert Recipe.of(__import__("tomllib").loads(changed.toml())) == changed
+    assert Recipe.from_dict(__import__("tomllib").loads(changed.toml())) == changed
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_options_come_from_the_recipe_and_change_the_net(name):
 )
 def test_a_wrong_option_is_named_before_work_starts(options, said):
     with pytest.raises(UnbraidError, match=said):
-        assemble(Recipe(data="digits", nets=options))
+        build_parts(Recipe(data="digits", nets=options))
 
 
 def test_presets_take_no_options():

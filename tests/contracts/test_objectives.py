@@ -6,46 +6,46 @@ import numpy as np
 import pytest
 import torch
 
+from unbraid.core.errors import UnbraidError
+from unbraid.core.tensor_files import read_tensors
 from unbraid.data.dataset import Dataset, Pixels
-from unbraid.ground.errors import UnbraidError
-from unbraid.ground.tensors import read_tensors
 from unbraid.model.draw import Draw
 from unbraid.objectives import OBJECTIVES, ROWS, build
-from unbraid.runs.assemble import assemble, single
-from unbraid.runs.assemble import prepare as prepare_any
+from unbraid.runs.building.builders import build_parts, default_float32
+from unbraid.runs.building.builders import build_trainer as prepare_any
+from unbraid.runs.fitting.trainer import build_trainer, step
+from unbraid.runs.fitting.training import fit
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.trainer import prepare, step
-from unbraid.runs.training import fit
 
-SMALL = {"width": 32, "depth": 2, "lr": 1e-3}
-PAIR = {"a": 2, "b": {"x": 1, "y": 1}}
+SMALL_CRITIC = {"width": 32, "depth": 2, "lr": 1e-3}
+TWO_BRANCHES = {"a": 2, "b": {"x": 1, "y": 1}}
 CASES = {
     "beta_svae": {"latent": {"kind": "onehot(3)", "style": 3}},
     "beta_svae masses": {"latent": {"kind": "onehot(3)", "bit": "binary(2)", "style": 2}, "masses": True},
     "free_bits_vae": {"floor": 0.2},
     "annealed_vae": {"gamma": 10.0, "capacity": 5.0, "steps": 20},
-    "factor_vae": {"critic": SMALL, "gamma": 4.0},
-    "factor_vae_prior": {"critic": SMALL, "gamma": 4.0},
-    "aae": {"critic": SMALL},
-    "aae adversary": {"critic": SMALL, "by": "adversary"},
-    "hfvae": {"latent": PAIR},
-    "hfvae bank": {"latent": PAIR, "estimator": "memory_bank(100)"},
-    "beta_tcvae": {"latent": PAIR},
+    "factor_vae": {"critic": SMALL_CRITIC, "gamma": 4.0},
+    "factor_vae_prior": {"critic": SMALL_CRITIC, "gamma": 4.0},
+    "aae": {"critic": SMALL_CRITIC},
+    "aae adversary": {"critic": SMALL_CRITIC, "by": "adversary"},
+    "hfvae": {"latent": TWO_BRANCHES},
+    "hfvae bank": {"latent": TWO_BRANCHES, "estimator": "memory_bank(100)"},
+    "beta_tcvae": {"latent": TWO_BRANCHES},
     "dip_vae_i": {"rho": 0.5},
-    "isa_vae": {"latent": PAIR, "prior": "isa"},
-    "isa_tcvae": {"latent": PAIR, "prior": "isa"},
-    "anchor_vae": {"latent": PAIR, "anchors": "a", "lambda": 0.5},
+    "isa_vae": {"latent": TWO_BRANCHES, "prior": "isa"},
+    "isa_tcvae": {"latent": TWO_BRANCHES, "prior": "isa"},
+    "anchor_vae": {"latent": TWO_BRANCHES, "anchors": "a", "lambda": 0.5},
     "decomposition": {"alpha": 2.0},
     "decomposition rbf": {"divergence": "mmd_rbf"},
     "decomposition inclusive": {"divergence": "inclusive_kl"},
     "decomposition exclusive": {"divergence": "exclusive_kl"},
-    "decomposition ratio": {"divergence": "ratio", "critic": SMALL},
-    "decomposition adversary": {"divergence": "adversary", "critic": SMALL},
-    "row": {"prices": {"mi": 1.0, "tc:root": 3.0, "tc": 2.0, "dw": 1.0}, "latent": PAIR},
+    "decomposition ratio": {"divergence": "ratio", "critic": SMALL_CRITIC},
+    "decomposition adversary": {"divergence": "adversary", "critic": SMALL_CRITIC},
+    "row": {"prices": {"mi": 1.0, "tc:root": 3.0, "tc": 2.0, "dw": 1.0}, "latent": TWO_BRANCHES},
 }
 for _name in ROWS:
     CASES.setdefault(_name, {})
-ORDERED = {"mss"}  # its weights depend on who stands next to whom in the batch
+ORDER_DEPENDENT = {"mss"}  # its weights depend on who stands next to whom in the batch
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
-def blobs(n: int = 96) -> Dataset:
+def blob_images(n: int = 96) -> Dataset:
     """8×8 images of a bright square that moves and grows."""
     generator = np.random.default_rng(0)
     images = np.zeros((n, 1, 8, 8), np.uint8)
@@ -77,22 +77,22 @@ def recipe(case: str, steps: int = 12) -> Recipe:
     )
 
 
-def trained(case: str, steps: int) -> tuple[list[float], object]:
-    trainer = prepare(assemble(recipe(case), blobs()))
+def train_steps(case: str, steps: int) -> tuple[list[float], object]:
+    trainer = build_trainer(build_parts(recipe(case), blob_images()))
     return [float(step(trainer, i).loss.detach()) for i in range(steps)], trainer
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_few_steps_improve_its_own_loss(case: str) -> None:
-    losses, _ = trained(case, 30)
+    losses, _ = train_steps(case, 30)
     assert np.isfinite(losses).all()
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_gradient_reaches_the_whole_model_and_no_critic(case: str) -> None:
-    parts = assemble(recipe(case), blobs())
-    trainer = prepare(parts)
+    parts = build_parts(recipe(case), blob_images())
+    trainer = build_trainer(parts)
     step(trainer, 0)
     for name, parameter in parts.model.named_parameters():
         assert parameter.grad is not None, name
@@ -101,7 +101,7 @@ def test_gradient_reaches_the_whole_model_and_no_critic(case: str) -> None:
     torch.manual_seed(0)
     for critic in parts.critics.values():
         critic.requires_grad_(False).zero_grad(set_to_none=True)  # as in `step`
-    draw = parts.model.draw(trainer.batches(1), len(parts.dataset), parts.objective.mixture(parts.critics))
+    draw = parts.model.draw(trainer.batches(1), len(parts.dataset), parts.objective.select_estimator(parts.critics))
     parts.objective(draw, 1, parts.critics).loss.backward()
     for name in trainer.critic_optimisers:
         assert all(p.grad is None for p in parts.critics[name].parameters()), "the model's loss moves the critic"
@@ -116,7 +116,7 @@ def test_gradient_reaches_the_whole_model_and_no_critic(case: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_resumed_run_ends_in_the_same_bits(case: str, tmp_path) -> None:
-    data = blobs()
+    data = blob_images()
     whole = fit(recipe(case, 8), tmp_path / "whole", dataset=data, quiet=True)
     fit(recipe(case, 5), tmp_path / "parts", dataset=data, quiet=True)
     halves = fit(recipe(case, 8), tmp_path / "parts", dataset=data, quiet=True, resume=True, force=True)
@@ -129,19 +129,19 @@ def test_a_resumed_run_ends_in_the_same_bits(case: str, tmp_path) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_order_of_rows_changes_nothing_where_it_should_not(case: str) -> None:
-    parts = assemble(recipe(case), blobs())
+    parts = build_parts(recipe(case), blob_images())
     for module in parts.modules.values():
         module.double().eval()
     x = torch.rand(32, 1, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     torch.manual_seed(1)
-    draw = parts.model.draw(x, 96, parts.objective.mixture(parts.critics))
+    draw = parts.model.draw(x, 96, parts.objective.select_estimator(parts.critics))
     order = torch.randperm(32)
-    mixed = Draw(parts.model, x[order], draw.q.rows(order), draw.z[order], 96, draw.estimator)
+    mixed = Draw(parts.model, x[order], draw.q.select_rows(order), draw.z[order], 96, draw.estimator)
     losses = []
     for each in (draw, mixed):
         torch.manual_seed(2)  # the draws from the prior
         losses.append(float(parts.objective(each, 3, parts.critics).loss.detach()))
-    if parts.objective.estimator in ORDERED:
+    if parts.objective.estimator in ORDER_DEPENDENT:
         assert losses[0] != pytest.approx(losses[1], rel=1e-9)
     else:
         assert losses[0] == pytest.approx(losses[1], rel=1e-9)
@@ -158,9 +158,9 @@ def test_terms_without_a_price_are_not_worked_out() -> None:
         "isa_vae": {"log_qx", "log_p"},
     }
     for name, expected in needs.items():
-        parts = assemble(recipe(name), blobs())
+        parts = build_parts(recipe(name), blob_images())
         x = torch.from_numpy(parts.dataset.pixels(np.arange(8))).to(next(parts.model.parameters()).dtype)
-        draw = parts.model.draw(x, len(parts.dataset), parts.objective.mixture(parts.critics))
+        draw = parts.model.draw(x, len(parts.dataset), parts.objective.select_estimator(parts.critics))
         parts.objective(draw, 0, parts.critics)
         assert {key for key in ("log_q", "log_qx", "log_p") if key in vars(draw)} == expected, name
 
@@ -177,7 +177,7 @@ def test_errors_name_the_fix() -> None:
         ({"objective": {"name": "aae", "by": "ration"}}, "Did you mean 'ratio'"),
     ):
         with pytest.raises(UnbraidError) as error:
-            assemble(Recipe(data="blobs", latent=4, nets="mlp", budget={"batch": 8}, **change), blobs())
+            build_parts(Recipe(data="blobs", latent=4, nets="mlp", budget={"batch": 8}, **change), blob_images())
         assert words in str(error.value)
 
 
@@ -193,18 +193,18 @@ def test_rows_and_games_share_one_protocol(name: str) -> None:
         objective={"name": name, **case},
         budget={"steps": 2, "batch": 16, "threads": 1, "device": "cpu"},
     )
-    with single():
-        trainer = prepare_any(assemble(plan, blobs()))
-        ledger = trainer.step(0, trainer.logged)
+    with default_float32():
+        trainer = prepare_any(build_parts(plan, blob_images()))
+        ledger = trainer.step(0, trainer.logged_terms)
     parts = trainer.parts
     assert parts.objective.name == name
     assert parts.objective.papers
-    assert parts.objective.shown()
+    assert parts.objective.describe_prices()
     assert set(parts.modules) >= {"model"}
     assert "model" in trainer.optimisers
     moved = {id(p) for o in trainer.optimisers.values() for g in o.param_groups for p in g["params"]}
     assert {id(p) for p in parts.modules.parameters() if p.requires_grad} <= moved
-    assert set(trainer.logged) <= set(ledger.nats)
+    assert set(trainer.logged_terms) <= set(ledger.nats)
     assert set(ledger.prices) <= set(ledger.nats)
     assert torch.isfinite(ledger.loss)
 
@@ -212,5 +212,5 @@ def test_rows_and_games_share_one_protocol(name: str) -> None:
 def test_schedules_move_derived_prices() -> None:
     rising = {"schedule": "linear", "start": 1.0, "stop": 5.0, "steps": 10}
     prices = build({"name": "entropy_vae", "beta": rising}).prices
-    assert prices["entropy"].at(5) == -2.0  # type: ignore[union-attr]
-    assert build({"name": "dip_vae_i", "lambda_od": rising}).prices["moments_d@mean"].at(10) == 50.0  # type: ignore[union-attr]
+    assert prices["entropy"].value_at(5) == -2.0  # type: ignore[union-attr]
+    assert build({"name": "dip_vae_i", "lambda_od": rising}).prices["moments_d@mean"].value_at(10) == 50.0  # type: ignore[union-attr]

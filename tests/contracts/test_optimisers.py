@@ -7,23 +7,23 @@ import torch
 
 from tests.toys import toy_data
 from unbraid import Recipe, UnbraidError, fit
-from unbraid.runs.assemble import assemble, prepare
-from unbraid.runs.optimisers import OPTIMISERS
+from unbraid.runs.building.builders import build_parts, build_trainer
+from unbraid.runs.fitting.optimisers import OPTIMISERS
+from unbraid.runs.fitting.trainer import seed_step
+from unbraid.runs.folder.file_names import CHECKPOINT_FILE, LEDGER_FILE, MODEL_FILE
 from unbraid.runs.recipe import Budget
-from unbraid.runs.run import CHECKPOINT, LEDGER, MODEL
-from unbraid.runs.trainer import seed_step
 
-WARM = {"schedule": "warm_up", "steps": 3, "then": {"schedule": "cosine", "start": 1e-2, "stop": 1e-3, "steps": 5}}
+WARM_UP = {"schedule": "warm_up", "steps": 3, "then": {"schedule": "cosine", "start": 1e-2, "stop": 1e-3, "steps": 5}}
 BUDGET = {"steps": 6, "batch": 16, "log_every": 1, "threads": 1}
-RATIO = {"name": "factor_vae", "gamma": 2, "critic": {"width": 8, "depth": 1}}
+FACTOR_VAE = {"name": "factor_vae", "gamma": 2, "critic": {"width": 8, "depth": 1}}
 
 
 def recipe(objective: object = "vae", **budget: object) -> Recipe:
     return Recipe(data="toy", latent=2, nets="decomposition_table1b", objective=objective, budget={**BUDGET, **budget})
 
 
-def ends(run: object) -> list[bytes]:
-    return [(run.path / name).read_bytes() for name in (MODEL, CHECKPOINT, LEDGER)]
+def result_bytes(run: object) -> list[bytes]:
+    return [(run.path / name).read_bytes() for name in (MODEL_FILE, CHECKPOINT_FILE, LEDGER_FILE)]
 
 
 def test_recipes_name_every_optimiser():
@@ -32,11 +32,11 @@ def test_recipes_name_every_optimiser():
 
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_every_optimiser_resumes_to_the_same_bits(name, tmp_path):
-    how = {"optimiser": name, "lr": WARM, "weight_decay": 0.01, "clip": 1.0, "accumulate": 2}
-    whole = fit(recipe(RATIO, **how), tmp_path / "whole", quiet=True, dataset=toy_data())
-    fit(recipe(RATIO, **how, steps=3), tmp_path / "parts", quiet=True, dataset=toy_data())
-    parts = fit(recipe(RATIO, **how), tmp_path / "parts", resume=True, quiet=True, dataset=toy_data())
-    assert ends(parts) == ends(whole)
+    how = {"optimiser": name, "lr": WARM_UP, "weight_decay": 0.01, "clip": 1.0, "accumulate": 2}
+    whole = fit(recipe(FACTOR_VAE, **how), tmp_path / "whole", quiet=True, dataset=toy_data())
+    fit(recipe(FACTOR_VAE, **how, steps=3), tmp_path / "parts", quiet=True, dataset=toy_data())
+    parts = fit(recipe(FACTOR_VAE, **how), tmp_path / "parts", resume=True, quiet=True, dataset=toy_data())
+    assert result_bytes(parts) == result_bytes(whole)
     rows = whole.ledger()
     assert [round(row["lr"], 6) for row in rows[:4]] == [0.003333, 0.006667, 0.01, 0.01]
     assert all(row["gradient"] > 0 for row in rows)
@@ -48,7 +48,7 @@ def test_each_option_changes_the_weights_and_the_hash(tmp_path):
     seen = [plain.model.decoder.state_dict()]
     options = [{"optimiser": name} for name in list(OPTIMISERS)[1:]]
     options[0] |= {"weight_decay": 0.1}  # without it AdamW is Adam
-    options += [{"weight_decay": 0.1}, {"clip": 1e-2}, {"accumulate": 2}, {"lr": WARM}]
+    options += [{"weight_decay": 0.1}, {"clip": 1e-2}, {"accumulate": 2}, {"lr": WARM_UP}]
     for k, option in enumerate(options):
         other = recipe(**option)
         assert other.hash != recipe().hash
@@ -60,14 +60,14 @@ def test_each_option_changes_the_weights_and_the_hash(tmp_path):
 def test_the_gradient_of_a_step_is_the_mean_over_its_batches():
     """Plain gradient descent: the step over two batches goes the mean of the ways of the two, under the same noise."""
     how = {"optimiser": "sgd", "lr": 1e-2, "betas": (0.0, 0.9), "batch": 48}
-    trainer = prepare(assemble(recipe(accumulate=2, **how), toy_data()))
+    trainer = build_trainer(build_parts(recipe(accumulate=2, **how), toy_data()))
     before = [p.detach().clone() for p in trainer.parts.model.parameters()]
     ledger = trainer.step(0)
     moved = [(p.detach() - old) for p, old in zip(trainer.parts.model.parameters(), before, strict=True)]
-    again = prepare(assemble(recipe(accumulate=1, **how), toy_data()))
+    again = build_trainer(build_parts(recipe(accumulate=1, **how), toy_data()))
     seed_step(again.device, 0, 0)
     draws = [again.parts.model.draw(again.batches(turn), 96) for turn in range(2)]
-    losses = [again.parts.objective(draw, 0, {}, again.rows).loss for draw in draws]
+    losses = [again.parts.objective(draw, 0, {}, again.prices).loss for draw in draws]
     torch.stack(losses).mean().backward()
     assert torch.isclose(ledger.loss, torch.stack(losses).mean())
     for way, p in zip(moved, again.parts.model.parameters(), strict=True):

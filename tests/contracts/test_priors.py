@@ -13,13 +13,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
 from unbraid.latent import Latent
-from unbraid.model import Diagonal, Vae, emit
+from unbraid.model import Diagonal, Vae, to_values
 from unbraid.model.likelihood import Gaussian as GaussianLikelihood
 from unbraid.priors import PRIORS, Joint, Prior, build
 
-BUDGET = 1e-3  # the chance that any sampler test of this file fails although all samplers are right
+FAILURE_PROBABILITY = 1e-3  # the chance that any sampler test of this file fails although all samplers are right
 DRAWS = 40_000
 TAU = 0.7
 
@@ -45,7 +45,7 @@ class Case:
 
 def linear_model(tree: Latent) -> Vae:
     torch.manual_seed(3)
-    encoder = nn.Sequential(nn.Flatten(), nn.Linear(3, Diagonal.count(tree)))
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(3, Diagonal.param_count(tree)))
     return Vae(tree, encoder, nn.Linear(tree.width, 3), build({"name": "gaussian"}, tree), GaussianLikelihood())
 
 
@@ -126,8 +126,8 @@ CASES = [
         {"parents": {"k": "b"}},
     ),
 ]
-LEARNED = [case for case in CASES if case.start is not None]
-each = pytest.mark.parametrize("case", CASES, ids=str)
+LEARNABLE = [case for case in CASES if case.start is not None]
+each_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 def test_every_prior_has_a_case() -> None:
@@ -138,12 +138,12 @@ def test_every_prior_has_a_case() -> None:
 # those, the densities of `priors.base` are densities for Lebesgue measure.
 
 
-def kinds(tree: Latent) -> list[str]:
+def coordinate_kinds(tree: Latent) -> list[str]:
     """The kind of each free coordinate."""
     return [leaf.kind for leaf in tree.leaves for _ in range(leaf.width - (leaf.kind == "onehot"))]
 
 
-def coordinates(tree: Latent, t: Tensor) -> Tensor:
+def from_free_coordinates(tree: Latent, t: Tensor) -> Tensor:
     """z from free coordinates."""
     pieces, at = [], 0
     for leaf in tree.leaves:
@@ -156,7 +156,7 @@ def coordinates(tree: Latent, t: Tensor) -> Tensor:
     return torch.cat(pieces, -1)
 
 
-def freed(tree: Latent, z: Tensor) -> Tensor:
+def to_free_coordinates(tree: Latent, z: Tensor) -> Tensor:
     """Free coordinates of z."""
     pieces = []
     for leaf, s in zip(tree.leaves, tree.slices, strict=True):
@@ -165,7 +165,7 @@ def freed(tree: Latent, z: Tensor) -> Tensor:
     return torch.cat(pieces, -1)
 
 
-def line(prior: Prior, kind: str, d: int) -> tuple[Tensor, Tensor]:
+def quadrature_nodes(prior: Prior, kind: str, d: int) -> tuple[Tensor, Tensor]:
     """Nodes and weights for one coordinate: exp-sinh on both sides of 0 serves cusps at 0 and heavy tails alike."""
     if prior.bounded:
         low, high = prior.edges.tolist()
@@ -181,13 +181,13 @@ def line(prior: Prior, kind: str, d: int) -> tuple[Tensor, Tensor]:
     return torch.cat([-z.flip(0), z]), torch.cat([w.flip(0), w])
 
 
-def grid(prior: Prior, kinds: list[str]) -> tuple[Tensor, Tensor]:
-    lines = [line(prior, kind, len(kinds)) for kind in kinds]
+def quadrature_grid(prior: Prior, kinds: list[str]) -> tuple[Tensor, Tensor]:
+    lines = [quadrature_nodes(prior, kind, len(kinds)) for kind in kinds]
     points = torch.cartesian_prod(*(nodes for nodes, _ in lines)).reshape(-1, len(kinds))
     return points, torch.cartesian_prod(*(weights for _, weights in lines)).reshape(-1, len(kinds)).prod(-1)
 
 
-def waves(d: int) -> Tensor:
+def frequencies(d: int) -> Tensor:
     """Frequencies along columns and along diagonals."""
     diagonals = torch.tensor([[1.0, 1.0, 1.0], [1.0, -1.0, 0.5]])[: 2 * (d > 1), :d]
     directions = [*torch.eye(d), *diagonals]
@@ -196,7 +196,7 @@ def waves(d: int) -> Tensor:
 
 def features(t: Tensor) -> Tensor:
     """Cosines and sines of asinh t: together a characteristic function, which says all about a law."""
-    phase = t.asinh() @ waves(t.shape[-1]).T
+    phase = t.asinh() @ frequencies(t.shape[-1]).T
     return torch.cat([phase.cos(), phase.sin()], -1)
 
 
@@ -207,11 +207,11 @@ def expectations(case: Case) -> dict[str, Tensor]:
 
 
 def integrals(prior: Prior) -> dict[str, Tensor]:
-    points, weights = grid(prior, kinds(prior.tree))
+    points, weights = quadrature_grid(prior, coordinate_kinds(prior.tree))
     total: dict[str, Tensor] = {}
     with torch.no_grad():
         for x, w in zip(points.split(100_000), weights.split(100_000), strict=True):
-            mass = w * prior.log_prob(coordinates(prior.tree, x), TAU)[..., 0].exp()
+            mass = w * prior.log_prob(from_free_coordinates(prior.tree, x), TAU)[..., 0].exp()
             part = {
                 "mass": mass.sum(),
                 "mean": mass @ x,
@@ -222,21 +222,21 @@ def integrals(prior: Prior) -> dict[str, Tensor]:
     return total
 
 
-@each
+@each_case
 def test_mass_is_one(case: Case) -> None:
     assert expectations(case)["mass"].item() == pytest.approx(1, abs=2e-6)
 
 
-@each
+@each_case
 def test_known_marginals_are_the_integrals_of_the_joint(case: Case) -> None:
     prior = case.prior()
     tree = prior.tree
     z = prior.sample(3, TAU)
     at = prior.log_prob(z, TAU)
-    assert tree.is_cut(prior.finest)
+    assert tree.is_cut(prior.finest_cut)
     for i, name in enumerate(tree.names):
         known = bool(torch.isfinite(at[:, i]).all())
-        assert known == prior.knows(name)
+        assert known == prior.has_marginal(name)
         assert known or torch.isnan(at[:, i]).all()
         inside = set(tree.columns(name))
         leaves = [set(range(s.start, s.stop)) <= inside for s in tree.slices]
@@ -247,30 +247,32 @@ def test_known_marginals_are_the_integrals_of_the_joint(case: Case) -> None:
         ]
         if not known or all(fixed):
             continue
-        points, weights = grid(prior, [kind for kind, f in zip(kinds(tree), fixed, strict=True) if not f])
-        for row, expected in zip(freed(tree, z), at[:, i], strict=True):
+        points, weights = quadrature_grid(
+            prior, [kind for kind, f in zip(coordinate_kinds(tree), fixed, strict=True) if not f]
+        )
+        for row, expected in zip(to_free_coordinates(tree, z), at[:, i], strict=True):
             t = row.repeat(len(points), 1)
             t[:, [j for j, f in enumerate(fixed) if not f]] = points
-            found = (prior.log_prob(coordinates(tree, t), TAU)[:, 0] + weights.log()).logsumexp(0)
+            found = (prior.log_prob(from_free_coordinates(tree, t), TAU)[:, 0] + weights.log()).logsumexp(0)
             assert found.item() == pytest.approx(expected.item(), abs=2e-5)
 
 
-COMPARISONS = sum(2 * len(waves(len(kinds(Latent.of(case.latent))))) for case in CASES) + 100
-LIMIT = NormalDist().inv_cdf(1 - BUDGET / COMPARISONS / 2)
+COMPARISONS = sum(2 * len(frequencies(len(coordinate_kinds(Latent.of(case.latent))))) for case in CASES) + 100
+LIMIT = NormalDist().inv_cdf(1 - FAILURE_PROBABILITY / COMPARISONS / 2)
 
 
-def furthest(tree: Latent, draws: Tensor, expected: Tensor) -> float:
+def largest_z_score(tree: Latent, draws: Tensor, expected: Tensor) -> float:
     """The largest |z-score| between sample means of the features and their expectations."""
-    found = features(freed(tree, draws))
+    found = features(to_free_coordinates(tree, draws))
     error = found.var(0).clamp_min(1e-12).sqrt() / math.sqrt(len(draws))
     return ((found.mean(0) - expected) / error).abs().max().item()
 
 
-@each
+@each_case
 def test_sampler_agrees_with_density(case: Case) -> None:
     prior = case.prior()
     torch.manual_seed(1)
-    assert furthest(prior.tree, prior.sample(DRAWS, TAU), expectations(case)["features"]) < LIMIT
+    assert largest_z_score(prior.tree, prior.sample(DRAWS, TAU), expectations(case)["features"]) < LIMIT
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if Latent.of(c.latent).all_real], ids=str)
@@ -279,29 +281,29 @@ def test_the_sampler_test_can_fail(case: Case) -> None:
     prior = case.prior()
     draws = prior.sample(DRAWS)
     expected = expectations(case)["features"]
-    assert furthest(prior.tree, 1.1 * draws, expected) > LIMIT
+    assert largest_z_score(prior.tree, 1.1 * draws, expected) > LIMIT
     if draws.shape[1] > 1:
         draws[:, -1] = draws[:, -1].abs() * draws[:, 0].sign()
-        assert furthest(prior.tree, draws, expected) > LIMIT
+        assert largest_z_score(prior.tree, draws, expected) > LIMIT
 
 
-@each
+@each_case
 def test_gradients(case: Case) -> None:
     prior = case.prior()
-    t = freed(prior.tree, prior.sample(4, TAU)).requires_grad_()
+    t = to_free_coordinates(prior.tree, prior.sample(4, TAU)).requires_grad_()
     names = [name for name, parameter in prior.named_parameters() if parameter.requires_grad]
     values = [prior.get_parameter(name) for name in names]
 
     def density(t: Tensor, *values: Tensor) -> Tensor:
-        z = coordinates(prior.tree, t)
+        z = from_free_coordinates(prior.tree, t)
         nodes = torch.func.functional_call(prior, dict(zip(names, values, strict=True)), (z, TAU))
-        return nodes[..., [i for i, name in enumerate(prior.tree.names) if prior.knows(name)]]
+        return nodes[..., [i for i, name in enumerate(prior.tree.names) if prior.has_marginal(name)]]
 
     prior.forward = prior.log_prob  # type: ignore[method-assign]
     assert torch.autograd.gradcheck(density, (t, *values), atol=1e-5)
 
 
-@each
+@each_case
 def test_covariance(case: Case) -> None:
     prior = case.prior()
     if prior.tree.all_real:
@@ -309,11 +311,11 @@ def test_covariance(case: Case) -> None:
         expected = found["second"] - found["mean"].outer(found["mean"])
         assert torch.allclose(prior.covariance(), expected, atol=1e-4, rtol=1e-4)
     elif case.name != "vamp":
-        hard = emit(prior.tree, prior.sample(200_000, 1e-3))
+        hard = to_values(prior.tree, prior.sample(200_000, 1e-3))
         assert torch.allclose(prior.covariance(), torch.cov(hard.T), atol=6e-3)
 
 
-@pytest.mark.parametrize("case", LEARNED, ids=str)
+@pytest.mark.parametrize("case", LEARNABLE, ids=str)
 def test_learned_parameters_recover_known_ones(case: Case) -> None:
     truth, learner = case.prior(), case.prior(case.start)
     assert truth.log_prob(truth.sample(2, TAU)).shape == learner.log_prob(truth.sample(2, TAU)).shape
@@ -334,15 +336,15 @@ def test_learned_parameters_recover_known_ones(case: Case) -> None:
     with torch.no_grad():
         best = -truth.log_prob(z, TAU)[:, 0].mean().item()
         assert before > best + 1e-3
-        assert closure_value(learner, z) == pytest.approx(best, abs=2e-3)
-        assert torch.allclose(summary(learner), summary(truth), atol=0.05, rtol=0.1)
+        assert mean_nll(learner, z) == pytest.approx(best, abs=2e-3)
+        assert torch.allclose(user_parameters(learner), user_parameters(truth), atol=0.05, rtol=0.1)
 
 
-def closure_value(prior: Prior, z: Tensor) -> float:
+def mean_nll(prior: Prior, z: Tensor) -> float:
     return -prior.log_prob(z, TAU)[:, 0].mean().item()
 
 
-def summary(prior: Prior) -> Tensor:
+def user_parameters(prior: Prior) -> Tensor:
     """The parameters as a user knows them."""
     for name in ("nu", "p"):
         if hasattr(prior, name):
@@ -371,7 +373,7 @@ def summary(prior: Prior) -> Tensor:
     return prior.covariance().detach().reshape(-1)
 
 
-@each
+@each_case
 def test_state_makes_the_same_prior(case: Case) -> None:
     prior = case.prior()
     twin = copy.deepcopy(prior)
@@ -380,7 +382,7 @@ def test_state_makes_the_same_prior(case: Case) -> None:
     assert torch.equal(prior.log_prob(z, TAU).nan_to_num(7.0), twin.log_prob(z, TAU).nan_to_num(7.0))
 
 
-@each
+@each_case
 def test_leading_axes_broadcast(case: Case) -> None:
     prior = case.prior()
     z = prior.sample(6, TAU)
@@ -397,7 +399,7 @@ def test_joint_of_unlike_parts_has_mass_one_and_agrees_with_its_sampler() -> Non
     assert [type(part).__name__ for part in prior.parts.values()] == ["Discrete", "StudentT", "Sparse"]
     torch.manual_seed(4)
     found = integrals(prior)
-    assert furthest(tree, prior.sample(DRAWS, TAU), found["features"]) < LIMIT
+    assert largest_z_score(tree, prior.sample(DRAWS, TAU), found["features"]) < LIMIT
     assert found["mass"].item() == pytest.approx(1, abs=1e-5)
 
 

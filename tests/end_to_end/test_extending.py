@@ -11,36 +11,36 @@ import pytest
 import torch
 from torch import nn
 
-from tests.pages import run_page
+from tests.doc_pages import run_page
 from tests.toys import toy_data
 from unbraid import data, encode, priors
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.objectives import Objective
-from unbraid.runs import own
-from unbraid.runs.auditing import audit
-from unbraid.runs.citing import of_run
+from unbraid.runs.building import custom_parts
+from unbraid.runs.describing.citations import run_citations
+from unbraid.runs.evaluation.auditing import audit
+from unbraid.runs.fitting.training import fit
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import Run
-from unbraid.runs.training import fit
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 BUDGET = {"steps": 2, "batch": 8, "threads": 1}
 
 
 @pytest.fixture
-def house(tmp_path, monkeypatch):
+def work_dir(tmp_path, monkeypatch):
     """A working directory; what a test adds to the dicts, the path and the modules goes again with it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(own, "IMPORTED", {})
-    known = {kind: dict(table) for kind, table in own.tables().items()}
+    monkeypatch.setattr(custom_parts, "IMPORTED_MODULES", {})
+    known = {kind: dict(table) for kind, table in custom_parts.part_registries().items()}
     from unbraid.metrics import METRICS
 
     scores, modules = dict(METRICS), set(sys.modules)
     torch.set_default_dtype(torch.float32)
     yield tmp_path
-    for kind, table in own.tables().items():
+    for kind, table in custom_parts.part_registries().items():
         table.clear()
         table.update(known[kind])
     METRICS.clear()
@@ -50,9 +50,9 @@ def house(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
-def test_the_page_runs_as_printed(house, capsys):
-    sys.path.append(str(house))
-    names = run_page(PAGE, house)
+def test_the_page_runs_as_printed(work_dir, capsys):
+    sys.path.append(str(work_dir))
+    names = run_page(PAGE, work_dir)
     said = capsys.readouterr().out
     assert "best_correlation" in said
     assert "['my_parts']" in said
@@ -62,15 +62,15 @@ def test_the_page_runs_as_printed(house, capsys):
     assert set(needed["parts"]) == {
         "data set bars", "net one_layer", "prior logistic", "posterior family round", "objective half_mi"
     }  # fmt: skip
-    assert (house / "runs" / "bars" / "codes.npz").is_file()
+    assert (work_dir / "runs" / "bars" / "codes.npz").is_file()
 
 
-def nets() -> tuple[nn.Module, nn.Module]:
+def linear_nets() -> tuple[nn.Module, nn.Module]:
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), nn.Sequential(nn.Linear(2, 64), nn.Unflatten(1, (1, 8, 8)))
 
 
-def test_objects_are_copied_recorded_and_needed_again(house):
-    pair, prior = nets(), priors.Gaussian(Latent.of(2))
+def test_objects_are_copied_recorded_and_needed_again(work_dir):
+    pair, prior = linear_nets(), priors.Gaussian(Latent.of(2))
     before = pair[0][1].weight.detach().clone()
     recipe = Recipe(data="toy", latent=2, budget=BUDGET)
     row = Objective("mine", {"kl": 2.0}, "this library")
@@ -82,18 +82,18 @@ def test_objects_are_copied_recorded_and_needed_again(house):
     assert run.state["own"]["decoder"]["shapes"]["0.weight"] == [64, 2]
     assert run.ledger()[0]["prices"]["kl"] == 2.0
     assert run.recipe.hash != recipe.hash
-    assert any("Kingma" in line for line in of_run(run).values())  # the rest of it can be cited
+    assert any("Kingma" in line for line in run_citations(run).values())  # the rest of it can be cited
 
     with pytest.raises(UnbraidError, match=r"nets of this run was given as an object.*Run.load"):
         Run.load("r").sample(1)
     with pytest.raises(UnbraidError, match="prior of this run"):
-        Run.load("r", nets=nets()).sample(1)
+        Run.load("r", nets=linear_nets()).sample(1)
     wide = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.Linear(8, 4))
     with pytest.raises(UnbraidError, match=r"not what the run was trained with.*parameters"):
-        Run.load("r", nets=(wide, nets()[1]), prior=prior)
-    again = Run.load("r", nets=nets(), prior=prior, dataset=toy_data(24))
+        Run.load("r", nets=(wide, linear_nets()[1]), prior=prior)
+    again = Run.load("r", nets=linear_nets(), prior=prior, dataset=toy_data(24))
     np.testing.assert_array_equal(again.sample(2), run.sample(2))
-    longer = fit(recipe.set("budget.steps=4"), "r", nets=nets(), prior=prior, objective=row, dataset=toy_data(24),
+    longer = fit(recipe.set("budget.steps=4"), "r", nets=linear_nets(), prior=prior, objective=row, dataset=toy_data(24),
                  resume=True, quiet=True)  # fmt: skip
     assert longer.state["step"] == 4
 
@@ -111,20 +111,20 @@ def test_objects_are_copied_recorded_and_needed_again(house):
         ({"objective": Objective("x", {"tcc": 1.0}, "")}, "unknown term"),
     ],
 )
-def test_objects_that_do_not_fit_are_named(house, given, said):
+def test_objects_that_do_not_fit_are_named(work_dir, given, said):
     with pytest.raises(UnbraidError, match=said):
         fit(Recipe(data="toy", latent=2, nets="mlp", budget=BUDGET), "r", dataset=toy_data(24), quiet=True, **given)
 
 
-def test_named_parts_take_no_objects(house):
+def test_named_parts_take_no_objects(work_dir):
     fit(Recipe(data="toy", latent=2, nets="mlp", budget=BUDGET), "r", dataset=toy_data(24), quiet=True)
     with pytest.raises(UnbraidError, match="nets of this run has a name"):
-        Run.load("r", nets=nets())
+        Run.load("r", nets=linear_nets())
     with pytest.raises(UnbraidError, match=r"given as an object"):
         fit(Recipe(data="toy", latent=2, nets="own", budget=BUDGET), "s", dataset=toy_data(24), quiet=True)
 
 
-def test_data_in_memory_are_asked_for_and_recognised(house):
+def test_data_in_memory_are_asked_for_and_recognised(work_dir):
     run = fit(Recipe(data="toy", latent=2, nets="mlp", budget=BUDGET), "r", dataset=toy_data(24), quiet=True)
     assert len(encode(run, quiet=True)) == 24
     assert abs(audit(run, rows=8, quiet=True)["balance"]) < 1e-4
@@ -139,7 +139,7 @@ def test_data_in_memory_are_asked_for_and_recognised(house):
     np.testing.assert_array_equal(encode(again, quiet=True).mean, encode(run, quiet=True).mean)
 
 
-def test_other_data_under_the_old_name_are_refused(house):
+def test_other_data_under_the_old_name_are_refused(work_dir):
     run = fit(Recipe(data="digits", latent=2, nets="mlp", budget=BUDGET), "r", quiet=True)
     assert len(run.dataset()) == run.state["n"]
     state = json.loads((run.path / "run.json").read_text())
@@ -160,25 +160,25 @@ def test_other_data_under_the_old_name_are_refused(house):
         ("bad_name", "x = 1\ny = unknown\n", r"NameError.*bad_name.py, line 2"),
     ],
 )
-def test_modules_that_cannot_be_imported_are_named(house, name, text, said):
+def test_modules_that_cannot_be_imported_are_named(work_dir, name, text, said):
     if text and name.isidentifier():
-        (house / f"{name}.py").write_text(text)
+        (work_dir / f"{name}.py").write_text(text)
     with pytest.raises(UnbraidError, match=said):
-        own.import_modules(name)
+        custom_parts.import_modules(name)
 
 
-def test_the_working_directory_is_the_last_place(house):
-    (house / "json.py").write_text("raise RuntimeError('a file in the working directory stood before the library')")
-    (house / "my_last.py").write_text("import json\njson.dumps")
+def test_the_working_directory_is_the_last_place(work_dir):
+    (work_dir / "json.py").write_text("raise RuntimeError('a file in the working directory stood before the library')")
+    (work_dir / "my_last.py").write_text("import json\njson.dumps")
     sys.path.insert(0, "")
-    own.last_place()
-    assert sys.path[-1] == str(house)
+    custom_parts.move_cwd_last()
+    assert sys.path[-1] == str(work_dir)
     assert "" not in sys.path
-    own.import_modules("my_last")
+    custom_parts.import_modules("my_last")
 
 
-def test_a_priced_term_of_ones_own_is_recorded(house):
-    (house / "my_term.py").write_text(
+def test_a_priced_term_of_ones_own_is_recorded(work_dir):
+    (work_dir / "my_term.py").write_text(
         "from unbraid.terms import TERMS, Term\nTERMS['size'] = Term(lambda draw, node='': draw.z.square().sum(-1))\n"
     )
     row = {"name": "row", "prices": {"kl": 1.0, "size": 0.1}}
@@ -187,11 +187,11 @@ def test_a_priced_term_of_ones_own_is_recorded(house):
     assert run.state["needs"] == {"parts": ["term size"], "imports": ["my_term"]}
 
 
-def test_nothing_in_a_file_is_imported(house):
+def test_nothing_in_a_file_is_imported(work_dir):
     """A recipe or a run that names modules makes nothing run."""
-    (house / "bad_module.py").write_text("open('ran', 'w')")
+    (work_dir / "bad_module.py").write_text("open('ran', 'w')")
     with pytest.raises(UnbraidError, match="no field 'imports'"):
-        Recipe.of({"data": {"name": "toy"}, "imports": ["bad_module"]})
+        Recipe.from_dict({"data": {"name": "toy"}, "imports": ["bad_module"]})
     run = fit(Recipe(data="toy", latent=2, nets="mlp", budget=BUDGET), "r", dataset=toy_data(24), quiet=True)
     state = json.loads((run.path / "run.json").read_text())
     needs = {"imports": ["bad_module", "os"], "parts": ["net bad_net"]}
@@ -199,7 +199,7 @@ def test_nothing_in_a_file_is_imported(house):
     (run.path / "recipe.toml").write_text(run.recipe.toml().replace('name = "mlp"', 'name = "bad_net"'))
     with pytest.raises(UnbraidError, match=r"net bad_net.*If you trust that code, add --import bad_module --import os"):
         Run.load("r").sample(1)
-    assert not (house / "ran").exists()
+    assert not (work_dir / "ran").exists()
     for damage in (3, [], {"imports": 3}, {"parts": None}, {"imports": [3], "parts": ["net bad_net"]}):
         (run.path / "run.json").write_text(json.dumps(state | {"needs": damage}))
         with pytest.raises(UnbraidError, match="bad_net"):

@@ -13,36 +13,39 @@ import pytest
 import torch
 
 import unbraid.figures
-from tests.pages import run_page
+from tests.doc_pages import run_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS / "make"))
 import gallery  # noqa: E402
 
-LINES = "\n".join(picture.python for group in gallery.drawn().values() for picture in group)
+CODE_LINES = "\n".join(picture.code for group in gallery.gallery_items().values() for picture in group)
 
 
-def functions() -> dict[str, str]:
+def figure_functions() -> dict[str, str]:
     """Every public function of the figures that returns a figure, with its module."""
     found = {}
     for module in pkgutil.iter_modules(unbraid.figures.__path__):
         room = importlib.import_module(f"unbraid.figures.{module.name}")
         for name, value in inspect.getmembers(room, inspect.isfunction):
-            if value.__module__ == room.__name__ and not name.startswith("_") and name != "literal":
+            if value.__module__ == room.__name__ and not name.startswith("_") and name != "disable_mathtext":
                 found |= {name: module.name} if value.__annotations__.get("return") == "Figure" else {}
     return found
 
 
-@pytest.mark.parametrize("name", functions())
+@pytest.mark.parametrize("name", figure_functions())
 def test_every_figure_is_in_the_gallery(name):
-    module = functions()[name]
-    shown = re.search(rf"\b{module}\.{name}\(", LINES) or f'pictures.write("{gallery.BEHIND.get(name, "-")}"' in LINES
+    module = figure_functions()[name]
+    shown = (
+        re.search(rf"\b{module}\.{name}\(", CODE_LINES)
+        or f'registry.write_figure("{gallery.FIGURE_OF_FUNCTION.get(name, "-")}"' in CODE_LINES
+    )
     assert shown, f"docs/make/gallery.py draws no unbraid.figures.{module}.{name}"
 
 
 def test_the_page_is_what_the_script_writes_and_its_pictures_are_there():
-    assert (DOCS / "gallery.md").read_text() == gallery.page(), "run docs/make/gallery.py"
-    for group in gallery.drawn().values():
+    assert (DOCS / "gallery.md").read_text() == gallery.gallery_page(), "run docs/make/gallery.py"
+    for group in gallery.gallery_items().values():
         for picture in group:
             assert (gallery.PICTURES / picture.file).stat().st_size > 1000
 
@@ -51,8 +54,8 @@ def test_the_page_is_what_the_script_writes_and_its_pictures_are_there():
 def test_every_line_draws_and_every_command_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.set_default_dtype(torch.float32)
-    gallery.train(tmp_path, steps=6)
-    run_page(DOCS / "gallery.md", tmp_path, inside=True)  # its Python is what the script runs, in the same order
-    for group in gallery.drawn().values():
+    gallery.train_runs(tmp_path, steps=6)
+    run_page(DOCS / "gallery.md", tmp_path, in_process=True)  # its Python is what the script runs, in the same order
+    for group in gallery.gallery_items().values():
         for picture in group:
             assert (tmp_path / picture.file).stat().st_size > 1000

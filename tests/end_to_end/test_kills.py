@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from tests.toys import toy_data
-from unbraid.ground.errors import UnbraidError
-from unbraid.runs.before import FILES, finished
+from unbraid.core.errors import UnbraidError
+from unbraid.runs.fitting.training import fit
+from unbraid.runs.folder.backup import RUN_FILES, is_finished_run
+from unbraid.runs.folder.file_names import BACKUP_FOLDER, CHECKPOINT_FILE, CODES_FILE, LEDGER_FILE, MODEL_FILE
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import BEFORE, CHECKPOINT, CODES, LEDGER, MODEL, Run
-from unbraid.runs.training import fit
+from unbraid.runs.run import Run
 
 DATA = toy_data(24)
 
@@ -27,27 +28,27 @@ def recipe(seed: int = 0, steps: int = 2) -> Recipe:
     return Recipe(data="toy", latent=2, seed=seed, nets="decomposition_table1b", budget=budget)
 
 
-def train(path: Path, seed: int = 0, steps: int = 2, **how) -> Run:
-    return fit(recipe(seed, steps), path, quiet=True, dataset=DATA, **how)
+def train(path: Path, seed: int = 0, steps: int = 2, **options) -> Run:
+    return fit(recipe(seed, steps), path, quiet=True, dataset=DATA, **options)
 
 
-class Killed(BaseException):
+class ProcessKilledError(BaseException):
     """The process is gone."""
 
 
-class Fault:
+class FailingFileSystem:
     """Counts changes to files; from number `at` on every one fails: all of them after a kill, new bytes on a full disk."""
 
-    GROWING = ("mkdir", "link", "open", "write")
+    WRITE_CALLS = ("mkdir", "link", "open", "write")
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, kind: str):
         self.count, self.at, self.kind = 0, at, kind
         for name in ("replace", "mkdir", "unlink", "rmdir", "link", "fsync", "open"):
-            monkeypatch.setattr(os, name, self._watched(getattr(os, name), name))
-        monkeypatch.setattr(builtins, "open", self._watched(builtins.open, "open"))
+            monkeypatch.setattr(os, name, self._wrap(getattr(os, name), name))
+        monkeypatch.setattr(builtins, "open", self._wrap(builtins.open, "open"))
 
-    def _watched(self, call, name):
-        def watched(*given, **named):
+    def _wrap(self, call, name):
+        def wrapped(*given, **named):
             mode = named.get("mode", given[1] if len(given) > 1 else "r")
             reads = name == "open" and (mode == "r" or mode == "rb" or mode == os.O_RDONLY)
             if not reads and not (isinstance(mode, int) and not mode & (os.O_CREAT | os.O_WRONLY | os.O_RDWR)):
@@ -55,17 +56,17 @@ class Fault:
                 self._fail(name)
             return call(*given, **named)
 
-        return watched
+        return wrapped
 
     def _fail(self, name):
         if self.count >= self.at and self.kind == "kill":
-            raise Killed
-        if self.count >= self.at and name in self.GROWING:
+            raise ProcessKilledError
+        if self.count >= self.at and name in self.WRITE_CALLS:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def content(path: Path) -> dict[str, bytes]:
-    return {name: (path / name).read_bytes() for name in FILES if (path / name).is_file()}
+def file_contents(path: Path) -> dict[str, bytes]:
+    return {name: (path / name).read_bytes() for name in RUN_FILES if (path / name).is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -73,19 +74,19 @@ def runs(tmp_path_factory) -> dict[str, Path]:
     """A finished run with codes; the same with a new run stopped in its place; the ends that new runs come to."""
     folder = tmp_path_factory.mktemp("runs")
     old = train(folder / "finished").path
-    (old / CODES).write_bytes(b"codes of the finished run")
+    (old / CODES_FILE).write_bytes(b"codes of the finished run")
     halted = Path(shutil.copytree(old, folder / "halted"))
     with pytest.MonkeyPatch.context() as patch:
-        import unbraid.runs.directory as directory
+        import unbraid.runs.folder.run_writer as directory
 
-        def dies(*_):
-            raise Killed
+        def die(*_):
+            raise ProcessKilledError
 
-        patch.setattr(directory, "finish", dies)
-        with pytest.raises(Killed):
+        patch.setattr(directory, "finish_run", die)
+        with pytest.raises(ProcessKilledError):
             train(halted, seed=5, force=True)
-    assert finished(halted / BEFORE)
-    assert (halted / CHECKPOINT).is_file()
+    assert is_finished_run(halted / BACKUP_FOLDER)
+    assert (halted / CHECKPOINT_FILE).is_file()
     return {
         "finished": old,
         "halted": halted,
@@ -94,56 +95,56 @@ def runs(tmp_path_factory) -> dict[str, Path]:
     }
 
 
-SCENES = {  # where it begins, what is asked, how it would end
+SCENARIOS = {  # where it begins, what is asked, how it would end
     "overwrite": ("finished", {"seed": 9, "force": True}, "overwritten"),
     "overwrite again": ("halted", {"seed": 9, "force": True}, "overwritten"),
     "more steps": ("finished", {"steps": 3, "resume": True}, "continued"),
 }
 
 
-def whole(path: Path, old: dict[str, bytes], new: Path) -> str:
+def surviving_run(path: Path, old: dict[str, bytes], new: Path) -> str:
     """Which run can be opened: 'new' or 'old', byte for byte; nothing else will do."""
     assert Run.load(path).recipe.latent == 2  # never 'not a run directory'
-    if finished(path) and content(path) != old:
-        assert (path / MODEL).read_bytes() == (new / MODEL).read_bytes()
-        assert (path / LEDGER).read_bytes() == (new / LEDGER).read_bytes()
+    if is_finished_run(path) and file_contents(path) != old:
+        assert (path / MODEL_FILE).read_bytes() == (new / MODEL_FILE).read_bytes()
+        assert (path / LEDGER_FILE).read_bytes() == (new / LEDGER_FILE).read_bytes()
         return "new"
-    place = path if finished(path) else path / BEFORE
-    assert content(place) == old, sorted(content(place))
+    place = path if is_finished_run(path) else path / BACKUP_FOLDER
+    assert file_contents(place) == old, sorted(file_contents(place))
     assert np.isfinite(Run.load(place).sample(1)).all()
     return "old"
 
 
-CASES = [("overwrite", "full disk"), *((scene, "kill") for scene in SCENES)]
-LONG = [pytest.param(scene, "full disk", marks=pytest.mark.slow) for scene in SCENES if scene != "overwrite"]
+CASES = [("overwrite", "full disk"), *((scene, "kill") for scene in SCENARIOS)]
+LONG = [pytest.param(scene, "full disk", marks=pytest.mark.slow) for scene in SCENARIOS if scene != "overwrite"]
 
 
 @pytest.mark.parametrize(("scene", "kind"), [*CASES, *LONG])
 def test_the_last_finished_run_can_always_be_opened(scene, kind, runs, tmp_path):
-    start, asked, end = SCENES[scene]
-    old = content(runs["finished"])
+    start, asked, end = SCENARIOS[scene]
+    old = file_contents(runs["finished"])
     ends = []
     for at in range(1, 500):
         path = Path(shutil.copytree(runs[start], tmp_path / f"{at}"))
         with pytest.MonkeyPatch.context() as patch:
-            fault = Fault(patch, at, kind)
+            fault = FailingFileSystem(patch, at, kind)
             try:
                 train(path, **asked)
-            except (Killed, UnbraidError) as error:
+            except (ProcessKilledError, UnbraidError) as error:
                 said = str(error) or "killed"
             else:
                 said = "" if fault.count < at or kind == "full disk" else "finished over a kill"
-        ends.append(whole(path, old, runs[end]))
-        if kind == "full disk" and start == "finished" and said and not (path / BEFORE).exists():
-            assert content(path) == old  # refused before it began: in place
+        ends.append(surviving_run(path, old, runs[end]))
+        if kind == "full disk" and start == "finished" and said and not (path / BACKUP_FOLDER).exists():
+            assert file_contents(path) == old  # refused before it began: in place
         if "is whole in" in said:
-            assert content(path / BEFORE) == old
+            assert file_contents(path / BACKUP_FOLDER) == old
         if not said:
             break
         if at % 5 == 0:  # every so often: the same command ends as if nothing had been
             train(path, **asked)
-            assert whole(path, old, runs[end]) == "new"
-            assert not (path / BEFORE).exists()
+            assert surviving_run(path, old, runs[end]) == "new"
+            assert not (path / BACKUP_FOLDER).exists()
             assert [f.name for f in path.iterdir() if f.name.endswith(".part")] == []
         shutil.rmtree(path)
     assert at > 25
@@ -151,14 +152,14 @@ def test_the_last_finished_run_can_always_be_opened(scene, kind, runs, tmp_path)
 
 
 def test_two_kills_and_three_commands_lose_nothing(runs, tmp_path):
-    old = content(runs["finished"])
+    old = file_contents(runs["finished"])
     rng = np.random.default_rng(0)
     for trial in range(30):
         path = Path(shutil.copytree(runs["finished"], tmp_path / f"{trial}"))
         for _ in range(3):
             with pytest.MonkeyPatch.context() as patch:
-                Fault(patch, int(rng.integers(1, 45)), "kill")
-                with pytest.raises(Killed):
+                FailingFileSystem(patch, int(rng.integers(1, 45)), "kill")
+                with pytest.raises(ProcessKilledError):
                     train(path, seed=9, force=True)
-            whole(path, old, runs["overwritten"])
+            surviving_run(path, old, runs["overwritten"])
         shutil.rmtree(path)

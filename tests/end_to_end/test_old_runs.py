@@ -11,15 +11,15 @@ import pytest
 import unbraid
 from unbraid import Run
 
-OLD = Path(__file__).parents[1] / "data" / "runs_of_0_1"
-RUNS = sorted(p.name for p in OLD.iterdir())
-FINISHED = [name for name in RUNS if (OLD / name / "model.safetensors").is_file()]
+OLD_RUNS = Path(__file__).parents[1] / "data" / "runs_of_0_1"
+RUNS = sorted(p.name for p in OLD_RUNS.iterdir())
+FINISHED = [name for name in RUNS if (OLD_RUNS / name / "model.safetensors").is_file()]
 
 
 @pytest.fixture
 def old(request, tmp_path):
     """A copy of one old run."""
-    return Path(shutil.copytree(OLD / request.param, tmp_path / request.param))
+    return Path(shutil.copytree(OLD_RUNS / request.param, tmp_path / request.param))
 
 
 def test_every_kind_is_kept():
@@ -49,11 +49,11 @@ def test_old_recipes_train_to_the_old_weights(old, tmp_path):
     weights, budget = run.model.state_dict(), run.recipe.budget
     for name, tensor in weights.items():
         # what a batch norm takes away has a gradient of rounding alone, of which Adam makes whole steps, others on each processor
-        most = 2 * budget.steps * float(budget.lr) if _taken_away(name, weights) else 2e-4
+        most = 2 * budget.steps * float(budget.lr) if _depends_on_removed_bias(name, weights) else 2e-4
         np.testing.assert_allclose(again.model.state_dict()[name].numpy(), tensor.numpy(), atol=most, err_msg=name)
 
 
-def _taken_away(name: str, weights: dict) -> bool:
+def _depends_on_removed_bias(name: str, weights: dict) -> bool:
     """Whether a weight is a bias before a batch norm, or the mean of one, which follows that bias."""
     layer, _, kind = name.rpartition(".")
     head, _, number = layer.rpartition(".")

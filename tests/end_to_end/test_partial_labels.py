@@ -6,9 +6,9 @@ import numpy as np
 
 from tests.toys import toy_data
 from unbraid import metrics
-from unbraid.runs.encoding import encode
+from unbraid.runs.evaluation.encoding import encode
+from unbraid.runs.fitting.training import fit
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.training import fit
 
 
 def test_a_missing_label_is_no_class_of_its_own(tmp_path):

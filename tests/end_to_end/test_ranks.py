@@ -14,52 +14,58 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.contracts.test_objectives import CASES
-from tests.ranked import steps_of, torchrun
+from tests.distributed_steps import record_steps, start_torchrun
 from tests.toys import toy_data
 from unbraid.cli import app
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
+from unbraid.runs.fitting.training import fit
+from unbraid.runs.folder.file_names import CHECKPOINT_FILE, LEDGER_FILE, MODEL_FILE
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import CHECKPOINT, LEDGER, MODEL, Run
-from unbraid.runs.training import fit
+from unbraid.runs.run import Run
 
 
-def finished(process, patience: float = 120.0) -> tuple[int, str, str]:
+def wait_for_exit(process, timeout: float = 120.0) -> tuple[int, str, str]:
     """The exit code and what was said."""
     try:
-        out, err = process.communicate(timeout=patience)
+        out, err = process.communicate(timeout=timeout)
     finally:
         process.kill()  # its ranks then end by themselves
     return process.returncode, out, err
 
 
-def apart(found: np.ndarray, wanted: np.ndarray) -> float:
+def relative_distance(found: np.ndarray, expected: np.ndarray) -> float:
     """The relative distance of two vectors."""
-    return float(np.linalg.norm(found - wanted) / (np.linalg.norm(wanted) or 1.0))
+    return float(np.linalg.norm(found - expected) / (np.linalg.norm(expected) or 1.0))
 
 
 @pytest.fixture(scope="module")
-def by_two(tmp_path_factory) -> dict[str, np.ndarray]:
+def two_rank_arrays(tmp_path_factory) -> dict[str, np.ndarray]:
     """Every objective by two ranks, started once."""
     out = tmp_path_factory.mktemp("ranks") / "told.npz"
-    code, _, said = finished(torchrun(2, "tests.ranked", str(out)))
+    code, _, said = wait_for_exit(start_torchrun(2, "tests.distributed_steps", str(out)))
     assert code == 0, said
     with np.load(out) as told:
         return dict(told)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_two_ranks_give_ledger_and_gradients_of_one(case, by_two):
-    alone = steps_of(case)
-    assert {key for key in by_two if key.startswith(f"{case}|")} == set(alone)
+def test_two_ranks_give_ledger_and_gradients_of_one(case, two_rank_arrays):
+    alone = record_steps(case)
+    assert {key for key in two_rank_arrays if key.startswith(f"{case}|")} == set(alone)
     for key, wanted in alone.items():
-        assert apart(by_two[key], wanted) < (1e-5 if "|0|" in key else 1e-3), key
+        assert relative_distance(two_rank_arrays[key], wanted) < (1e-5 if "|0|" in key else 1e-3), key
 
 
-def test_a_detached_gather_is_noticed(by_two):
+def test_a_detached_gather_is_noticed(two_rank_arrays):
     """The rows of the other rank as constants: what the test above must not let pass."""
-    alone = steps_of("beta_tcvae")
+    alone = record_steps("beta_tcvae")
     for number, least in enumerate((0.01, 0.05, 0.1)):  # more, the further the codes are from each other
-        assert apart(by_two[f"detached beta_tcvae|{number}|model"], alone[f"beta_tcvae|{number}|model"]) > least
+        assert (
+            relative_distance(
+                two_rank_arrays[f"detached beta_tcvae|{number}|model"], alone[f"beta_tcvae|{number}|model"]
+            )
+            > least
+        )
 
 
 RECIPE = """data = "sprites32"
@@ -70,25 +76,25 @@ budget = {steps = %d, batch = 12, log_every = 1, checkpoint_every = 50, threads 
 """
 
 
-def train(tmp_path: Path, steps: int, count: int, *words: str) -> subprocess.Popen:
+def start_training(tmp_path: Path, steps: int, count: int, *options: str) -> subprocess.Popen:
     """`unbraid train` over so many ranks."""
     (tmp_path / "recipe.toml").write_text(RECIPE % steps)
-    return torchrun(count, "unbraid", "train", str(tmp_path / "recipe.toml"), "-q", *words)
+    return start_torchrun(count, "unbraid", "train", str(tmp_path / "recipe.toml"), "-q", *options)
 
 
 def losses(path: Path) -> np.ndarray:
     return np.array([row["loss"] for row in Run.load(path).ledger()])
 
 
-def begun(path: Path, patience: float = 60.0) -> None:
+def wait_for_checkpoint(path: Path, timeout: float = 60.0) -> None:
     """Wait until a run has a checkpoint."""
-    end = time.monotonic() + patience
-    while not (path / CHECKPOINT).is_file():
+    end = time.monotonic() + timeout
+    while not (path / CHECKPOINT_FILE).is_file():
         assert time.monotonic() < end, "no checkpoint came"
         time.sleep(0.05)
 
 
-def ranks_of(process: subprocess.Popen) -> list[int]:
+def rank_pids(process: subprocess.Popen) -> list[int]:
     """The processes that a torchrun started, rank by rank."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     found = {}
@@ -102,34 +108,34 @@ def ranks_of(process: subprocess.Popen) -> list[int]:
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_rank_ends_the_run_in_a_sentence_and_it_goes_on(victim, tmp_path):
     steps = 250
-    code, _, said = finished(train(tmp_path, steps, 2, "--out", str(tmp_path / "whole")))
+    code, _, said = wait_for_exit(start_training(tmp_path, steps, 2, "--out", str(tmp_path / "whole")))
     assert code == 0, said
-    process = train(tmp_path, steps, 2, "--out", str(tmp_path / "killed"))
-    begun(tmp_path / "killed")
-    os.kill(ranks_of(process)[victim], signal.SIGKILL)
+    process = start_training(tmp_path, steps, 2, "--out", str(tmp_path / "killed"))
+    wait_for_checkpoint(tmp_path / "killed")
+    os.kill(rank_pids(process)[victim], signal.SIGKILL)
     start = time.monotonic()
-    code, _, said = finished(process)
+    code, _, said = wait_for_exit(process)
     assert code == 1  # torchrun's own
     assert "error: another rank of this run is gone" in said
     assert "--resume --out" in said
     assert "unbraid/" not in said.partition("torch.distributed.elastic")[0], "a traceback of ours"
     assert time.monotonic() - start < 60
-    code, _, said = finished(train(tmp_path, steps, 2, "--resume", "--out", str(tmp_path / "killed")))
+    code, _, said = wait_for_exit(start_training(tmp_path, steps, 2, "--resume", "--out", str(tmp_path / "killed")))
     assert code == 0, said
-    for name in (LEDGER, MODEL):
+    for name in (LEDGER_FILE, MODEL_FILE):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 @pytest.mark.slow
 def test_a_run_goes_on_with_more_and_fewer_ranks_and_says_so(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    code, _, said = finished(train(tmp_path, 90, 2, "--out", str(parts)))
+    code, _, said = wait_for_exit(start_training(tmp_path, 90, 2, "--out", str(parts)))
     assert code == 0, said
-    code, _, said = finished(train(tmp_path, 120, 3, "--resume", "--out", str(parts)))
+    code, _, said = wait_for_exit(start_training(tmp_path, 120, 3, "--resume", "--out", str(parts)))
     assert code == 0, said
     assert "goes on on 3 ranks, after 2 ranks" in said
     assert said.count("goes on on") == 1  # rank 0 speaks
-    code, _, said = finished(train(tmp_path, 150, 1, "--resume", "--out", str(parts)))
+    code, _, said = wait_for_exit(start_training(tmp_path, 150, 1, "--resume", "--out", str(parts)))
     assert code == 0, said
     assert Run.load(parts).state["moved"] == ["2 ranks → 3 ranks after step 90", "3 ranks → one rank after step 120"]
     assert "ranks" not in Run.load(parts).state
@@ -139,11 +145,11 @@ def test_a_run_goes_on_with_more_and_fewer_ranks_and_says_so(tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_stops_all_ranks_with_a_checkpoint(tmp_path):
-    process = train(tmp_path, 10**6, 2, "--out", str(tmp_path / "run"))
-    begun(tmp_path / "run")
-    children = ranks_of(process)
+    process = start_training(tmp_path, 10**6, 2, "--out", str(tmp_path / "run"))
+    wait_for_checkpoint(tmp_path / "run")
+    children = rank_pids(process)
     process.send_signal(signal.SIGINT)
-    _, _, said = finished(process)
+    _, _, said = wait_for_exit(process)
     assert said.count("go on with: unbraid train --resume") == 1
     assert Run.load(tmp_path / "run").state["status"] == "stopped"
     assert not [child for child in children if Path(f"/proc/{child}").exists()]

@@ -15,46 +15,53 @@ from pathlib import Path
 
 import pytest
 
-from tests.rayed import Two, asked, begun, tasks_of, two_nodes, until
-from unbraid.ground.errors import UnbraidError
-from unbraid.runs.run import LEDGER, MODEL, OUTCOME, SCORES
-from unbraid.sweeps import outcomes, table
-from unbraid.sweeps.cluster import Cluster
-from unbraid.sweeps.connection import connected
-from unbraid.sweeps.plan import Plan
-from unbraid.sweeps.task import execute
+from tests.ray_cluster import RayCluster, make_plan, running_tasks, runs_with_checkpoint, two_node_cluster, wait_until
+from unbraid.core.errors import UnbraidError
+from unbraid.runs.folder.file_names import LEDGER_FILE, MODEL_FILE, OUTCOME_FILE, SCORES_FILE
+from unbraid.sweeps.clusters.ray_connection import connect_ray
+from unbraid.sweeps.clusters.ray_driver import RayWorkerPool
+from unbraid.sweeps.display import results_table
+from unbraid.sweeps.engine import job_results
+from unbraid.sweeps.engine.job_runner import claim_and_run
+from unbraid.sweeps.planning.plan import Plan
 
 ray = pytest.importorskip("ray")
-SAME = (MODEL, LEDGER, SCORES)
+COMPARED_FILES = (MODEL_FILE, LEDGER_FILE, SCORES_FILE)
 
 
-def results(plan: Plan) -> dict[str, bytes]:
+def read_results(plan: Plan) -> dict[str, bytes]:
     """What four runs ended in, to the bit, and the table of them."""
-    found = {f"{job.name}/{name}": (plan.folder / job.name / name).read_bytes() for job in plan.jobs for name in SAME}
-    return {**found, "table": "\n".join(table.lines(plan, 100)).encode()}
+    found = {
+        f"{job.name}/{name}": (plan.folder / job.name / name).read_bytes()
+        for job in plan.jobs
+        for name in COMPARED_FILES
+    }
+    return {**found, "table": "\n".join(results_table.results_table_lines(plan, 100)).encode()}
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory) -> dict[str, bytes]:
+def single_process_results(tmp_path_factory) -> dict[str, bytes]:
     """The same runs by this process, one after the other."""
-    plan = asked(tmp_path_factory.mktemp("alone"))
-    assert all(execute(job, plan.folder, plan.score).done for job in plan.jobs)
-    return results(plan)
+    plan = make_plan(tmp_path_factory.mktemp("alone"))
+    assert all(claim_and_run(job, plan.folder, plan.score).done for job in plan.jobs)
+    return read_results(plan)
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory):
-    with two_nodes(tmp_path_factory.mktemp("cluster")) as cluster:
+def ray_cluster(tmp_path_factory):
+    with two_node_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
 
-def driver(two: Two, *words: str) -> subprocess.Popen:
+def start_driver(ray_cluster: RayCluster, *arguments: str) -> subprocess.Popen:
     """A process that drives a sweep on the cluster."""
-    command = [sys.executable, "-m", *words]
-    return subprocess.Popen(command, env=two.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.Popen(
+        command, env=ray_cluster.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
-def sweep(two: Two, folder: Path, *more: str) -> subprocess.Popen:
+def start_sweep(ray_cluster: RayCluster, folder: Path, *options: str) -> subprocess.Popen:
     """`unbraid sweep --engine ray`."""
     words = [
         str(folder / "sweep.toml"),
@@ -64,24 +71,24 @@ def sweep(two: Two, folder: Path, *more: str) -> subprocess.Popen:
         "--engine",
         "ray",
         "--address",
-        two.address,
-        *more,
+        ray_cluster.address,
+        *options,
     ]
-    return driver(two, "unbraid", "sweep", *words)
+    return start_driver(ray_cluster, "unbraid", "sweep", *words)
 
 
-def at_work(plan: Plan) -> list[int]:
+def running_pids(plan: Plan) -> list[int]:
     """Processes of runs that have a checkpoint and are not done."""
-    names = {name for name in begun(plan) if not (plan.folder / name / OUTCOME).is_file()}
-    return [pid for pid, name in tasks_of(plan).items() if name in names]
+    names = {name for name in runs_with_checkpoint(plan) if not (plan.folder / name / OUTCOME_FILE).is_file()}
+    return [pid for pid, name in running_tasks(plan).items() if name in names]
 
 
-def walked(two: Two, folder: Path, fault: Callable[[int], object]) -> Plan:
+def run_with_fault(ray_cluster: RayCluster, folder: Path, strike: Callable[[int], object]) -> Plan:
     """The runs on the cluster by nodes that do not see our disk, with a fault on the way."""
-    plan = asked(folder)
-    process = driver(two, "tests.rayed", str(folder), two.address)
-    until(lambda: at_work(plan) or process.poll() is not None, 300)
-    fault(at_work(plan)[0])
+    plan = make_plan(folder)
+    process = start_driver(ray_cluster, "tests.ray_cluster", str(folder), ray_cluster.address)
+    wait_until(lambda: running_pids(plan) or process.poll() is not None, 300)
+    strike(running_pids(plan)[0])
     out, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
     ends = [line.split()[1:] for line in out.splitlines() if line.startswith("beta_tcvae-s")]
@@ -90,42 +97,42 @@ def walked(two: Two, folder: Path, fault: Callable[[int], object]) -> Plan:
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_started_anew_from_the_checkpoint(two, alone, tmp_path):
-    plan = walked(two, tmp_path / "worker", lambda pid: os.kill(pid, signal.SIGKILL))
-    assert results(plan) == alone
-    until(lambda: not tasks_of(plan))
-    logs = [(plan.folder / job.name / outcomes.LOG).read_text().count("# 20") for job in plan.jobs]
+def test_a_killed_worker_is_started_anew_from_the_checkpoint(ray_cluster, single_process_results, tmp_path):
+    plan = run_with_fault(ray_cluster, tmp_path / "worker", lambda pid: os.kill(pid, signal.SIGKILL))
+    assert read_results(plan) == single_process_results
+    wait_until(lambda: not running_tasks(plan))
+    logs = [(plan.folder / job.name / job_results.LOG).read_text().count("# 20") for job in plan.jobs]
     assert sorted(logs) == [1, 1, 1, 2]  # one run was begun twice, and its log came back too
 
 
 @pytest.mark.slow
-def test_a_killed_driver_loses_nothing_and_the_same_command_goes_on(two, alone, tmp_path):
-    plan = asked(tmp_path / "driver")
-    first = sweep(two, tmp_path / "driver")
-    until(lambda: [job for job in plan.jobs if (plan.folder / job.name / OUTCOME).is_file()], 300)
+def test_a_killed_driver_loses_nothing_and_the_same_command_goes_on(ray_cluster, single_process_results, tmp_path):
+    plan = make_plan(tmp_path / "driver")
+    first = start_sweep(ray_cluster, tmp_path / "driver")
+    wait_until(lambda: [job for job in plan.jobs if (plan.folder / job.name / OUTCOME_FILE).is_file()], 300)
     first.kill()
     first.communicate()
-    done = {job.name: outcomes.read(plan.folder, job) for job in plan.jobs}
-    made = {name: (plan.folder / name / MODEL).stat().st_mtime_ns for name, o in done.items() if o is not None}
-    until(lambda: not tasks_of(plan))  # Ray ends the tasks of a driver that is gone
-    second = sweep(two, tmp_path / "driver")
+    done = {job.name: job_results.read_result(plan.folder, job) for job in plan.jobs}
+    made = {name: (plan.folder / name / MODEL_FILE).stat().st_mtime_ns for name, o in done.items() if o is not None}
+    wait_until(lambda: not running_tasks(plan))  # Ray ends the tasks of a driver that is gone
+    second = start_sweep(ray_cluster, tmp_path / "driver")
     said = second.communicate(timeout=600)
     assert second.returncode == 0, said
-    assert {name: (plan.folder / name / MODEL).stat().st_mtime_ns for name in made} == made
-    assert results(plan) == alone
+    assert {name: (plan.folder / name / MODEL_FILE).stat().st_mtime_ns for name in made} == made
+    assert read_results(plan) == single_process_results
 
 
 @pytest.mark.slow
-def test_a_run_that_fits_no_node_is_refused_and_the_others_are_done(two, tmp_path):
+def test_a_run_that_fits_no_node_is_refused_and_the_others_are_done(ray_cluster, tmp_path):
     """Two cores in all, one on each node: Ray would wait for ever for a run of two threads.
 
     Before the test that adds a wider node, which Ray takes for alive for some time after it was stopped.
     """
     folder = tmp_path / "wide"
-    plan = asked(folder)
+    plan = make_plan(folder)
     file = (folder / "sweep.toml").read_text()
     (folder / "sweep.toml").write_text(file.replace("[score]", '[set]\n"budget.threads" = 2\n[score]'))
-    refused = sweep(two, folder)
+    refused = start_sweep(ray_cluster, folder)
     _, said = refused.communicate(timeout=300)
     assert refused.returncode == 2, said
     assert "beta_tcvae-s0" in said
@@ -136,7 +143,7 @@ def test_a_run_that_fits_no_node_is_refused_and_the_others_are_done(two, tmp_pat
         "[score]", f"[set]\n'budget.steps' = 30\n{one}\n{other}\n[score]"
     )
     (folder / "sweep.toml").write_text(mixed)
-    process = sweep(two, folder)
+    process = start_sweep(ray_cluster, folder)
     out, said = process.communicate(timeout=300)
     assert process.returncode == 1, said
     assert "1 of 2 runs done" in out
@@ -144,51 +151,51 @@ def test_a_run_that_fits_no_node_is_refused_and_the_others_are_done(two, tmp_pat
 
 
 @pytest.mark.slow
-def test_runs_share_a_gpu_and_a_cluster_without_one_is_named(two, alone, tmp_path):
+def test_runs_share_a_gpu_and_a_cluster_without_one_is_named(ray_cluster, single_process_results, tmp_path):
     """Ray counts what a node says it has: a GPU of one node, in halves, is room for two runs; no GPU is room for none."""
-    plan = asked(tmp_path / "shares")
-    refused = sweep(two, tmp_path / "shares", "--gpus", "0.5")
+    plan = make_plan(tmp_path / "shares")
+    refused = start_sweep(ray_cluster, tmp_path / "shares", "--gpus", "0.5")
     _, said = refused.communicate(timeout=300)
     assert refused.returncode == 2, said
     assert "no node of the cluster has room for a run" in " ".join(said.split())
     assert "0.5 GPUs" in " ".join(said.split())
-    two.add_node(f"--address={two.address}", "--num-gpus=1", "--num-cpus=3")
+    ray_cluster.add_node(f"--address={ray_cluster.address}", "--num-gpus=1", "--num-cpus=3")
     try:
-        process = sweep(two, tmp_path / "shares", "--gpus", "0.5")
+        process = start_sweep(ray_cluster, tmp_path / "shares", "--gpus", "0.5")
         most = 0
         while process.poll() is None:
-            most = max(most, len(tasks_of(plan)))
+            most = max(most, len(running_tasks(plan)))
             time.sleep(0.05)
         _, said = process.communicate()
         assert process.returncode == 0, said
     finally:
-        two.kill_node(-1)
+        ray_cluster.kill_node(-1)
     assert most == 2  # of four runs, on a node with three cores
-    assert results(plan) == alone
+    assert read_results(plan) == single_process_results
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_checkpoints_and_nothing_running(two, alone, tmp_path):
-    plan = asked(tmp_path / "stopped")
-    process = sweep(two, tmp_path / "stopped")
-    until(lambda: at_work(plan), 300)
+def test_ctrl_c_leaves_checkpoints_and_nothing_running(ray_cluster, single_process_results, tmp_path):
+    plan = make_plan(tmp_path / "stopped")
+    process = start_sweep(ray_cluster, tmp_path / "stopped")
+    wait_until(lambda: running_pids(plan), 300)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=300)
     assert process.returncode == 130, said
     assert "the same command goes on" in said
-    until(lambda: not tasks_of(plan))
+    wait_until(lambda: not running_tasks(plan))
     assert not list(plan.folder.glob(".ray-*"))
-    process = sweep(two, tmp_path / "stopped")
+    process = start_sweep(ray_cluster, tmp_path / "stopped")
     _, said = process.communicate(timeout=600)
     assert process.returncode == 0, said
-    assert results(plan) == alone
+    assert read_results(plan) == single_process_results
 
 
 @pytest.mark.slow
-def test_a_killed_node_loses_nothing(two, alone, tmp_path):
+def test_a_killed_node_loses_nothing(ray_cluster, single_process_results, tmp_path):
     """Last: one node is left."""
-    plan = walked(two, tmp_path / "node", lambda pid: two.kill_node(1))
-    assert results(plan) == alone
+    plan = run_with_fault(ray_cluster, tmp_path / "node", lambda pid: ray_cluster.kill_node(1))
+    assert read_results(plan) == single_process_results
 
 
 def test_a_cluster_that_cannot_be_reached_is_named_in_seconds(tmp_path):
@@ -197,7 +204,7 @@ def test_a_cluster_that_cannot_be_reached_is_named_in_seconds(tmp_path):
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         start = time.monotonic()
         with pytest.raises(UnbraidError, match=f"no Ray cluster answers at {address}"):
-            Cluster(Plan(tmp_path, ()), address)
+            RayWorkerPool(Plan(tmp_path, ()), address)
     assert time.monotonic() - start < 20
     assert not list(tmp_path.iterdir())
 
@@ -216,14 +223,14 @@ def test_a_listener_that_is_no_ray_cluster_is_named_in_seconds(tmp_path, capfd, 
         threading.Thread(target=serve, daemon=True).start()
         start = time.monotonic()
         with pytest.raises(UnbraidError, match=f"what listens at {address} is no Ray cluster"):
-            Cluster(Plan(tmp_path, ()), address)
+            RayWorkerPool(Plan(tmp_path, ()), address)
     assert time.monotonic() - start < 20
     assert capfd.readouterr() == ("", "")  # none of Ray's own lines
     assert not list(tmp_path.iterdir())
 
 
 def test_a_failed_start_leaves_no_file_of_the_sweep(tmp_path):
-    plan = asked(tmp_path / "none")
+    plan = make_plan(tmp_path / "none")
     command = [
         sys.executable,
         "-m",
@@ -244,10 +251,10 @@ def test_a_failed_start_leaves_no_file_of_the_sweep(tmp_path):
 )
 def test_an_address_that_cannot_be_meant_is_refused(address, said):
     with pytest.raises(UnbraidError, match=said):
-        connected(address)
+        connect_ray(address)
 
 
 def test_a_missing_extra_gives_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UnbraidError, match=r"pip install 'unbraid\[cluster\]'"):
-        connected()
+        connect_ray()

@@ -15,14 +15,14 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 
 
-def commands() -> list[str]:
+def readme_commands() -> list[str]:
     """The lines of the block of first commands, without what is said of them."""
     block = re.search(r"<!-- commands:.*?-->\n```\n(.*?)```", README.read_text(), re.DOTALL)
     assert block, "README.md has lost its block of commands"
     return [re.split(r"\s+# ", line)[0] for line in block[1].splitlines()]
 
 
-def python() -> str:
+def readme_python() -> str:
     """The lines of Python that the README shows."""
     return re.search(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[1]
 
@@ -48,8 +48,8 @@ def test_every_command_says_what_it_takes_and_exists():
     from unbraid.cli import app
 
     text = README.read_text()
-    assert len(commands()) >= 12
-    for line in commands():
+    assert len(readme_commands()) >= 12
+    for line in readme_commands():
         words = shlex.split(line.split(" > ")[0])
         assert words[0] == "unbraid"
         assert CliRunner().invoke(app, [words[1], "--help"]).exit_code == 0, line
@@ -59,7 +59,7 @@ def test_every_command_says_what_it_takes_and_exists():
 @pytest.mark.slow
 def test_every_command_runs_in_the_order_shown(clone):
     here, environment = clone
-    for line in commands():
+    for line in readme_commands():
         done = subprocess.run(
             ["sh", "-c", line], cwd=here, env=environment, capture_output=True, text=True, check=False
         )
@@ -73,7 +73,7 @@ def test_every_command_runs_in_the_order_shown(clone):
 def test_the_lines_of_python_end_in_a_report_with_scores(clone):
     here, environment = clone
     done = subprocess.run(
-        [sys.executable, "-c", python()], cwd=here, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", readme_python()], cwd=here, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert re.search(r"mig 0\.\d+", done.stdout)

@@ -14,14 +14,15 @@ import pytest
 import torch
 
 from tests.toys import toy_data
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
+from unbraid.runs.fitting.training import TrainingInterrupted, fit
+from unbraid.runs.folder.file_names import BACKUP_FOLDER, CHECKPOINT_FILE, LEDGER_FILE, MODEL_FILE
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import BEFORE, CHECKPOINT, LEDGER, MODEL, Run
-from unbraid.runs.training import Stopped, fit
+from unbraid.runs.run import Run
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    ["unbraid.runs.training", "tests.toys"]
+PROCESS_CONTEXT = multiprocessing.get_context("forkserver")
+PROCESS_CONTEXT.set_forkserver_preload(
+    ["unbraid.runs.fitting.training", "tests.toys"]
 )  # children start in a blink, with torch already loaded
 OBJECTIVES = {
     "vae": {"name": "beta_vae", "beta": {"schedule": "linear", "start": 0, "stop": 2, "steps": 40}},
@@ -59,20 +60,22 @@ def train(name: str, threads: int, path: str, die_in_write: int = 0) -> None:
     fit(recipe(name, threads), path, resume=True, quiet=True, dataset=toy_data())
 
 
-def child(*arguments) -> multiprocessing.Process:
-    process = FORKS.Process(target=train, args=arguments)
+def start_training(*arguments) -> multiprocessing.Process:
+    process = PROCESS_CONTEXT.Process(target=train, args=arguments)
     process.start()
     return process
 
 
 def digest(path: Path) -> str:
     """One hash over everything a run ends in."""
-    return hashlib.sha256(b"".join((path / name).read_bytes() for name in (MODEL, CHECKPOINT, LEDGER))).hexdigest()
+    return hashlib.sha256(
+        b"".join((path / name).read_bytes() for name in (MODEL_FILE, CHECKPOINT_FILE, LEDGER_FILE))
+    ).hexdigest()
 
 
-def killed_runs(name: str, threads: int, kills: int, folder: Path) -> tuple[str, set[str], int]:
+def train_with_kills(name: str, threads: int, kills: int, folder: Path) -> tuple[str, set[str], int]:
     whole = folder / "whole"
-    process = child(name, threads, str(whole))
+    process = start_training(name, threads, str(whole))
     began = time.monotonic()
     process.join(120)
     assert process.exitcode == 0
@@ -80,13 +83,13 @@ def killed_runs(name: str, threads: int, kills: int, folder: Path) -> tuple[str,
     for kill in range(kills):
         path = folder / f"run{kill}"
         in_write = rng.randint(6, 60) if kill % 4 == 0 else 0
-        process = child(name, threads, str(path), in_write)
+        process = start_training(name, threads, str(path), in_write)
         if not in_write:
             process.join(rng.uniform(0.2, 0.95) * lasted)
             process.kill()
         process.join(120)
         landed += process.exitcode == -signal.SIGKILL
-        process = child(name, threads, str(path))
+        process = start_training(name, threads, str(path))
         process.join(120)
         assert process.exitcode == 0
         ends.add(digest(path))
@@ -95,7 +98,7 @@ def killed_runs(name: str, threads: int, kills: int, folder: Path) -> tuple[str,
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_killed_runs_end_in_the_same_bits(name, tmp_path):
-    whole, ends, landed = killed_runs(name, 1, 3, tmp_path)
+    whole, ends, landed = train_with_kills(name, 1, 3, tmp_path)
     assert ends == {whole}
     assert landed >= 1
 
@@ -104,14 +107,14 @@ def test_killed_runs_end_in_the_same_bits(name, tmp_path):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_twenty_kills_end_in_the_same_bits(name, threads, tmp_path):
-    whole, ends, landed = killed_runs(name, threads, 20, tmp_path)
+    whole, ends, landed = train_with_kills(name, threads, 20, tmp_path)
     assert ends == {whole}
     assert landed >= 10
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_writes_a_checkpoint_and_resume_goes_on(signum, tmp_path, monkeypatch):
-    import unbraid.runs.trainer as module
+    import unbraid.runs.fitting.trainer as module
 
     whole = fit(recipe("vae"), tmp_path / "whole", quiet=True, dataset=toy_data())
     inner = module.step
@@ -122,7 +125,7 @@ def test_a_signal_writes_a_checkpoint_and_resume_goes_on(signum, tmp_path, monke
         return inner(trainer, number, also)
 
     monkeypatch.setattr(module, "step", step)
-    with pytest.raises(Stopped, match="after step 8 of 60.*--resume"):
+    with pytest.raises(TrainingInterrupted, match="after step 8 of 60.*--resume"):
         fit(recipe("vae"), tmp_path / "cut", quiet=True, dataset=toy_data())
     assert Run.load(tmp_path / "cut").state["status"] == "stopped"
     monkeypatch.setattr(module, "step", inner)
@@ -132,7 +135,7 @@ def test_a_signal_writes_a_checkpoint_and_resume_goes_on(signum, tmp_path, monke
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_in_the_last_step_finishes_and_then_stops(signum, tmp_path, monkeypatch):
-    import unbraid.runs.trainer as module
+    import unbraid.runs.fitting.trainer as module
 
     inner, begun = module.step, []
 
@@ -142,7 +145,7 @@ def test_a_signal_in_the_last_step_finishes_and_then_stops(signum, tmp_path, mon
         return inner(trainer, number, also)
 
     monkeypatch.setattr(module, "step", step)
-    with pytest.raises(Stopped, match="all 4 steps were done"):
+    with pytest.raises(TrainingInterrupted, match="all 4 steps were done"):
         for seed in (0, 1):
             begun.append(seed)
             fit(recipe("vae", steps=4).set(f"seed={seed}"), tmp_path / f"{seed}", quiet=True, dataset=toy_data())
@@ -152,7 +155,7 @@ def test_a_signal_in_the_last_step_finishes_and_then_stops(signum, tmp_path, mon
 
 @pytest.mark.parametrize("signum", [signal.SIGHUP, signal.SIGINT])
 def test_an_ignored_signal_stays_ignored(signum, tmp_path, monkeypatch):
-    import unbraid.runs.trainer as module
+    import unbraid.runs.fitting.trainer as module
 
     inner, seen = module.step, []
 
@@ -182,49 +185,49 @@ def test_more_steps_simply_go_on_to_the_same_bits(tmp_path):
 
 
 def test_a_signal_while_a_checkpoint_is_written_still_leaves_the_word_stopped(tmp_path, monkeypatch):
-    from unbraid.runs import directory
+    from unbraid.runs.folder import run_writer
 
-    inner = directory.save
+    inner = run_writer.save_checkpoint
 
     def save(path, trainer, done):
         inner(path, trainer, done)
         if done == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(directory, "save", save)
-    with pytest.raises(Stopped, match="after step 3 of 60"):  # no step more than was asked for
+    monkeypatch.setattr(run_writer, "save_checkpoint", save)
+    with pytest.raises(TrainingInterrupted, match="after step 3 of 60"):  # no step more than was asked for
         fit(recipe("vae"), tmp_path / "cut", quiet=True, dataset=toy_data())
     assert Run.load(tmp_path / "cut").state["status"] == "stopped"
 
 
 def test_moments_are_restored_in_each_parameters_own_layout(tmp_path):
     """Fused Adam walks memory: a channels-last weight needs channels-last moments, or the wrong elements are paired."""
-    from unbraid.runs import checkpoint
+    from unbraid.runs.folder import checkpoint
 
     torch.set_default_dtype(torch.float32)
 
-    def fresh():
+    def make_net():
         torch.manual_seed(0)
         net = torch.nn.ModuleDict({"a": torch.nn.Conv2d(3, 8, 4)}).to(memory_format=torch.channels_last)
         return net, torch.optim.Adam(net.parameters(), fused=True)
 
-    def move(net, optimiser, count, seed):
+    def train_steps(net, optimiser, count, seed):
         for i in range(count):
             torch.manual_seed(seed + i)
             optimiser.zero_grad()
             net["a"](torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)).square().sum().backward()
             optimiser.step()
 
-    net, optimiser = fresh()
-    move(net, optimiser, 3, 0)
-    checkpoint.save(tmp_path / "c", net, {"a": optimiser}, {})
-    other, second = fresh()
-    checkpoint.load(tmp_path / "c", other, {"a": second})
+    net, optimiser = make_net()
+    train_steps(net, optimiser, 3, 0)
+    checkpoint.write_checkpoint(tmp_path / "c", net, {"a": optimiser}, {})
+    other, second = make_net()
+    checkpoint.load_checkpoint(tmp_path / "c", other, {"a": second})
     moment = second.state[other["a"].weight]["exp_avg"]
     assert moment.stride() == other["a"].weight.stride()
     assert not moment.is_contiguous()
-    move(net, optimiser, 3, 10)
-    move(other, second, 3, 10)
+    train_steps(net, optimiser, 3, 10)
+    train_steps(other, second, 3, 10)
     assert torch.equal(net["a"].weight, other["a"].weight)
 
 
@@ -241,10 +244,10 @@ def test_a_change_is_refused_and_named(tmp_path):
 
 
 def test_a_second_process_on_one_run_is_refused(tmp_path):
-    from unbraid.ground.locks import locked
+    from unbraid.core.locks import file_lock
 
     (tmp_path / "r").mkdir()
-    with locked(tmp_path / "r" / ".lock"), pytest.raises(UnbraidError, match="another process is training"):
+    with file_lock(tmp_path / "r" / ".lock"), pytest.raises(UnbraidError, match="another process is training"):
         fit(recipe("vae"), tmp_path / "r", quiet=True, dataset=toy_data())
 
 
@@ -258,7 +261,7 @@ def test_a_broken_loss_stops_with_the_step_and_the_term(tmp_path):
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
     run = fit(recipe("vae", steps=4), tmp_path / "r", quiet=True, dataset=toy_data())
-    path = run.path / CHECKPOINT
+    path = run.path / CHECKPOINT_FILE
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(UnbraidError, match="checkpoint"):
         fit(recipe("vae", steps=8), tmp_path / "r", resume=True, force=True, quiet=True, dataset=toy_data())
@@ -268,7 +271,7 @@ def test_a_full_disk_loses_nothing_already_written(tmp_path):
     import resource
 
     run = fit(recipe("vae", steps=6), tmp_path / "r", quiet=True, dataset=toy_data())
-    before = (run.path / MODEL).read_bytes()
+    before = (run.path / MODEL_FILE).read_bytes()
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
@@ -278,7 +281,7 @@ def test_a_full_disk_loses_nothing_already_written(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         signal.signal(signal.SIGXFSZ, handler)
-    assert (run.path / BEFORE / MODEL).read_bytes() == before
+    assert (run.path / BACKUP_FOLDER / MODEL_FILE).read_bytes() == before
     again = fit(recipe("vae", steps=12), tmp_path / "r", resume=True, force=True, quiet=True, dataset=toy_data())
     assert digest(again.path) == digest(
         fit(recipe("vae", steps=12), tmp_path / "fresh", quiet=True, dataset=toy_data()).path

@@ -15,12 +15,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-class Page(HTMLParser):
+class PageLinks(HTMLParser):
     """What a page asks for, where it leads, and what can be led to."""
 
     def __init__(self, text: str):
         super().__init__()
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.links: list[str] = []
         self.anchors: set[str] = set()
         self.feed(text)
@@ -32,9 +32,9 @@ class Page(HTMLParser):
             self.anchors.add(given["id"])
         if "name" in given and tag == "a":
             self.anchors.add(given["name"])
-        self.asked += [given[name] for name in ("src", "srcset", "data", "poster") if name in given]
+        self.requests += [given[name] for name in ("src", "srcset", "data", "poster") if name in given]
         if tag == "link":
-            self.asked.append(given.get("href", ""))
+            self.requests.append(given.get("href", ""))
         if tag == "a" and "href" in given:
             self.links.append(given["href"])
 
@@ -49,9 +49,9 @@ def site(tmp_path_factory) -> Path:
         import make
     finally:
         sys.path.pop(0)
-    done = make.build(out, "-d", str(out / ".doctrees"))
+    done = make.build_site(out, "-d", str(out / ".doctrees"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert not make.broken()
+    assert not make.broken_links()
     return out
 
 
@@ -59,8 +59,8 @@ def test_no_page_asks_for_anything_outside(site):
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 60
     for path in pages:
-        page = Page(path.read_text())
-        outside = [url for url in page.asked if re.match(r"(https?:)?//", url)]
+        page = PageLinks(path.read_text())
+        outside = [url for url in page.requests if re.match(r"(https?:)?//", url)]
         assert not outside, f"{path.name} asks for {outside}"
     for path in [*site.rglob("*.css"), *site.rglob("*.js")]:
         found = re.findall(
@@ -71,7 +71,7 @@ def test_no_page_asks_for_anything_outside(site):
 
 @pytest.mark.slow
 def test_every_link_and_anchor_leads_somewhere(site):
-    pages = {path: Page(path.read_text()) for path in site.rglob("*.html")}
+    pages = {path: PageLinks(path.read_text()) for path in site.rglob("*.html")}
     broken = []
     for path, page in pages.items():
         for link in page.links:

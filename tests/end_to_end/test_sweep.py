@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from unbraid.runs.training import fit
-from unbraid.sweeps.claims import is_claimed
-from unbraid.sweeps.plan import plan
-from unbraid.sweeps.sweepfile import Sweep
+from unbraid.runs.fitting.training import fit
+from unbraid.sweeps.engine.job_claims import is_claimed
+from unbraid.sweeps.planning.plan import build_plan
+from unbraid.sweeps.planning.sweep_file import Sweep
 
-FILE = """
+SWEEP_TOML = """
 name = "pin"
 recipe = "decomposition_pinwheel"
 seeds = {seeds}
@@ -37,44 +37,44 @@ audit = 32
 """
 
 
-def written(folder: Path, steps: int = 60, seeds: int = 2, betas: str = "[0.5, 1]") -> Path:
+def write_sweep(folder: Path, steps: int = 60, seeds: int = 2, betas: str = "[0.5, 1]") -> Path:
     path = folder / "s.toml"
-    path.write_text(FILE.format(steps=steps, seeds=seeds, betas=betas))
+    path.write_text(SWEEP_TOML.format(steps=steps, seeds=seeds, betas=betas))
     return path
 
 
-def started(file: Path, out: Path, *options: object) -> subprocess.Popen[str]:
+def start_sweep(file: Path, out: Path, *options: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "unbraid", "sweep", str(file), "--out", str(out), "--quiet", *map(str, options)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def ended(process: subprocess.Popen[str], code: int = 0, patience: float = 300) -> str:
-    said, _ = process.communicate(timeout=patience)
+def wait_for_output(process: subprocess.Popen[str], code: int = 0, timeout: float = 300) -> str:
+    said, _ = process.communicate(timeout=timeout)
     assert process.returncode == code, said
     return said
 
 
-def until(found, patience: float = 120):
+def wait_until(condition, timeout: float = 120):
     """What a function finds, once it finds something."""
     began = time.monotonic()
-    while time.monotonic() - began < patience:
-        if what := found():
+    while time.monotonic() - began < timeout:
+        if what := condition():
             return what
         time.sleep(0.02)
     raise AssertionError("it never came")
 
 
-def worker_of(run: Path) -> int:
+def worker_pid(run: Path) -> int:
     """The process that works on a run, once it has trained for a while."""
-    until(lambda: (run / "checkpoint.safetensors").exists())
+    wait_until(lambda: (run / "checkpoint.safetensors").exists())
     return int(re.findall(r"process (\d+)", (run / "log.txt").read_text())[-1])
 
 
-def jobs_of(file: Path, out: Path):
-    return plan(Sweep.load(file), out).jobs
+def planned_jobs(file: Path, out: Path):
+    return build_plan(Sweep.load(file), out).jobs
 
 
-def trainings(out: Path) -> dict[str, int]:
+def count_trainings(out: Path) -> dict[str, int]:
     """How often each run was begun or gone on with."""
     return {p.parent.name: p.read_text().count("process ") for p in sorted(out.glob("*/log.txt"))}
 
@@ -84,54 +84,54 @@ def digest(path: Path) -> str:
     return hashlib.sha256(b"".join((path / n).read_bytes() for n in ("model.safetensors", "ledger.jsonl"))).hexdigest()
 
 
-def alone(file: Path, out: Path, folder: Path) -> dict[str, str]:
+def train_alone(file: Path, out: Path, folder: Path) -> dict[str, str]:
     """What each run ends in when it is trained by itself."""
-    return {job.name: digest(fit(job.recipe, folder / job.name, quiet=True).path) for job in jobs_of(file, out)}
+    return {job.name: digest(fit(job.recipe, folder / job.name, quiet=True).path) for job in planned_jobs(file, out)}
 
 
 @pytest.mark.slow
 def test_killed_workers_and_parents_and_two_parents_at_once_end_in_the_bits_of_runs_alone(tmp_path):
-    file, out = written(tmp_path, steps=150, betas="[0.5]"), tmp_path / "out"
-    first, second = (out / job.name for job in jobs_of(file, out))
-    parent = started(file, out, "--workers", 1, "--retries", 1)
-    os.kill(worker_of(first), signal.SIGKILL)  # the worker: its run is tried again, after the other
-    orphan = worker_of(second)
+    file, out = write_sweep(tmp_path, steps=150, betas="[0.5]"), tmp_path / "out"
+    first, second = (out / job.name for job in planned_jobs(file, out))
+    parent = start_sweep(file, out, "--workers", 1, "--retries", 1)
+    os.kill(worker_pid(first), signal.SIGKILL)  # the worker: its run is tried again, after the other
+    orphan = worker_pid(second)
     parent.kill()  # the parent: its worker leaves a checkpoint and goes
     parent.communicate()
     killed = json.loads((first / "outcome.json").read_text())
     assert (killed["status"], killed["kind"], killed["tries"]) == ("failed", "killed", 1)
     assert "SIGKILL" in killed["reason"]
-    both = [started(file, out, "--workers", 1) for _ in range(2)]
+    both = [start_sweep(file, out, "--workers", 1) for _ in range(2)]
     for process in both:
-        assert "2 of 2 runs done" in ended(process)
+        assert "2 of 2 runs done" in wait_for_output(process)
     with pytest.raises(ProcessLookupError):
         os.kill(orphan, 0)
-    assert trainings(out) == {first.name: 2, second.name: 2}
-    assert {p.name: digest(p) for p in (first, second)} == alone(file, out, tmp_path / "alone")
+    assert count_trainings(out) == {first.name: 2, second.name: 2}
+    assert {p.name: digest(p) for p in (first, second)} == train_alone(file, out, tmp_path / "alone")
 
 
 def test_ctrl_c_stops_at_a_checkpoint_and_a_failure_is_in_the_exit_code(tmp_path):
-    file, out = written(tmp_path, steps=100_000, seeds=1, betas="[0.5]"), tmp_path / "out"
-    [job] = jobs_of(file, out)
-    parent = started(file, out, "--workers", 1)
-    worker_of(out / job.name)
+    file, out = write_sweep(tmp_path, steps=100_000, seeds=1, betas="[0.5]"), tmp_path / "out"
+    [job] = planned_jobs(file, out)
+    parent = start_sweep(file, out, "--workers", 1)
+    worker_pid(out / job.name)
     os.kill(parent.pid, signal.SIGINT)
-    assert "the same command goes on" in ended(parent, 130)
+    assert "the same command goes on" in wait_for_output(parent, 130)
     assert json.loads((out / job.name / "run.json").read_text())["status"] == "stopped"
     assert not (out / job.name / "outcome.json").exists()
     assert not is_claimed(out, job.name)
-    bad = written(tmp_path, steps=3, seeds=1, betas="[0.5]")
+    bad = write_sweep(tmp_path, steps=3, seeds=1, betas="[0.5]")
     bad.write_text(bad.read_text().replace("[grid]", '"budget.batch" = 401\n[grid]'))
-    said = ended(started(bad, out), 1)
+    said = wait_for_output(start_sweep(bad, out), 1)
     assert "0 of 1 runs done" in said
     assert "refused: a batch is drawn without replacement" in said
 
 
 @pytest.mark.slow
 def test_the_twentieth_run_of_a_warm_worker_ends_in_the_bits_of_a_run_alone(tmp_path):
-    file, out = written(tmp_path, steps=25, seeds=20, betas="[0.5]"), tmp_path / "out"
-    ended(started(file, out, "--workers", 1))
-    jobs = jobs_of(file, out)
+    file, out = write_sweep(tmp_path, steps=25, seeds=20, betas="[0.5]"), tmp_path / "out"
+    wait_for_output(start_sweep(file, out, "--workers", 1))
+    jobs = planned_jobs(file, out)
     assert len({re.findall(r"process (\d+)", (out / j.name / "log.txt").read_text())[0] for j in jobs}) == 1
     recipe = tmp_path / "last.toml"
     recipe.write_text(jobs[-1].recipe.toml())
@@ -142,30 +142,30 @@ def test_the_twentieth_run_of_a_warm_worker_ends_in_the_bits_of_a_run_alone(tmp_
 
 @pytest.mark.slow
 def test_six_shards_two_killed_at_random_one_late_lose_nothing(tmp_path):
-    file, out = written(tmp_path, steps=150, seeds=6, betas="[0.5, 1]"), tmp_path / "out"
+    file, out = write_sweep(tmp_path, steps=150, seeds=6, betas="[0.5, 1]"), tmp_path / "out"
     rng = random.Random(0)
-    shards = {i: started(file, out, "--workers", 1, "--shard", f"{i}/6") for i in range(1, 6)}
+    shards = {i: start_sweep(file, out, "--workers", 1, "--shard", f"{i}/6") for i in range(1, 6)}
     for i in rng.sample(sorted(shards), 2):
-        until(lambda: list(out.glob("*/checkpoint.safetensors")))
+        wait_until(lambda: list(out.glob("*/checkpoint.safetensors")))
         time.sleep(rng.uniform(0, 3))
         shards[i].kill()
         shards[i].communicate()
-        shards[i] = started(file, out, "--workers", 1, "--shard", f"{i}/6")  # the scheduler requeues it
-    late = started(file, out, "--workers", 1, "--shard", "6/6")
-    overlapping = started(file, out, "--workers", 1, "--shard", "1/2")
+        shards[i] = start_sweep(file, out, "--workers", 1, "--shard", f"{i}/6")  # the scheduler requeues it
+    late = start_sweep(file, out, "--workers", 1, "--shard", "6/6")
+    overlapping = start_sweep(file, out, "--workers", 1, "--shard", "1/2")
     for process in (*shards.values(), late, overlapping):
-        assert "runs done" in ended(process, patience=900)
+        assert "runs done" in wait_for_output(process, timeout=900)
     before = {p: p.stat().st_mtime_ns for p in out.glob("*/model.safetensors")}
     assert len(before) == 12
-    said = ended(started(file, out))
+    said = wait_for_output(start_sweep(file, out))
     assert "12 of 12 runs done" in said
     assert {p: p.stat().st_mtime_ns for p in out.glob("*/model.safetensors")} == before
-    whole = ended(started(file, tmp_path / "whole"), patience=900)
+    whole = wait_for_output(start_sweep(file, tmp_path / "whole"), timeout=900)
     assert whole.replace("whole", "out") == said  # the same table
-    assert {j.name: digest(out / j.name) for j in jobs_of(file, out)} == alone(file, out, tmp_path / "alone")
+    assert {j.name: digest(out / j.name) for j in planned_jobs(file, out)} == train_alone(file, out, tmp_path / "alone")
 
 
-SCHEDULER = """#!/usr/bin/env bash
+SBATCH_SCRIPT = """#!/usr/bin/env bash
 # A stand-in for sbatch: runs every task of the array at once, and the job that depends on it when all have ended. The first
 # task gets the signal in $STRIKE once it has a checkpoint; tasks that scontrol requeues are started again.
 for a in "$@"; do script=$a; done
@@ -192,14 +192,14 @@ case " $* " in
      done; wait; echo "7;cluster" ;;
 esac
 """
-REQUEUE = '#!/usr/bin/env bash\ntouch "$STAND_IN/${1}d_$2"\n'  # a stand-in for scontrol
+SCONTROL_SCRIPT = '#!/usr/bin/env bash\ntouch "$STAND_IN/${1}d_$2"\n'  # a stand-in for scontrol
 
 
-def submitted(folder: Path, text: str, out: Path, strike: str = "") -> subprocess.CompletedProcess[str]:
+def submit(folder: Path, text: str, out: Path, strike: str = "") -> subprocess.CompletedProcess[str]:
     """Submit a script to the stand-in; the tasks' outputs are in the folder."""
     tools = folder / "bin"
     tools.mkdir()
-    for name, content in {"sbatch": SCHEDULER, "scontrol": REQUEUE}.items():
+    for name, content in {"sbatch": SBATCH_SCRIPT, "scontrol": SCONTROL_SCRIPT}.items():
         (tools / name).write_text(content)
         (tools / name).chmod(0o755)
     (folder / "job.sh").write_text(text)
@@ -209,23 +209,23 @@ def submitted(folder: Path, text: str, out: Path, strike: str = "") -> subproces
 
 @pytest.mark.slow
 def test_the_slurm_script_runs_under_a_stand_in_for_the_scheduler(tmp_path):
-    file, out = written(tmp_path, steps=10, seeds=2), tmp_path / "a b" / "out"
+    file, out = write_sweep(tmp_path, steps=10, seeds=2), tmp_path / "a b" / "out"
     options = ["--script", "slurm", "--shards", 3, "--time", "00:10:00", "--partition", "short", "--gpus", 1]
-    text = ended(started(file, out, *options, "--setup", 'echo "set up $SLURM_ARRAY_TASK_ID"'))
+    text = wait_for_output(start_sweep(file, out, *options, "--setup", 'echo "set up $SLURM_ARRAY_TASK_ID"'))
     for line in ("--array=1-3", "--time=00:10:00", "--partition=short", "--gpus-per-task=1", "--cpus-per-task=1"):
         assert f"#SBATCH {line}\n" in text
-    said = submitted(tmp_path, text, out)
+    said = submit(tmp_path, text, out)
     assert said.returncode == 0, said.stderr
     assert "array 7;" in said.stdout
     assert "4 of 4 runs done" in (tmp_path / "summary").read_text()
-    assert set(trainings(out).values()) == {1}
+    assert set(count_trainings(out).values()) == {1}
     assert "2 of 2 runs done" in (tmp_path / "task1").read_text()
     assert "set up 3\n" in (tmp_path / "task3").read_text()
 
 
 def test_the_stand_in_refuses_gpus_of_a_task_without_tasks_as_slurm_does(tmp_path):
-    text = ended(started(written(tmp_path), tmp_path / "out", "--script", "slurm", "--gpus", 1))
-    said = submitted(tmp_path, text.replace("#SBATCH --ntasks=1\n", ""), tmp_path / "out")
+    text = wait_for_output(start_sweep(write_sweep(tmp_path), tmp_path / "out", "--script", "slurm", "--gpus", 1))
+    said = submit(tmp_path, text.replace("#SBATCH --ntasks=1\n", ""), tmp_path / "out")
     assert said.returncode == 1
     assert "--gpus-per-task used without" in said.stderr
 
@@ -233,15 +233,17 @@ def test_the_stand_in_refuses_gpus_of_a_task_without_tasks_as_slurm_does(tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize(("signal_sent", "ends"), [("USR1", ["130", "0"]), ("TERM", ["130"])])
 def test_a_slurm_task_out_of_time_is_requeued_and_a_cancelled_one_is_not(tmp_path, signal_sent, ends):
-    file, out = written(tmp_path, steps=800, seeds=1, betas="[0.5]"), tmp_path / "out"
-    said = submitted(tmp_path, ended(started(file, out, "--script", "slurm", "--shards", 1)), out, signal_sent)
+    file, out = write_sweep(tmp_path, steps=800, seeds=1, betas="[0.5]"), tmp_path / "out"
+    said = submit(
+        tmp_path, wait_for_output(start_sweep(file, out, "--script", "slurm", "--shards", 1)), out, signal_sent
+    )
     assert said.returncode == 0, said.stderr
     task = (tmp_path / "task1").read_text()
     assert re.findall(r"^ended (\d+)$", task, re.MULTILINE) == ends, task
     assert "the same command goes on" in task  # appended to, not overwritten
     assert "1 of 1 runs done" in (tmp_path / "summary").read_text()
-    assert set(trainings(out).values()) == {2}
-    assert {j.name: digest(out / j.name) for j in jobs_of(file, out)} == alone(file, out, tmp_path / "alone")
+    assert set(count_trainings(out).values()) == {2}
+    assert {j.name: digest(out / j.name) for j in planned_jobs(file, out)} == train_alone(file, out, tmp_path / "alone")
 
 
 @pytest.mark.slow
@@ -252,14 +254,16 @@ def test_a_full_disk_is_an_outcome_and_room_mends_it(tmp_path):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", disk], capture_output=True).returncode:
         pytest.skip("no small disk can be mounted here")
     try:
-        file, out = written(tmp_path, steps=40, seeds=4), disk / "out"
-        said = ended(started(file, out, "--workers", 1), 1)
+        file, out = write_sweep(tmp_path, steps=40, seeds=4), disk / "out"
+        said = wait_for_output(start_sweep(file, out, "--workers", 1), 1)
         assert "No space left on device" in said
         kept = {p: p.stat().st_mtime_ns for p in out.glob("*/model.safetensors")}
         assert 0 < len(kept) < 8
         subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
-        assert "8 of 8 runs done" in ended(started(file, out, "--workers", 1))
+        assert "8 of 8 runs done" in wait_for_output(start_sweep(file, out, "--workers", 1))
         assert {p: p.stat().st_mtime_ns for p in kept} == kept
-        assert {j.name: digest(out / j.name) for j in jobs_of(file, out)} == alone(file, out, tmp_path / "alone")
+        assert {j.name: digest(out / j.name) for j in planned_jobs(file, out)} == train_alone(
+            file, out, tmp_path / "alone"
+        )
     finally:
         subprocess.run(["umount", disk], check=True)

@@ -10,32 +10,34 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from tests.faults.campaign import FAULTS, Place, Trial, without_fault
-from tests.rayed import two_nodes
-from tests.whole import put
+from tests.faults.trials import FAULTS, Trial, TrialContext, train_without_fault
+from tests.ray_cluster import two_node_cluster
+from tests.suite_summary import write_section
 
 
-def campaign(count: int, seed: int = 0, only: str = "", quiet: bool = False) -> list[Trial]:
+def run_campaign(count: int, seed: int = 0, only: str = "", quiet: bool = False) -> list[Trial]:
     """`count` trials of each fault; the moment of each is a matter of (seed, fault, number)."""
     trials = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="faults-")))
-        wanted = without_fault(folder / "alone")
+        wanted = train_without_fault(folder / "alone")
         two = None
         for fault in [name for name in FAULTS if name.startswith(only)]:
             if fault.startswith("Ray") and two is None:
                 (folder / "cluster").mkdir()
-                two = stack.enter_context(two_nodes(folder / "cluster"))
+                two = stack.enter_context(two_node_cluster(folder / "cluster"))
             for number in range(count):
                 chance = random.Random(f"{seed} {fault} {number}")
-                place = Place(folder / f"{fault} {number}", chance, wanted, two if fault.startswith("Ray") else None)
+                place = TrialContext(
+                    folder / f"{fault} {number}", chance, wanted, two if fault.startswith("Ray") else None
+                )
                 trials.append(replace(FAULTS[fault](place), fault=fault))
                 if not quiet:
                     print(trials[-1], flush=True)
     return trials
 
 
-def table(trials: list[Trial]) -> str:
+def markdown_table(trials: list[Trial]) -> str:
     """The outcome as a table in markdown; trials in which nothing was struck tried nothing."""
     lines = [
         "| fault | tried | runs finished before it | of them or of checkpoints lost | ended in the bits of no fault |",
@@ -57,14 +59,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="faults whose name begins like this")
     parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
     asked = parser.parse_args()
-    trials = campaign(asked.count, asked.seed, asked.only)
-    print(f"\n{table(trials)}")
+    trials = run_campaign(asked.count, asked.seed, asked.only)
+    print(f"\n{markdown_table(trials)}")
     if asked.write:
-        put("faults", f"{table(trials)}\n\nSeed {asked.seed}.")
+        write_section("faults", f"{markdown_table(trials)}\n\nSeed {asked.seed}.")
     missed = [t.fault for t in trials if not t.struck]
     if missed:
         print(f"\nnothing was struck in {len(missed)} of {len(trials)} trials: {', '.join(missed)}", file=sys.stderr)
-    sys.exit(0 if all(t.good for t in trials) else 1)
+    sys.exit(0 if all(t.passed for t in trials) else 1)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from tests.faults.__main__ import campaign, table
-from tests.faults.campaign import FAULTS, Trial, killed
-from tests.whole import PAGE
+from tests.faults.__main__ import markdown_table, run_campaign
+from tests.faults.trials import FAULTS, Trial, kill_processes
+from tests.suite_summary import PAGE
 
 
 @pytest.mark.slow
@@ -18,7 +18,7 @@ from tests.whole import PAGE
 def test_nothing_is_lost_and_the_end_is_the_same(fault):
     if fault == "disk full" and (os.geteuid() != 0 or shutil.which("mount") is None):
         pytest.skip("only root can mount a small disk")
-    (trial,) = campaign(1, seed=1, only=fault, quiet=True)
+    (trial,) = run_campaign(1, seed=1, only=fault, quiet=True)
     assert trial.struck, trial
     assert trial.same, trial
     assert not trial.lost, trial
@@ -27,9 +27,9 @@ def test_nothing_is_lost_and_the_end_is_the_same(fault):
 @pytest.mark.slow
 def test_nothing_is_lost_on_a_ray_cluster_either():
     pytest.importorskip("ray")
-    trials = campaign(1, seed=1, only="Ray", quiet=True)
+    trials = run_campaign(1, seed=1, only="Ray", quiet=True)
     assert [t.fault for t in trials] == [name for name in FAULTS if name.startswith("Ray")]
-    assert all(t.good for t in trials), trials
+    assert all(t.passed for t in trials), trials
 
 
 def test_the_table_counts_what_was_lost_and_not_what_was_never_struck():
@@ -38,14 +38,14 @@ def test_the_table_counts_what_was_lost_and_not_what_was_never_struck():
         Trial("disk full", True, 1, 0, True),
         Trial("disk full", False, 4, 0, True),
     ]
-    assert [t.good for t in trials] == [False, True, False]
-    assert table(trials).splitlines()[-1] == "| disk full | 2 | 3 | 1 | 1 |"
+    assert [t.passed for t in trials] == [False, True, False]
+    assert markdown_table(trials).splitlines()[-1] == "| disk full | 2 | 3 | 1 | 1 |"
     assert "<!-- faults: begin -->" in PAGE.read_text()
 
 
 def test_nobody_to_kill_is_nothing_struck():
-    assert not killed([])
+    assert not kill_processes([])
     one = subprocess.Popen(["sleep", "60"])
-    assert killed([one.pid])
+    assert kill_processes([one.pid])
     one.wait()
-    assert not killed([one.pid])
+    assert not kill_processes([one.pid])

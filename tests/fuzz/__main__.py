@@ -11,13 +11,13 @@ import threading
 import time
 from typing import Any
 
-from tests.fuzz.campaign import PATIENCE, READERS, worker
-from tests.whole import put
+from tests.fuzz.campaign import CASE_SECONDS, READERS, run_worker
+from tests.suite_summary import write_section
 
 Case = list[Any]  # reader, number, outcome, what was said, seconds
 
 
-def campaign(count: int, seed: int, only: str = "", quiet: bool = False) -> list[Case]:
+def run_campaign(count: int, seed: int, only: str = "", quiet: bool = False) -> list[Case]:
     """`count` cases over all readers by their weights (or all of them on one).
 
     A process that dies or hangs is a wrong case, and the next process goes on after it.
@@ -29,16 +29,16 @@ def campaign(count: int, seed: int, only: str = "", quiet: bool = False) -> list
     done: list[Case] = []
     while len(done) < len(planned):
         before = len(done)
-        end = _some(seed, counts, done, quiet)
+        end = _run_worker(seed, counts, done, quiet)
         if len(done) < len(planned):
             if len(done) == before and end.startswith("the process died (1)"):
                 raise SystemExit(f"the worker does not start: {end}")
             done.append([*planned[len(done)], "wrong", end, 0.0])
-            _show(done, quiet)
+            _report_last(done, quiet)
     return done
 
 
-def _some(seed: int, counts: dict[str, int], done: list[Case], quiet: bool) -> str:
+def _run_worker(seed: int, counts: dict[str, int], done: list[Case], quiet: bool) -> str:
     """Run cases until all are done or the process ends; how it ended."""
     call = [sys.executable, "-m", "tests.fuzz", "--worker", json.dumps([seed, counts, len(done)])]
     process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -51,7 +51,7 @@ def _some(seed: int, counts: dict[str, int], done: list[Case], quiet: bool) -> s
 
     def watch() -> None:
         while process.poll() is None:
-            if time.monotonic() - last[0] > 3 * PATIENCE + 120:
+            if time.monotonic() - last[0] > 3 * CASE_SECONDS + 120:
                 hung.set()
                 process.kill()
             time.sleep(1)
@@ -60,7 +60,7 @@ def _some(seed: int, counts: dict[str, int], done: list[Case], quiet: bool) -> s
     for line in process.stdout:
         done.append(json.loads(line))
         last[0] = time.monotonic()
-        _show(done, quiet)
+        _report_last(done, quiet)
     process.wait()
     drain.join(5)
     process.stdout.close()
@@ -69,23 +69,23 @@ def _some(seed: int, counts: dict[str, int], done: list[Case], quiet: bool) -> s
     return "a hang that only a kill ends" if hung.is_set() else f"the process died ({process.returncode}): {said}"
 
 
-def _show(done: list[Case], quiet: bool) -> None:
+def _report_last(done: list[Case], quiet: bool) -> None:
     """Say what is wrong as soon as it is found, ten times for each reader."""
     name, case, outcome, said, _ = done[-1]
     if outcome == "wrong" and not quiet and sum(c[0] == name and c[2] == "wrong" for c in done) <= 10:
         print(f"{name}, case {case}: {said}", flush=True)
 
 
-def counted(cases: list[Case]) -> dict[str, int]:
+def count_outcomes(cases: list[Case]) -> dict[str, int]:
     """How many cases ended in which way."""
     return {"tried": len(cases)} | {way: sum(c[2] == way for c in cases) for way in ("named", "right", "wrong")}
 
 
-def table(cases: list[Case]) -> str:
+def markdown_table(cases: list[Case]) -> str:
     """The outcome as a table in markdown."""
-    rows = {name: counted([c for c in cases if c[0] == name]) for name in dict.fromkeys(c[0] for c in cases)}
+    rows = {name: count_outcomes([c for c in cases if c[0] == name]) for name in dict.fromkeys(c[0] for c in cases)}
     lines = ["| reader | tried | named | accepted right | wrong |", "|---|---:|---:|---:|---:|"]
-    for name, row in [*rows.items(), ("**all**", counted(cases))]:
+    for name, row in [*rows.items(), ("**all**", count_outcomes(cases))]:
         lines.append(f"| {name} | {row['tried']:,} | {row['named']:,} | {row['right']:,} | {row['wrong']:,} |")
     return "\n".join(lines)
 
@@ -101,14 +101,14 @@ def main() -> None:
     asked = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if asked.worker:
-        worker(*json.loads(asked.worker))
+        run_worker(*json.loads(asked.worker))
         return
-    cases = campaign(asked.count, asked.seed, asked.only)
-    text = table(cases)
+    cases = run_campaign(asked.count, asked.seed, asked.only)
+    text = markdown_table(cases)
     slow = sorted(cases, key=lambda case: -case[4])[:3]
     print(f"\n{text}\nslowest: {', '.join(f'{c[0]} {c[1]} ({c[4]:.1f} s)' for c in slow)}")
     if asked.write:
-        put("fuzz", f"{text}\n\nSeed {asked.seed}.")
+        write_section("fuzz", f"{text}\n\nSeed {asked.seed}.")
     sys.exit(1 if any(case[2] == "wrong" for case in cases) else 0)
 
 

@@ -16,60 +16,92 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz import live, readers, truths
-from tests.fuzz.mutations import spoiled, spoiled_npy, spoiled_zip
+from tests.fuzz import memory_and_downloads, readers, reference_parsers
+from tests.fuzz.mutations import corrupt_bytes, corrupt_npy, corrupt_zip
 from tests.fuzz.readers import Reader
 
-PATIENCE = 60  # seconds for one case
-MEMORY = 1 << 30  # bytes above what the process had when it began
+CASE_SECONDS = 60  # seconds for one case
+MAX_EXTRA_MEMORY = 1 << 30  # bytes above what the process had when it began
 
 
-def _run(name: str, spoil: Any, weight: float, read: Any, unlike: Any, kind: str = "vae") -> Reader:
-    return Reader(weight, partial(readers.run_with, name, spoil, kind=kind), read, unlike)
+def _run_file_reader(name: str, corrupt: Any, weight: float, read: Any, difference: Any, kind: str = "vae") -> Reader:
+    return Reader(weight, partial(readers.make_run, name, corrupt, kind=kind), read, difference)
 
 
 READERS: dict[str, Reader] = {
-    "npy": Reader(10, readers.npy, readers.load_images, readers.npy_unlike),
-    "npz": Reader(9, readers.npz, readers.load_images, readers.npz_unlike),
-    "h5": Reader(8, readers.hdf5, readers.load_images, readers.hdf5_unlike),
-    "csv labels": Reader(9, readers.csv, readers.read_table, readers.csv_unlike),
-    "csv vectors": Reader(5, readers.vectors_csv, readers.load_vectors, readers.vectors_unlike),
-    "parquet": Reader(5, readers.parquet, readers.read_parquet, readers.parquet_unlike),
-    "mat": Reader(5, readers.mat, readers.read_mat, readers.mat_unlike),
-    "idx gz": Reader(6, readers.idx, readers.read_mnist, readers.idx_unlike),
-    "norb": Reader(3, readers.norb, readers.read_norb, partial(readers.same_array, truths.norb)),
-    "picture folders": Reader(6, readers.pictures, readers.read_pictures, readers.pictures_unlike),
-    "tar and zip": Reader(6, readers.archives, readers.read_archive, readers.archive_unlike),
-    "downloads": Reader(6, live.download, live.read_download, live.download_unlike),
-    "arrays in memory": Reader(6, live.in_memory, live.read_memory, live.memory_unlike),
-    "arrays scored": Reader(2, live.scored, live.read_score, live.score_unlike),
-    "data options": Reader(4, live.options, live.read_options, live.options_unlike),
-    "recipe.toml": Reader(8, readers.recipe, readers.read_recipe, readers.recipe_unlike),
-    "sweep.toml": Reader(3, readers.sweep, readers.read_sweep, readers.sweep_unlike),
-    "run.json": _run("run.json", readers.spoiled_json, 3, readers.open_run, readers.run_unlike),
-    "ledger.jsonl": _run("ledger.jsonl", readers.spoiled_json, 5, readers.read_ledger, readers.ledger_unlike),
-    "scores.json": _run("scores.json", readers.spoiled_json, 4, readers.read_scores, readers.scores_unlike),
-    "audit.json": _run("audit.json", readers.spoiled_json, 3, readers.read_scores, readers.scores_unlike),
-    "codes.npz": _run(
-        "codes.npz", partial(spoiled_zip, inner=spoiled_npy), 6, readers.read_codes, readers.codes_unlike
+    "npy": Reader(10, readers.make_npy, readers.load_images, readers.npy_difference),
+    "npz": Reader(9, readers.make_npz, readers.load_images, readers.npz_difference),
+    "h5": Reader(8, readers.make_hdf5, readers.load_images, readers.hdf5_difference),
+    "csv labels": Reader(9, readers.make_csv, readers.read_table, readers.csv_difference),
+    "csv vectors": Reader(5, readers.make_vectors_csv, readers.load_vectors, readers.vectors_difference),
+    "parquet": Reader(5, readers.make_parquet, readers.read_parquet, readers.parquet_difference),
+    "mat": Reader(5, readers.make_mat, readers.read_mat, readers.mat_difference),
+    "idx gz": Reader(6, readers.make_idx, readers.read_mnist, readers.idx_difference),
+    "norb": Reader(
+        3, readers.make_norb, readers.read_norb, partial(readers.array_difference, reference_parsers.parse_norb)
     ),
-    "model.safetensors": _run("model.safetensors", spoiled, 3, readers.open_run, readers.model_unlike),
-    "checkpoint": _run("checkpoint.safetensors", spoiled, 1, readers.resume, readers.resume_unlike, "stopped"),
+    "picture folders": Reader(6, readers.make_image_folder, readers.read_image_folder, readers.image_folder_difference),
+    "tar and zip": Reader(6, readers.make_archive, readers.read_archive, readers.archive_difference),
+    "downloads": Reader(
+        6,
+        memory_and_downloads.make_download,
+        memory_and_downloads.read_download,
+        memory_and_downloads.download_difference,
+    ),
+    "arrays in memory": Reader(
+        6,
+        memory_and_downloads.make_array_input,
+        memory_and_downloads.read_array_input,
+        memory_and_downloads.array_input_difference,
+    ),
+    "arrays scored": Reader(
+        2,
+        memory_and_downloads.make_metric_input,
+        memory_and_downloads.compute_score,
+        memory_and_downloads.score_difference,
+    ),
+    "data options": Reader(
+        4,
+        memory_and_downloads.make_options,
+        memory_and_downloads.load_with_options,
+        memory_and_downloads.options_difference,
+    ),
+    "recipe.toml": Reader(8, readers.make_recipe, readers.read_recipe, readers.recipe_difference),
+    "sweep.toml": Reader(3, readers.make_sweep, readers.read_sweep, readers.sweep_difference),
+    "run.json": _run_file_reader("run.json", readers.corrupt_json, 3, readers.open_run, readers.run_difference),
+    "ledger.jsonl": _run_file_reader(
+        "ledger.jsonl", readers.corrupt_json, 5, readers.read_ledger, readers.ledger_difference
+    ),
+    "scores.json": _run_file_reader(
+        "scores.json", readers.corrupt_json, 4, readers.read_scores, readers.scores_difference
+    ),
+    "audit.json": _run_file_reader(
+        "audit.json", readers.corrupt_json, 3, readers.read_scores, readers.scores_difference
+    ),
+    "codes.npz": _run_file_reader(
+        "codes.npz", partial(corrupt_zip, corrupt_member=corrupt_npy), 6, readers.read_codes, readers.codes_difference
+    ),
+    "model.safetensors": _run_file_reader(
+        "model.safetensors", corrupt_bytes, 3, readers.open_run, readers.model_difference
+    ),
+    "checkpoint": _run_file_reader(
+        "checkpoint.safetensors", corrupt_bytes, 1, readers.resume_run, readers.resume_difference, "stopped"
+    ),
 }
 
 
-class Hang(BaseException):
+class HangError(BaseException):
     """A case that took too long: no library may catch it."""
 
 
 @contextmanager
-def patience(seconds: int):
+def time_limit(seconds: int):
     """Raise `Hang` in this thread after so many seconds."""
 
-    def ring(*_: Any) -> None:
-        raise Hang
+    def raise_hang(*_: Any) -> None:
+        raise HangError
 
-    before = signal.signal(signal.SIGALRM, ring)
+    before = signal.signal(signal.SIGALRM, raise_hang)
     signal.alarm(seconds)
     try:
         yield
@@ -78,29 +110,31 @@ def patience(seconds: int):
         signal.signal(signal.SIGALRM, before)
 
 
-def one(name: str, seed: int, case: int, place: Path) -> tuple[str, str]:
+def run_case(name: str, seed: int, case: int, work_dir: Path) -> tuple[str, str]:
     """The outcome of one case, 'named', 'right' or 'wrong', and what was said or is wrong."""
-    from unbraid.ground.errors import UnbraidError
+    from unbraid.core.errors import UnbraidError
 
     reader = READERS[name]
     rng = np.random.default_rng([seed, list(READERS).index(name), case])
-    folder = Path(tempfile.mkdtemp(dir=place))
-    os.environ["UNBRAID_CACHE"] = str(place / "cache" if name in ("data options", "recipe.toml") else folder / "cache")
+    folder = Path(tempfile.mkdtemp(dir=work_dir))
+    os.environ["UNBRAID_CACHE"] = str(
+        work_dir / "cache" if name in ("data options", "recipe.toml") else folder / "cache"
+    )
     try:
         given = reader.make(rng, folder)
-        with patience(PATIENCE):
+        with time_limit(CASE_SECONDS):
             value = reader.read(given)
-            wrong = reader.unlike(given, value)
+            wrong = reader.difference(given, value)
         return ("wrong", f"accepted, but {wrong}") if wrong else ("right", "")
     except UnbraidError as error:
         said = str(error)
         if len(said) > 10_000 or not said.strip():
             return "wrong", f"an error of {len(said):,} letters"
-        if name == "downloads" and not live.download_may_fail(given):
+        if name == "downloads" and not memory_and_downloads.download_may_fail(given):
             return "wrong", f"a good mirror was not used: {said}"
         return "named", said
-    except Hang:
-        return "wrong", f"a hang: more than {PATIENCE} s"
+    except HangError:
+        return "wrong", f"a hang: more than {CASE_SECONDS} s"
     except BaseException as error:
         import traceback
 
@@ -110,26 +144,26 @@ def one(name: str, seed: int, case: int, place: Path) -> tuple[str, str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def worker(seed: int, counts: dict[str, int], skip: int) -> None:
+def run_worker(seed: int, counts: dict[str, int], skip: int) -> None:
     """Run all cases but the first `skip`, a line of JSON for each; memory above the bound is wrong too."""
     import torch
 
     torch.set_num_threads(1)
     import unbraid.data
-    import unbraid.runs.training  # noqa: F401
+    import unbraid.runs.fitting.training  # noqa: F401
 
     with open("/proc/self/status") as f:
         virtual = next(int(line.split()[1]) << 10 for line in f if line.startswith("VmSize"))
-    resource.setrlimit(resource.RLIMIT_AS, (virtual + 4 * MEMORY,) * 2)
+    resource.setrlimit(resource.RLIMIT_AS, (virtual + 4 * MAX_EXTRA_MEMORY,) * 2)
     place = Path(tempfile.mkdtemp(prefix="fuzz-"))
     first = peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     cases = [(name, case) for name, count in counts.items() for case in range(count)]
     try:
         for name, case in cases[skip:]:
             begun = time.monotonic()
-            outcome, said = one(name, seed, case, place)
+            outcome, said = run_case(name, seed, case, place)
             now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            if now > peak and (now - first) << 10 > MEMORY:
+            if now > peak and (now - first) << 10 > MAX_EXTRA_MEMORY:
                 outcome, said = "wrong", f"{(now - first) / 2**10:,.0f} MB of memory; {said}"
             peak = max(peak, now)
             print(json.dumps([name, case, outcome, said[:600], round(time.monotonic() - begun, 3)]), flush=True)

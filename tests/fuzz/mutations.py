@@ -102,71 +102,94 @@ VALUES: list[Any] = [
     "small32",
     "real(999999)",
 ]
-EXTREME = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF]
+EXTREME_INTEGERS = [
+    0,
+    1,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0xFFFF,
+    0x7FFFFFFF,
+    0xFFFFFFFF,
+    0x7FFFFFFFFFFFFFFF,
+    0xFFFFFFFFFFFFFFFF,
+]
 
 
-def spoiled(raw: bytes, rng: Rng) -> bytes:
+def corrupt_bytes(raw: bytes, rng: Rng) -> bytes:
     """Bytes changed in one to four ways; now and then not at all."""
     if rng.random() < 0.03:
         return raw
     for _ in range(int(rng.integers(1, 5))):
-        raw = BYTES[int(rng.integers(len(BYTES)))](raw, rng)
+        raw = BYTE_MUTATIONS[int(rng.integers(len(BYTE_MUTATIONS)))](raw, rng)
     return raw
 
 
-def _place(raw: bytes, rng: Rng) -> int:
+def _random_offset(raw: bytes, rng: Rng) -> int:
     """Any place, but as often near the beginning, where the headers are."""
     most = max(len(raw), 1)
     return int(rng.integers(min(most, 512) if rng.random() < 0.5 else most))
 
 
-def _flip(raw: bytes, rng: Rng) -> bytes:
+def _flip_bits(raw: bytes, rng: Rng) -> bytes:
     out = bytearray(raw)
     for _ in range(int(rng.integers(1, 9)) if out else 0):
-        out[_place(raw, rng)] ^= 1 << int(rng.integers(8))
+        out[_random_offset(raw, rng)] ^= 1 << int(rng.integers(8))
     return bytes(out)
 
 
-def _write(raw: bytes, rng: Rng) -> bytes:
+def _overwrite(raw: bytes, rng: Rng) -> bytes:
     size = int(rng.integers(1, 9))
-    at = _place(raw, rng)
+    at = _random_offset(raw, rng)
     return raw[:at] + rng.integers(0, 256, size, dtype=np.uint8).tobytes() + raw[at + size :]
 
 
-def _number(raw: bytes, rng: Rng) -> bytes:
+def _write_extreme(raw: bytes, rng: Rng) -> bytes:
     size = int(rng.choice([1, 2, 4, 8]))
-    value = EXTREME[int(rng.integers(len(EXTREME)))] % 256**size
-    at = _place(raw, rng)
+    value = EXTREME_INTEGERS[int(rng.integers(len(EXTREME_INTEGERS)))] % 256**size
+    at = _random_offset(raw, rng)
     return raw[:at] + value.to_bytes(size, "little" if rng.random() < 0.5 else "big") + raw[at + size :]
 
 
-def _cut(raw: bytes, rng: Rng) -> bytes:
-    return raw[: _place(raw, rng)]
+def _truncate(raw: bytes, rng: Rng) -> bytes:
+    return raw[: _random_offset(raw, rng)]
 
 
-def _longer(raw: bytes, rng: Rng) -> bytes:
+def _append(raw: bytes, rng: Rng) -> bytes:
     return raw + rng.integers(0, 256, int(rng.integers(1, 200)), dtype=np.uint8).tobytes()
 
 
 def _remove(raw: bytes, rng: Rng) -> bytes:
-    at = _place(raw, rng)
+    at = _random_offset(raw, rng)
     return raw[:at] + raw[at + int(rng.integers(1, 64)) :]
 
 
-def _double(raw: bytes, rng: Rng) -> bytes:
-    a, b = sorted((_place(raw, rng), _place(raw, rng)))
+def _duplicate(raw: bytes, rng: Rng) -> bytes:
+    a, b = sorted((_random_offset(raw, rng), _random_offset(raw, rng)))
     return raw[:b] + raw[a : min(b, a + 4096)] + raw[b:]
 
 
-def _zeros(raw: bytes, rng: Rng) -> bytes:
-    at, size = _place(raw, rng), int(rng.integers(1, 200))
+def _zero_out(raw: bytes, rng: Rng) -> bytes:
+    at, size = _random_offset(raw, rng), int(rng.integers(1, 200))
     return raw[:at] + bytes(min(size, len(raw) - at)) + raw[at + size :]
 
 
-BYTES = [_flip, _flip, _write, _number, _number, _cut, _longer, _remove, _double, _zeros]
+BYTE_MUTATIONS = [
+    _flip_bits,
+    _flip_bits,
+    _overwrite,
+    _write_extreme,
+    _write_extreme,
+    _truncate,
+    _append,
+    _remove,
+    _duplicate,
+    _zero_out,
+]
 
 
-def spoiled_text(text: str, rng: Rng) -> bytes:
+def corrupt_text(text: str, rng: Rng) -> bytes:
     """Text in which words, lines or bytes were put, doubled, swapped or lost."""
     for _ in range(int(rng.integers(0, 4))):
         lines = text.split("\n")
@@ -182,10 +205,10 @@ def spoiled_text(text: str, rng: Rng) -> bytes:
             del lines[int(rng.integers(len(lines)))]
             text = "\n".join(lines)
     raw = text.encode("utf-8", "surrogatepass")
-    return spoiled(raw, rng) if rng.random() < 0.2 else raw
+    return corrupt_bytes(raw, rng) if rng.random() < 0.2 else raw
 
 
-def spoiled_table(plain: Any, rng: Rng) -> Any:
+def corrupt_table(plain: Any, rng: Rng) -> Any:
     """A copy of plain tables and lists in which one to three nodes were replaced, removed or added."""
     import copy
 
@@ -217,10 +240,10 @@ def _nodes(plain: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def spoiled_npy(raw: bytes, rng: Rng) -> bytes:
+def corrupt_npy(raw: bytes, rng: Rng) -> bytes:
     """An .npy whose header says something else (the length of the header stays right), or spoiled bytes."""
     if rng.random() < 0.5:
-        return spoiled(raw, rng)
+        return corrupt_bytes(raw, rng)
     size = int.from_bytes(raw[8:10], "little")
     text, body = raw[10 : 10 + size].decode("latin-1"), raw[10 + size :]
     swaps = [
@@ -252,10 +275,10 @@ def spoiled_npy(raw: bytes, rng: Rng) -> bytes:
     return raw[:8] + len(head).to_bytes(2, "little") + head + body
 
 
-def spoiled_zip(raw: bytes, rng: Rng, inner: Any = spoiled) -> bytes:
+def corrupt_zip(raw: bytes, rng: Rng, corrupt_member: Any = corrupt_bytes) -> bytes:
     """A zip in which one member was spoiled and packed anew with a right checksum; or spoiled bytes."""
     if rng.random() < 0.4:
-        return spoiled(raw, rng)
+        return corrupt_bytes(raw, rng)
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(raw)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
         names = old.namelist()
@@ -266,5 +289,5 @@ def spoiled_zip(raw: bytes, rng: Rng, inner: Any = spoiled) -> bytes:
             if name == chosen and fate < 0.1:
                 continue
             title = "../" + name if name == chosen and fate < 0.15 else name
-            new.writestr(title, inner(content, rng) if name == chosen else content)
+            new.writestr(title, corrupt_member(content, rng) if name == chosen else content)
     return out.getvalue()

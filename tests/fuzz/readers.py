@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz import truths
-from tests.fuzz.mutations import Rng, spoiled, spoiled_npy, spoiled_table, spoiled_text, spoiled_zip
+from tests.fuzz import reference_parsers
+from tests.fuzz.mutations import Rng, corrupt_bytes, corrupt_npy, corrupt_table, corrupt_text, corrupt_zip
 
-OLD = Path(__file__).parents[1] / "data" / "runs_of_0_1"
+OLD_RUNS = Path(__file__).parents[1] / "data" / "runs_of_0_1"
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class Reader:
     weight: float
     make: Callable[[Rng, Path], Any]
     read: Callable[[Any], Any]
-    unlike: Callable[[Any, Any], str]
+    difference: Callable[[Any, Any], str]
 
 
-def noise(*shape: int, seed: int = 7) -> np.ndarray:
+def random_uint8(*shape: int, seed: int = 7) -> np.ndarray:
     """Bytes that no other seed gives."""
     return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
 
 
-def packed(write: Callable[[io.BytesIO], Any]) -> bytes:
+def written_bytes(write: Callable[[io.BytesIO], Any]) -> bytes:
     """What a writer of files writes."""
     file = io.BytesIO()
     write(file)
@@ -60,21 +60,21 @@ def pick(options: list[Any], rng: Rng) -> Any:
 @cache
 def npy_seeds() -> list[bytes]:
     arrays = [
-        noise(6, 8, 8),
-        noise(5, 8, 9, 3),
-        noise(5, 3, 8, 9),
-        noise(6, 8, 8) > 99,
-        (noise(4, 8, 8) / 255).astype(np.float32),
-        noise(4, 8, 8) / 255,
-        np.asfortranarray(noise(4, 8, 8)),
-        noise(4, 8, 8).astype(np.int64),
+        random_uint8(6, 8, 8),
+        random_uint8(5, 8, 9, 3),
+        random_uint8(5, 3, 8, 9),
+        random_uint8(6, 8, 8) > 99,
+        (random_uint8(4, 8, 8) / 255).astype(np.float32),
+        random_uint8(4, 8, 8) / 255,
+        np.asfortranarray(random_uint8(4, 8, 8)),
+        random_uint8(4, 8, 8).astype(np.int64),
     ]
-    return [packed(lambda f, a=a: np.save(f, a)) for a in arrays]
+    return [written_bytes(lambda f, a=a: np.save(f, a)) for a in arrays]
 
 
-def npy(rng: Rng, folder: Path) -> Path:
+def make_npy(rng: Rng, folder: Path) -> Path:
     path = folder / "x.npy"
-    path.write_bytes(spoiled_npy(pick(npy_seeds(), rng), rng))
+    path.write_bytes(corrupt_npy(pick(npy_seeds(), rng), rng))
     return path
 
 
@@ -90,39 +90,39 @@ def load_vectors(path: Path, **options: Any) -> Any:
     return load("vectors", path=str(path), **options)
 
 
-def npy_unlike(path: Path, data: Any) -> str:
-    return truths.images_unlike(data, truths.npy(path.read_bytes()))
+def npy_difference(path: Path, data: Any) -> str:
+    return reference_parsers.images_difference(data, reference_parsers.parse_npy(path.read_bytes()))
 
 
 @cache
 def npz_seeds() -> list[bytes]:
-    images, kinds = noise(6, 8, 8), np.arange(6) % 3
+    images, kinds = random_uint8(6, 8, 8), np.arange(6) % 3
     tables: list[dict[str, Any]] = [
         {"images": images, "labels": kinds},
         {"images": images},
         {"images": images, "label": np.array(list("abcabc"))},
         {"imgs": images / 255, "labels": np.array([0.5, 1.5, 0.5, 2.5, 1.5, 0.5])},
     ]
-    return [packed(lambda f, t=t: np.savez_compressed(f, **t)) for t in tables]
+    return [written_bytes(lambda f, t=t: np.savez_compressed(f, **t)) for t in tables]
 
 
-def npz(rng: Rng, folder: Path) -> Path:
+def make_npz(rng: Rng, folder: Path) -> Path:
     path = folder / "x.npz"
-    path.write_bytes(spoiled_zip(pick(npz_seeds(), rng), rng, spoiled_npy))
+    path.write_bytes(corrupt_zip(pick(npz_seeds(), rng), rng, corrupt_npy))
     return path
 
 
-def npz_unlike(path: Path, data: Any) -> str:
-    arrays = truths.npz(path.read_bytes())
+def npz_difference(path: Path, data: Any) -> str:
+    arrays = reference_parsers.parse_npz(path.read_bytes())
     many = [a for a in arrays.values() if a.ndim >= 3]
     name = next((n for n in ("labels", "label") if n in arrays), "")
     labels = arrays.get(name)
-    columns = {} if labels is None else {"label": labels} if labels.ndim == 1 else _numbered("label", labels)
-    wrong = truths.images_unlike(data, many[0]) if len(many) == 1 else f"{len(many)} arrays of images"
-    return wrong or truths.labels_unlike(data, columns)
+    columns = {} if labels is None else {"label": labels} if labels.ndim == 1 else _number_columns("label", labels)
+    wrong = reference_parsers.images_difference(data, many[0]) if len(many) == 1 else f"{len(many)} arrays of images"
+    return wrong or reference_parsers.labels_difference(data, columns)
 
 
-def _numbered(name: str, table: np.ndarray) -> dict[str, Any]:
+def _number_columns(name: str, table: np.ndarray) -> dict[str, Any]:
     return {f"{name}_{i}": column for i, column in enumerate(table.T)}
 
 
@@ -130,27 +130,27 @@ def _numbered(name: str, table: np.ndarray) -> dict[str, Any]:
 def hdf5_seeds() -> list[bytes]:
     import h5py
 
-    def write(file: io.BytesIO, how: str) -> None:
-        with h5py.File(file, "w", libver="latest" if how == "latest" else "earliest") as f:
-            if how == "gzip":
-                f.create_dataset("images", data=noise(6, 8, 8), compression="gzip", chunks=(6, 8, 8))
+    def write(file: io.BytesIO, variant: str) -> None:
+        with h5py.File(file, "w", libver="latest" if variant == "latest" else "earliest") as f:
+            if variant == "gzip":
+                f.create_dataset("images", data=random_uint8(6, 8, 8), compression="gzip", chunks=(6, 8, 8))
             else:
-                f["images"] = noise(6, 8, 8)
-            if how == "words":
+                f["images"] = random_uint8(6, 8, 8)
+            if variant == "words":
                 f.create_dataset("labels", data=list("abcabc"), dtype=h5py.string_dtype())
-            elif how != "bare":
+            elif variant != "bare":
                 f["labels"] = np.arange(6) % 3
 
-    return [packed(partial(write, how=how)) for how in ("plain", "gzip", "words", "bare", "latest")]
+    return [written_bytes(partial(write, variant=how)) for how in ("plain", "gzip", "words", "bare", "latest")]
 
 
-def hdf5(rng: Rng, folder: Path) -> Path:
+def make_hdf5(rng: Rng, folder: Path) -> Path:
     path = folder / "x.h5"
-    path.write_bytes(spoiled(pick(hdf5_seeds(), rng), rng))
+    path.write_bytes(corrupt_bytes(pick(hdf5_seeds(), rng), rng))
     return path
 
 
-def hdf5_unlike(path: Path, data: Any) -> str:
+def hdf5_difference(path: Path, data: Any) -> str:
     """Pixels as they lie in the file's bytes; where these are packed or missing, as zlib unpacks the one chunk."""
     import h5py
 
@@ -169,8 +169,10 @@ def hdf5_unlike(path: Path, data: Any) -> str:
         if name:
             words = arrays[name].dtype.kind == "O"
             values = arrays[name].asstr()[()] if words else arrays[name][()]
-            columns = {"label": values} if values.ndim == 1 else _numbered("label", values)
-        return truths.images_unlike(data, np.asarray(images)) or truths.labels_unlike(data, columns)
+            columns = {"label": values} if values.ndim == 1 else _number_columns("label", values)
+        return reference_parsers.images_difference(data, np.asarray(images)) or reference_parsers.labels_difference(
+            data, columns
+        )
 
 
 # tables ------------------------------------------------------------------------------------------------------------
@@ -185,23 +187,23 @@ TABLES = [
 ]
 
 
-def csv(rng: Rng, folder: Path) -> Path:
+def make_csv(rng: Rng, folder: Path) -> Path:
     path = folder / ("x.tsv" if rng.random() < 0.1 else "x.csv")
-    path.write_bytes(spoiled_text(pick(TABLES, rng), rng))
+    path.write_bytes(corrupt_text(pick(TABLES, rng), rng))
     return path
 
 
 def read_table(path: Path) -> Any:
-    from unbraid.data.labels import read_columns
+    from unbraid.data.formats.label_files import read_columns
 
     return read_columns(path)
 
 
-def csv_unlike(path: Path, columns: Any) -> str:
+def csv_difference(path: Path, columns: Any) -> str:
     text = path.read_bytes().decode("utf-8-sig")
     tried = []
     for delimiter in (",", ";", "\t", "|"):
-        rows = truths.table(text, delimiter)
+        rows = reference_parsers.parse_table(text, delimiter)
         header, body = [name.strip() for name in rows[0]], rows[1:]
         if not set(columns) <= set(header) or any(len(row) != len(header) for row in body):
             continue
@@ -209,7 +211,7 @@ def csv_unlike(path: Path, columns: Any) -> str:
         expected = {name: [field.strip() for field in column] for name, column in zip(header, fields, strict=True)}
         if all(_same_words(list(map(str, columns[n])), expected[n], delimiter) for n in columns):
             named = [n for n in set(header) - set(columns) if n and not n.startswith("Unnamed: ")]
-            lost = [n for n in named if not _counts(expected[n])]
+            lost = [n for n in named if not _is_row_index(expected[n])]
             return f"columns lost: {lost}" if lost else ""
         tried.append(delimiter)
     return f"no reading by {tried or 'any delimiter'} gives these columns"
@@ -221,23 +223,23 @@ def _same_words(found: list[str], expected: list[str], delimiter: str) -> bool:
     return found in (expected, dotted)
 
 
-def _counts(column: list[str]) -> bool:
+def _is_row_index(column: list[str]) -> bool:
     """Whether a column counts its rows."""
     return column in ([str(i) for i in range(len(column))], [str(i + 1) for i in range(len(column))])
 
 
-def vectors_csv(rng: Rng, folder: Path) -> Path:
+def make_vectors_csv(rng: Rng, folder: Path) -> Path:
     path = folder / "v.csv"
     rows = "".join(f"{i * 0.5},{-i},{i**2}e-1\n" for i in range(8))
-    path.write_bytes(spoiled_text(f"a,b,c\n{rows}", rng))
+    path.write_bytes(corrupt_text(f"a,b,c\n{rows}", rng))
     return path
 
 
-def vectors_unlike(path: Path, data: Any) -> str:
+def vectors_difference(path: Path, data: Any) -> str:
     text = path.read_bytes().decode("utf-8-sig")
     names = data.notes["columns"]
     for delimiter in (",", ";", "\t", "|"):
-        rows = truths.table(text, delimiter)
+        rows = reference_parsers.parse_table(text, delimiter)
         header = [name.strip() for name in rows[0]]
         if set(names) <= set(header) and all(len(row) == len(header) for row in rows[1:]):
             try:
@@ -256,36 +258,40 @@ def parquet_seeds() -> list[bytes]:
     from PIL import Image
     from pyarrow import parquet
 
-    pictures = [packed(lambda f, i=i: Image.fromarray(noise(8, 8, seed=i)).save(f, "PNG")) for i in range(5)]
+    pictures = [
+        written_bytes(lambda f, i=i: Image.fromarray(random_uint8(8, 8, seed=i)).save(f, "PNG")) for i in range(5)
+    ]
     numbers = {"a": [0.5, 1, 2, 3, 4], "b": [1, 2, 3, 4, 5], "v": [[1.0, 2.0]] * 5}
     tables = [pa.table(numbers), pa.table({"image": pictures, "kind": list("abcab")})]
     return [
-        packed(lambda f, t=t, c=c: parquet.write_table(t, f, compression=c)) for t in tables for c in ("none", "snappy")
+        written_bytes(lambda f, t=t, c=c: parquet.write_table(t, f, compression=c))
+        for t in tables
+        for c in ("none", "snappy")
     ]
 
 
-def parquet(rng: Rng, folder: Path) -> tuple[Path, str]:
+def make_parquet(rng: Rng, folder: Path) -> tuple[Path, str]:
     place = int(rng.integers(4))
     path = folder / "x.parquet"
-    path.write_bytes(spoiled(parquet_seeds()[place], rng))
+    path.write_bytes(corrupt_bytes(parquet_seeds()[place], rng))
     return path, "vectors" if place < 2 else "images"
 
 
-def read_parquet(given: tuple[Path, str]) -> Any:
-    path, kind = given
+def read_parquet(inputs: tuple[Path, str]) -> Any:
+    path, kind = inputs
     return load_vectors(path) if kind == "vectors" else load_images(path)
 
 
-def parquet_unlike(given: tuple[Path, str], data: Any) -> str:
+def parquet_difference(inputs: tuple[Path, str], data: Any) -> str:
     from PIL import Image
     from pyarrow import parquet as tables
 
-    table = tables.read_table(io.BytesIO(given[0].read_bytes()), use_threads=False).to_pydict()
-    if given[1] == "images":
+    table = tables.read_table(io.BytesIO(inputs[0].read_bytes()), use_threads=False).to_pydict()
+    if inputs[1] == "images":
         raw = table[next(n for n, c in table.items() if isinstance(c[0], bytes))]
         images = np.stack([np.asarray(Image.open(io.BytesIO(r))) for r in raw])
         words = {n: c for n, c in table.items() if not isinstance(c[0], bytes)}
-        return truths.images_unlike(data, images) or truths.labels_unlike(data, words)
+        return reference_parsers.images_difference(data, images) or reference_parsers.labels_difference(data, words)
     rows = [np.array(c, float).reshape(len(data), -1) for c in table.values()]
     found = data.pixels(np.arange(len(data)))[:, :, 0, 0]
     return "" if np.allclose(found, np.concatenate(rows, axis=1), rtol=1e-6) else "other numbers"
@@ -299,27 +305,27 @@ def mat_seeds() -> list[bytes]:
     from scipy.io import savemat
 
     arrays = [
-        {"x": noise(4, 5)},
-        {"faces": noise(6, 4) / 3, "y": np.arange(3)},
+        {"x": random_uint8(4, 5)},
+        {"faces": random_uint8(6, 4) / 3, "y": np.arange(3)},
         {"z": np.arange(6, dtype=np.int16).reshape(2, 3)},
     ]
-    return [packed(lambda f, a=a, c=c: savemat(f, a, do_compression=c)) for a in arrays for c in (False, True)]
+    return [written_bytes(lambda f, a=a, c=c: savemat(f, a, do_compression=c)) for a in arrays for c in (False, True)]
 
 
-def mat(rng: Rng, folder: Path) -> Path:
+def make_mat(rng: Rng, folder: Path) -> Path:
     path = folder / "x.mat"
-    path.write_bytes(spoiled(pick(mat_seeds(), rng), rng))
+    path.write_bytes(corrupt_bytes(pick(mat_seeds(), rng), rng))
     return path
 
 
 def read_mat(path: Path) -> Any:
-    from unbraid.data.mat5 import read_mat
+    from unbraid.data.formats.mat5 import read_mat
 
     return read_mat(path)
 
 
-def mat_unlike(path: Path, arrays: Any) -> str:
-    expected = truths.mat(path.read_bytes())
+def mat_difference(path: Path, arrays: Any) -> str:
+    expected = reference_parsers.parse_mat(path.read_bytes())
     for name, found in arrays.items():
         if found.dtype.kind not in "buif":
             continue  # words and cells, which no loader takes
@@ -330,20 +336,20 @@ def mat_unlike(path: Path, arrays: Any) -> str:
     return ""
 
 
-def idx_raw(array: np.ndarray) -> bytes:
+def idx_bytes(array: np.ndarray) -> bytes:
     return bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.astype(np.uint8).tobytes()
 
 
-def idx(rng: Rng, folder: Path) -> Path:
-    for stem, array in (("images-idx3-ubyte", noise(12, 28, 28)), ("labels-idx1-ubyte", np.arange(12) % 10)):
-        raw, path = idx_raw(array), folder / f"t10k-{stem}.gz"
+def make_idx(rng: Rng, folder: Path) -> Path:
+    for stem, array in (("images-idx3-ubyte", random_uint8(12, 28, 28)), ("labels-idx1-ubyte", np.arange(12) % 10)):
+        raw, path = idx_bytes(array), folder / f"t10k-{stem}.gz"
         fate = rng.random()
         if fate < 0.3:
             path.write_bytes(gzip.compress(raw, 1))
         elif fate < 0.7:  # spoil what is inside, or the packed bytes
-            path.write_bytes(gzip.compress(spoiled(raw, rng), 1))
+            path.write_bytes(gzip.compress(corrupt_bytes(raw, rng), 1))
         else:
-            path.write_bytes(spoiled(gzip.compress(raw, 1), rng))
+            path.write_bytes(corrupt_bytes(gzip.compress(raw, 1), rng))
     return folder
 
 
@@ -353,41 +359,42 @@ def read_mnist(folder: Path) -> Any:
     return load("mnist", path=str(folder), split="test")
 
 
-def idx_unlike(folder: Path, data: Any) -> str:
+def idx_difference(folder: Path, data: Any) -> str:
     images, labels = (
-        truths.idx((folder / f"t10k-{s}.gz").read_bytes()) for s in ("images-idx3-ubyte", "labels-idx1-ubyte")
+        reference_parsers.parse_idx((folder / f"t10k-{s}.gz").read_bytes())
+        for s in ("images-idx3-ubyte", "labels-idx1-ubyte")
     )
-    return truths.images_unlike(data, images) or (
+    return reference_parsers.images_difference(data, images) or (
         "" if data.labels()[:, 0].tolist() == labels.tolist() else "other labels"
     )
 
 
-def norb(rng: Rng, folder: Path) -> Path:
-    array = noise(3, 2, 4, 4) if rng.random() < 0.5 else np.arange(6, dtype=np.int32)
+def make_norb(rng: Rng, folder: Path) -> Path:
+    array = random_uint8(3, 2, 4, 4) if rng.random() < 0.5 else np.arange(6, dtype=np.int32)
     magic = 0x1E3D4C55 if array.dtype == np.uint8 else 0x1E3D4C54
     sizes = [*array.shape, *([1] * (3 - array.ndim))]
     raw = np.array([magic, array.ndim, *sizes], "<u4").tobytes() + array.tobytes()
     path = folder / "x.mat"
-    path.write_bytes(gzip.compress(spoiled(raw, rng), 1) if rng.random() < 0.5 else spoiled(raw, rng))
+    path.write_bytes(gzip.compress(corrupt_bytes(raw, rng), 1) if rng.random() < 0.5 else corrupt_bytes(raw, rng))
     return path
 
 
 def read_norb(path: Path) -> Any:
-    from unbraid.data.smallnorb import read_matrix
+    from unbraid.data.sets.smallnorb import read_norb_matrix
 
-    return read_matrix(path)
+    return read_norb_matrix(path)
 
 
-def same_array(truth: Callable[[bytes], np.ndarray], path: Path, found: np.ndarray) -> str:
-    expected = truth(path.read_bytes())
+def array_difference(parse: Callable[[bytes], np.ndarray], path: Path, found: np.ndarray) -> str:
+    expected = parse(path.read_bytes())
     return "" if found.shape == expected.shape and np.array_equal(found, expected) else "other numbers"
 
 
 @cache
-def picture_seeds() -> list[tuple[str, bytes]]:
+def image_seeds() -> list[tuple[str, bytes]]:
     from PIL import Image
 
-    grey, rgb = Image.fromarray(noise(9, 8)), Image.fromarray(noise(9, 8, 3))
+    grey, rgb = Image.fromarray(random_uint8(9, 8)), Image.fromarray(random_uint8(9, 8, 3))
     kinds = [
         ("png", grey),
         ("png", rgb),
@@ -399,32 +406,32 @@ def picture_seeds() -> list[tuple[str, bytes]]:
         ("ppm", rgb),
     ]
     return [
-        (end, packed(lambda f, e=end, p=p: p.save(f, {"jpg": "JPEG", "tif": "TIFF"}.get(e, e.upper()))))
+        (end, written_bytes(lambda f, e=end, p=p: p.save(f, {"jpg": "JPEG", "tif": "TIFF"}.get(e, e.upper()))))
         for end, p in kinds
     ]
 
 
-def pictures(rng: Rng, folder: Path) -> tuple[Path, bool]:
+def make_image_folder(rng: Rng, folder: Path) -> tuple[Path, bool]:
     place = folder / "photos"
     for i in range(3):
-        end, raw = pick(picture_seeds(), rng)
+        end, raw = pick(image_seeds(), rng)
         (place / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
-        (place / "ab"[i % 2] / f"{i}.{end}").write_bytes(spoiled(raw, rng) if rng.random() < 0.5 else raw)
+        (place / "ab"[i % 2] / f"{i}.{end}").write_bytes(corrupt_bytes(raw, rng) if rng.random() < 0.5 else raw)
     if rng.random() < 0.2:
-        (place / "metadata.csv").write_bytes(spoiled_text("file_name,kind\na/0.png,1\nb/1.png,2\n", rng))
+        (place / "metadata.csv").write_bytes(corrupt_text("file_name,kind\na/0.png,1\nb/1.png,2\n", rng))
     return place, bool(rng.random() < 0.4)
 
 
-def read_pictures(given: tuple[Path, bool]) -> Any:
-    return load_images(given[0], skip_damaged=given[1])
+def read_image_folder(inputs: tuple[Path, bool]) -> Any:
+    return load_images(inputs[0], skip_damaged=inputs[1])
 
 
-def pictures_unlike(given: tuple[Path, bool], data: Any) -> str:
+def image_folder_difference(inputs: tuple[Path, bool], data: Any) -> str:
     import warnings
 
     from PIL import Image
 
-    files = sorted(p for p in given[0].rglob("*") if p.is_file() and p.suffix != ".csv")
+    files = sorted(p for p in inputs[0].rglob("*") if p.is_file() and p.suffix != ".csv")
     lost = {Path(name).name for name in data.notes.get("damaged", [])}
     kept = [f for f in files if f.name not in lost]
     if len(kept) != len(data):
@@ -435,7 +442,7 @@ def pictures_unlike(given: tuple[Path, bool], data: Any) -> str:
             with Image.open(file) as image:
                 plain = np.asarray(image.convert("RGB" if data.shape[0] == 3 else "L"))
                 plain = (
-                    _on_white(image, data.shape[0])
+                    _blend_on_white(image, data.shape[0])
                     if "A" in image.getbands() or "transparency" in image.info
                     else plain
                 )
@@ -446,7 +453,7 @@ def pictures_unlike(given: tuple[Path, bool], data: Any) -> str:
     return ""
 
 
-def _on_white(image: Any, channels: int) -> np.ndarray:
+def _blend_on_white(image: Any, channels: int) -> np.ndarray:
     clear = np.asarray(image.convert("RGBA")).astype(float)
     flat = np.rint(clear[..., :3] * clear[..., 3:] / 255 + 255 - clear[..., 3:]).astype(np.uint8)
     from PIL import Image
@@ -456,45 +463,45 @@ def _on_white(image: Any, channels: int) -> np.ndarray:
 
 @cache
 def archive_seeds() -> list[tuple[str, bytes]]:
-    def tarred(file: io.BytesIO, mode: str) -> None:
+    def write_tar(file: io.BytesIO, mode: str) -> None:
         with tarfile.open(fileobj=file, mode=mode, format=tarfile.USTAR_FORMAT) as tar:  # type: ignore[call-overload]
             for name, size in (("d/a.png", 300), ("d/b.png", 700), ("d/list.txt", 20)):
                 member = tarfile.TarInfo(name)
                 member.size = size
-                tar.addfile(member, io.BytesIO(noise(size).tobytes()))
+                tar.addfile(member, io.BytesIO(random_uint8(size).tobytes()))
 
-    def zipped(file: io.BytesIO) -> None:
+    def write_zip(file: io.BytesIO) -> None:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("d/a.png", noise(300).tobytes())
-            archive.writestr("d/b.png", noise(700).tobytes())
+            archive.writestr("d/a.png", random_uint8(300).tobytes())
+            archive.writestr("d/b.png", random_uint8(700).tobytes())
 
     return [
-        ("x.tar", packed(partial(tarred, mode="w"))),
-        ("x.tar.gz", packed(partial(tarred, mode="w:gz"))),
-        ("x.zip", packed(zipped)),
+        ("x.tar", written_bytes(partial(write_tar, mode="w"))),
+        ("x.tar.gz", written_bytes(partial(write_tar, mode="w:gz"))),
+        ("x.zip", written_bytes(write_zip)),
     ]
 
 
-def archives(rng: Rng, folder: Path) -> Path:
+def make_archive(rng: Rng, folder: Path) -> Path:
     name, raw = pick(archive_seeds(), rng)
-    (folder / name).write_bytes(spoiled(raw, rng))
+    (folder / name).write_bytes(corrupt_bytes(raw, rng))
     return folder / name
 
 
 def read_archive(path: Path) -> dict[str, bytes]:
-    from unbraid.data import archives
+    from unbraid.data.formats import archives
 
-    return dict(archives.contents(path, archives.names(path, r"\.png$")))
+    return dict(archives.read_members(path, archives.member_names(path, r"\.png$")))
 
 
-def archive_unlike(path: Path, found: dict[str, bytes]) -> str:
+def archive_difference(path: Path, found: dict[str, bytes]) -> str:
     raw = path.read_bytes()
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             expected = {n: archive.read(n) for n in found}
     else:
         try:
-            expected = truths.tar(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+            expected = reference_parsers.parse_tar(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
         except ValueError:  # numbers that are not octal, which GNU tar may write
             with tarfile.open(path) as tar:
                 expected = {m.name: tar.extractfile(m).read() for m in tar if m.isfile()}  # type: ignore[union-attr]
@@ -507,34 +514,34 @@ def archive_unlike(path: Path, found: dict[str, bytes]) -> str:
 
 @cache
 def recipe_seeds() -> list[str]:
-    return [(run / "recipe.toml").read_text() for run in sorted(OLD.iterdir())]
+    return [(run / "recipe.toml").read_text() for run in sorted(OLD_RUNS.iterdir())]
 
 
-def recipe(rng: Rng, folder: Path) -> Path:
+def make_recipe(rng: Rng, folder: Path) -> Path:
     import tomli_w
 
     path, text = folder / "recipe.toml", pick(recipe_seeds(), rng)
     if rng.random() < 0.4:
-        path.write_bytes(spoiled_text(text, rng))
+        path.write_bytes(corrupt_text(text, rng))
         return path
-    table = spoiled_table(tomllib.loads(text), rng)
+    table = corrupt_table(tomllib.loads(text), rng)
     try:
         path.write_text(tomli_w.dumps(table))
     except (TypeError, AttributeError, ValueError):  # what TOML cannot say
-        path.write_bytes(spoiled_text(text, rng))
+        path.write_bytes(corrupt_text(text, rng))
     return path
 
 
 def read_recipe(path: Path) -> Any:
     """The recipe, and the model that is built of it: what a run would begin with."""
-    from unbraid.runs.assemble import assemble
+    from unbraid.runs.building.builders import build_parts
     from unbraid.runs.recipe import Recipe
 
     found = Recipe.load(path)
-    return found, assemble(found)
+    return found, build_parts(found)
 
 
-def recipe_unlike(path: Path, value: Any) -> str:
+def recipe_difference(path: Path, value: Any) -> str:
     said, (found, _) = tomllib.loads(path.read_bytes().decode()), value
     plain = found.plain()
     for key in ("seed", "name", "temperature"):
@@ -560,28 +567,28 @@ metrics = ["mig"]
 """
 
 
-def sweep(rng: Rng, folder: Path) -> Path:
+def make_sweep(rng: Rng, folder: Path) -> Path:
     import tomli_w
 
     path = folder / "sweep.toml"
     if rng.random() < 0.4:
-        path.write_bytes(spoiled_text(SWEEP, rng))
+        path.write_bytes(corrupt_text(SWEEP, rng))
         return path
-    table = spoiled_table(tomllib.loads(SWEEP), rng)
+    table = corrupt_table(tomllib.loads(SWEEP), rng)
     try:
         path.write_text(tomli_w.dumps(table))
     except (TypeError, AttributeError, ValueError):  # what TOML cannot say
-        path.write_bytes(spoiled_text(SWEEP, rng))
+        path.write_bytes(corrupt_text(SWEEP, rng))
     return path
 
 
 def read_sweep(path: Path) -> Any:
-    from unbraid.sweeps.sweepfile import Sweep
+    from unbraid.sweeps.planning.sweep_file import Sweep
 
     return Sweep.load(path).runs()
 
 
-def sweep_unlike(path: Path, runs: Any) -> str:
+def sweep_difference(path: Path, runs: Any) -> str:
     """As many runs as seeds times values, each with its own value."""
     said = tomllib.loads(path.read_bytes().decode())
     if set(said) - {"name", "recipe", "seeds", "set", "grid", "score"}:
@@ -594,24 +601,24 @@ def sweep_unlike(path: Path, runs: Any) -> str:
     return "" if len(runs) == count and not wrong else f"{len(runs)} runs of {count}, {len(wrong)} with other values"
 
 
-def run_with(name: str, spoil: Callable[[bytes, Rng], bytes], rng: Rng, folder: Path, kind: str = "vae") -> Path:
+def make_run(name: str, corrupt: Callable[[bytes, Rng], bytes], rng: Rng, folder: Path, kind: str = "vae") -> Path:
     """A copy of an old run in which one file is spoiled."""
     path = folder / "run"
-    shutil.copytree(OLD / kind, path)
-    (path / name).write_bytes(spoil((OLD / kind / name).read_bytes(), rng))
+    shutil.copytree(OLD_RUNS / kind, path)
+    (path / name).write_bytes(corrupt((OLD_RUNS / kind / name).read_bytes(), rng))
     return path
 
 
-def spoiled_json(raw: bytes, rng: Rng) -> bytes:
+def corrupt_json(raw: bytes, rng: Rng) -> bytes:
     """JSON with hostile values, or spoiled text."""
     if rng.random() < 0.3:
-        return spoiled_text(raw.decode(), rng)
+        return corrupt_text(raw.decode(), rng)
     if b"}\n{" in raw:
         lines = [line for line in raw.decode().split("\n") if line]
         place = int(rng.integers(len(lines)))
-        lines[place] = json.dumps(spoiled_table(json.loads(lines[place]), rng))
+        lines[place] = json.dumps(corrupt_table(json.loads(lines[place]), rng))
         return ("\n".join(lines) + "\n").encode()
-    return json.dumps(spoiled_table(json.loads(raw), rng)).encode()
+    return json.dumps(corrupt_table(json.loads(raw), rng)).encode()
 
 
 def open_run(path: Path) -> Any:
@@ -622,7 +629,7 @@ def open_run(path: Path) -> Any:
     return run.state, run.sample(2)
 
 
-def run_unlike(path: Path, value: Any) -> str:
+def run_difference(path: Path, value: Any) -> str:
     state, images = value
     if json.dumps(state, sort_keys=True) != json.dumps(json.loads((path / "run.json").read_bytes()), sort_keys=True):
         return "another state"
@@ -635,7 +642,7 @@ def read_ledger(path: Path) -> Any:
     return Run.load(path).ledger()
 
 
-def ledger_unlike(path: Path, rows: Any) -> str:
+def ledger_difference(path: Path, rows: Any) -> str:
     lines = (path / "ledger.jsonl").read_bytes().split(b"\n")[:-1]
     same = json.dumps(rows, sort_keys=True) == json.dumps([json.loads(line) for line in lines], sort_keys=True)
     return "" if same else "other rows"
@@ -644,12 +651,12 @@ def ledger_unlike(path: Path, rows: Any) -> str:
 def read_scores(path: Path) -> Any:
     """The scores of a run, and its audit."""
     from unbraid import Run
-    from unbraid.runs.scores import Scores
+    from unbraid.runs.evaluation.scores import Scores
 
-    return Scores.load(path), Run.load(path).audited()
+    return Scores.load(path), Run.load(path).saved_audit()
 
 
-def scores_unlike(path: Path, value: Any) -> str:
+def scores_difference(path: Path, value: Any) -> str:
     said = json.loads((path / "scores.json").read_bytes())
     said = said.get("scores", said) if isinstance(said, dict) else said
     pairs = said.items() if isinstance(said, dict) else ((s["name"], s) for s in said)
@@ -671,8 +678,8 @@ def read_codes(path: Path) -> Any:
     return codes
 
 
-def codes_unlike(path: Path, codes: Any) -> str:
-    arrays = truths.npz((path / "codes.npz").read_bytes())
+def codes_difference(path: Path, codes: Any) -> str:
+    arrays = reference_parsers.parse_npz((path / "codes.npz").read_bytes())
     for name in ("mean", "scale", "values", "kl", "index"):
         found = getattr(codes, name)
         if (found is None) != (name not in arrays) or (
@@ -683,25 +690,25 @@ def codes_unlike(path: Path, codes: Any) -> str:
     return "" if wide and codes.mean.ndim == 2 and np.isfinite(codes.mean).all() else "codes that no metric can take"
 
 
-def model_unlike(path: Path, value: Any) -> str:
+def model_difference(path: Path, value: Any) -> str:
     from unbraid import Run
 
-    expected = truths.safetensors((path / "model.safetensors").read_bytes())
+    expected = reference_parsers.parse_safetensors((path / "model.safetensors").read_bytes())
     for name, tensor in Run.load(path).model.state_dict().items():
         if not np.array_equal(tensor.numpy(), expected[name]):
             return f"other weights in {name}"
-    return run_unlike(path, value)
+    return run_difference(path, value)
 
 
-def resume(path: Path) -> Any:
+def resume_run(path: Path) -> Any:
     """A stopped run goes on."""
     from unbraid import Run, fit
 
     return fit(Run.load(path).recipe, path, resume=True, force=True, quiet=True)
 
 
-def resume_unlike(_: Path, run: Any) -> str:
+def resume_difference(_: Path, run: Any) -> str:
     steps = [row["step"] for row in run.ledger()]
-    weights = truths.safetensors((run.path / "model.safetensors").read_bytes())
+    weights = reference_parsers.parse_safetensors((run.path / "model.safetensors").read_bytes())
     finite = all(np.isfinite(w).all() for w in weights.values() if w.dtype.kind == "f")
     return "" if steps == [0, 2, 4, 5] and run.state["status"] == "done" and finite else f"steps {steps}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import Tensor
 
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.objectives import build as objective
 from unbraid.priors import GeneralisedGaussian, LpNested, isa
@@ -20,7 +20,7 @@ DEEP = {"a": {"b": {"c": 2, "d": 1}, "e": 2}, "f": {"g": 3}, "h": 1}
 TREES = [3, {"a": 2, "b": 2}, DEEP, {"w": "real(3)", "x": {"y": 2, "z": "real(2)"}}]
 
 
-def normal(z: Tensor) -> Tensor:
+def normal_log_prob(z: Tensor) -> Tensor:
     return (-0.5 * (z.square() + math.log(2 * math.pi))).sum(-1)
 
 
@@ -30,10 +30,10 @@ def test_exponents_all_two_are_the_standard_normal(latent: object) -> None:
     prior = LpNested(tree, p0=2.0, exponents=2.0)
     z = torch.randn(50, tree.width)
     nodes = prior.log_prob(z)
-    assert torch.allclose(nodes[:, 0], normal(z))
-    assert set(prior.finest) == {leaf.name for leaf in tree.leaves}
+    assert torch.allclose(nodes[:, 0], normal_log_prob(z))
+    assert set(prior.finest_cut) == {leaf.name for leaf in tree.leaves}
     for i, name in enumerate(tree.names):
-        assert torch.allclose(nodes[:, i], normal(z[:, tree.columns(name)]))
+        assert torch.allclose(nodes[:, i], normal_log_prob(z[:, tree.columns(name)]))
     assert torch.allclose(prior.covariance(), torch.eye(tree.width))
     paper = LpNested(tree, p0=2.0, exponents=2.0, scale="paper")
     assert torch.allclose(paper.covariance(), 0.5 * torch.eye(tree.width))
@@ -88,11 +88,11 @@ def test_isa_is_two_levels_whatever_lies_below() -> None:
     deep = isa(Latent.of(DEEP), p0=1.7, exponents={"a": 3.0, "f": 0.9})
     flat = LpNested(Latent.of({"a": 5, "f": 3, "h": 1}), p0=1.7, exponents={"a": 3.0, "f": 0.9})
     assert torch.allclose(deep.log_prob(z)[:, 0], flat.log_prob(z)[:, 0])
-    assert deep.finest == ("a", "f", "h")
+    assert deep.finest_cut == ("a", "f", "h")
     assert deep.exponents == pytest.approx({"a": 3.0, "f": 0.9})
 
 
-def dependence(x: Tensor, y: Tensor) -> float:
+def dependence_p_value(x: Tensor, y: Tensor) -> float:
     """p-value of a rank correlation between |x| and |y|: signs are independent by construction, sizes need not be."""
     return float(stats.spearmanr(x.abs().numpy(), y.abs().numpy()).pvalue)
 
@@ -106,18 +106,18 @@ def test_subtrees_are_independent_and_members_of_one_are_not() -> None:
     z = prior.sample(20_000)
     groups = [tree.columns(child.name) for child in tree.root.children]
     pairs = [(i, j) for a in groups for b in groups if a is not b for i in a for j in b if i < j]
-    between = [dependence(z[:, i], z[:, j]) for i, j in pairs]
+    between = [dependence_p_value(z[:, i], z[:, j]) for i, j in pairs]
     assert min(between) > 1e-3 / len(between)
-    inside = [dependence(z[:, i], z[:, j]) for i in groups[1] for j in groups[1] if i < j]
+    inside = [dependence_p_value(z[:, i], z[:, j]) for i in groups[1] for j in groups[1] if i < j]
     assert max(inside) < 1e-12
 
 
 def test_finest_cut_follows_equal_exponents() -> None:
     tree = Latent.of({"a": {"b": 2, "c": 2}, "d": 2})
     same = LpNested(tree, p0=2.1, exponents={"a": 2.1, "a.b": 2.1, "a.c": 3.0, "d": 2.0})
-    assert same.finest == ("a.b.0", "a.b.1", "a.c", "d")
-    assert LpNested(tree, p0=2.1, exponents={"a": 3.0, "a.b": 3.0, "a.c": 2.1, "d": 2.2}).finest == ("a", "d")
-    assert LpNested(tree, p0=2.1, exponents=2.1, learned=True).finest == ("a", "d")
+    assert same.finest_cut == ("a.b.0", "a.b.1", "a.c", "d")
+    assert LpNested(tree, p0=2.1, exponents={"a": 3.0, "a.b": 3.0, "a.c": 2.1, "d": 2.2}).finest_cut == ("a", "d")
+    assert LpNested(tree, p0=2.1, exponents=2.1, learned=True).finest_cut == ("a", "d")
 
 
 def test_asking_below_the_finest_cut_names_the_fix() -> None:
@@ -127,7 +127,7 @@ def test_asking_below_the_finest_cut_names_the_fix() -> None:
     with pytest.raises(UnbraidError, match="marginals only at: root, shape, pose"):
         row.check(tree, prior)
     with pytest.raises(UnbraidError, match="prior 'gaussian'"):
-        prior.require("pose.0", "a figure")
+        prior.require_marginal("pose.0", "a figure")
     objective({"name": "beta_tcvae"}).check(tree, prior)
 
 

@@ -9,12 +9,12 @@ from unbraid.metrics import METRICS
 
 FACTORS = Factors.of({"a": 3, "b": 4, "c": 8, "d": 10})
 N = 3000
-TOP = ["factor_vae", "beta_vae", "mig", "mig_sup", "jemmig", "dcimig", "dci", "completeness", "informativeness", "med",
+REACH_ONE = ["factor_vae", "beta_vae", "mig", "mig_sup", "jemmig", "dcimig", "dci", "completeness", "informativeness", "med",
        "sap", "modularity", "irs", "info_mec", "dci_es", "mcc", "r2"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def world() -> dict[str, np.ndarray]:
+def example_codes() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     y = FACTORS.labels(rng.integers(FACTORS.count, size=N))
     s = (y - y.mean(0)) / y.std(0)
@@ -25,18 +25,18 @@ def world() -> dict[str, np.ndarray]:
             "noisy": s + rng.normal(size=s.shape), "random": rng.normal(size=s.shape)}  # fmt: skip
 
 
-def value(name: str, z: np.ndarray, y: np.ndarray) -> float:
+def metric_value(name: str, z: np.ndarray, y: np.ndarray) -> float:
     fast = {"protocol": "fast"} if "fast" in METRICS[name].protocols else {}
     return METRICS[name](z, y, **fast).value
 
 
-@pytest.mark.parametrize("name", TOP)
-def test_identity_codes_reach_the_top(world, name):
-    assert value(name, world["perfect"], world["y"]) > 0.95
+@pytest.mark.parametrize("name", REACH_ONE)
+def test_identity_codes_reach_the_top(example_codes, name):
+    assert metric_value(name, example_codes["perfect"], example_codes["y"]) > 0.95
 
 
-def test_a_perfect_code_is_at_the_top_under_every_protocol(world):
-    z, y = world["perfect"], world["y"]
+def test_a_perfect_code_is_at_the_top_under_every_protocol(example_codes):
+    z, y = example_codes["perfect"], example_codes["y"]
     for name in ("factor_vae", "mig", "sap", "modularity"):
         for protocol in METRICS[name].protocols:
             score = METRICS[name](z, y, protocol=protocol).value
@@ -48,24 +48,27 @@ def test_a_perfect_code_is_at_the_top_under_every_protocol(world):
     assert metrics.dci(z, y, protocol="lasso").value > 0.95
 
 
-@pytest.mark.parametrize(("name", "damage"), [(n, d) for n in sorted(METRICS) for d in METRICS[n].lowered])
-def test_declared_damages_lower_the_score(world, name, damage):
-    perfect, damaged = (value(name, world[c], world["y"]) for c in ("perfect", damage))
+@pytest.mark.parametrize(("name", "damage"), [(n, d) for n in sorted(METRICS) for d in METRICS[n].lowered_by])
+def test_declared_damages_lower_the_score(example_codes, name, damage):
+    perfect, damaged = (metric_value(name, example_codes[c], example_codes["y"]) for c in ("perfect", damage))
     assert damaged < perfect - 0.03
 
 
-def test_duplicates_lower_completeness_but_not_disentanglement(world):
-    y = world["y"]
-    assert value("completeness", world["duplicated"], y) < value("completeness", world["perfect"], y) - 0.2
-    assert value("dci", world["duplicated"], y) > 0.95
-    assert metrics.info_mec(world["duplicated"], y).table["compactness"] < 0.6
+def test_duplicates_lower_completeness_but_not_disentanglement(example_codes):
+    y = example_codes["y"]
+    assert (
+        metric_value("completeness", example_codes["duplicated"], y)
+        < metric_value("completeness", example_codes["perfect"], y) - 0.2
+    )
+    assert metric_value("dci", example_codes["duplicated"], y) > 0.95
+    assert metrics.info_mec(example_codes["duplicated"], y).table["compactness"] < 0.6
 
 
-def test_rotation_leaves_what_asks_for_no_alignment(world):
-    y = world["y"]
-    assert value("r2", world["rotated"], y) == pytest.approx(1, abs=0.01)
-    assert value("explicitness", world["rotated"], y) == pytest.approx(
-        value("explicitness", world["perfect"], y), abs=0.03
+def test_rotation_leaves_what_asks_for_no_alignment(example_codes):
+    y = example_codes["y"]
+    assert metric_value("r2", example_codes["rotated"], y) == pytest.approx(1, abs=0.01)
+    assert metric_value("explicitness", example_codes["rotated"], y) == pytest.approx(
+        metric_value("explicitness", example_codes["perfect"], y), abs=0.03
     )
 
 
@@ -89,22 +92,22 @@ def test_a_live_column_of_noise_lets_the_vote_name_the_missing_factor():
     assert metrics.factor_vae(held, y).value > 0.9
 
 
-def test_votes_scored_on_themselves_are_higher_on_random_codes(world):
+def test_votes_scored_on_themselves_are_higher_on_random_codes(example_codes):
     """On codes that know nothing, 800 votes scored on themselves beat votes scored on others."""
-    y = world["y"]
+    y = example_codes["y"]
     random = np.random.default_rng(3).normal(size=(N, 10))
     paper = np.mean([metrics.factor_vae(random, y, protocol="paper", seed=s).value for s in range(5)])
     apart = np.mean([metrics.factor_vae(random, y, protocol="dlib", seed=s).value for s in range(5)])
     assert paper > apart + 0.02
 
 
-def test_udr_is_high_for_reordered_copies_low_for_rotated_and_near_nothing_for_strangers(world):
-    z = world["perfect"]
+def test_udr_is_high_for_reordered_copies_low_for_rotated_and_near_nothing_for_strangers(example_codes):
+    z = example_codes["perfect"]
     rng = np.random.default_rng(0)
     copies = [z, -z[:, [2, 0, 3, 1]] * 5, np.column_stack([np.zeros(N), z])]
     for similarity in ("spearman", "lasso"):
         same = metrics.udr(copies, similarity=similarity).value
-        turned = metrics.udr([z, world["rotated"]], similarity=similarity).value
+        turned = metrics.udr([z, example_codes["rotated"]], similarity=similarity).value
         strange = metrics.udr([z, rng.normal(size=z.shape)], similarity=similarity).value
         assert same > 0.8 > turned + 0.1
         assert strange < 0.1
@@ -126,7 +129,7 @@ def test_no_code_of_the_image_passes_its_ceiling():
     bounds = metrics.ceilings(image, y, {n: m.ceiling for n, m in METRICS.items()})
     best = np.column_stack([image // 4, image % 4]).astype(float)
     for name, bound in bounds.items():
-        assert value(name, best, y) <= bound + 0.02, name
+        assert metric_value(name, best, y) <= bound + 0.02, name
 
 
 def test_ceilings_of_a_factor_that_no_image_shows():
@@ -145,7 +148,7 @@ def test_ceilings_follow_the_protocol():
     """Values that share a picture cost an error of numbers less than an accuracy; an SVM's accuracy is no R²."""
     y = np.repeat(np.arange(40), 30)
     for protocol in ("paper", "dlib", "fast"):
-        bound = METRICS["informativeness"].ceiling_of(protocol)
+        bound = METRICS["informativeness"].ceiling_kind(protocol)
         top = metrics.ceilings(y // 2, y, {"it": bound})["it"]
         assert (
             metrics.informativeness(
@@ -153,8 +156,8 @@ def test_ceilings_follow_the_protocol():
             ).value
             <= top + 0.01
         )
-    assert metrics.ceilings(y // 2, y, {"it": METRICS["informativeness"].ceiling_of("paper")})["it"] > 0.9
-    assert metrics.ceilings(y // 2, y, {"it": METRICS["informativeness"].ceiling_of("fast")})["it"] == 0.5
+    assert metrics.ceilings(y // 2, y, {"it": METRICS["informativeness"].ceiling_kind("paper")})["it"] > 0.9
+    assert metrics.ceilings(y // 2, y, {"it": METRICS["informativeness"].ceiling_kind("fast")})["it"] == 0.5
     z = np.random.default_rng(0).normal(size=1200)
     seen = metrics.ceilings(np.arange(1200) // 2, np.repeat(z[:600], 2) + 0.1 * z, kinds=["continuous"])
     assert seen["prediction"] == seen["regression"]  # continuous factors are never classes
@@ -162,12 +165,12 @@ def test_ceilings_follow_the_protocol():
     image = np.where(y == 3, 0, y)
     codes = np.column_stack([image, np.random.default_rng(0).normal(size=400)])
     for protocol in ("paper", "dlib"):
-        top = metrics.ceilings(image, y, {"sap": METRICS["sap"].ceiling_of(protocol)})["sap"]
+        top = metrics.ceilings(image, y, {"sap": METRICS["sap"].ceiling_kind(protocol)})["sap"]
         assert metrics.sap(codes, y, protocol=protocol).value <= top + 0.05
 
 
 def test_a_renderer_is_asked_for_new_combinations_that_keep_the_factor_held():
-    from unbraid.metrics.fixed import fixed_rows
+    from unbraid.metrics.estimation.fixed_factor_sampling import fixed_factor_sampler
 
     big, asked = Factors.of({"one": 1, "shape": 3, "x": 200, "y": 200}), []
 
@@ -175,10 +178,10 @@ def test_a_renderer_is_asked_for_new_combinations_that_keep_the_factor_held():
         asked.append(rows)
         return rows.astype(float)
 
-    source = fixed_rows(encode, big, 0, piece=10_000)
+    source = fixed_factor_sampler(encode, big, 0, chunk_size=10_000)
     assert source.table.names == ("shape", "x", "y")  # a factor with one value cannot be held
     known = {tuple(r) for r in asked[0]}
-    z = source.codes(np.random.default_rng(0), np.array([0, 1, 2]), 50)
+    z = source.sample_codes(np.random.default_rng(0), np.array([0, 1, 2]), 50)
     drawn = asked[1].reshape(3, 50, 4)
     assert [len(np.unique(drawn[i, :, i + 1])) for i in range(3)] == [1, 1, 1]
     assert len(np.unique(drawn[0, :, 2])) > 20
@@ -186,11 +189,11 @@ def test_a_renderer_is_asked_for_new_combinations_that_keep_the_factor_held():
     assert z.shape == (3, 50, 4)
 
 
-def test_an_encoding_function_scores_as_its_codes_do(world):
+def test_an_encoding_function_scores_as_its_codes_do(example_codes):
     def encode(rows):
         return np.column_stack([rows[:, 0] + rows[:, 1], rows[:, 1], rows[:, 2], rows[:, 3]]).astype(float)
 
-    y = world["y"]
+    y = example_codes["y"]
     for metric in (metrics.factor_vae, metrics.beta_vae, metrics.irs):
         fixed = metric(encode(y), y, protocol="fast").value
         rendered = metric(encode, FACTORS, protocol="fast").value

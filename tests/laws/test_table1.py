@@ -28,8 +28,8 @@ ROWS = {
 def test_row(paper: str) -> None:
     recipe, prices, apart = ROWS[paper]
     objective = build(recipe)
-    assert tuple(objective.effective().values()) == prices
-    assert objective.apart() == apart
+    assert tuple(objective.effective_prices().values()) == prices
+    assert objective.separate_prices() == apart
     tree = Latent.of({"a": 2, "b": {"x": 1, "y": 2}})
     objective.check(tree, Gaussian(tree))
 
@@ -48,18 +48,20 @@ def test_every_row_of_the_design_has_its_columns() -> None:
         "annealed_vae": (None,) * 4,
     }
     for name, prices in columns.items():
-        assert tuple(OBJECTIVES[name]().effective().values()) == prices, name
-    assert build({"name": "aae", "by": "adversary"}).effective()["dw"] == 0
-    assert build({"name": "aae", "by": "adversary"}).apart() == {"agg@adversary": 1}
-    assert build({"name": "decomposition", "beta": 2, "divergence": "inclusive_kl"}).effective()["dw"] == 2
-    assert build({"name": "decomposition", "beta": 2, "alpha": 3, "divergence": "ratio"}).effective()["dw"] == 5
-    assert build({"name": "row", "prices": {"mi": 1, "tc:root": 4, "tc": 2, "dw": 1}}).effective()["tc within"] == 2
+        assert tuple(OBJECTIVES[name]().effective_prices().values()) == prices, name
+    assert build({"name": "aae", "by": "adversary"}).effective_prices()["dw"] == 0
+    assert build({"name": "aae", "by": "adversary"}).separate_prices() == {"agg@adversary": 1}
+    assert build({"name": "decomposition", "beta": 2, "divergence": "inclusive_kl"}).effective_prices()["dw"] == 2
+    assert build({"name": "decomposition", "beta": 2, "alpha": 3, "divergence": "ratio"}).effective_prices()["dw"] == 5
+    assert (
+        build({"name": "row", "prices": {"mi": 1, "tc:root": 4, "tc": 2, "dw": 1}}).effective_prices()["tc within"] == 2
+    )
 
 
 def test_a_deep_tree_takes_a_price_at_every_branch() -> None:
     tree = Latent.of({"a": 2, "b": {"x": 2, "y": {"u": 1, "v": 1}}})
     prices = {"mi": 1, "tc:root": 5, "tc:b": 4, "tc": 2, "dw": 1}
-    rows = build({"name": "row", "prices": prices}).rows(tree, Gaussian(tree))
+    rows = build({"name": "row", "prices": prices}).expand_prices(tree, Gaussian(tree))
     assert {k: v for k, v in rows.items() if k.startswith("tc")} == {
         "tc:root": 5,
         "tc:b": 4,

@@ -14,7 +14,7 @@ from unbraid.model.likelihood import Bernoulli
 from unbraid.model.nets.mlp import Mlp
 from unbraid.objectives.rows import beta_vae, entropy_vae
 from unbraid.priors import Gaussian
-from unbraid.studies import hfvae_toy, theory
+from unbraid.studies.analytic import hfvae_toy, theory
 
 ROUNDING = {"rtol": 0, "atol": 1e-10}
 
@@ -22,39 +22,39 @@ ROUNDING = {"rtol": 0, "atol": 1e-10}
 @pytest.mark.parametrize("prior", ["gaussian", "student_t"])
 @pytest.mark.parametrize("beta", [0.5, 1.0, 4.0])
 def test_theorem_1_beta_vae_is_an_elbo_with_annealed_prior_and_more_entropy(prior: str, beta: float) -> None:
-    left, right = theory.theorem1(theory.Toy.make(), beta, prior)
+    left, right = theory.theorem1(theory.ToyVAE.make(), beta, prior)
     np.testing.assert_allclose(left, right, **ROUNDING)
 
 
 @pytest.mark.parametrize("variances", [(1.0, 1.0), (1.6, 0.4)])
 def test_corollary_1_rescaled_networks_turn_beta_into_entropy(variances: tuple[float, float]) -> None:
     for beta in (0.5, 4.0):
-        left, right = theory.corollary1(theory.Toy.make(), beta, variances)
+        left, right = theory.corollary1(theory.ToyVAE.make(), beta, variances)
         np.testing.assert_allclose(left, right, **ROUNDING)
 
 
 def test_quadrature_agrees_with_the_closed_form_kl() -> None:
     """The toy's own check: E_q log p against the Gaussian formula, so that the theorems are not tested on noise."""
-    toy = theory.Toy.make()
+    toy = theory.ToyVAE.make()
     covariance = toy.factor @ toy.factor.transpose(0, 2, 1)
     closed = -0.5 * (np.trace(covariance, axis1=1, axis2=2) + (toy.mean**2).sum(1)) - math.log(2 * math.pi)
-    np.testing.assert_allclose(toy.expect(theory.gaussian()), closed, **ROUNDING)
+    np.testing.assert_allclose(toy.expectation(theory.gaussian_log_prior()), closed, **ROUNDING)
     noise = np.random.default_rng(0).normal(size=(5, 20000, 2))
     samples = toy.mean[:, None] + np.einsum("nij,nmj->nmi", toy.factor, noise)
     log_p = (-0.5 * (toy.x[:, None] - toy.decode(samples)) ** 2 - 0.5 * math.log(2 * math.pi)).sum(-1)
-    assert (np.abs(toy.likelihood() - log_p.mean(1)) < 4 * log_p.std(1) / 20000**0.5).all()
+    assert (np.abs(toy.expected_log_likelihood() - log_p.mean(1)) < 4 * log_p.std(1) / 20000**0.5).all()
 
 
-def model_of(seed: int) -> Vae:
+def make_model(seed: int) -> Vae:
     torch.manual_seed(seed)
     tree = Latent.of(3)
-    encoder, decoder = Mlp((8,), (8,), torch.nn.Tanh, torch.nn.Tanh)((1, 4, 4), tree, Diagonal.count(tree), 1)
+    encoder, decoder = Mlp((8,), (8,), torch.nn.Tanh, torch.nn.Tanh)((1, 4, 4), tree, Diagonal.param_count(tree), 1)
     return Vae(tree, encoder, decoder, Gaussian(tree), Bernoulli()).double()
 
 
-def stretched(model: Vae, beta: float) -> Vae:
+def rescaled_model(model: Vae, beta: float) -> Vae:
     """The rescaled networks of Corollary 1, by their weights: means and scales × √β, the decoder's input ÷ √β."""
-    twin = model_of(0)
+    twin = make_model(0)
     twin.load_state_dict(model.state_dict())
     d, root = model.tree.width, math.sqrt(beta)
     with torch.no_grad():
@@ -74,7 +74,7 @@ def test_corollary_2_the_rows_beta_vae_and_entropy_vae_share_their_stationary_po
     """
     beta, root = 4.0, 2.0
     x = torch.rand(16, 1, 4, 4, generator=torch.Generator().manual_seed(0))
-    model, gaps = model_of(1), []
+    model, gaps = make_model(1), []
     optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
 
     def gradients(net: Vae, objective) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
@@ -85,7 +85,7 @@ def test_corollary_2_the_rows_beta_vae_and_entropy_vae_share_their_stationary_po
 
     for _ in range(8):
         loss, slope = gradients(model, beta_vae(beta))
-        other, twin = gradients(stretched(model, beta), entropy_vae(beta))
+        other, twin = gradients(rescaled_model(model, beta), entropy_vae(beta))
         gaps.append(float(loss - other))
         d = model.tree.width
         twin["decoder.0.weight"] = twin["decoder.0.weight"] / root
@@ -100,7 +100,7 @@ def test_corollary_2_the_rows_beta_vae_and_entropy_vae_share_their_stationary_po
 
 def test_theorem_2_rotations_change_nothing_for_an_isotropic_prior_and_full_covariance_only() -> None:
     angles = np.linspace(0, math.pi, 13)
-    curves = theory.theorem2(theory.Toy.make(), 4.0, angles)
+    curves = theory.theorem2(theory.ToyVAE.make(), 4.0, angles)
     assert np.ptp(curves["isotropic"]) < 1e-10
     for name in ("isotropic, diagonal q", "anisotropic", "Student-t"):
         assert np.ptp(curves[name]) > 0.1, name
@@ -109,7 +109,7 @@ def test_theorem_2_rotations_change_nothing_for_an_isotropic_prior_and_full_cova
 
 
 def test_appendix_c_small_batches_estimate_the_entropy_of_one_posterior_plus_log_n() -> None:
-    everything = theory.cloud(2048, 4, 0.2)
+    everything = theory.gaussian_posteriors(2048, 4, 0.2)
     found = theory.entropy_bias(everything, (4, 32, 2048), draws=512)
     small, middle, whole = found["estimate"]  # type: ignore[misc]
     exact, beta = found["exact"], found["beta"]
@@ -120,7 +120,7 @@ def test_appendix_c_small_batches_estimate_the_entropy_of_one_posterior_plus_log
 
 
 def test_appendix_d_naive_tc_is_negative_outside_the_batch_and_positive_inside() -> None:
-    everything = theory.cloud(3000, 10, 0.1)
+    everything = theory.gaussian_posteriors(3000, 10, 0.1)
     for b in (256, 2000):
         found = theory.naive_tc(everything, b, draws=200)
         tc = {name: float((found[name] - found[f"{name}, product"]).mean()) for name in ("outside", "inside")}
@@ -129,15 +129,15 @@ def test_appendix_d_naive_tc_is_negative_outside_the_batch_and_positive_inside()
 
 
 def test_the_four_terms_add_up_to_the_elbo() -> None:
-    toy = hfvae_toy.Toy()
-    total = sum(toy.values().values())
+    toy = hfvae_toy.FourTermsToy()
+    total = sum(toy.term_values().values())
     assert total == pytest.approx(float(toy.elbo().detach()) + math.log(6), abs=1e-9)
-    assert toy.values()["②"] <= 0
-    assert toy.values()["④"] <= 0
+    assert toy.term_values()["②"] <= 0
+    assert toy.term_values()["④"] <= 0
 
 
 def test_each_of_the_four_terms_does_what_fig_3_says() -> None:
-    toys = {name: toy.values() for name, toy in hfvae_toy.study(steps=300).items()}
+    toys = {name: toy.term_values() for name, toy in hfvae_toy.train_ablations(steps=300).items()}
     full = toys["all four"]
     assert -toys["without ①"]["②"] < 0.05 < -full["②"], "every x is mapped to the prior"
     assert -toys["without ②"]["②"] > -full["②"], "regions in z space shrink"

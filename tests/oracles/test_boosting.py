@@ -4,19 +4,20 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from unbraid.metrics import as_table, boosting
-from unbraid.metrics.boosting import LEAST, binned, boost
-from unbraid.metrics.importances import importances
+from unbraid.metrics import as_table
+from unbraid.metrics.estimation import boosting
+from unbraid.metrics.estimation.boosting import MIN_HESSIAN, bin_columns, boost
+from unbraid.metrics.estimation.importances import importances
 
 
-def tree(codes, g, h, rows, depth, gain, step):
+def grow_tree(codes, g, h, rows, depth, gain, step):
     """Split `rows` at the best column and bin, as the formula says; write each leaf's Newton step."""
     worth = lambda r: g[r].sum() ** 2 / (h[r].sum() + 1.0)  # noqa: E731
     best = (0.0, None, None, None)
     for column in range(codes.shape[1]) if depth else ():
         for at in range(codes[:, column].max()):
             left, right = rows[codes[rows, column] <= at], rows[codes[rows, column] > at]
-            if min(h[left].sum(), h[right].sum()) > LEAST:
+            if min(h[left].sum(), h[right].sum()) > MIN_HESSIAN:
                 won = 0.5 * (worth(left) + worth(right) - worth(rows))
                 if won > best[0] + 1e-12:
                     best = (won, column, left, right)
@@ -25,11 +26,11 @@ def tree(codes, g, h, rows, depth, gain, step):
         return
     gain[best[1]] += best[0]
     for side in best[2:]:
-        tree(codes, g, h, side, depth - 1, gain, step)
+        grow_tree(codes, g, h, side, depth - 1, gain, step)
 
 
-def slow(x, y, classes, rounds, rate=0.1, bins=8):
-    codes = binned(x, x, bins).T.astype(int)
+def slow_boosting(x, y, classes, rounds, rate=0.1, bins=8):
+    codes = bin_columns(x, x, bins).T.astype(int)
     values = np.unique(y)
     target = (y[:, None] == values).astype(float) if classes else ((y - y.mean()) / y.std())[:, None]
     score = np.tile(np.log(target.mean(0)), (len(x), 1)) if classes else np.zeros((len(x), 1))
@@ -39,12 +40,12 @@ def slow(x, y, classes, rounds, rate=0.1, bins=8):
         g, h = (p - target, p * (1 - p)) if classes else (score - target, np.ones_like(target))
         for k in range(score.shape[1]):
             step = np.zeros(len(x))
-            tree(codes, g[:, k], h[:, k], np.arange(len(x)), 3, gain, step)
+            grow_tree(codes, g[:, k], h[:, k], np.arange(len(x)), 3, gain, step)
             score[:, k] -= rate * step
     return gain, values[score.argmax(1)] if classes else score[:, 0] * y.std() + y.mean()
 
 
-def world(n=160, seed=0):
+def labelled_data(n=160, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(3, size=n)
     return np.column_stack([y + 0.6 * rng.normal(size=n), rng.normal(size=n), (y == 1) + rng.normal(size=n)]), y
@@ -53,24 +54,24 @@ def world(n=160, seed=0):
 @pytest.mark.parametrize("block", [1, 2, 256])
 def test_classes_as_trees_grown_one_by_one(block, monkeypatch):
     monkeypatch.setattr(boosting, "BLOCK", block)
-    x, y = world()
+    x, y = labelled_data()
     gain, predicted = boost(x, y, x, True, rounds=3, bins=8)
-    slow_gain, slow_predicted = slow(x, y, True, 3)
+    slow_gain, slow_predicted = slow_boosting(x, y, True, 3)
     assert gain == pytest.approx(slow_gain, rel=1e-4)
     assert (predicted == slow_predicted).all()
 
 
 def test_numbers_as_trees_grown_one_by_one():
-    x, _ = world(seed=1)
+    x, _ = labelled_data(seed=1)
     y = x[:, 0] ** 2 + x[:, 1]
     gain, predicted = boost(x, y, x, False, rounds=4, bins=8)
-    slow_gain, slow_predicted = slow(x, y, False, 4)
+    slow_gain, slow_predicted = slow_boosting(x, y, False, 4)
     assert gain == pytest.approx(slow_gain, rel=1e-4)
     assert predicted == pytest.approx(slow_predicted, rel=1e-4, abs=1e-4)
 
 
 def test_as_good_as_scikit_learns_on_new_rows():
-    x, y = world(3000)
+    x, y = labelled_data(3000)
     number = x[:, 0] * x[:, 2] + 0.3 * x[:, 1]
     half = slice(0, 1500), slice(1500, None)
     settings = {"max_iter": 20, "max_depth": 3, "max_leaf_nodes": 8, "l2_regularization": 1.0, "early_stopping": False}
@@ -84,7 +85,7 @@ def test_as_good_as_scikit_learns_on_new_rows():
 
 
 def test_columns_that_cannot_be_split_gain_nothing():
-    x, y = world()
+    x, y = labelled_data()
     x[:, 1] = 2.0
     assert boost(x, y, x, True)[0][1] == 0
     gain, predicted = boost(np.zeros((5, 2)), np.arange(5) % 2, np.zeros((3, 2)), True)
@@ -93,7 +94,7 @@ def test_columns_that_cannot_be_split_gain_nothing():
 
 
 def test_threads_change_nothing():
-    x, y = world(600)
+    x, y = labelled_data(600)
     labels = np.column_stack([y, y[::-1], np.arange(600) % 7])
     one, three = (importances(as_table(x, labels), threads=t) for t in (1, 3))
     assert np.array_equal(one.matrix, three.matrix)

@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 
-from tests.toys import any_draw, random_posterior, toy_data
+from tests.toys import random_draw, random_posterior, toy_data
 from unbraid.latent import Latent
 from unbraid.model import Diagonal
-from unbraid.runs.assemble import assemble
+from unbraid.runs.building.builders import build_parts
+from unbraid.runs.fitting.trainer import build_trainer, step
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.trainer import prepare, step
 from unbraid.terms.critics import Ratio, RatioSpec, permute_leaves
 from unbraid.terms.moments import Moments, MomentsSpec, code_covariance
 
@@ -45,9 +45,9 @@ def test_the_step_uses_an_independent_batch_and_leaves_the_encoder_alone():
         objective={"name": "factor_vae", "critic": {"width": 8, "depth": 1}},
         budget={"batch": 16, "steps": 3},
     )
-    trainer = prepare(assemble(recipe, toy_data()))
-    assert trainer.batches.stream != trainer.others[0].stream
-    assert set(trainer.batches.index(0)) != set(trainer.others[0].index(0))
+    trainer = build_trainer(build_parts(recipe, toy_data()))
+    assert trainer.batches.stream != trainer.critic_batches[0].stream
+    assert set(trainer.batches.indices(0)) != set(trainer.critic_batches[0].indices(0))
     critic = trainer.parts.critics["ratio"]
     before = [p.detach().clone() for p in critic.parameters()]
     seen = {}
@@ -93,7 +93,7 @@ def test_dip_ii_covariance_is_that_of_the_codes():
 
 @pytest.mark.parametrize("of", ["mean", "code"])
 def test_moments_by_hand(of):
-    draw = any_draw(Latent.of(3), 40, 0, None)
+    draw = random_draw(Latent.of(3), 40, 0, None)
     found = Moments(draw.tree, MomentsSpec(of))(draw)
     error = (code_covariance(draw.q, of) - torch.eye(3)).square()
     torch.testing.assert_close(found[f"moments_d@{of}"], error.diagonal().sum())
@@ -101,7 +101,7 @@ def test_moments_by_hand(of):
 
 
 def test_only_real_leaves_are_matched():
-    draw = any_draw(MIXED, 40, 0, None)
+    draw = random_draw(MIXED, 40, 0, None)
     assert code_covariance(draw.q).shape == (3, 3)
     assert Moments(MIXED, MomentsSpec())(draw)["moments_od@mean"].isfinite()
 
@@ -110,7 +110,7 @@ def test_running_covariance_and_the_strength_of_its_gradient():
     """C = (1−ρ)C_prev + ρC_batch; the previous one is constant, and the gradient is that of the batch at full strength."""
     tree, rho = Latent.of(2), 0.25
     moments = Moments(tree, MomentsSpec("mean", rho)).double()
-    first, second = any_draw(tree, 30, 0, None), any_draw(tree, 30, 1, None)
+    first, second = random_draw(tree, 30, 0, None), random_draw(tree, 30, 1, None)
     moments(first)
     torch.testing.assert_close(moments.running, code_covariance(first.q, "mean"))
     loc = second.q.loc.clone().requires_grad_()
@@ -131,7 +131,7 @@ def test_running_covariance_and_the_strength_of_its_gradient():
 @pytest.mark.parametrize("temperature", [0.1, 0.5, 2.0])
 def test_concrete_densities_are_finite_in_float32(temperature):
     tree = Latent.of({"digit": "onehot(10)", "bit": "binary(2)"})
-    q = Diagonal.of(tree, 8 * torch.randn(200, Diagonal.count(tree)).float(), temperature)
+    q = Diagonal.from_params(tree, 8 * torch.randn(200, Diagonal.param_count(tree)).float(), temperature)
     z = q.rsample()
     assert z.isfinite().all()
     log_q = q.log_prob(z)

@@ -16,26 +16,26 @@ from unbraid.model import Diagonal
 from unbraid.model.draw import Draw
 from unbraid.priors import Discrete, Gaussian, Joint
 from unbraid.terms import TERMS, Bank, BankSpec, PriorRatio, PriorSpec, Ratio, RatioSpec, exact, log_mixture
-from unbraid.terms.divergence import SCALES, hausdorff, mmd_squared
+from unbraid.terms.divergence import KERNEL_SCALES, hausdorff, mmd_squared
 
 DOUBLE = torch.float64
 
 
-class Toy:
+class PriorOnlyModel:
     """A model with a prior and nothing else."""
 
     def __init__(self, prior) -> None:
         self.prior = prior.double()
 
 
-def draw_of(prior, loc: torch.Tensor, scale: torch.Tensor, temperature: float = 1.0) -> Draw:
+def make_draw(prior, loc: torch.Tensor, scale: torch.Tensor, temperature: float = 1.0) -> Draw:
     q = Diagonal(prior.tree, loc, scale.log(), temperature)
-    return Draw(Toy(prior), torch.zeros(len(loc), 1, 1, 1), q, q.rsample(), len(loc))  # type: ignore[arg-type]
+    return Draw(PriorOnlyModel(prior), torch.zeros(len(loc), 1, 1, 1), q, q.rsample(), len(loc))  # type: ignore[arg-type]
 
 
 def slow_mmd(x: np.ndarray, y: np.ndarray, kernel: str) -> float:
     """Double loops over pairs, as the statistic reads."""
-    constants = [2 * x.shape[1] * s for s in SCALES]
+    constants = [2 * x.shape[1] * s for s in KERNEL_SCALES]
 
     def k(a: np.ndarray, b: np.ndarray) -> float:
         s = float(((a - b) ** 2).sum())
@@ -68,7 +68,7 @@ def expected_kernel(shift: float, variance: float, d: int, kernel: str) -> float
     def gaussian(t: float) -> float:
         return (1 + 2 * t * variance) ** (-d / 2) * math.exp(-t * shift**2 / (1 + 2 * t * variance))
 
-    constants = [2 * d * s for s in SCALES]
+    constants = [2 * d * s for s in KERNEL_SCALES]
     if kernel == "rbf":
         return sum(gaussian(1 / c) for c in constants)
     return sum(quad(lambda t, c=c: c * math.exp(-c * t) * gaussian(t), 0, math.inf)[0] for c in constants)
@@ -100,9 +100,9 @@ def test_inclusive_kl_of_one_gaussian_has_its_closed_form() -> None:
     torch.manual_seed(2)
     prior = Gaussian(Latent.of(2))
     mean, scale = torch.tensor([0.5, -0.3], dtype=DOUBLE), torch.tensor([1.3, 0.8], dtype=DOUBLE)
-    draw = draw_of(prior, mean.expand(20000, 2), scale.expand(20000, 2))
+    draw = make_draw(prior, mean.expand(20000, 2), scale.expand(20000, 2))
     # a mixture of equal components is that component, so a small batch of them says the same of more samples
-    found = TERMS["agg@inclusive_kl"](Draw(draw.model, draw.x, draw.q.rows(slice(0, 2)), draw.z, 2))
+    found = TERMS["agg@inclusive_kl"](Draw(draw.model, draw.x, draw.q.select_rows(slice(0, 2)), draw.z, 2))
     truth = float((scale.log() + (1 + mean**2) / (2 * scale**2) - 0.5).sum())  # KL(N(0,1) ‖ N(m, s²))
     assert abs(float(found.mean()) - truth) < 4 * float(found.std()) / 20000**0.5
 
@@ -149,7 +149,7 @@ def test_ratio_underestimates_total_correlation_but_follows_it() -> None:
     assert np.corrcoef(found, true)[0, 1] > 0.95
 
 
-def slow_support(z: np.ndarray) -> float:
+def slow_hausdorff(z: np.ndarray) -> float:
     total = 0.0
     for i, j in combinations(range(z.shape[1]), 2):
         total += max(min(math.hypot(a[i] - u[i], c[j] - u[j]) for u in z) for a, c in product(z, z))
@@ -159,7 +159,7 @@ def slow_support(z: np.ndarray) -> float:
 def test_support_is_the_printed_maximum_of_minima_with_the_right_gradient() -> None:
     torch.manual_seed(5)
     z = torch.randn(9, 4, dtype=DOUBLE, requires_grad=True)
-    assert float(hausdorff(z).detach()) == pytest.approx(slow_support(z.detach().numpy()), rel=1e-12)
+    assert float(hausdorff(z).detach()) == pytest.approx(slow_hausdorff(z.detach().numpy()), rel=1e-12)
     assert torch.autograd.gradcheck(hausdorff, (z,))
     line = torch.linspace(-1, 1, 9, dtype=DOUBLE)
     grid = torch.cartesian_prod(line, line)
@@ -182,7 +182,7 @@ def test_kl_between_masses_is_torchs() -> None:
             "style": Gaussian(tree.subtree("style")),
         },
     )
-    draw = draw_of(prior, torch.randn(5, 8, dtype=DOUBLE), torch.ones(5, 8, dtype=DOUBLE), temperature=0.5)
+    draw = make_draw(prior, torch.randn(5, 8, dtype=DOUBLE), torch.ones(5, 8, dtype=DOUBLE), temperature=0.5)
     found = TERMS["kl@categorical"](draw)
     truth = kl_divergence(Categorical(logits=draw.q.loc[:, :4]), Categorical(torch.tensor(masses, dtype=DOUBLE)))
     truth = truth + kl_divergence(Bernoulli(logits=draw.q.loc[:, 4:6]), Bernoulli(bits)).sum(1)
@@ -198,7 +198,7 @@ def test_a_full_memory_bank_of_a_still_encoder_is_exact() -> None:
     for epoch in range(2):
         order = torch.randperm(n)
         for number, rows in enumerate(order.split(b)):
-            q = everything.rows(rows)
+            q = everything.select_rows(rows)
             draw = Draw(None, torch.zeros(b, 1, 1, 1), q, q.rsample(), n, bank.mixture)  # type: ignore[arg-type]
             mixture, log_weights = bank.mixture(draw, n)
             assert len(mixture) == b * (number + 1), "past batches of this epoch, and no other"

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.distributions import Independent, Normal
 
-from tests.toys import any_draw, model_on, random_posterior
-from unbraid.ground.errors import UnbraidError
+from tests.toys import random_draw, random_posterior, tiny_model
+from unbraid.core.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.model import Diagonal, Draw
 from unbraid.terms import ESTIMATORS, TERMS, exact
@@ -16,7 +16,7 @@ from unbraid.terms.estimators import WEIGHTS
 N, B = 4000, 64
 
 
-def mixture_by_hand(z, q, columns):
+def slow_mixture(z, q, columns):
     """log (1/N) Σ_n q(z|x_n) on some columns, one datum at a time in plain torch.distributions."""
     laws = [Normal(q.loc[n, columns], q.log_scale[n, columns].exp()) for n in range(len(q))]
     return torch.stack([Independent(law, 1).log_prob(z[:, columns]) for law in laws]).logsumexp(0) - math.log(len(q))
@@ -45,10 +45,12 @@ def test_mss_entry_by_entry():
 def test_exact_is_enumeration_at_every_node():
     tree = Latent.of({"a": 2, "b": 2})
     everything = random_posterior(tree, 300, 1)
-    z = everything.rows(torch.arange(20)).rsample()
-    draw = Draw(model_on(tree), torch.zeros(20, 1, 2, 2), everything.rows(torch.arange(20)), z, 300, exact(everything))
+    z = everything.select_rows(torch.arange(20)).rsample()
+    draw = Draw(
+        tiny_model(tree), torch.zeros(20, 1, 2, 2), everything.select_rows(torch.arange(20)), z, 300, exact(everything)
+    )
     for node in tree.names:
-        torch.testing.assert_close(draw.log_q[:, tree.index(node)], mixture_by_hand(z, everything, tree.columns(node)))
+        torch.testing.assert_close(draw.log_q[:, tree.index(node)], slow_mixture(z, everything, tree.columns(node)))
 
 
 def toy_values(name, batches=300, seed=0):
@@ -56,10 +58,10 @@ def toy_values(name, batches=300, seed=0):
     tree = Latent.of(6)
     rng = torch.Generator().manual_seed(seed)
     everything = Diagonal(tree, torch.randn(4096, 6, generator=rng), torch.full((4096, 6), math.log(0.135)))
-    model, found, truth = model_on(tree), [], []
+    model, found, truth = tiny_model(tree), [], []
     for _ in range(batches):
         index = torch.randperm(4096, generator=rng)[:B]
-        q = everything.rows(index)
+        q = everything.select_rows(index)
         z = q.rsample()
         found.append(Draw(model, torch.zeros(B, 1, 2, 2), q, z, 4096, ESTIMATORS[name]).log_q[:, 0].mean())
         if len(truth) < 12:
@@ -83,13 +85,13 @@ def test_stratified_is_unbiased_for_q_without_replacement():
     tree = Latent.of(2)
     n, b = 7, 3
     everything = random_posterior(tree, n, 3)
-    z = everything.rows(torch.tensor([0])).rsample()
-    truth = mixture_by_hand(z, everything, [0, 1]).exp()
+    z = everything.select_rows(torch.tensor([0])).rsample()
+    truth = slow_mixture(z, everything, [0, 1]).exp()
     for name in ("stratified", "mss"):
         estimates = []
         for rest in combinations(range(1, n), b - 1):
             for order in (rest, rest[::-1]):
-                q = everything.rows(torch.tensor([0, *order]))
+                q = everything.select_rows(torch.tensor([0, *order]))
                 pairs = q.log_prob(z.unsqueeze(1))[0, :, 0]
                 estimates.append((pairs.exp() * WEIGHTS[name](b, n)[0]).sum())
         torch.testing.assert_close(torch.stack(estimates).mean(), truth[0])
@@ -97,13 +99,13 @@ def test_stratified_is_unbiased_for_q_without_replacement():
 
 def test_mi_never_exceeds_log_n():
     for name in ("stratified", "mss"):
-        draw = any_draw(Latent.of(8), 64, 0, name, n=1000)
+        draw = random_draw(Latent.of(8), 64, 0, name, n=1000)
         assert TERMS["mi"](draw).max() <= math.log(1000) + 1e-9
 
 
 def test_mws_shifts_tc_by_leaves_minus_one_times_log_n():
     tree, n = Latent.of(5), 1000
-    mws = any_draw(tree, 32, 0, "mws", n=n)
+    mws = random_draw(tree, 32, 0, "mws", n=n)
     naive = Draw(mws.model, mws.x, mws.q, mws.z, n, ESTIMATORS["naive"])
     shift = TERMS["tc_q"](mws, "root") - TERMS["tc_q"](naive, "root")
     torch.testing.assert_close(shift, torch.full_like(shift, 4 * math.log(n)))
@@ -119,7 +121,7 @@ def test_gaussian_total_correlation_in_closed_form():
     everything = Diagonal(tree, means, torch.full((n, 2), math.log(narrow)))
     torch.manual_seed(1)  # not the means' seed: their noise must be independent
     z = everything.rsample()
-    draw = Draw(model_on(tree), torch.zeros(n, 1, 2, 2), everything, z, n, exact(everything))
+    draw = Draw(tiny_model(tree), torch.zeros(n, 1, 2, 2), everything, z, n, exact(everything))
     assert TERMS["tc_q"](draw, "root").mean().item() == pytest.approx(-0.5 * math.log(1 - rho**2), abs=0.05)
     wide = TERMS["agg"](draw).mean().item()
     assert wide == pytest.approx(-0.5 * math.log(1 - rho**2), abs=0.06)  # unit margins: KL to N(0, I) is the TC
@@ -128,4 +130,4 @@ def test_gaussian_total_correlation_in_closed_form():
 @pytest.mark.parametrize("name", sorted(WEIGHTS))
 def test_batches_must_fit(name):
     with pytest.raises(UnbraidError, match="at least 2"):
-        ESTIMATORS[name](any_draw(Latent.of(2), 1, 0, None), 100)
+        ESTIMATORS[name](random_draw(Latent.of(2), 1, 0, None), 100)

@@ -11,14 +11,14 @@ from unbraid import metrics
 from unbraid.codes import Codes
 from unbraid.latent import Latent, onehot
 from unbraid.metrics import as_table
-from unbraid.metrics.estimates import ross
-from unbraid.metrics.fixed import fixed_rows, gini
-from unbraid.metrics.importances import Fit
-from unbraid.metrics.information import cells, factor_entropies, mutual
-from unbraid.metrics.linear import area
+from unbraid.metrics.estimation.dci_scores import dci_components
+from unbraid.metrics.estimation.fixed_factor_sampling import fixed_factor_sampler, gini_variance
+from unbraid.metrics.estimation.importances import ImportanceFit
+from unbraid.metrics.estimation.information import discretise, factor_entropies, mutual_information_matrix
+from unbraid.metrics.estimation.knn_information import ross_information
+from unbraid.metrics.estimation.linear import roc_auc
 from unbraid.metrics.scores.attributes import hinge_bias
 from unbraid.metrics.scores.dci_es import dci_es
-from unbraid.metrics.spreads import parts
 
 
 @pytest.fixture(scope="module")
@@ -46,42 +46,44 @@ def slow_bins(column: np.ndarray, bins: int = 20) -> list:
 
 
 @pytest.fixture(scope="module")
-def slow(data) -> np.ndarray:
+def slow_matrix(data) -> np.ndarray:
     z, y = data
     return np.array([[slow_information(slow_bins(c), f.tolist()) for f in y.T] for c in z.T])
 
 
-def test_information_matrix_and_entropies(data, slow):
+def test_information_matrix_and_entropies(data, slow_matrix):
     table = as_table(*data)
-    assert mutual(table) == pytest.approx(slow, abs=1e-9)
+    assert mutual_information_matrix(table) == pytest.approx(slow_matrix, abs=1e-9)
     assert factor_entropies(table) == pytest.approx([slow_entropy(f.tolist()) for f in data[1].T])
 
 
-def test_mig_and_its_kin(data, slow):
+def test_mig_and_its_kin(data, slow_matrix):
     z, y = data
     h = [slow_entropy(f.tolist()) for f in y.T]
-    gaps = [(sorted(slow[:, k])[-1] - sorted(slow[:, k])[-2]) / h[k] for k in range(3)]
+    gaps = [(sorted(slow_matrix[:, k])[-1] - sorted(slow_matrix[:, k])[-2]) / h[k] for k in range(3)]
     assert metrics.mig(z, y).value == pytest.approx(np.mean(gaps))
-    normal = slow / h
+    normal = slow_matrix / h
     said = [u for u in range(4) if u != 2]  # column 2 is noise and says nothing
     per_unit = [sorted(normal[u])[-1] - sorted(normal[u])[-2] for u in said]
     assert metrics.mig_sup(z, y).value == pytest.approx(np.mean(per_unit))
     joint = []
     for k in range(3):
-        best = int(np.argmax(slow[:, k]))
+        best = int(np.argmax(slow_matrix[:, k]))
         pairs = list(zip(slow_bins(z[:, best]), y[:, k].tolist(), strict=True))
-        joint.append(1 - (slow_entropy(pairs) - slow[best, k] + sorted(slow[:, k])[-2]) / (h[k] + log(20)))
+        joint.append(
+            1 - (slow_entropy(pairs) - slow_matrix[best, k] + sorted(slow_matrix[:, k])[-2]) / (h[k] + log(20))
+        )
     assert metrics.jemmig(z, y).value == pytest.approx(np.mean(joint))
     earned = [0.0, 0.0, 0.0]
     for u in range(4):
-        k = int(np.argmax(slow[u]))
-        earned[k] = max(earned[k], sorted(slow[u])[-1] - sorted(slow[u])[-2])
+        k = int(np.argmax(slow_matrix[u]))
+        earned[k] = max(earned[k], sorted(slow_matrix[u])[-1] - sorted(slow_matrix[u])[-2])
     assert metrics.dcimig(z, y).value == pytest.approx(sum(earned) / sum(h))
 
 
-def test_med_and_modularity(data, slow):
+def test_med_and_modularity(data, slow_matrix):
     z, y = data
-    kept = slow.copy()
+    kept = slow_matrix.copy()
     kept[2] = 0
     r = kept / kept.sum(0)
     value, total = 0.0, r.sum()
@@ -91,15 +93,15 @@ def test_med_and_modularity(data, slow):
     assert metrics.med(z, y).value == pytest.approx(value)
     each = []
     for u in range(4):
-        best = max(slow[u])
-        each.append(1 - sum((m / best) ** 2 for m in slow[u] if m != best) / 2)
+        best = max(slow_matrix[u])
+        each.append(1 - sum((m / best) ** 2 for m in slow_matrix[u] if m != best) / 2)
     assert metrics.modularity(z, y, protocol="dlib").value == pytest.approx(np.mean(each))
     assert metrics.modularity(z, y, protocol="fast").value == pytest.approx(np.mean([each[u] for u in (0, 1, 3)]))
 
 
-def test_info_mec_from_its_definition(data, slow):
+def test_info_mec_from_its_definition(data, slow_matrix):
     z, y = data
-    n = (slow / [slow_entropy(f.tolist()) for f in y.T])[[0, 1, 3]]
+    n = (slow_matrix / [slow_entropy(f.tolist()) for f in y.T])[[0, 1, 3]]
     m = (np.mean([max(row) / sum(row) for row in n]) - 1 / 3) / (1 - 1 / 3)
     c = (np.mean([max(column) / sum(column) for column in n.T]) - 1 / 3) / (1 - 1 / 3)
     score = metrics.info_mec(z, y)
@@ -111,11 +113,11 @@ def test_dci_of_a_table_done_by_hand():
     """R = [[1, 0], [0, ½], [0, ½]]: pure units, D = 1; factor 2 is split in two of three, C₂ = 1 − log 2 / log 3."""
     r = np.array([[1.0, 0.0], [0.0, 0.5], [0.0, 0.5]])
     table = as_table(np.random.default_rng(0).normal(size=(20, 3)), np.stack([np.arange(20) % 2, np.arange(20) % 3], 1))
-    values, rows = parts(table, Fit(r, np.ones(2), np.zeros(2), ("accuracy",) * 2))
+    values, rows = dci_components(table, ImportanceFit(r, np.ones(2), np.zeros(2), ("accuracy",) * 2))
     assert values["disentanglement"] == pytest.approx(1)
     assert rows["factor_completeness"] == pytest.approx([1, 1 - log(2) / log(3)])
     assert values["completeness"] == pytest.approx(1 - 0.5 * log(2) / log(3))
-    even, _ = parts(table, Fit(np.full((3, 2), 1 / 3), np.ones(2), np.zeros(2), ("accuracy",) * 2))
+    even, _ = dci_components(table, ImportanceFit(np.full((3, 2), 1 / 3), np.ones(2), np.zeros(2), ("accuracy",) * 2))
     assert even["disentanglement"] == pytest.approx(0)
     assert even["completeness"] == pytest.approx(0)
 
@@ -131,7 +133,7 @@ def test_area_under_the_curve_counts_pairs():
     rng = np.random.default_rng(0)
     score, positive = np.round(rng.normal(size=60), 1), rng.random(60) < 0.4
     wins = [1.0 if a > b else 0.5 if a == b else 0.0 for a in score[positive] for b in score[~positive]]
-    assert area(score, positive) == pytest.approx(np.mean(wins))
+    assert roc_auc(score, positive) == pytest.approx(np.mean(wins))
 
 
 def test_irs_by_loops(data):
@@ -260,7 +262,7 @@ def test_total_correlation_of_a_gaussian_pair():
 
 def test_posterior_information_is_that_of_mixtures_over_all_rows():
     """Against a plain double loop over draws and rows, with holes in the labels."""
-    from unbraid.metrics.posterior import drawn, information
+    from unbraid.metrics.estimation.aggregate_posterior import draw_samples, pointwise_information
 
     rng = np.random.default_rng(1)
     n = 60
@@ -268,8 +270,8 @@ def test_posterior_information_is_that_of_mixtures_over_all_rows():
     y[:7, 1] = np.nan
     codes = Codes(rng.normal(size=(n, 2)) + y[:, :1], Latent.of(2), scale=rng.uniform(0.2, 0.6, size=(n, 2)))
     table = as_table(codes, y)
-    rows, z = drawn(table, 25, 0)
-    found = information(table, 0, 25)
+    rows, z = draw_samples(table, 25, 0)
+    found = pointwise_information(table, 0, 25)
     for a, row in enumerate(rows):
         for u in range(2):
             q = np.exp(-0.5 * ((z[a, u] - codes.mean[:, u]) / codes.scale[:, u]) ** 2) / codes.scale[:, u]
@@ -312,9 +314,9 @@ def test_information_from_posterior_samples_matches_the_gaussian_channel():
     truth = sum(0.5 * np.trapezoid(q * np.log(q / mix), grid) for q in p)
     codes = Codes(y[:, None].astype(float), Latent.of(1), scale=np.full((n, 1), sigma))
     table = as_table(codes, y)
-    assert mutual(table, "posterior")[0, 0] == pytest.approx(truth, abs=0.03)
+    assert mutual_information_matrix(table, "posterior")[0, 0] == pytest.approx(truth, abs=0.03)
     drawn = y[:, None] + sigma * rng.normal(size=(n, 1))
-    assert ross(drawn, y) == pytest.approx(truth, abs=0.05)
+    assert ross_information(drawn, y) == pytest.approx(truth, abs=0.05)
 
 
 def test_neighbours_agree_with_scikit_learn():
@@ -324,15 +326,15 @@ def test_neighbours_agree_with_scikit_learn():
     y = rng.integers(4, size=800)
     z = y + rng.normal(size=800)
     theirs = mutual_info_classif(z[:, None], y, n_neighbors=3, random_state=0)[0]
-    assert ross((z / z.std())[:, None], y) == pytest.approx(theirs, abs=0.01)
+    assert ross_information((z / z.std())[:, None], y) == pytest.approx(theirs, abs=0.01)
 
 
 def test_normalised_variances_by_a_plain_loop(data):
     z, y = data
-    source = fixed_rows(z, y, 0)
+    source = fixed_factor_sampler(z, y, 0)
     k = np.array([0, 1, 2, 0, 1])
-    fast = source.spreads(np.random.default_rng(5), k, 20)
-    rows = source.rows(np.random.default_rng(5), k, 20)
+    fast = source.normalised_variances(np.random.default_rng(5), k, 20)
+    rows = source.sample_rows(np.random.default_rng(5), k, 20)
     for i, index in enumerate(rows):
         assert len(set(y[index, k[i]])) == 1
         assert fast[i] == pytest.approx(z[index].var(0, ddof=1) / z.var(0), abs=1e-9)
@@ -350,7 +352,7 @@ def test_gini_variance_counts_unlike_pairs():
 
     draw = rng.integers(300, size=(2, 12))
     expected = [slow_gini(symbols[d]) / slow_gini(symbols) for d in draw]
-    assert gini(table.scaled[draw], table, [0, 1, 2]) == pytest.approx(expected)
+    assert gini_variance(table.scaled[draw], table, [0, 1, 2]) == pytest.approx(expected)
 
 
 def test_votes_of_a_table_done_by_hand():
@@ -365,11 +367,11 @@ def test_votes_of_a_table_done_by_hand():
 
 
 def test_mean_differences_by_a_plain_loop(data):
-    from unbraid.metrics.scores.beta_vae import PROTOCOLS, differences
+    from unbraid.metrics.scores.beta_vae import PROTOCOLS, pair_differences
 
     z, y = data
-    source, plan = fixed_rows(z, y, 0), PROTOCOLS["dlib"]
-    x, k = differences(source, np.random.default_rng(1), 400, plan)
+    source, plan = fixed_factor_sampler(z, y, 0), PROTOCOLS["dlib"]
+    x, k = pair_differences(source, np.random.default_rng(1), 400, plan)
     rng = np.random.default_rng(2)
     for factor in range(3):
         means = []
@@ -382,19 +384,19 @@ def test_mean_differences_by_a_plain_loop(data):
 
 def test_the_svm_of_dip_vae_minimises_the_hinge_loss():
     """Kumar et al. 2017, Sec. 3: hinge with C = 0.01, against a slow sub-gradient descent of the printed objective."""
-    from unbraid.metrics.scores.beta_vae import squared_svm, svm
+    from unbraid.metrics.scores.beta_vae import squared_svm_classifier, svm_classifier
 
     rng = np.random.default_rng(0)
     x = np.abs(rng.normal(size=(300, 2)) + np.repeat([[0.0, 1.5], [1.5, 0.0]], 150, 0))
     k = np.repeat([0, 1], 150)
-    _, weights = svm(x, k, x, 2, 0)
+    _, weights = svm_classifier(x, k, x, 2, 0)
     t, features = np.where(k == 1, 1.0, -1.0), np.column_stack([x, np.ones(300)])  # its bias is penalised alike
 
     w = np.zeros(3)
     for step in range(4000):  # ½‖w‖² + 0.01 Σ max(0, 1 − t w·x) is 1-strongly convex: steps of 1/step arrive
         w = w - 0.5 / (step + 2) * (w - 0.01 * (t * (t * (features @ w) < 1)) @ features)
     np.testing.assert_allclose(np.abs(w[:2]), weights[:, 1], atol=0.02)
-    assert np.abs(squared_svm(x, k, x, 2, 0)[1] - weights).max() > 0.1
+    assert np.abs(squared_svm_classifier(x, k, x, 2, 0)[1] - weights).max() > 0.1
 
 
 def test_attributes_as_printed_are_plain_accuracies_with_an_unweighted_bias():
@@ -449,8 +451,8 @@ def test_discretised_groups_and_discrete_leaves():
     table = as_table(
         Codes(np.column_stack([np.eye(3)[symbol], plane]), tree), np.stack([symbol, corner], 1), groups="top"
     )
-    sizes = cells(table, bins=4)[1]
+    sizes = discretise(table, bins=4)[1]
     assert sizes == (3, 4)
-    i = mutual(table, bins=4)
+    i = mutual_information_matrix(table, bins=4)
     assert i[0, 0] == pytest.approx(slow_entropy(symbol.tolist()))
     assert i[1, 1] == pytest.approx(slow_entropy(corner.tolist()))  # neither column alone tells the corner

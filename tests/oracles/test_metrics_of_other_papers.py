@@ -11,7 +11,7 @@ from unbraid import metrics
 from unbraid.codes import Codes
 from unbraid.latent import Latent, onehot
 from unbraid.metrics import as_table
-from unbraid.metrics.information import mutual
+from unbraid.metrics.estimation.information import mutual_information_matrix
 
 
 @pytest.fixture(scope="module")
@@ -127,8 +127,10 @@ def test_discrete_units_are_counted_where_real_ones_are_measured_by_neighbours()
     symbol = rng.integers(3, size=300)
     codes = Codes(np.column_stack([np.eye(3)[symbol], rng.normal(size=300)]), Latent.of({"c": onehot(3), "z": 1}))
     table = as_table(codes, symbol)
-    assert mutual(table, "knn", near=10)[0, 0] == pytest.approx(mutual(table)[0, 0])
-    assert mutual(table, "knn", near=10)[1, 0] != mutual(table)[1, 0]
+    assert mutual_information_matrix(table, "knn", n_neighbours=10)[0, 0] == pytest.approx(
+        mutual_information_matrix(table)[0, 0]
+    )
+    assert mutual_information_matrix(table, "knn", n_neighbours=10)[1, 0] != mutual_information_matrix(table)[1, 0]
 
 
 def slow_udr(r: np.ndarray, average: str) -> float:

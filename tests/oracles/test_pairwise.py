@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 from tests.toys import random_posterior
 from unbraid.latent import Latent
 from unbraid.model import Diagonal, pairwise
-from unbraid.model.pairwise import broadcast, log_mixture
+from unbraid.model.pairwise import broadcast_log_mixture, log_mixture
 from unbraid.terms.estimators import WEIGHTS
 
 TREES = [Latent.of(5), Latent.of({"a": 2, "b": {"c": 2, "d": 2}}), Latent.of({"digit": "onehot(3)", "style": 3})]
@@ -39,7 +39,9 @@ def test_same_as_broadcast(tree, b, m, shared_weight):
     weights = torch.full((1, 1), -math.log(m)) if shared_weight else torch.randn(b, m)
     price = torch.randn(b, len(tree.nodes))
     for one, two in zip(
-        gradients(log_mixture, z, q, weights, price), gradients(broadcast, z, q, weights, price), strict=True
+        gradients(log_mixture, z, q, weights, price),
+        gradients(broadcast_log_mixture, z, q, weights, price),
+        strict=True,
     ):
         torch.testing.assert_close(one, two)
 
@@ -51,7 +53,9 @@ def test_rows_far_from_every_component_stay_finite():
     weights = torch.full((1, 1), -math.log(40))
     price = torch.ones(30, 4)
     for one, two in zip(
-        gradients(log_mixture, z, q, weights, price), gradients(broadcast, z, q, weights, price), strict=True
+        gradients(log_mixture, z, q, weights, price),
+        gradients(broadcast_log_mixture, z, q, weights, price),
+        strict=True,
     ):
         assert one.isfinite().all()
         torch.testing.assert_close(one, two)
@@ -68,12 +72,14 @@ def test_float32_agrees_with_float64(tree, sigma):
     z, q = z.float(), Diagonal(tree, q.loc.float(), q.log_scale.float())
     weights, price = WEIGHTS["stratified"](n, 100_000).log(), torch.randn(n, len(tree.nodes))
     single = gradients(log_mixture, z, q, weights.float(), price.float())
-    double = gradients(broadcast, z.double(), Diagonal(tree, q.loc.double(), q.log_scale.double()), weights, price)
+    double = gradients(
+        broadcast_log_mixture, z.double(), Diagonal(tree, q.loc.double(), q.log_scale.double()), weights, price
+    )
     for one, two in zip(single, double, strict=True):
         assert ((one - two).norm() / two.norm()).item() < 1e-6
 
 
-class Largest(TorchDispatchMode):
+class LargestTensor(TorchDispatchMode):
     """Notes the bytes of the largest tensor any operation makes."""
 
     bytes = 0
@@ -93,7 +99,7 @@ def test_extra_memory_is_one_tile():
     q = Diagonal(tree, torch.randn(n, 20).float(), torch.full((n, 20), -1.0).float())
     z = q.rsample().requires_grad_()
     weights = WEIGHTS["stratified"](n, 100_000).log().float()
-    with Largest() as noted:
+    with LargestTensor() as noted:
         log_mixture(z, q, weights).sum().backward()
     assert n * 20 * 4 <= noted.bytes <= n * n * 20 * 4 / 50 / 5  # five buffers live at once
 
@@ -104,14 +110,14 @@ def test_total_correlation_of_codes_is_the_audits():
 
     from unbraid.codes import Codes
     from unbraid.metrics import as_table
-    from unbraid.metrics.posterior import dependence, drawn
+    from unbraid.metrics.estimation.aggregate_posterior import draw_samples, pointwise_total_correlation
 
     rng = np.random.default_rng(0)
     tree = Latent.of(3)
     codes = Codes(rng.normal(size=(90, 3)), tree, rng.uniform(0.1, 0.8, size=(90, 3)))
     q = Diagonal(tree, torch.from_numpy(codes.mean), torch.from_numpy(codes.scale).log())
     table = as_table(codes, needs_factors=False)
-    _, z = drawn(table, 40, 0)
+    _, z = draw_samples(table, 40, 0)
     log_q = log_mixture(torch.from_numpy(z), q, torch.full((1, 1), -math.log(90), dtype=torch.float64))
     expected = log_q[:, 0] - log_q[:, 1:].sum(1)
-    torch.testing.assert_close(torch.from_numpy(dependence(table, 0, 40)), expected)
+    torch.testing.assert_close(torch.from_numpy(pointwise_total_correlation(table, 0, 40)), expected)

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from unbraid.cli.demo import PLAIN, SEEDS, STRUCTURED, _row, verdict
+from unbraid.cli.demo import BASELINE, SEEDS, STRUCTURED, _row, verdict
 from unbraid.runs.recipe import Recipe
-from unbraid.sweeps.local import sweep
-from unbraid.sweeps.scoring import Scoring
+from unbraid.sweeps.api import sweep
+from unbraid.sweeps.planning.scoring import Scoring
 
 MARGIN, MEDIAN = 0.2, 0.7
 PILOTS = Path(__file__).parents[2] / "docs" / "demo_pilots.json"
 
 
-def holds(pairs: list[tuple[dict, dict]]) -> None:
+def assert_claim_holds(pairs: list[tuple[dict, dict]]) -> None:
     """The structured row above the VAE in both scores in every pair, in MIG by the margin, with a high median."""
     for plain, structured in pairs:
         assert structured["mig"] - plain["mig"] >= MARGIN, (plain, structured)
@@ -30,13 +30,13 @@ def test_the_claim_holds_on_the_seeds_of_the_demo(tmp_path, threads):
     recipes = [
         Recipe.load(name).set(f"seed={seed}", f"budget.threads={threads}")
         for seed in SEEDS
-        for name in (PLAIN, STRUCTURED)
+        for name in (BASELINE, STRUCTURED)
     ]
     runs = sweep(recipes, tmp_path, 1, True, score=Scoring(metrics=["mig", "dci", "factor_vae"], most=0, audit=0))
     assert {run.state["threads"] for run in runs} == {threads}
     rows = [_row(run) for run in runs]
     assert f"in MIG in {len(SEEDS)} of {len(SEEDS)} seeds" in verdict(rows)
-    holds(list(zip(rows[::2], rows[1::2], strict=True)))
+    assert_claim_holds(list(zip(rows[::2], rows[1::2], strict=True)))
 
 
 def test_the_pilots_of_the_docs_are_ten_other_seeds_at_two_thread_counts():
@@ -46,4 +46,4 @@ def test_the_pilots_of_the_docs_are_ten_other_seeds_at_two_thread_counts():
         seeds = sorted({s for row, s, t in by if row == "beta_tcvae" and t == threads})
         assert len(seeds) >= 10
         assert not set(seeds) & set(SEEDS)
-        holds([(by["vae", s, threads], by["beta_tcvae", s, threads]) for s in seeds])
+        assert_claim_holds([(by["vae", s, threads], by["beta_tcvae", s, threads]) for s in seeds])

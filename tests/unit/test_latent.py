@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
 from unbraid.latent import Latent, binary, onehot, real
 
 leaf = st.one_of(

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-EVERYTHING = """
+IMPORT_ALL_SCRIPT = """
 import importlib, inspect, json, pkgutil, sys
 import unbraid, unbraid.metrics
 
@@ -23,7 +23,7 @@ print(json.dumps([changed, shared, sum(kind == "function" for kind in after.valu
 
 
 def test_importing_every_submodule_turns_no_function_into_a_module():
-    done = subprocess.run([sys.executable, "-c", EVERYTHING], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", IMPORT_ALL_SCRIPT], capture_output=True, text=True, check=True)
     changed, shared, functions = json.loads(done.stdout)
     assert not changed
     assert not shared, "a public function shares its path with a module"

@@ -1,8 +1,20 @@
 """Every name of the library explained from the code: what `unbraid list` and `unbraid show` print and the site shows."""
 
+from unbraid.catalogue.docstrings import ParsedDocstring, parse_docstring
 from unbraid.catalogue.entry import Entry, Option
-from unbraid.catalogue.kinds import KINDS, Kind, find, named
-from unbraid.catalogue.printed import listing, markdown, text
-from unbraid.catalogue.reading import Doc, read
+from unbraid.catalogue.kinds import KINDS, CatalogueKind, find_by_name, find_entry
+from unbraid.catalogue.rendering import render_entry, render_entry_list, render_entry_markdown
 
-__all__ = ["KINDS", "Doc", "Entry", "Kind", "Option", "find", "listing", "markdown", "named", "read", "text"]
+__all__ = [
+    "KINDS",
+    "CatalogueKind",
+    "Entry",
+    "Option",
+    "ParsedDocstring",
+    "find_by_name",
+    "find_entry",
+    "parse_docstring",
+    "render_entry",
+    "render_entry_list",
+    "render_entry_markdown",
+]

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any, get_args, get_origin
 
-from unbraid.catalogue.reading import Doc, read
-from unbraid.ground import options as validator
-from unbraid.ground.papers import PAPERS, papers_in
+from unbraid.catalogue.docstrings import ParsedDocstring, parse_docstring
+from unbraid.core import options as validator
+from unbraid.core.papers import PAPERS, papers_in
 
-NEEDED = inspect.Parameter.empty
-EXAMPLES = {  # what stands in a recipe for options that have no default
+REQUIRED = inspect.Parameter.empty
+EXAMPLE_VALUES = {  # what stands in a recipe for options that have no default
     "path": '"photos/"',
     "prices": '{kl = 1.0, "tc:root" = 4.0}',
     "parents": '{beard = "sex"}',
@@ -25,7 +25,7 @@ EXAMPLES = {  # what stands in a recipe for options that have no default
 class Option:
     """What an option takes, what it is unless said, and what it does; `default` is `NEEDED` when there is none.
 
-    >>> Option("beta", 4.0, "a number", "price of the KL.").said
+    >>> Option("beta", 4.0, "a number", "price of the KL.").description
     'price of the KL. A number.'
     """
 
@@ -35,15 +35,15 @@ class Option:
     about: str = ""
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """What it does, then what it takes."""
         kind = f"{self.takes[:1].upper()}{self.takes[1:]}." if self.takes else ""
         return " ".join(part for part in (self.about, kind) if part)
 
     @property
-    def shown(self) -> str:
+    def default_text(self) -> str:
         """The default as TOML writes it."""
-        return "needed" if self.default is NEEDED else toml(self.default)
+        return "needed" if self.default is REQUIRED else to_toml(self.default)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Entry:
 
     kind: str
     name: str
-    doc: Doc
+    doc: ParsedDocstring
     options: tuple[Option, ...] = ()
     cite: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Entry:
     @property
     def paper_lines(self) -> list[str]:
         """The papers in full."""
-        return [PAPERS[key].line for key in self.papers]
+        return [PAPERS[key].reference for key in self.papers]
 
     @property
     def toml(self) -> str:
@@ -80,50 +80,52 @@ class Entry:
             return ""
         head, _, key = self.table.partition(" ")
         plain = [o for o in self.options if isinstance(o.default, bool | int | float | str) and o.default != ""]
-        lines = [f"{o.name} = {EXAMPLES[o.name]}  # yours" for o in self.options if o.default is NEEDED]
-        lines += [f"{o.name} = {o.shown}" for o in plain]
+        lines = [f"{o.name} = {EXAMPLE_VALUES[o.name]}  # yours" for o in self.options if o.default is REQUIRED]
+        lines += [f"{o.name} = {o.default_text}" for o in plain]
         return "\n".join([f"[{head}]", f'{key or "name"} = "{self.name}"', *lines])
 
 
 def explain(
     kind: str,
     name: str,
-    make: Any,
+    factory: Any,
     *,
     cite: str,
     skip: Iterable[str] = (),
-    shared: Mapping[str, str] | None = None,
+    common_options: Mapping[str, str] | None = None,
     facts: Mapping[str, str] | None = None,
     table: str = "",
     doc: str | None = None,
 ) -> Entry:
     """An entry from a function or class: its options from the signature, the rest from the docstring."""
-    parameters = _parameters(make, set(skip))
-    said = read(doc if doc is not None else make.__doc__, parameters)
-    hints = _hints(make)
+    parameters = _parameters(factory, set(skip))
+    said = parse_docstring(doc if doc is not None else factory.__doc__, parameters)
+    hints = _hints(factory)
     found = tuple(
-        Option(p, default, takes(hints.get(p, Any)), said.options.get(p, (shared or {}).get(p, "")))
+        Option(
+            p, default, describe_annotation(hints.get(p, Any)), said.options.get(p, (common_options or {}).get(p, ""))
+        )
         for p, default in parameters.items()
     )
     return Entry(kind, name, said, found, cite, dict(facts or {}), table)
 
 
-def takes(hint: Any) -> str:
+def describe_annotation(hint: Any) -> str:
     """An annotation in words; "" for one that says nothing.
 
-    >>> takes(float | list[float]), takes(bool)
+    >>> describe_annotation(float | list[float]), describe_annotation(bool)
     ('a number or a list of numbers', 'true or false')
     """
     choices = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     named = [c for c in choices if c is not type(None) and c is not Any]
-    words = ["a schedule" if hasattr(c, "read_option") else validator.words(c) for c in named]
+    words = ["a schedule" if hasattr(c, "read_option") else validator.describe_type(c) for c in named]
     return " or ".join(dict.fromkeys(words))
 
 
-def toml(value: Any) -> str:
+def to_toml(value: Any) -> str:
     """A value as TOML writes it; "–" for none.
 
-    >>> toml(True), toml("mss"), toml((0.5, 0.9)), toml(None), toml(100_000)
+    >>> to_toml(True), to_toml("mss"), to_toml((0.5, 0.9)), to_toml(None), to_toml(100_000)
     ('true', '"mss"', '[0.5, 0.9]', '–', '100000')
     """
     if value is None:
@@ -133,24 +135,24 @@ def toml(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml, value))}]"
+        return f"[{', '.join(map(to_toml, value))}]"
     if is_dataclass(value) and not isinstance(value, type):
-        return f"{{{', '.join(f'{k} = {toml(v)}' for k, v in vars(value).items())}}}"
+        return f"{{{', '.join(f'{k} = {to_toml(v)}' for k, v in vars(value).items())}}}"
     return f"{value:.4g}" if isinstance(value, float) and len(repr(value)) > 12 else str(value)
 
 
-def _parameters(make: Callable[..., Any], skip: set[str]) -> dict[str, Any]:
+def _parameters(factory: Callable[..., Any], skip: set[str]) -> dict[str, Any]:
     """The options of a function, class or record, with their defaults."""
     try:
-        parameters = inspect.signature(make).parameters.values()
+        parameters = inspect.signature(factory).parameters.values()
     except (TypeError, ValueError):
         return {}
     named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in skip]
     return {p.name: p.default for p in named}
 
 
-def _hints(make: Any) -> dict[str, Any]:
+def _hints(factory: Any) -> dict[str, Any]:
     try:
-        return validator.hints(make)
+        return validator.type_hints(factory)
     except (TypeError, NameError, AttributeError):
         return {}

@@ -14,8 +14,8 @@ import typer
 
 from unbraid._version import __version__
 from unbraid.cli import compare, data, demo, export, figure, ledger, runs, score, show, studio, study, sweep
-from unbraid.cli.imports import add_imports
-from unbraid.ground.errors import Stopped, UnbraidError, expect
+from unbraid.cli.import_option import add_import_option
+from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect
 
 HELP = """Learn, measure and explore disentangled latent representations.
 
@@ -51,11 +51,11 @@ app = typer.Typer(
 )
 for room in (demo, data, runs, sweep, score, compare, show, study, export, figure, ledger, studio):
     room.register(app)
-add_imports(app)
+add_import_option(app)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"unbraid {__version__}")
         raise typer.Exit
 
@@ -76,9 +76,9 @@ def _options(
     )
 
 
-def _speaks(error: BaseException) -> bool:
+def _should_print(error: BaseException) -> bool:
     """Of several ranks on one machine the first one speaks, but each says that another is gone."""
-    return os.environ.get("LOCAL_RANK", "0") == "0" or type(error).__name__ == "Lost"
+    return os.environ.get("LOCAL_RANK", "0") == "0" or type(error).__name__ == "RankLostError"
 
 
 def main() -> None:
@@ -89,11 +89,11 @@ def main() -> None:
     try:
         app()
     except UnbraidError as error:
-        if _speaks(error):
+        if _should_print(error):
             print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except Stopped as stop:
-        if _speaks(stop):
+    except TrainingInterrupted as stop:
+        if _should_print(stop):
             print(f"\n{stop}", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unbraid.ground.errors import choose, expect
+from unbraid.core.errors import choose, expect
 
 Sources = Annotated[
     list[Path],
@@ -72,21 +72,26 @@ def compare(
 ) -> None:
     """One table: settings over seeds with 95% intervals, the best marked, differences from a baseline, plots."""
     from unbraid import comparing
-    from unbraid.comparing.printed import show
-    from unbraid.comparing.written import FORMATS
-    from unbraid.ground.files import write_text
+    from unbraid.comparing.console_table import print_table
+    from unbraid.comparing.table_export import FORMATS
+    from unbraid.core.files import write_text
 
     choose(format, {"terminal": None, **FORMATS}, "format")
-    wanted = [_plot(p) for p in plot]
+    wanted = [_parse_plot(p) for p in plot]
     scoring: dict[str, Any] = {"factors": factors} if factors is not None else {}
     scoring |= {"protocol": protocol} if protocol != "fast" else {}
     table = comparing.compare(
-        *map(_source, sources), metrics=metrics, baseline=baseline or None, agreement=udr, quiet=quiet, **scoring
+        *map(_resolve_source, sources),
+        metrics=metrics,
+        baseline=baseline or None,
+        agreement=udr,
+        quiet=quiet,
+        **scoring,
     )
     if format == "terminal" and out is None:
         from rich.console import Console
 
-        show(table, Console(), own)
+        print_table(table, Console(), own)
     else:
         made = FORMATS[format](table) if format != "terminal" else f"{table}\n"
         if out is None:
@@ -94,7 +99,7 @@ def compare(
         else:
             write_text(out, made)
     if equal:
-        _equal(table, equal, format != "terminal")
+        _show_equal(table, equal, format != "terminal")
     for kind, arguments, path in wanted:
         _draw(table, kind, arguments, path)
     written = [*([out] if out else []), *(path for _, _, path in wanted)]
@@ -102,14 +107,14 @@ def compare(
         typer.echo("written: " + ", ".join(map(str, written)), err=format != "terminal")
 
 
-def _source(path: Path) -> Path:
+def _resolve_source(path: Path) -> Path:
     """A sweep's file stands for the directory of its runs."""
     if path.suffix != ".toml":
         return path
-    from unbraid.sweeps.sweepfile import FILE, Sweep
+    from unbraid.sweeps.planning.sweep_file import SWEEP_FILE, Sweep
 
     name = Sweep.load(path).name
-    kept = [path.parent] if path.name == FILE else []
+    kept = [path.parent] if path.name == SWEEP_FILE else []
     found = next((p for p in (*kept, Path("runs") / name) if p.is_dir()), None)
     expect(
         found is not None, f"the runs of {path} are not in runs/{name}", do="Name the directory you gave with --out."
@@ -118,14 +123,16 @@ def _source(path: Path) -> Path:
     return found
 
 
-def _plot(asked: str) -> tuple[str, list[str], Path]:
+def _parse_plot(spec: str) -> tuple[str, list[str], Path]:
     """KIND:X,Y=FILE in its parts, checked before any work."""
-    from unbraid.figures.compared import ENDINGS, PLOTS
+    from unbraid.figures.comparison_figures import PLOTS, SUFFIXES
 
-    what, sign, file = asked.partition("=")
+    what, sign, file = spec.partition("=")
     example = "For example --plot trade_off:reconstruction,mig=tradeoff.pdf."
-    expect(sign and file, "a plot reads KIND:X,Y=FILE", found=repr(asked), do=example)
-    expect(Path(file).suffix in ENDINGS, f"cannot draw {file}", found=Path(file).suffix or "no ending", allowed=ENDINGS)
+    expect(sign and file, "a plot reads KIND:X,Y=FILE", found=repr(spec), do=example)
+    expect(
+        Path(file).suffix in SUFFIXES, f"cannot draw {file}", found=Path(file).suffix or "no ending", allowed=SUFFIXES
+    )
     kind, _, rest = what.partition(":")
     arguments = [p.strip() for p in rest.split(",") if p.strip()]
     choose(kind, PLOTS, "plot")
@@ -135,16 +142,16 @@ def _plot(asked: str) -> tuple[str, list[str], Path]:
 
 
 def _draw(table: Any, kind: str, arguments: list[str], path: Path) -> None:
-    from unbraid.figures.compared import PLOTS, save
+    from unbraid.figures.comparison_figures import PLOTS, save_comparison_figure
 
     plot: Any = PLOTS[kind]
-    save(plot(table, *arguments), path)
+    save_comparison_figure(plot(table, *arguments), path)
 
 
-def _equal(table: Any, against: str, to_error: bool) -> None:
+def _show_equal(table: Any, quantity: str, to_error: bool) -> None:
     """Methods at equal reconstruction, one line for each quantity and pair."""
     from rich.console import Console
 
-    from unbraid.comparing.printed import show_equal
+    from unbraid.comparing.console_table import print_matched
 
-    show_equal(table, against, Console(stderr=to_error))
+    print_matched(table, quantity, Console(stderr=to_error))

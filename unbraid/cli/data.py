@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unbraid.ground.errors import UnbraidError, choose, expect
+from unbraid.core.errors import UnbraidError, choose, expect
 
 data_app = typer.Typer(
     help="Data sets: what there is, making or fetching one, looking at one.",
@@ -52,11 +52,11 @@ def list_sets(name: Annotated[str, typer.Argument(help="Only this one, with its 
     typer.echo("\nHow to get those that need a file:")
     for source in DATASETS.values():
         if source.status().startswith("needs"):
-            typer.echo(_wrapped(f"  {source.name + ':':<15}", source.get))
+            typer.echo(_wrap_text(f"  {source.name + ':':<15}", source.how_to_get))
     typer.echo("\n'unbraid data list NAME' says what a set is and which options it takes.")
 
 
-def _wrapped(head: str, text: str) -> str:
+def _wrap_text(head: str, text: str) -> str:
     """`head` and `text`, broken at the width of the terminal under the text's first word."""
     width = max(shutil.get_terminal_size().columns, 40)
     return textwrap.fill(
@@ -70,31 +70,34 @@ def _wrapped(head: str, text: str) -> str:
 
 
 def _describe(name: str) -> None:
-    from unbraid.catalogue import find, text
+    from unbraid.catalogue import find_entry, render_entry
     from unbraid.data import STRUCTURE
 
-    typer.echo(text(find("data", name)))
-    typer.echo("\n" + _wrapped("", f"On top of any set: {', '.join(STRUCTURE)}."))
+    typer.echo(render_entry(find_entry("data", name)))
+    typer.echo("\n" + _wrap_text("", f"On top of any set: {', '.join(STRUCTURE)}."))
 
 
 @data_app.command("make")
 def make(name: Name, options: Options = None) -> None:
     """Make, fetch or import a data set, so that later runs find it ready in the cache."""
-    from unbraid.data import DATASETS, load, store
+    from unbraid.data import DATASETS, load
+    from unbraid.data.cache import array_cache
 
-    source, chosen, start = choose(name, DATASETS, "data set"), parsed(options), time.monotonic()
+    source, chosen, start = choose(name, DATASETS, "data set"), parse_options(options), time.monotonic()
     if source.fetch is not None and not chosen.get("path"):
         takes = inspect.signature(source.fetch).parameters
         source.fetch(**{option: value for option, value in chosen.items() if option in takes})
     dataset = load(name, **chosen)
     typer.echo(
         f"{name}: {len(dataset):,} of {'×'.join(map(str, dataset.shape))} ready in "
-        f"{time.monotonic() - start:.1f} s (cache: {store.folder()})"
+        f"{time.monotonic() - start:.1f} s (cache: {array_cache.cache_dir()})"
     )
     if chosen.get("path") and source.status() != "ready":
         said = f"It is read from {chosen['path']} and was not copied: give that path in a recipe too"
-        where = f", or put its files into {store.folder() / name} to need none" if source.fetch is not None else ""
-        typer.echo(_wrapped("", f"{said}{where}."))
+        where = (
+            f", or put its files into {array_cache.cache_dir() / name} to need none" if source.fetch is not None else ""
+        )
+        typer.echo(_wrap_text("", f"{said}{where}."))
     if bad := dataset.notes.get("damaged"):
         typer.echo(f"left out as damaged: {len(bad):,}, such as {bad[0]}")
 
@@ -110,21 +113,21 @@ def show(
 ) -> None:
     """A picture of a data set: random images, and each factor traversed on its own."""
     from unbraid.data import load
-    from unbraid.figures import sheets
+    from unbraid.figures import dataset_figures
 
     path = out or Path(f"data_{name}.png")
     expect(path.suffix == ".png", "the picture is a PNG", found=path.name, do="End --out in .png.")
-    dataset = load(name, **parsed(options))
-    sheets.save(sheets.figure(dataset, rows, columns, seed), path)
+    dataset = load(name, **parse_options(options))
+    dataset_figures.save_png(dataset_figures.dataset_figure(dataset, rows, columns, seed), path)
     items = dataset.factors.items if dataset.factors else ()
     factors = ", ".join(f"{f.name} {f.size or '(continuous)'}" for f in items) or "none"
     typer.echo(f"{name}: {len(dataset):,} of {'×'.join(map(str, dataset.shape))}; factors: {factors}\nsee {path}")
 
 
-def parsed(options: list[str] | None) -> dict[str, Any]:
+def parse_options(options: list[str] | None) -> dict[str, Any]:
     """`a=1`, `b=true`, `c=[1, 2]`, `d={ min = 3 }` as TOML values; anything else is a string.
 
-    >>> parsed(["orientation=true", "size=32", "path=some/where", "hold_out.shape=heart"])
+    >>> parse_options(["orientation=true", "size=32", "path=some/where", "hold_out.shape=heart"])
     {'orientation': True, 'size': 32, 'path': 'some/where', 'hold_out': {'shape': 'heart'}}
     """
     import tomllib

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
 SEEDS = (0, 1, 2)  # the settings were chosen on other seeds: docs/demo.md has their table
-PLAIN, STRUCTURED = "vae_colour_sprites", "beta_tcvae_colour_sprites"  # trained with every seed
-ONCE = ("factor_vae_colour_sprites", "hfvae_colour_sprites")  # trained with the first
-NAMES = {
-    PLAIN: "VAE",
+BASELINE, STRUCTURED = "vae_colour_sprites", "beta_tcvae_colour_sprites"  # trained with every seed
+SINGLE_SEED = ("factor_vae_colour_sprites", "hfvae_colour_sprites")  # trained with the first
+DISPLAY_NAMES = {
+    BASELINE: "VAE",
     STRUCTURED: "β-TCVAE",
     "factor_vae_colour_sprites": "FactorVAE",
     "hfvae_colour_sprites": "HFVAE",
 }
 METRICS = ("mig", "dci", "factor_vae")
-RESULT = "demo.json"
+RESULT_FILE = "demo.json"
 
 
 def demo(
@@ -33,8 +33,8 @@ def demo(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False,
 ) -> None:
     """Train a VAE, β-TCVAE, FactorVAE and HFVAE on coloured sprites, score them and write one page: 5 minutes on two cores."""
-    from unbraid.ground.errors import expect
-    from unbraid.ground.files import read_json, write_json
+    from unbraid.core.errors import expect
+    from unbraid.core.files import read_json, write_json
 
     wanted = [s.strip() for s in seeds.split(",")]
     expect(
@@ -45,57 +45,59 @@ def demo(
     )
     recipes = _recipes([int(s) for s in wanted], steps)
     hashes = [recipe.hash for recipe in recipes]
-    if (out / RESULT).is_file() and (out / "report.html").is_file():
-        found = read_json(out / RESULT, "demo result")
+    if (out / RESULT_FILE).is_file() and (out / "report.html").is_file():
+        found = read_json(out / RESULT_FILE, "demo result")
         if isinstance(found, dict) and found.get("recipes") == hashes:
-            _say(found["rows"], out)
+            _print_result(found["rows"], out)
             return
     typer.echo(
         f"training {len(recipes)} runs of {recipes[0].budget.steps:,} steps into {out}/ "
         "(Ctrl-C loses nothing: the same command goes on)"
     )
-    rows = _work(recipes, out, workers, quiet)
-    write_json(out / RESULT, {"recipes": hashes, "rows": rows})
-    _say(rows, out)
+    rows = _train_and_score(recipes, out, workers, quiet)
+    write_json(out / RESULT_FILE, {"recipes": hashes, "rows": rows})
+    _print_result(rows, out)
 
 
 def _recipes(seeds: list[int], steps: int) -> list[Recipe]:
     from unbraid.runs.recipe import Recipe
 
     changes = [f"budget.steps={steps}"] if steps else []
-    asked = [(name, seed) for seed in seeds for name in (PLAIN, STRUCTURED)] + [(name, seeds[0]) for name in ONCE]
+    asked = [(name, seed) for seed in seeds for name in (BASELINE, STRUCTURED)] + [
+        (name, seeds[0]) for name in SINGLE_SEED
+    ]
     return [Recipe.load(name).set(f"seed={seed}", *changes) for name, seed in asked]
 
 
-def _work(recipes: list[Recipe], out: Path, workers: int, quiet: bool) -> list[dict[str, Any]]:
+def _train_and_score(recipes: list[Recipe], out: Path, workers: int, quiet: bool) -> list[dict[str, Any]]:
     """Train and score what is missing, draw the picture and the page; one row of numbers per run."""
     from unbraid import data
-    from unbraid.figures.canvas import save
+    from unbraid.figures.drawing import save_figure
     from unbraid.figures.report import report
-    from unbraid.figures.traversals import beside
-    from unbraid.sweeps.local import sweep
-    from unbraid.sweeps.scoring import Scoring
+    from unbraid.figures.traversals import side_by_side
+    from unbraid.sweeps.api import sweep
+    from unbraid.sweeps.planning.scoring import Scoring
 
     data.load("colour_sprites")  # made once, before the runs ask for it together
     runs = sweep(recipes, out, workers, quiet, score=Scoring(metrics=list(METRICS), most=0, audit=1024))
     rows = [_row(run) for run in runs]
-    pair = [next(r for r in runs if r.recipe.name == name) for name in (PLAIN, STRUCTURED)]
+    pair = [next(r for r in runs if r.recipe.name == name) for name in (BASELINE, STRUCTURED)]
     seed = recipes[0].seed
-    both = beside([(f"{NAMES[r.recipe.name]}, seed {seed}", r, r.codes()) for r in pair])
-    save(both, out / "traversals.png")
-    shown = [*pair, *(r for r in runs if r.recipe.name in ONCE)]
+    both = side_by_side([(f"{DISPLAY_NAMES[r.recipe.name]}, seed {seed}", r, r.codes()) for r in pair])
+    save_figure(both, out / "traversals.png")
+    shown = [*pair, *(r for r in runs if r.recipe.name in SINGLE_SEED)]
     intro = " ".join(
         [verdict(rows), f"{len(runs)} runs of {recipes[0].budget.steps:,} steps; the set is easy by design."]
     )
     title = "unbraid demo: four objectives on coloured sprites"
-    report(runs, out / "report.html", title, intro, shown, names=NAMES, picture=both)
+    report(runs, out / "report.html", title, intro, shown, names=DISPLAY_NAMES, picture=both)
     return rows
 
 
 def _row(run: Run) -> dict[str, Any]:
-    from unbraid.figures.tables import scores_of
+    from unbraid.figures.report_tables import saved_scores
 
-    scores, audited = scores_of(run), run.audited()
+    scores, audited = saved_scores(run), run.saved_audit()
     found = {} if audited is None else audited["nats"]
     nats = {short: found.get(key) for short, key in _NATS.items()}
     return {
@@ -112,12 +114,12 @@ _NATS = {"recon": "reconstruction", "kl": "kl", "tc": "tc_q:root"}
 def verdict(rows: list[dict[str, Any]]) -> str:
     """What the demo claims, with its margin: seed by seed, the structured row against the VAE.
 
-    >>> verdict([{"name": PLAIN, "seed": 0, "mig": 0.2, "dci": 0.5}, {"name": STRUCTURED, "seed": 0, "mig": 0.8, "dci": 0.9}])
+    >>> verdict([{"name": BASELINE, "seed": 0, "mig": 0.2, "dci": 0.5}, {"name": STRUCTURED, "seed": 0, "mig": 0.8, "dci": 0.9}])
     'β-TCVAE is above the VAE in MIG in 1 of 1 seed (smallest gap 0.60) and in DCI in 1 of 1 (smallest gap 0.40).'
     """
     by = {(row["name"], row["seed"]): row for row in rows}
-    seeds = [row["seed"] for row in rows if row["name"] == PLAIN]
-    gaps = {m: [by[STRUCTURED, s][m] - by[PLAIN, s][m] for s in seeds] for m in ("mig", "dci")}
+    seeds = [row["seed"] for row in rows if row["name"] == BASELINE]
+    gaps = {m: [by[STRUCTURED, s][m] - by[BASELINE, s][m] for s in seeds] for m in ("mig", "dci")}
     above = {m: sum(gap > 0 for gap in found) for m, found in gaps.items()}
     many = "seed" if len(seeds) == 1 else "seeds"
     return (
@@ -126,16 +128,16 @@ def verdict(rows: list[dict[str, Any]]) -> str:
     )
 
 
-def _say(rows: list[dict[str, Any]], out: Path) -> None:
+def _print_result(rows: list[dict[str, Any]], out: Path) -> None:
     """The table, the verdict, where everything is, and what to do next."""
     typer.echo(f"\n{'':<20}{'MIG':>7}{'DCI':>7}{'FactorVAE':>11}{'recon':>9}{'KL':>8}{'TC':>8}")
-    for row in sorted(rows, key=lambda r: (list(NAMES).index(r["name"]), r["seed"])):
+    for row in sorted(rows, key=lambda r: (list(DISPLAY_NAMES).index(r["name"]), r["seed"])):
         cells = f"{row['mig']:>7.2f}{row['dci']:>7.2f}{row['factor_vae']:>11.2f}"
         nats = "".join(
             f"{row[key]:>{w}.1f}" if row[key] is not None else " " * w
             for key, w in (("recon", 9), ("kl", 8), ("tc", 8))
         )
-        typer.echo(f"{NAMES[row['name']] + ' seed ' + str(row['seed']):<20}{cells}{nats}")
+        typer.echo(f"{DISPLAY_NAMES[row['name']] + ' seed ' + str(row['seed']):<20}{cells}{nats}")
     typer.echo(
         "MIG, DCI, FactorVAE metric: up to 1, higher is better (the last saturates: no\nclaim). "
         "Reconstruction, KL, total correlation: nats per image, exact q(z)."

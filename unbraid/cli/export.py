@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unbraid.cli.options import At, Best, opened
+from unbraid.cli.options import At, Best, load_run
 
 
 def export(
@@ -26,8 +26,8 @@ def export(
     at: At = None,
 ) -> None:
     """Write a run in a format that other tools open."""
+    from unbraid.core.errors import expect
     from unbraid.export import EXPORTS
-    from unbraid.ground.errors import expect
 
     chosen = [name for name, asked in {"html": html, "onnx": onnx, "hub": hub}.items() if asked]
     expect(
@@ -36,7 +36,7 @@ def export(
         found=", ".join(f"--{name}" for name in chosen) or "none",
         allowed=", ".join(f"--{name}" for name in EXPORTS),
     )
-    path = EXPORTS[chosen[0]](opened(run, best=best, at=at), out)
+    path = EXPORTS[chosen[0]](load_run(run, best=best, at=at), out)
     files = [path] if path.is_file() else [f for f in path.rglob("*") if f.is_file()]
     typer.echo(f"{chosen[0]}: {path} ({_size(sum(f.stat().st_size for f in files))})")
 

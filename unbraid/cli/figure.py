@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unbraid.cli.options import At, Best, Device, opened
+from unbraid.cli.options import At, Best, Device, load_run
 
 
 def figure(
@@ -36,11 +36,11 @@ def figure(
     dpi: Annotated[int, typer.Option(min=30, max=1200, help="Dots per inch of PNG and GIF.")] = 150,
 ) -> None:
     """Any picture of the report as a file: PDF, SVG, PNG or GIF (traversals move in a GIF)."""
-    from unbraid.ground.errors import expect
-    from unbraid.ground.files import writable
+    from unbraid.core.errors import expect
+    from unbraid.core.files import ensure_writable_folder
 
     if not name:
-        from unbraid.figures.pictures import FIGURES
+        from unbraid.figures.registry import FIGURES
 
         for key, picture in FIGURES.items():
             typer.echo(f"{key:<17}{picture.title}")
@@ -55,24 +55,28 @@ def figure(
         found=f"{len(runs)} runs for {name!r}",
         do="Give one run, or draw traversals; 'unbraid report RUN RUN' has all pictures of both.",
     )
-    from unbraid.figures.pictures import Choice, write, write_beside
+    from unbraid.figures.registry import FigureOptions, write_figure, write_side_by_side
 
     path = out if out is not None else Path(f"{name}.png")
-    writable(path.parent)
-    choice = Choice(_numbers(images), _words(leaves), low, high, steps, dead, zero)
-    shown = [opened(run, device, best, at) for run in runs]
-    made = write(name, shown[0], path, choice, dpi) if len(shown) == 1 else write_beside(shown, path, choice, dpi)
+    ensure_writable_folder(path.parent)
+    choice = FigureOptions(_parse_numbers(images), _split_commas(leaves), low, high, steps, dead, zero)
+    shown = [load_run(run, device, best, at) for run in runs]
+    made = (
+        write_figure(name, shown[0], path, choice, dpi)
+        if len(shown) == 1
+        else write_side_by_side(shown, path, choice, dpi)
+    )
     typer.echo(f"figure: {made}")
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split_commas(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    from unbraid.ground.errors import expect
+def _parse_numbers(text: str) -> tuple[int, ...]:
+    from unbraid.core.errors import expect
 
-    words = _words(text)
+    words = _split_commas(text)
     expect(all(w.isdecimal() for w in words), "images are whole numbers with commas between", found=repr(text))
     return tuple(int(word) for word in words)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-FEW, WIDE = 20, 80  # rows and letters that are printed
+MAX_ROWS, LINE_WIDTH = 20, 80  # rows and letters that are printed
 
 
 def ledger(
@@ -19,7 +19,7 @@ def ledger(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write every row as CSV into this file.")] = None,
 ) -> None:
     """Every term, price and the loss over the steps: a table here, or CSV with all rows."""
-    from unbraid.ground.errors import expect
+    from unbraid.core.errors import expect
     from unbraid.runs.run import Run
 
     opened = Run.load(run)
@@ -37,9 +37,11 @@ def ledger(
 def _table(columns: dict[str, list[Any]]) -> str:
     """Some rows from the first to the last, and as many columns as fit."""
     count = len(columns["step"])
-    picked = sorted({round(i * (count - 1) / (FEW - 1)) for i in range(FEW)}) if count > FEW else range(count)
+    picked = (
+        sorted({round(i * (count - 1) / (MAX_ROWS - 1)) for i in range(MAX_ROWS)}) if count > MAX_ROWS else range(count)
+    )
     shown: list[list[str]] = []
-    room, left = WIDE, 0
+    room, left = LINE_WIDTH, 0
     for name, values in columns.items():
         cells = [name, *(_number(values[i]) for i in picked)]
         width = max(map(len, cells))

@@ -32,9 +32,9 @@ At = Annotated[
 ]
 
 
-def opened(path: Path, device: str = "", best: bool = False, at: int | None = None) -> Run:
+def load_run(path: Path, device: str = "", best: bool = False, at: int | None = None) -> Run:
     """A run with the weights that are asked for: the last ones, the best ones, or those of a snapshot."""
-    from unbraid.ground.errors import expect
+    from unbraid.core.errors import expect
     from unbraid.runs.run import Run
 
     expect(not best or at is None, "a run has one set of weights at a time", found="--best and --at", do="Give one.")

@@ -8,33 +8,34 @@ from typing import Any
 
 import typer
 
-from unbraid.ground.errors import expect
+from unbraid.core.errors import expect
 
-FIRST = ("reconstruction", "kl")  # terms that are shown before the scores where there is no room for all
+FIRST_TERMS = ("reconstruction", "kl")  # terms that are shown before the scores where there is no room for all
 
 
-def print_over_training(source: Path | None, as_json: bool, device: str = "", **how: Any) -> None:
+def print_over_training(source: Path | None, as_json: bool, device: str = "", **options: Any) -> None:
     """Score and audit every snapshot of a run, print the table, write the numbers and the picture."""
-    from unbraid.figures import canvas
-    from unbraid.figures.over_training import over_training as draw
-    from unbraid.runs.over_training import over_training
-    from unbraid.runs.run import OVER, RECIPE, Run
+    from unbraid.figures import drawing
+    from unbraid.figures.over_training import scores_over_training as draw
+    from unbraid.runs.evaluation.snapshot_scores import score_snapshots
+    from unbraid.runs.folder.file_names import OVER_TRAINING_FILES, RECIPE_FILE
+    from unbraid.runs.run import Run
 
     expect(
-        source is not None and (source / RECIPE).is_file(),
+        source is not None and (source / RECIPE_FILE).is_file(),
         "--over-training looks at the snapshots of a run",
         found=str(source),
         do="Give a run directory.",
     )
     assert source is not None
     run = Run.load(source, device=device)
-    result = over_training(run, quiet=as_json, **how)
-    canvas.save(draw(result), run.path / OVER[1])
+    result = score_snapshots(run, quiet=as_json, **options)
+    drawing.save_figure(draw(result), run.path / OVER_TRAINING_FILES[1])
     if as_json:
         typer.echo(json.dumps(result, allow_nan=False))
         return
     _print(result)
-    typer.echo("written: " + ", ".join(str(run.path / name) for name in OVER))
+    typer.echo("written: " + ", ".join(str(run.path / name) for name in OVER_TRAINING_FILES))
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -42,22 +43,22 @@ def _print(result: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from unbraid.objectives.ledger import short
-    from unbraid.runs.over_training import series
+    from unbraid.objectives.ledger import short_name
+    from unbraid.runs.evaluation.snapshot_scores import score_series
 
-    points = {name: dict(found) for name, found in series(result).items()}
+    points = {name: dict(found) for name, found in score_series(result).items()}
     scores = [name for name in points if any(name in row["scores"] for row in result["rows"])]
     terms = [name for name in points if name not in scores]
     console = Console()
-    order = [*(t for t in FIRST if t in terms), *scores, *(t for t in terms if t not in FIRST)]
+    order = [*(t for t in FIRST_TERMS if t in terms), *scores, *(t for t in terms if t not in FIRST_TERMS)]
     shown, room = [], console.width - 10
     for name in order:
-        room -= max(len(short(name)), 7) + 2
+        room -= max(len(short_name(name)), 7) + 2
         if room < 0:
             break
         shown.append(name)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("step", *map(short, shown)):
+    for column in ("step", *map(short_name, shown)):
         table.add_column(column, justify="right", no_wrap=True)
     for row in result["rows"]:
         step = row["step"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unbraid.cli.options import At, Best, Data, Device, LeaveOut, Split, opened
+from unbraid.cli.options import At, Best, Data, Device, LeaveOut, Split, load_run
 
 Set = Annotated[
     list[str],
@@ -20,8 +20,8 @@ Set = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
-MOST = 12  # terms printed of a longer ledger
-SECTIONS = 12  # runs of a folder that a report shows one by one
+MAX_TERMS = 12  # terms printed of a longer ledger
+MAX_SECTIONS = 12  # runs of a folder that a report shows one by one
 RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
 
 
@@ -54,7 +54,7 @@ def train(
 
     Over several devices: torchrun --nproc-per-node N -m unbraid train …
     """
-    from unbraid.ground.errors import expect
+    from unbraid.core.errors import expect
     from unbraid.runs.recipe import Recipe
 
     changes = [*changes, *([f"seed={seed}"] if seed is not None else [])]
@@ -64,16 +64,16 @@ def train(
             "train needs a recipe",
             do="Give a name ('unbraid recipes' lists them), a TOML file, or --resume --out RUN.",
         )
-        from unbraid.runs.directory import recipe_of
+        from unbraid.runs.folder.run_writer import load_run_recipe
 
-        chosen = recipe_of(Path(str(out)), *changes)
+        chosen = load_run_recipe(Path(str(out)), *changes)
     else:
         chosen = Recipe.load(recipe, *changes)
+    from unbraid.core import distributed
     from unbraid.export.tracking import tracker
-    from unbraid.ground import ranks
-    from unbraid.runs.training import fit
+    from unbraid.runs.fitting.training import fit
 
-    follows = bool(ranks.launched().rank)  # rank 0 writes the run, shows it and says so
+    follows = bool(distributed.torchrun_rank_info().rank)  # rank 0 writes the run, shows it and says so
     told = [] if follows else [tracker(tool) for tool in track]
     run = fit(chosen, out, resume=resume, force=force, quiet=quiet or follows, callbacks=told)
     if follows:
@@ -81,7 +81,7 @@ def train(
     none: list[dict[str, Any]] = [{"nats": {}}]  # the ledger was lost, and --force went on without it
     line = (run.ledger() or none)[-1]
     shown = [f"{key} {value:.2f}" for key, value in line["nats"].items()]
-    terms = "  ".join([*shown[:MOST], *([f"and {len(shown) - MOST} more"] if len(shown) > MOST else [])])
+    terms = "  ".join([*shown[:MAX_TERMS], *([f"and {len(shown) - MAX_TERMS} more"] if len(shown) > MAX_TERMS else [])])
     terms = terms or "the ledger is empty"
     how = "".join(f"; {key} {means}" for key, means in line.get("how", {}).items())
     typer.echo(f"trained {run.state['step']} steps: {terms} (nats per example, last batch{how})")
@@ -103,11 +103,11 @@ def encode(
     quiet: Quiet = False,
 ) -> None:
     """Encode the run's data set, or another part or set, to codes.npz: means, scales, factor values, KL per leaf."""
-    from unbraid.runs.encoding import encode as encode_run
-    from unbraid.runs.run import CODES
+    from unbraid.runs.evaluation.encoding import encode as encode_run
+    from unbraid.runs.folder.file_names import CODES_FILE
 
-    shown = opened(run, device, best, at)
-    path = out if out is not None else shown.place(CODES)
+    shown = load_run(run, device, best, at)
+    path = out if out is not None else shown.output_path(CODES_FILE)
     how: dict[str, Any] = {"split": split, "leave_out": leave_out, "most": most, "seed": seed, "quiet": quiet}
     codes = encode_run(shown, data, save=out is None, **how)
     if out is not None:
@@ -143,11 +143,11 @@ def audit(
     """Every term of the decomposition by the exact estimator, whatever row was trained: audit.json."""
     import json
 
-    from unbraid.ground.files import write_json
-    from unbraid.runs.auditing import audit as audit_run
-    from unbraid.runs.run import AUDIT
+    from unbraid.core.files import write_json
+    from unbraid.runs.evaluation.auditing import audit as audit_run
+    from unbraid.runs.folder.file_names import AUDIT_FILE
 
-    shown = opened(run, device, best, at)
+    shown = load_run(run, device, best, at)
     result = audit_run(
         shown,
         data,
@@ -158,7 +158,7 @@ def audit(
         components=components,
         particles=iwae,
         images=images,
-        also=also,
+        divergences=also,
         seed=seed,
         quiet=quiet,
     )
@@ -170,8 +170,8 @@ def audit(
     path = (
         out
         if out is not None
-        else run / AUDIT
-        if shown.moment is None
+        else run / AUDIT_FILE
+        if shown.snapshot is None
         else f"weights after step {shown.state['step']:,}"
     )
     typer.echo(f"{result}\n{path}")
@@ -191,32 +191,32 @@ def report(
     device: Device = "",
 ) -> None:
     """One self-contained HTML page: scores, reconstructions, traversals, KL bars, heat map, ledger."""
-    from unbraid.comparing.models import setting_of
+    from unbraid.comparing.run_record import setting_digest
+    from unbraid.core.errors import expect
     from unbraid.figures.report import report as write_report
-    from unbraid.ground.errors import expect
 
-    places = [place for path in runs for place in _runs_at(path)]
-    loaded = [opened(place, device, best, at) for place in places]
+    places = [place for path in runs for place in _expand_folder(path)]
+    loaded = [load_run(place, device, best, at) for place in places]
     if len(places) == len(runs):
         typer.echo(f"report: {write_report(loaded, out)}")
         return
     # of a folder: every run is in the tables, and the first seed of each setting has a section
-    shown = list({setting_of(run.recipe): run for run in reversed(loaded)}.values())[::-1]
-    few = f" ({SECTIONS} of {len(shown)} settings)" if len(shown) > SECTIONS else ""
+    shown = list({setting_digest(run.recipe): run for run in reversed(loaded)}.values())[::-1]
+    few = f" ({MAX_SECTIONS} of {len(shown)} settings)" if len(shown) > MAX_SECTIONS else ""
     said = f"Below: the first run of each setting{few}." if few or len(shown) < len(loaded) else ""
     plain = out is not None or not (best or at is not None)
     expect(plain, "a report of other weights than the last wants a place of its own", do="Say where to write: --out.")
     target = out if out is not None else runs[0] / "runs.html"  # report.html of the demo's folder is the demo's
-    typer.echo(f"report: {write_report(loaded, target, detail=shown[:SECTIONS], after=said)}")
+    typer.echo(f"report: {write_report(loaded, target, detail=shown[:MAX_SECTIONS], after=said)}")
 
 
-def _runs_at(path: Path) -> list[Path]:
+def _expand_folder(path: Path) -> list[Path]:
     """One run, or the finished ones in a folder; what is neither is left to `Run.load`, which says so."""
-    from unbraid.comparing.index import is_run, runs_in
-    from unbraid.ground.errors import expect
-    from unbraid.runs.run import BEFORE
+    from unbraid.comparing.run_index import is_run, runs_in
+    from unbraid.core.errors import expect
+    from unbraid.runs.folder.file_names import BACKUP_FOLDER
 
-    if is_run(path) or is_run(path / BEFORE) or not path.is_dir():
+    if is_run(path) or is_run(path / BACKUP_FOLDER) or not path.is_dir():
         return [path]
     listed = runs_in(path, quiet=True)
     found = [Path(model.place) for model in listed if model.done]

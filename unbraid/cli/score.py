@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbraid.cli.options import At, Best, Data, Device, LeaveOut, Split, opened
-from unbraid.ground.errors import expect
-from unbraid.ground.files import read_npy, write_bytes
+from unbraid.cli.options import At, Best, Data, Device, LeaveOut, Split, load_run
+from unbraid.core.errors import expect
+from unbraid.core.files import read_npy, write_bytes
 
 if TYPE_CHECKING:
-    from unbraid.runs.scoring import Scores
+    from unbraid.runs.evaluation.scoring import Scores
 
 Source = Annotated[
     Path | None,
@@ -49,8 +49,8 @@ Over = Annotated[
 Out = Annotated[Path | None, typer.Option(help="Folder for scores.json and scores.png (default: beside the codes).")]
 
 
-TALLEST = 200  # units that a heat map can show
-ASKED = 24  # columns of room beside the numbers from which on it is also said what a metric asks
+MAX_HEAT_MAP_UNITS = 200  # units that a heat map can show
+MIN_QUESTION_WIDTH = 24  # columns of room beside the numbers from which on it is also said what a metric asks
 
 
 def register(app: typer.Typer) -> None:
@@ -83,7 +83,7 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Score codes with every metric: a table here, scores.json and a heat map beside the codes."""
-    from unbraid.runs.scoring import score as score_codes
+    from unbraid.runs.evaluation.scoring import score as score_codes
 
     expect(
         (source is None) != (codes is None),
@@ -107,7 +107,7 @@ def score(
         }
         print_over_training(source, as_json, device, metrics=metrics, **part, **how)
         return
-    chosen = _on(source, device, best, at) if source is not None else codes
+    chosen = _open_source(source, device, best, at) if source is not None else codes
     scores = score_codes(
         chosen,
         factors,
@@ -129,24 +129,24 @@ def score(
     )
     folder = out or _folder(source if source is not None else codes)
     last = out is not None or not (best or at is not None)  # what lies in a run is of its last weights
-    written = [folder / "scores.json", *_picture(folder, scores)] if last else []
+    written = [folder / "scores.json", *_save_heat_maps(folder, scores)] if last else []
     if as_json:
         typer.echo(json.dumps(scores.as_dict(), allow_nan=False))
     else:
         _print(scores, written)
 
 
-def _on(source: Path, device: str, best: bool, at: int | None) -> Any:
+def _open_source(source: Path, device: str, best: bool, at: int | None) -> Any:
     """A run on the device and with the weights that are asked for; codes are where they are."""
-    from unbraid.runs.run import RECIPE
+    from unbraid.runs.folder.file_names import RECIPE_FILE
 
-    run = (source / RECIPE).is_file()
+    run = (source / RECIPE_FILE).is_file()
     expect(run or not device, "--device says where a run encodes", found=str(source), do="Leave it out for codes.")
     plain = not best and at is None
     expect(
         run or plain, "--best and --at choose the weights of a run", found=str(source), do="Leave them out for codes."
     )
-    return opened(source, device, best, at) if run else source
+    return load_run(source, device, best, at) if run else source
 
 
 def _folder(source: Path | None) -> Path:
@@ -166,14 +166,14 @@ def _groups(text: str) -> Any:
     return parts
 
 
-def _picture(folder: Path, scores: Scores) -> list[Path]:
+def _save_heat_maps(folder: Path, scores: Scores) -> list[Path]:
     """The heat maps behind the scores, if any has one: where they were written."""
-    if len(scores.units) > TALLEST or not any("matrix" in s.table for s in scores.values()):
+    if len(scores.units) > MAX_HEAT_MAP_UNITS or not any("matrix" in s.table for s in scores.values()):
         return []
-    from unbraid.figures.scores import heat_maps
+    from unbraid.figures.score_figures import score_heat_maps
 
     drawn = io.BytesIO()
-    heat_maps(scores).savefig(drawn, format="png", dpi=160)
+    score_heat_maps(scores).savefig(drawn, format="png", dpi=160)
     write_bytes(folder / "scores.png", drawn.getvalue())
     return [folder / "scores.png"]
 
@@ -184,7 +184,7 @@ def _print(scores: Scores, written: list[Path]) -> None:
     console = Console()
     bare = _table(scores)
     room = console.width - console.measure(bare).maximum - 2  # numbers are never cut short for words beside them
-    console.print(_table(scores, asked=room) if room >= ASKED else bare)
+    console.print(_table(scores, question_width=room) if room >= MIN_QUESTION_WIDTH else bare)
     for line in _footer(scores):
         console.print(line, markup=False, highlight=False)
     said = (
@@ -193,12 +193,12 @@ def _print(scores: Scores, written: list[Path]) -> None:
     console.print(f"written: {said}", soft_wrap=True)
 
 
-def _table(scores: Scores, asked: int = 0) -> Any:
+def _table(scores: Scores, question_width: int = 0) -> Any:
     """The scores as a table, and so many columns for what each metric asks."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from unbraid.metrics.suite import base, metric_of
+    from unbraid.metrics.evaluation.battery import get_metric, strip_protocol
 
     ceilings = scores.ceilings
     title = f"{scores.rows:,} codes, {len(scores.units)} units, protocol {scores.settings['protocol']}"
@@ -207,13 +207,13 @@ def _table(scores: Scores, asked: int = 0) -> Any:
     shown = ["metric", "score", *(["95%"] if intervals else []), "range", "chance", *(["ceiling"] if ceilings else [])]
     for column in shown:
         rows.add_column(column, justify="left" if column in ("metric", "range") else "right", no_wrap=True)
-    if asked:
-        rows.add_column("what it asks", no_wrap=True, overflow="ellipsis", max_width=asked)
+    if question_width:
+        rows.add_column("what it asks", no_wrap=True, overflow="ellipsis", max_width=question_width)
     for name, s in scores.items():
-        m = metric_of(name)
-        chance = m.chance_of(len(scores.factors)) if scores.factors or m.needs != "factors" else None
+        m = get_metric(name)
+        chance = m.chance_level(len(scores.factors)) if scores.factors or m.needs != "factors" else None
         spread = [f"{s.interval[0]:.3f}–{s.interval[1]:.3f}" if s.interval else ""] if intervals else []
-        key = base(name)
+        key = strip_protocol(name)
         top = [f"{ceilings[key]:.3f}" if key in ceilings else ""] if ceilings else []
         limits = f"{m.span[0]:g}…{m.span[1]:g}".replace("inf", "∞") + (" ↓" if m.direction == "down" else "")
         rows.add_row(
@@ -223,7 +223,7 @@ def _table(scores: Scores, asked: int = 0) -> Any:
             limits,
             "" if chance is None else f"{chance:.2f}",
             *top,
-            *([m.about] if asked else []),
+            *([m.about] if question_width else []),
         )
     return rows
 
@@ -244,11 +244,11 @@ def _footer(scores: Scores) -> list[str]:
             lines.append(f"95%{few}: score ± t·deviation over {how}" if how[0].isdigit() else f"95%{few}: {how}")
     for why in dict.fromkeys(s.settings["note"] for s in scores.values() if "note" in s.settings):
         lines.append(f"{', '.join(n for n, s in scores.items() if s.settings.get('note') == why)}: {why}")
-    lines += [f"{note.replace('_', ' ')}: {_listed(value)}" for note, value in scores.notes.items()]
+    lines += [f"{note.replace('_', ' ')}: {_format_note(value)}" for note, value in scores.notes.items()]
     return lines + [f"{n} used {s.settings['subsampled']}" for n, s in scores.items() if "subsampled" in s.settings]
 
 
-def _listed(value: Any) -> str:
+def _format_note(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {v}" for k, v in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -12,7 +12,7 @@ recipes_app = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
 )
-BESIDE = {  # what has names too, and is no part of a recipe
+OTHER_KINDS = {  # what has names too, and is no part of a recipe
     "recipes": "runs by name, as papers and pages have them; 'unbraid train NAME'",
     "studies": "papers' claims to be trained and judged; 'unbraid study NAME'",
 }
@@ -25,24 +25,24 @@ def list_kind(
     ] = "",
 ) -> None:
     """What there is of a kind, one line each; 'unbraid show KIND NAME' explains one."""
-    from unbraid.catalogue import KINDS, listing
-    from unbraid.ground.errors import choose
+    from unbraid.catalogue import KINDS, render_entry_list
+    from unbraid.core.errors import choose
 
     if not kind:
-        for name, about in {**{name: known.about for name, known in KINDS.items()}, **BESIDE}.items():
+        for name, about in {**{name: known.about for name, known in KINDS.items()}, **OTHER_KINDS}.items():
             typer.echo(f"{name:<14}{about}")
         typer.echo("\nunbraid list KIND        every name of a kind\nunbraid show KIND NAME   one of them explained")
     elif kind in ("recipes", "recipe"):
-        _recipes()
+        _print_recipes()
     elif kind in ("studies", "study"):
-        from unbraid.cli.study import listed
+        from unbraid.cli.study import print_studies
 
-        listed()
+        print_studies()
     else:
-        kinds = KINDS | {known.one: known for known in KINDS.values()}
-        choose(kind, {**kinds, **BESIDE}, "kind of part")
+        kinds = KINDS | {known.singular: known for known in KINDS.values()}
+        choose(kind, {**kinds, **OTHER_KINDS}, "kind of part")
         found = kinds[kind]
-        typer.echo(f"{listing(found.entries())}\n\nunbraid show {found.one} NAME   explains one")
+        typer.echo(f"{render_entry_list(found.entries())}\n\nunbraid show {found.singular} NAME   explains one")
 
 
 def show_name(
@@ -55,21 +55,21 @@ def show_name(
 
     The kind is needed only where several kinds have that name.
     """
-    from unbraid.catalogue import find, named, text
+    from unbraid.catalogue import find_by_name, find_entry, render_entry
     from unbraid.runs.recipes import RECIPES
 
     if (name and kind in ("recipe", "recipes")) or (not name and kind in RECIPES):
         show_recipe(name or kind)
     else:
-        typer.echo(text(find(kind, name) if name else named(kind)))
+        typer.echo(render_entry(find_entry(kind, name) if name else find_by_name(kind)))
 
 
 def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False) -> None:
     """The objective table with effective prices, worked out from the code."""
-    from unbraid.objectives import printed as objective_table
+    from unbraid.objectives import objective_table
 
     if markdown:
-        typer.echo(objective_table.markdown())
+        typer.echo(objective_table.table_markdown())
         return
     from rich.console import Console
     from rich.table import Table
@@ -84,12 +84,12 @@ def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markd
         ("dw", "right"),
     ):
         shown.add_column(head, justify=align)  # type: ignore[arg-type]
-    for row in objective_table.rows():
+    for row in objective_table.table_rows():
         shown.add_row(row["objective"], row["prices"], *(row[c] for c in objective_table.COLUMNS))
     Console().print(shown)
     notes = (
         "Prices per nat; an effective price is the sum along kl → {mi, agg}, agg → {tc, dw}. 'unbraid cite' names the papers.\n"
-        + textwrap.fill(objective_table.NOTE, 80)
+        + textwrap.fill(objective_table.FOOTNOTE, 80)
     )
     typer.echo("\n".join(textwrap.fill(line, 80) for line in str(notes).splitlines()))
 
@@ -98,10 +98,10 @@ def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markd
 def recipes(context: typer.Context) -> None:
     """List the recipes; 'unbraid recipes show NAME > mine.toml' gives one to edit."""
     if context.invoked_subcommand is None:
-        _recipes()
+        _print_recipes()
 
 
-def _recipes() -> None:
+def _print_recipes() -> None:
     """One line or more for each recipe."""
     from textwrap import wrap
 
@@ -136,23 +136,23 @@ def cite(
     """Which papers to cite for what you used; for a run, a .bib file of all it used."""
     from pathlib import Path
 
-    from unbraid.ground.papers import PAPERS
-    from unbraid.runs import citing
+    from unbraid.core.papers import PAPERS
+    from unbraid.runs.describing import citations
 
     if name and (Path(name) / "recipe.toml").is_file():
         from unbraid.runs.run import Run
 
-        typer.echo(citing.bibliography(citing.of_run(Run.load(name))))
+        typer.echo(citations.bibliography(citations.run_citations(Run.load(name))))
         return
-    found = citing.citations(name) if name else {}
-    keys = citing.keys_of(found) if name else tuple(PAPERS)
+    found = citations.citations(name) if name else {}
+    keys = citations.paper_keys(found) if name else tuple(PAPERS)
     if bibtex:
         typer.echo("\n".join(PAPERS[key].bibtex(key) for key in keys))
         return
     for kind, line in found.items():
         typer.echo(f"{kind} {name}: {line}")
     for key in keys:
-        typer.echo(f"  {PAPERS[key].line}")
+        typer.echo(f"  {PAPERS[key].reference}")
 
 
 def register(app: typer.Typer) -> None:

@@ -14,7 +14,7 @@ def studio(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser window.")] = True,
 ) -> None:
     """Explore, compare and train runs in the browser: sliders, traversals, diagnostics, on this machine only."""
-    from unbraid.studio.serving import serve
+    from unbraid.studio.server import serve
 
     serve(runs, port, browser, typer.echo)
 

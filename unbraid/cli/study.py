@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbraid.ground.errors import choose, expect
+from unbraid.core.errors import choose, expect
 
 if TYPE_CHECKING:
     from unbraid.runs.recipe import Recipe
@@ -67,49 +67,49 @@ def study(
     from unbraid import studies
 
     if not name:
-        return listed()
+        return print_studies()
     known = choose(name, studies.STUDIES, "study")
     folder = out or Path("studies") / f"{name}-{scale}"
-    if known.call is not None:
-        return _drawn(name, known, out or Path("studies") / name, as_json)
-    from unbraid.studies import page, running
+    if known.main is not None:
+        return _draw_study(name, known, out or Path("studies") / name, as_json)
+    from unbraid.studies.framework import runner, study_page
 
-    chosen = running.seeds_of(known, scale, seeds)
+    chosen = runner.seeds_of(known, scale, seeds)
     expect(
         keep is None or scale != "tiny",
         "scale tiny yields no verdict, so nothing of it is kept",
         do="Leave --keep out.",
     )
     if dry:
-        return _dry(name, known, scale, chosen)
+        return _print_dry_run(name, known, scale, chosen)
     if report:
         expect(
             folder.is_dir(), f"there is no study in {folder} yet", do=f"Run it: unbraid study {name} --scale {scale}"
         )
-        results = running.collect(name, known, scale, chosen, folder, workers, quiet, keep)
-        files = page.write(name, known, results, folder, folder / "runs", keep)
+        results = runner.collect_results(name, known, scale, chosen, folder, workers, quiet, keep)
+        files = study_page.write_page(name, known, results, folder, folder / "runs", keep)
     else:
-        results, files = running.run(name, known, folder, scale, seeds, workers, quiet or as_json, keep)
+        results, files = runner.run_study(name, known, folder, scale, seeds, workers, quiet or as_json, keep)
     if keep is not None:
-        from unbraid.studies import front
+        from unbraid.studies.framework import results_index
 
-        files = [*files, *front.keep(name, folder, keep)]
+        files = [*files, *results_index.publish_results(name, folder, keep)]
     if as_json:
         import json
 
-        said: Any = [verdict.as_dict() for verdict in page.judged(known, results)]
-        typer.echo(json.dumps({"about": results.about, "verdicts": said}, allow_nan=False, ensure_ascii=False))
+        said: Any = [verdict.as_dict() for verdict in study_page.judge_study(known, results)]
+        typer.echo(json.dumps({"about": results.metadata, "verdicts": said}, allow_nan=False, ensure_ascii=False))
         return None
-    typer.echo(f"{name}: {known.about}\n{page.headline(known, results)}\n")
-    for claim, verdict in zip(known.claims, page.judged(known, results), strict=False):
-        typer.echo(page.block(claim, verdict) + "\n")
-    for row in results.failed:
+    typer.echo(f"{name}: {known.about}\n{study_page.summary_line(known, results)}\n")
+    for claim, verdict in zip(known.claims, study_page.judge_study(known, results), strict=False):
+        typer.echo(study_page.format_claim(claim, verdict) + "\n")
+    for row in results.failed_rows:
         typer.echo(f"not finished: {row.arm}, seed {row.seed}: {row.reason}")
     typer.echo("written: " + ", ".join(map(str, files)))
     return None
 
 
-def listed() -> None:
+def print_studies() -> None:
     """One line for each study, in 80 columns: how many claims, what two scales cost here, and where they stand."""
     from unbraid.studies import STUDIES
 
@@ -126,34 +126,34 @@ def listed() -> None:
     )
 
 
-def _dry(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
+def _print_dry_run(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
     """Every recipe of the first seed is built, model and all, and a few of its steps are timed; nothing is written."""
+    from unbraid.core.hardware import cpu_count
+    from unbraid.core.progress import progress_bar
     from unbraid.data import DATASETS
-    from unbraid.ground.machine import cores
-    from unbraid.ground.progress import bar
-    from unbraid.studies.study import recipes
-    from unbraid.sweeps.estimate import START
-    from unbraid.sweeps.summary import duration
+    from unbraid.studies.framework.study import study_recipes
+    from unbraid.sweeps.display.summary import format_duration
+    from unbraid.sweeps.planning.cost_estimate import WORKER_START_SECONDS
 
-    every = recipes(known, name, scale, seeds)
+    every = study_recipes(known, name, scale, seeds)
     first = [(arm, recipe) for arm, seed, recipe in every if seed == seeds[0]]
-    few = sum(bool(arm.most) and arm.most < len(seeds) for arm, _ in first)
+    few = sum(bool(arm.max_seeds) and arm.max_seeds < len(seeds) for arm, _ in first)
     fewer = f", {few} of them with fewer" if few else ""
     typer.echo(f"{name}, scale {scale}: {len(every)} runs ({len(first)} arms × {len(seeds)} seeds{fewer})")
     wide, seconds, files = max(len(arm.label) for arm, _ in first), 0.0, 0
-    with bar("building", len(first)) as advance:
+    with progress_bar("building", len(first)) as advance:
         for arm, recipe in first:
             status = DATASETS[recipe.data["name"]].status()
             if status.startswith("needs"):
                 built, files = f"data {recipe.data['name']} {status}", files + 1
             else:
-                built, each = _built(recipe)
+                built, each = _describe_recipe(recipe)
                 seconds += each * sum(other.label == arm.label for other, _, _ in every)
             typer.echo(f"  {arm.label:<{wide}} {recipe.budget.steps:>8,} steps × {recipe.budget.batch:<5} {built}")
             advance(note=arm.label)
-    at_once = min(cores(), len(every))
+    at_once = min(cpu_count(), len(every))
     here = (
-        f"about {duration(seconds / at_once + START)} with {at_once} at a time, measuring apart"
+        f"about {format_duration(seconds / at_once + WORKER_START_SECONDS)} with {at_once} at a time, measuring apart"
         if seconds
         else "not known"
     )
@@ -168,25 +168,25 @@ def _dry(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
         )
 
 
-def _built(recipe: Recipe) -> tuple[str, float]:
+def _describe_recipe(recipe: Recipe) -> tuple[str, float]:
     """What a recipe makes, in words, and the seconds its training would take on one core."""
     from unbraid.objectives.objective import Objective
-    from unbraid.runs.assemble import assemble
-    from unbraid.sweeps.estimate import timed
+    from unbraid.runs.building.builders import build_parts
+    from unbraid.sweeps.planning.cost_estimate import measure_step_seconds
 
-    parts: Any = assemble(recipe)
+    parts: Any = build_parts(recipe)
     weights = sum(p.numel() for p in parts.model.parameters())
     kind = "row" if isinstance(getattr(parts, "objective", None), Objective) else "game"
     words = f"{kind} {recipe.objective['name']}, {weights:,} weights, {len(parts.dataset):,} images"
-    return words, timed(parts) * recipe.budget.steps
+    return words, measure_step_seconds(parts) * recipe.budget.steps
 
 
-def _drawn(name: str, known: Study, out: Path, as_json: bool) -> None:
+def _draw_study(name: str, known: Study, out: Path, as_json: bool) -> None:
     from unbraid import studies
-    from unbraid.ground.progress import bar
+    from unbraid.core.progress import progress_bar
 
-    with bar(name, known.steps, quiet=as_json) as advance:
-        found = studies.draw(name, out, advance)
+    with progress_bar(name, known.steps, quiet=as_json) as advance:
+        found = studies.run_analytic_study(name, out, advance)
     if as_json:
         import json
 
@@ -198,7 +198,7 @@ def _drawn(name: str, known: Study, out: Path, as_json: bool) -> None:
     from rich.text import Text
 
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for head, cells in zip(found.head, zip(*found.rows, strict=True), strict=True):
+    for head, cells in zip(found.columns, zip(*found.rows, strict=True), strict=True):
         shown.add_column(head, justify="right" if all(map(_is_number, cells)) else "left", overflow="fold")
     for row in found.rows:
         shown.add_row(*map(Text, row))  # as it is: [q(z)] is no markup

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from unbraid.sweeps.plan import Plan
+    from unbraid.sweeps.planning.plan import Plan
 
 File = Annotated[Path, typer.Argument(metavar="SWEEP.toml", help="The sweep's file, or the directory of one begun.")]
 Out = Annotated[
@@ -93,75 +93,75 @@ def sweep(
     """
     from dataclasses import fields, replace
 
-    from unbraid.ground.errors import choose, expect
-    from unbraid.sweeps.plan import plan
-    from unbraid.sweeps.slurm import Batch
-    from unbraid.sweeps.slurm import script as written
-    from unbraid.sweeps.sweepfile import Sweep
+    from unbraid.core.errors import choose, expect
+    from unbraid.sweeps.clusters.slurm import SlurmOptions
+    from unbraid.sweeps.clusters.slurm import slurm_script as written
+    from unbraid.sweeps.planning.plan import build_plan
+    from unbraid.sweeps.planning.sweep_file import Sweep
 
     asked = Sweep.load(file)
     folder = out or (file if file.is_dir() else Path("runs") / asked.name)
-    whole = plan(asked, folder)
+    whole = build_plan(asked, folder)
     whole = replace(whole, retries=asked.retries if retries is None else retries)
     expect(sum([dry, show, clean, bool(script)]) <= 1, "--dry, --status, --clean and --script are asked one at a time")
     extra = tuple(sbatch or ()), tuple(setup or ())
-    batch = Batch(shards, partition, account, qos, time, int(gpus), cpus, memory, *extra)
+    batch = SlurmOptions(shards, partition, account, qos, time, int(gpus), cpus, memory, *extra)
     if script:
         choose(script, {"slurm": 0}, "batch system")
         expect(gpus == int(gpus), "a task of a job array takes whole GPUs", found=gpus)
         typer.echo(written(file, folder, batch, asked.name, whole.retries), nl=False)
         return
-    beside = [f"--{f.name}" for f in fields(Batch) if f.name != "gpus" and getattr(batch, f.name) != f.default]
+    beside = [f"--{f.name}" for f in fields(SlurmOptions) if f.name != "gpus" and getattr(batch, f.name) != f.default]
     expect(
         not beside, "these options are for --script", found=", ".join(beside), do="Add --script slurm, or drop them."
     )
     choose(engine, {"local": 0, "ray": 0}, "engine")
     expect(engine == "ray" or not (address or gpus), "--address and --gpus are for --engine ray (or --script)")
-    part = _part(whole, shard) if shard else whole
+    part = _select_shard(whole, shard) if shard else whole
     if dry:
-        _dry(part, workers)
+        _print_dry_run(part, workers)
     elif show:
         _status(part)
     elif clean:
         _clean(part, yes)
     else:
-        _walk(part, workers, quiet, shard, (address, gpus) if engine == "ray" else None, asked.toml())
+        _run_plan(part, workers, quiet, shard, (address, gpus) if engine == "ray" else None, asked.toml())
 
 
-def _part(whole: Plan, shard: str) -> Plan:
-    from unbraid.ground.errors import expect
+def _select_shard(whole: Plan, shard: str) -> Plan:
+    from unbraid.core.errors import expect
 
     number, sign, of = shard.partition("/")
     expect(sign and number.isdecimal() and of.isdecimal(), "a shard reads I/N", found=repr(shard),
            do="For example --shard 3/8, or --shard $SLURM_ARRAY_TASK_ID/8.")  # fmt: skip
-    return whole.part(int(number), int(of))
+    return whole.shard(int(number), int(of))
 
 
 def _keep_file(text: str, folder: Path) -> None:
     """The directory keeps the file it was last asked with, for --status and compare."""
-    from unbraid.ground.files import write_text
-    from unbraid.sweeps.sweepfile import FILE
+    from unbraid.core.files import write_text
+    from unbraid.sweeps.planning.sweep_file import SWEEP_FILE
 
-    if not (folder / FILE).is_file() or (folder / FILE).read_text() != text:
-        write_text(folder / FILE, text)
+    if not (folder / SWEEP_FILE).is_file() or (folder / SWEEP_FILE).read_text() != text:
+        write_text(folder / SWEEP_FILE, text)
 
 
-def _walk(part: Plan, workers: int, quiet: bool, shard: str, on_ray: tuple[str, float] | None, text: str) -> None:
-    from unbraid.sweeps.board import Board
-    from unbraid.sweeps.summary import summary
-    from unbraid.sweeps.walk import walk
+def _run_plan(part: Plan, workers: int, quiet: bool, shard: str, on_ray: tuple[str, float] | None, text: str) -> None:
+    from unbraid.sweeps.display.live_display import LiveDisplay
+    from unbraid.sweeps.display.summary import summary_lines
+    from unbraid.sweeps.engine.scheduler import run_plan
 
     crew: Any = workers
     if on_ray is not None:
-        from unbraid.sweeps.cluster import Cluster
+        from unbraid.sweeps.clusters.ray_driver import RayWorkerPool
 
-        crew = Cluster(part, *on_ray, workers)
+        crew = RayWorkerPool(part, *on_ray, workers)
     _keep_file(text, part.folder)
-    with Board(quiet) as board:
-        ended = walk(part, crew, board)
+    with LiveDisplay(quiet) as board:
+        ended = run_plan(part, crew, board)
     if not shard:
         _table(part)
-    typer.echo("\n".join(summary(part, ended)))
+    typer.echo("\n".join(summary_lines(part, ended)))
     if not all(o.done for o in ended.values()):
         raise typer.Exit(1)
 
@@ -170,67 +170,67 @@ def _table(part: Plan) -> None:
     """The comparison over seeds; it reads what the runs wrote."""
     import shutil
 
-    from unbraid.sweeps.table import lines
+    from unbraid.sweeps.display.results_table import results_table_lines
 
-    for line in lines(part, max(80, min(160, shutil.get_terminal_size().columns))):
+    for line in results_table_lines(part, max(80, min(160, shutil.get_terminal_size().columns))):
         typer.echo(line)
 
 
-def _dry(part: Plan, workers: int) -> None:
-    from unbraid.ground.machine import cores
-    from unbraid.ground.progress import bar
-    from unbraid.sweeps import outcomes
-    from unbraid.sweeps.estimate import START, estimate
-    from unbraid.sweeps.summary import bytes_of, duration
+def _print_dry_run(part: Plan, workers: int) -> None:
+    from unbraid.core.hardware import cpu_count
+    from unbraid.core.progress import progress_bar
+    from unbraid.sweeps.display.summary import format_bytes, format_duration
+    from unbraid.sweeps.engine import job_results
+    from unbraid.sweeps.planning.cost_estimate import WORKER_START_SECONDS, estimate_cost
 
-    known = {job.name: outcomes.read(part.folder, job) for job in part.jobs}
+    known = {job.name: job_results.read_result(part.folder, job) for job in part.jobs}
     done = sum(o is not None and o.done for o in known.values())
     for job in part.jobs:
         found = known[job.name]
         typer.echo(f"  {job.name}" + ("" if found is None else f"  {found.status}"))
-    with bar("building", len(part.jobs) - done) as advance:
-        cost = estimate(part, known, advance)
-    at_once = min(workers or cores(), max(1, len(part.jobs) - done))
+    with progress_bar("building", len(part.jobs) - done) as advance:
+        cost = estimate_cost(part, known, advance)
+    at_once = min(workers or cpu_count(), max(1, len(part.jobs) - done))
     typer.echo(f"{len(part.jobs):,} runs in {part.folder}, {done:,} of them done")
-    for name, why in cost.broken.items():
+    for name, why in cost.unbuildable.items():
         typer.echo(f"cannot be built: {name}: {why}")
     if cost.measured:
         typer.echo(
-            f"to do: about {duration(cost.seconds / at_once + START)} with {at_once} at a time ({duration(cost.seconds)} of "
-            f"one core; scoring apart), {bytes_of(cost.bytes)} of disk"
+            f"to do: about {format_duration(cost.seconds / at_once + WORKER_START_SECONDS)} with {at_once} at a time ({format_duration(cost.seconds)} of "
+            f"one core; scoring apart), {format_bytes(cost.disk_bytes)} of disk"
         )
-    if cost.broken:
+    if cost.unbuildable:
         raise typer.Exit(1)
 
 
 def _status(part: Plan) -> None:
-    from unbraid.ground.errors import expect
-    from unbraid.sweeps.status import status
-    from unbraid.sweeps.summary import summary
+    from unbraid.core.errors import expect
+    from unbraid.sweeps.display.status import sweep_status
+    from unbraid.sweeps.display.summary import summary_lines
 
     expect(part.folder.is_dir(), f"there is no directory {part.folder} yet", do="Begin it: unbraid sweep SWEEP.toml.")
-    now = status(part)
-    counts = {"running": now.running, "begun": now.begun, "not begun": now.waiting, "not in the file": now.other}
-    typer.echo("\n".join(summary(part, now.done | now.failed)))
+    now = sweep_status(part)
+    counts = {"running": now.running, "begun": now.started, "not begun": now.waiting, "not in the file": now.other}
+    typer.echo("\n".join(summary_lines(part, now.done | now.failed)))
     for what, names in counts.items():
         if names:
             typer.echo(f"{len(names):,} {what}: {', '.join(names[:6])}{' …' if len(names) > 6 else ''}")
 
 
 def _clean(part: Plan, yes: bool) -> None:
-    from unbraid.ground.errors import expect
-    from unbraid.sweeps.status import clean, remains
-    from unbraid.sweeps.summary import bytes_of
+    from unbraid.core.errors import expect
+    from unbraid.sweeps.display.status import leftovers, remove_leftovers
+    from unbraid.sweeps.display.summary import format_bytes
 
     expect(part.folder.is_dir(), f"there is no directory {part.folder}", do="Nothing to clean.")
-    found = remains(part)
+    found = leftovers(part)
     if not found:
         typer.echo("nothing to clean: no failed or unfinished run, no half-written file")
         return
     for path, size in found.items():
-        typer.echo(f"  {path.relative_to(part.folder)}  {bytes_of(size)}")
-    if yes or typer.confirm(f"Remove these {len(found)} ({bytes_of(sum(found.values()))})?", default=False):
-        gone = clean(part, list(found))
+        typer.echo(f"  {path.relative_to(part.folder)}  {format_bytes(size)}")
+    if yes or typer.confirm(f"Remove these {len(found)} ({format_bytes(sum(found.values()))})?", default=False):
+        gone = remove_leftovers(part, list(found))
         typer.echo(f"{len(gone)} removed; finished runs are as they were")
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from unbraid.codes import Codes
-from unbraid.comparing.models import Model
-from unbraid.comparing.quantities import chosen, ordered
-from unbraid.comparing.settings import labels, method, swept, varying
-from unbraid.comparing.sources import gathered
-from unbraid.comparing.table import Comparison, Group, against, averaged, matrix
-from unbraid.ground.errors import UnbraidError, expect, listing
-from unbraid.ground.progress import bar
+from unbraid.comparing.loading import load_models
+from unbraid.comparing.quantities import select_quantities, sort_quantities
+from unbraid.comparing.run_record import Model
+from unbraid.comparing.setting_labels import method_label, setting_labels, swept_fields, varying_fields
+from unbraid.comparing.table import Comparison, Group, differences_from_baseline, means_over_seeds, value_matrix
+from unbraid.core.errors import UnbraidError, expect, join_names
+from unbraid.core.progress import progress_bar
 from unbraid.metrics import METRICS, udr
 
-UNASKED = 100  # models whose codes are compared for UDR without being asked to
-OPEN = ("running", "stopped", "begun")
+MAX_DEFAULT_UDR_MODELS = 100  # models whose codes are compared for UDR without being asked to
+OPEN_STATES = ("running", "stopped", "begun")
 
 
 def compare(
@@ -49,39 +49,39 @@ def compare(
     """
     expect(sources, "name something to compare", do="For example compare('runs/beta'), or a dict of codes.")
     expect(0 < level < 1, "level must be between 0 and 1", found=level)
-    models, foreign, wide = gathered(sources, metrics=metrics, quiet=quiet, **scoring)
-    models, notes = _once(models)
-    models = _told_apart(models)
-    groups = _grouped(models)
-    expect(any(g.models for g in groups), "nothing here has been trained to its end", found=_states(models, foreign),
+    models, foreign, wide = load_models(sources, metrics=metrics, quiet=quiet, **scoring)
+    models, notes = _deduplicate(models)
+    models = _qualify_quantities(models)
+    groups = _group_by_setting(models)
+    expect(any(g.models for g in groups), "nothing here has been trained to its end", found=_count_states(models, foreign),
            do="Give run directories, a folder of them, or a folder of codes.")  # fmt: skip
-    known = ordered(q for g in groups for m in g.models for q in m.values)
+    known = sort_quantities(q for g in groups for m in g.models for q in m.values)
     expect(
         known,
         "no model here has been scored",
         do="Score each with: unbraid encode RUN, unbraid score RUN, unbraid audit RUN.",
     )
-    quantities = chosen(metrics, known)
+    quantities = select_quantities(metrics, known)
     if baseline is not None:  # it stands first
-        groups.insert(0, groups.pop(_baseline(baseline, groups)))
-    rows = [matrix(g.models, quantities) for g in groups]
-    keys = varying([g.fields for g in groups])
+        groups.insert(0, groups.pop(_baseline_index(baseline, groups)))
+    rows = [value_matrix(g.models, quantities) for g in groups]
+    keys = varying_fields([g.fields for g in groups])
     table = Comparison(
         tuple(groups),
         tuple(quantities),
-        averaged(rows, level),
-        _own(groups, quantities),
+        means_over_seeds(rows, level),
+        _mean_row_half_widths(groups, quantities),
         tuple(keys),
-        tuple(swept([g.fields for g in groups])),
-        None if baseline is None else against(groups, rows, 0, level),
+        tuple(swept_fields([g.fields for g in groups])),
+        None if baseline is None else differences_from_baseline(groups, rows, 0, level),
         notes=(*notes, *wide, *_notes(groups, quantities, foreign)),
         level=level,
     )
     able = sum(m.codes is not None for g in groups for m in g.models)
-    return _agreed(table, quiet) if agreement or (agreement is None and able <= UNASKED) else table
+    return _add_udr(table, quiet) if agreement or (agreement is None and able <= MAX_DEFAULT_UDR_MODELS) else table
 
 
-def _once(models: Sequence[Model]) -> tuple[list[Model], list[str]]:
+def _deduplicate(models: Sequence[Model]) -> tuple[list[Model], list[str]]:
     """One model for each setting and seed: a repeated recipe gives the same bits and is no further evidence."""
     kept: dict[Any, Model] = {}
     twice = []
@@ -96,7 +96,7 @@ def _once(models: Sequence[Model]) -> tuple[list[Model], list[str]]:
     return list(kept.values()), [f"the same recipe and seed as another, counted once: {few}"] if twice else []
 
 
-def _told_apart(models: list[Model]) -> list[Model]:
+def _qualify_quantities(models: list[Model]) -> list[Model]:
     """Scores made in different ways get different names: 'mig (paper)' is not compared with 'mig (fast)'."""
     hows = {repr(sorted(m.how.items())): m.how for m in models if m.done and m.how}
     differing = [
@@ -108,7 +108,7 @@ def _told_apart(models: list[Model]) -> list[Model]:
         return models
 
     def renamed(model: Model) -> Model:
-        told = ", ".join(_said(key, model.how.get(key)) for key in differing if key in model.how)
+        told = ", ".join(_describe_score_setting(key, model.how.get(key)) for key in differing if key in model.how)
         if not told:
             return model
         name = {q: f"{q} ({told})" if q in METRICS else q for q in model.values}
@@ -121,47 +121,47 @@ def _told_apart(models: list[Model]) -> list[Model]:
     return [renamed(m) for m in models]
 
 
-def _said(key: str, value: Any) -> str:
+def _describe_score_setting(key: str, value: Any) -> str:
     if key == "left_out":
-        return f"without {listing(value)}"
+        return f"without {join_names(value)}"
     return str(value) if key == "protocol" else f"{key} {value}"
 
 
-def _grouped(models: Sequence[Model]) -> list[Group]:
+def _group_by_setting(models: Sequence[Model]) -> list[Group]:
     """Models by setting, settings by method and then along what is swept."""
     by: dict[str, list[Model]] = {}
     for model in models:
         by.setdefault(model.setting, []).append(model)
     settings = [dict(found[0].fields) for found in by.values()]
-    keys, numbers = varying(settings), swept(settings)
+    keys, numbers = varying_fields(settings), swept_fields(settings)
     made = [
         Group(
             label,
-            method(fields, keys),
+            method_label(fields, keys),
             fields,
             tuple(sorted((m for m in found if m.done), key=lambda m: m.seed)),
-            tuple(m for m in found if not m.done and m.state not in OPEN),
-            tuple(m for m in found if m.state in OPEN),
+            tuple(m for m in found if not m.done and m.state not in OPEN_STATES),
+            tuple(m for m in found if m.state in OPEN_STATES),
         )
-        for label, fields, found in zip(labels(settings), settings, by.values(), strict=True)
+        for label, fields, found in zip(setting_labels(settings), settings, by.values(), strict=True)
     ]
     return sorted(made, key=lambda g: (g.method, [g.fields.get(k, -np.inf) for k in numbers], g.label))
 
 
-def _baseline(asked: str, groups: Sequence[Group]) -> int:
+def _baseline_index(requested: str, groups: Sequence[Group]) -> int:
     """The group a label names, whole or by some of its words."""
     names = [g.label for g in groups]
-    if asked in names:
-        return names.index(asked)
-    words = set(asked.split())
+    if requested in names:
+        return names.index(requested)
+    words = set(requested.split())
     found = [i for i, name in enumerate(names) if words <= set(name.split())]
     if len(found) == 1:
         return found[0]
-    shown = listing(names[i] for i in (found or range(len(names)))[:30])
-    raise UnbraidError(f"baseline {asked!r} names {len(found) or 'no'} settings. Give one of: {shown}.")
+    shown = join_names(names[i] for i in (found or range(len(names)))[:30])
+    raise UnbraidError(f"baseline {requested!r} names {len(found) or 'no'} settings. Give one of: {shown}.")
 
 
-def _own(groups: Sequence[Group], quantities: Sequence[str]) -> np.ndarray:
+def _mean_row_half_widths(groups: Sequence[Group], quantities: Sequence[str]) -> np.ndarray:
     """The mean half width of the models' own intervals over rows "g q"."""
     nan = float("nan")
 
@@ -172,10 +172,10 @@ def _own(groups: Sequence[Group], quantities: Sequence[str]) -> np.ndarray:
         np.array([[half(m.own.get(q)) for q in quantities] for m in g.models]).reshape(-1, len(quantities))
         for g in groups
     ]
-    return averaged(widths).mean
+    return means_over_seeds(widths).mean
 
 
-def _states(models: Sequence[Model], foreign: Sequence[Model]) -> str:
+def _count_states(models: Sequence[Model], foreign: Sequence[Model]) -> str:
     counts = Counter(m.state for m in (*models, *foreign))
     return ", ".join(f"{n} {state}" for state, n in counts.items()) or "nothing"
 
@@ -185,10 +185,10 @@ def _notes(groups: Sequence[Group], quantities: Sequence[str], foreign: Sequence
     notes = []
     for word, found in (
         ("failed", [m for g in groups for m in g.failed]),
-        ("not finished", [m for g in groups for m in g.open]),
+        ("not finished", [m for g in groups for m in g.unfinished]),
     ):
         if found:
-            few = "; ".join(f"{m.name}{f' ({_cut(m.why)})' if m.why else ''}" for m in found[:5])
+            few = "; ".join(f"{m.name}{f' ({_truncate(m.why)})' if m.why else ''}" for m in found[:5])
             notes.append(f"{len(found)} {word}: {few}{f' and {len(found) - 5} more' if len(found) > 5 else ''}")
     bare = [m.name for g in groups for m in g.models if not any(q in m.values for q in quantities)]
     if bare:
@@ -198,7 +198,7 @@ def _notes(groups: Sequence[Group], quantities: Sequence[str], foreign: Sequence
         )
     damaged = [m for m in foreign if m.state == "damaged"]
     if damaged:
-        notes.append(f"{len(damaged)} damaged: " + "; ".join(f"{m.name} ({_cut(m.why)})" for m in damaged[:5]))
+        notes.append(f"{len(damaged)} damaged: " + "; ".join(f"{m.name} ({_truncate(m.why)})" for m in damaged[:5]))
     others = len(foreign) - len(damaged)
     return notes + (
         [f"{others} other folder{'' if others == 1 else 's'} or link{'' if others == 1 else 's'} passed over"]
@@ -207,22 +207,22 @@ def _notes(groups: Sequence[Group], quantities: Sequence[str], foreign: Sequence
     )
 
 
-def _cut(why: str) -> str:
-    return why if len(why) <= 100 else why[:99] + "…"
+def _truncate(reason: str) -> str:
+    return reason if len(reason) <= 100 else reason[:99] + "…"
 
 
-def _agreed(table: Comparison, quiet: bool) -> Comparison:
+def _add_udr(table: Comparison, quiet: bool) -> Comparison:
     """The table with the UDR of each group whose models have codes of the same examples."""
     value = np.full(len(table.groups), np.nan)
     per_model: dict[str, float] = {}
     notes = []
     able = [[m for m in g.models if m.codes is not None] for g in table.groups]
-    with bar("agreement of models", sum(len(a) > 1 for a in able), quiet) as advance:
+    with progress_bar("agreement of models", sum(len(a) > 1 for a in able), quiet) as advance:
         for i, found in enumerate(able):
             if len(found) < 2:
                 continue
             try:
-                score = udr([_loaded(m.codes) for m in found])
+                score = udr([_load_codes(m.codes) for m in found])
                 value[i] = score.value
                 per_model |= {m.name: float(u) for m, u in zip(found, score.table["models"], strict=True)}
             except UnbraidError as error:
@@ -233,10 +233,10 @@ def _agreed(table: Comparison, quiet: bool) -> Comparison:
     return replace(table, udr=value, udr_models=per_model, notes=(*table.notes, *notes[:3]))
 
 
-def _loaded(codes: Any) -> Any:
-    from unbraid.runs.given import given
+def _load_codes(codes: Any) -> Any:
+    from unbraid.runs.evaluation.score_inputs import resolve_score_input
 
-    found = given(codes).codes
+    found = resolve_score_input(codes).codes
     width = (found.mean if isinstance(found, Codes) else np.asarray(found)).shape[-1]
     expect(width <= 2000, "UDR compares every pair of columns", found=f"{width:,} columns", allowed="up to 2,000")
     return found

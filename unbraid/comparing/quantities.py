@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from unbraid.ground.errors import UnbraidError, listing, nearest
+from unbraid.core.errors import UnbraidError, did_you_mean, join_names
 from unbraid.metrics import METRICS
 
-TERMS = {"reconstruction": "down", "elbo": "up", "iwae": "up", "kl": "", "mi": "", "dw": "", "dw_joint": "", "agg": ""}
+TERM_DIRECTIONS = {
+    "reconstruction": "down",
+    "elbo": "up",
+    "iwae": "up",
+    "kl": "",
+    "mi": "",
+    "dw": "",
+    "dw_joint": "",
+    "agg": "",
+}
 UDR = "udr"
 
 
-def bare(quantity: str) -> str:
+def base_name(quantity: str) -> str:
     """The name without a word on how it was scored: 'mig' of 'mig (paper)'."""
     return quantity.partition(" (")[0]
 
@@ -22,25 +31,25 @@ def direction(quantity: str) -> str:
     >>> direction("mig"), direction("reconstruction"), direction("tc_q:root"), direction("kl")
     ('up', 'down', 'down', '')
     """
-    name = bare(quantity)
-    if name in TERMS:
-        return TERMS[name]
+    name = base_name(quantity)
+    if name in TERM_DIRECTIONS:
+        return TERM_DIRECTIONS[name]
     if name in METRICS:
         return METRICS[name].direction
     return "down" if name.startswith(("tc:", "tc_q:", "mmd", "tc@", "tc_q@")) else ""
 
 
-def arrow(quantity: str) -> str:
+def direction_arrow(quantity: str) -> str:
     """↑ or ↓ after a name, or nothing."""
     return {"up": " ↑", "down": " ↓"}.get(direction(quantity), "")
 
 
-def ordered(names: Iterable[str]) -> list[str]:
+def sort_quantities(names: Iterable[str]) -> list[str]:
     """Metrics first, in their own order, then reconstruction, bounds and terms."""
-    metrics, terms = list(METRICS), [*TERMS]
+    metrics, terms = list(METRICS), [*TERM_DIRECTIONS]
 
     def place(name: str) -> tuple[int, int, str]:
-        known = bare(name)
+        known = base_name(name)
         if known in terms:
             return 1, terms.index(known), name
         return (0, metrics.index(known), name) if known in METRICS else (2, 0, name)
@@ -48,17 +57,17 @@ def ordered(names: Iterable[str]) -> list[str]:
     return sorted(dict.fromkeys(names), key=place)
 
 
-def chosen(wanted: str | Iterable[str], known: list[str]) -> list[str]:
+def select_quantities(wanted: str | Iterable[str], known: list[str]) -> list[str]:
     """Quantities asked for by name; 'all' for every one that a model has. 'mig' also finds 'mig (paper)'."""
     names = [n.strip() for n in wanted.split(",")] if isinstance(wanted, str) else list(wanted)
     if names in (["all"], []):
         return known
     found = []
     for name in names:
-        same = [k for k in known if name in (k, bare(k))]
+        same = [k for k in known if name in (k, base_name(k))]
         if not same:
             raise UnbraidError(
-                f"no model here has {name!r}.{nearest(name, known)} Known: {listing(known) or 'nothing'}. "
+                f"no model here has {name!r}.{did_you_mean(name, known)} Known: {join_names(known) or 'nothing'}. "
                 "Score runs with 'unbraid score' and 'unbraid audit'."
             )
         found += [k for k in same if k not in found]

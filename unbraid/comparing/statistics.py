@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unbraid.ground.errors import choose, expect
+from unbraid.core.errors import choose, expect
 
 NAN = float("nan")
-MOST_SEEDS = 10_000  # beyond this, "more seeds" is no advice
+MAX_SEEDS = 10_000  # beyond this, "more seeds" is no advice
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanEstimate:
     """A mean over n seeds with its t interval; low and high are NaN below two seeds."""
 
     mean: float
@@ -31,7 +31,7 @@ class Estimate:
     n: int
 
     @property
-    def half(self) -> float:
+    def half_width(self) -> float:
         """Half the width of the interval."""
         return (self.high - self.low) / 2
 
@@ -51,70 +51,70 @@ class Contrast:
     n: int
     p: float
     effect: float
-    for_it: int
+    n_positive: int
     bootstrap: tuple[float, float]
     level: float = 0.95
     paired: bool = True
-    others: int = 0  # seeds of the second sample, when unpaired
+    n_other: int = 0  # seeds of the second sample, when unpaired
 
     @property
-    def error(self) -> float:
+    def standard_error(self) -> float:
         """The standard error of the difference."""
         return self.deviation / self.n**0.5 if self.n else NAN
 
 
 @lru_cache(maxsize=4096)
-def quantile(level: float, freedom: float) -> float:
+def t_quantile(level: float, dof: float) -> float:
     """How many standard errors a two-sided interval at this level reaches to either side (Student 1908).
 
-    >>> round(quantile(0.95, 4), 3)
+    >>> round(t_quantile(0.95, 4), 3)
     2.776
     """
-    return float(special.stdtrit(freedom, 0.5 + level / 2)) if freedom > 0 else NAN
+    return float(special.stdtrit(dof, 0.5 + level / 2)) if dof > 0 else NAN
 
 
-def interval(values: Sequence[float] | np.ndarray, level: float = 0.95) -> Estimate:
+def t_interval(values: Sequence[float] | np.ndarray, level: float = 0.95) -> MeanEstimate:
     """The mean of finite values with its t interval: mean ± t(n−1) · sd/√n.
 
-    >>> e = interval([0.1, 0.2, 0.3])
+    >>> e = t_interval([0.1, 0.2, 0.3])
     >>> round(e.low, 3), round(e.mean, 3), round(e.high, 3), e.n
     (-0.048, 0.2, 0.448, 3)
     """
     x = _finite(values)
     n = len(x)
     if n == 0:
-        return Estimate(NAN, NAN, NAN, NAN, 0)
+        return MeanEstimate(NAN, NAN, NAN, NAN, 0)
     mean = float(x.mean())
     if n == 1:
-        return Estimate(mean, NAN, NAN, NAN, 1)
+        return MeanEstimate(mean, NAN, NAN, NAN, 1)
     deviation = _deviation(x)
-    half = quantile(level, n - 1) * deviation / n**0.5
-    return Estimate(mean, mean - half, mean + half, deviation, n)
+    half = t_quantile(level, n - 1) * deviation / n**0.5
+    return MeanEstimate(mean, mean - half, mean + half, deviation, n)
 
 
-def differences(first: Mapping[Any, float], second: Mapping[Any, float]) -> np.ndarray:
+def paired_differences(first: Mapping[Any, float], second: Mapping[Any, float]) -> np.ndarray:
     """first − second for each seed that both have, in the order of the first."""
     shared = [s for s in first if s in second]
     return _finite([first[s] - second[s] for s in shared])
 
 
-def paired(first: Mapping[Any, float], second: Mapping[Any, float], level: float = 0.95) -> Contrast:
+def paired_contrast(first: Mapping[Any, float], second: Mapping[Any, float], level: float = 0.95) -> Contrast:
     """The difference of two methods over the seeds they share.
 
-    >>> c = paired({0: 0.5, 1: 0.7, 2: 0.6}, {0: 0.4, 1: 0.55, 2: 0.58})
-    >>> c.n, round(c.mean, 2), c.for_it, round(c.p, 3)
+    >>> c = paired_contrast({0: 0.5, 1: 0.7, 2: 0.6}, {0: 0.4, 1: 0.55, 2: 0.58})
+    >>> c.n, round(c.mean, 2), c.n_positive, round(c.p, 3)
     (3, 0.09, 3, 0.141)
     """
-    return one_sample(differences(first, second), level)
+    return one_sample_contrast(paired_differences(first, second), level)
 
 
-def one_sample(effects: Sequence[float] | np.ndarray, level: float = 0.95, draws: int = 2000) -> Contrast:
+def one_sample_contrast(effects: Sequence[float] | np.ndarray, level: float = 0.95, draws: int = 2000) -> Contrast:
     """Effects, one for each seed, against 0: the paired t test when they are differences of pairs.
 
     Effects that are all alike have no spread: their interval is a point, p is 0 (1 at 0) and no effect size is given.
     """
     x = _finite(effects)
-    e = interval(x, level)
+    e = t_interval(x, level)
     above, n = int((x > 0).sum()), len(x)
     if n < 2:
         return Contrast(e.mean, e.low, e.high, e.deviation, n, NAN, NAN, above, (NAN, NAN), level)
@@ -123,14 +123,16 @@ def one_sample(effects: Sequence[float] | np.ndarray, level: float = 0.95, draws
     else:
         d = e.mean / e.deviation
         p = float(2 * special.stdtr(n - 1, -abs(d) * np.sqrt(n)))
-    return Contrast(e.mean, e.low, e.high, e.deviation, n, p, d, above, bootstrap(x, level, draws), level)
+    return Contrast(e.mean, e.low, e.high, e.deviation, n, p, d, above, bootstrap_interval(x, level, draws), level)
 
 
-def welch(first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray, level: float = 0.95) -> Contrast:
+def welch_contrast(
+    first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray, level: float = 0.95
+) -> Contrast:
     """The difference of two samples that share no seed (Welch 1947); effect size with pooled deviation.
 
-    >>> c = welch([1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 1.0])
-    >>> c.paired, c.n, c.others, round(c.mean, 1)
+    >>> c = welch_contrast([1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 1.0])
+    >>> c.paired, c.n, c.n_other, round(c.mean, 1)
     (False, 3, 4, 1.0)
     """
     x, y = _finite(first), _finite(second)
@@ -151,7 +153,9 @@ def welch(first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndar
     return Contrast(mean, low, high, error * np.sqrt(n), n, p, float(d), 0, ends, level, False, m)
 
 
-def bootstrap(values: Sequence[float] | np.ndarray, level: float = 0.95, draws: int = 2000) -> tuple[float, float]:
+def bootstrap_interval(
+    values: Sequence[float] | np.ndarray, level: float = 0.95, draws: int = 2000
+) -> tuple[float, float]:
     """The percentile bootstrap interval of a mean (Efron 1979): for show beside the t interval, never for a verdict."""
     x = _finite(values)
     if len(x) < 2:
@@ -160,10 +164,10 @@ def bootstrap(values: Sequence[float] | np.ndarray, level: float = 0.95, draws: 
     return _percentiles(x[rng.integers(0, len(x), (draws, len(x)))].mean(1), level)
 
 
-def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
+def holm_adjust(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """p values adjusted for all of them being looked at (Holm 1979); NaN is no test and counts for nothing.
 
-    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
+    >>> holm_adjust([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]
     """
     p = np.asarray(p, float)
@@ -199,16 +203,16 @@ def power(effect: float, n: int, level: float = 0.95) -> float:
     """
     if n < 2:
         return 0.0
-    t, shift = quantile(level, n - 1), abs(effect) * n**0.5
-    spread, weight = _spreads(n - 1)
+    t, shift = t_quantile(level, n - 1), abs(effect) * n**0.5
+    spread, weight = _sd_quadrature(n - 1)
     return float(weight @ (special.ndtr(shift - t * spread) + special.ndtr(-shift - t * spread)))
 
 
 @lru_cache(maxsize=4096)
-def _spreads(freedom: int) -> tuple[np.ndarray, np.ndarray]:
+def _sd_quadrature(dof: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights for an average over sd/σ of a normal sample; scipy's noncentral t has gaps in its tails."""
     u, weight = _legendre()
-    return np.sqrt(2 * special.gammaincinv(freedom / 2, (u + 1) / 2) / freedom), weight / 2
+    return np.sqrt(2 * special.gammaincinv(dof / 2, (u + 1) / 2) / dof), weight / 2
 
 
 @lru_cache(maxsize=1)
@@ -216,7 +220,7 @@ def _legendre() -> tuple[np.ndarray, np.ndarray]:
     return np.polynomial.legendre.leggauss(96)
 
 
-def smallest_gap(deviation: float, n: int, level: float = 0.95, chance: float = 0.8) -> float:
+def smallest_gap(deviation: float, n: int, level: float = 0.95, target_power: float = 0.8) -> float:
     """The smallest true mean of pairs with this deviation that n of them show with 80% power.
 
     >>> round(smallest_gap(0.08, 12), 3)
@@ -226,11 +230,11 @@ def smallest_gap(deviation: float, n: int, level: float = 0.95, chance: float = 
 
     if n < 2 or not np.isfinite(deviation):
         return NAN
-    top = 2 * (quantile(level, n - 1) + 4) / np.sqrt(n)
-    return float(deviation * brentq(lambda d: power(d, n, level) - chance, 0, top))
+    top = 2 * (t_quantile(level, n - 1) + 4) / np.sqrt(n)
+    return float(deviation * brentq(lambda d: power(d, n, level) - target_power, 0, top))
 
 
-def seeds_needed(gap: float, deviation: float, level: float = 0.95, chance: float = 0.8) -> int | None:
+def seeds_needed(gap: float, deviation: float, level: float = 0.95, target_power: float = 0.8) -> int | None:
     """How many pairs show a true mean of `gap` with 80% power; None when more than ten thousand would be needed.
 
     >>> seeds_needed(0.09, 0.08), seeds_needed(0.0, 0.08)
@@ -238,32 +242,36 @@ def seeds_needed(gap: float, deviation: float, level: float = 0.95, chance: floa
     """
     if not np.isfinite(gap) or not np.isfinite(deviation):
         return None
-    return _least(lambda n: power(gap / deviation if deviation else np.inf, n, level) >= chance if gap else False)
+    return _smallest_n(
+        lambda n: power(gap / deviation if deviation else np.inf, n, level) >= target_power if gap else False
+    )
 
 
-def seeds_for_nothing(
-    mean: float, within: float, deviation: float, level: float = 0.95, chance: float = 0.8
+def seeds_for_equivalence(
+    mean: float, margin: float, deviation: float, level: float = 0.95, target_power: float = 0.8
 ) -> int | None:
     """How many pairs with this true mean have their whole interval inside ±`within`, with 80% power; None: too many."""
-    if not (abs(mean) < within) or not np.isfinite(deviation):
+    if not (abs(mean) < margin) or not np.isfinite(deviation):
         return None
 
     def enough(n: int) -> bool:
         error = deviation / np.sqrt(n)
-        room = within - quantile(level, n - 1) * error
+        room = margin - t_quantile(level, n - 1) * error
         if error == 0:
             return True
-        return bool(room > 0 and special.ndtr((room - mean) / error) - special.ndtr((-room - mean) / error) >= chance)
+        return bool(
+            room > 0 and special.ndtr((room - mean) / error) - special.ndtr((-room - mean) / error) >= target_power
+        )
 
-    return _least(enough)
+    return _smallest_n(enough)
 
 
-def _least(enough: Any) -> int | None:
+def _smallest_n(enough: Any) -> int | None:
     """The smallest n from 2 for which `enough(n)`, by doubling and halving."""
     high = 2
     while not enough(high):
         high *= 2
-        if high > MOST_SEEDS:
+        if high > MAX_SEEDS:
             return None
     low = high // 2
     while high - low > 1:
@@ -272,7 +280,7 @@ def _least(enough: Any) -> int | None:
     return high
 
 
-def rank_correlation(columns: np.ndarray, how: str = "spearman") -> np.ndarray:
+def rank_correlation(columns: np.ndarray, method: str = "spearman") -> np.ndarray:
     """Rank correlations "q q" of columns "n q", each pair over the rows that have both; NaN below three rows.
 
     >>> rank_correlation(np.array([[1.0, 2.0], [2.0, 9.0], [3.0, 11.0]])).tolist()
@@ -280,7 +288,7 @@ def rank_correlation(columns: np.ndarray, how: str = "spearman") -> np.ndarray:
     """
     from scipy import stats  # slow to import, and only needed here
 
-    call = choose(how, {"spearman": stats.spearmanr, "kendall": stats.kendalltau}, "rank correlation")
+    call = choose(method, {"spearman": stats.spearmanr, "kendall": stats.kendalltau}, "rank correlation")
     x = np.asarray(columns, float)
     out = np.full((x.shape[1], x.shape[1]), np.nan)
     for i in range(x.shape[1]):

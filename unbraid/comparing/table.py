@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unbraid.comparing.models import Model
-from unbraid.comparing.numbers import places
+from unbraid.comparing.number_format import decimal_places
 from unbraid.comparing.quantities import direction
-from unbraid.comparing.statistics import holm
+from unbraid.comparing.run_record import Model
+from unbraid.comparing.statistics import holm_adjust
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Group:
     fields: dict[str, Any]
     models: tuple[Model, ...]
     failed: tuple[Model, ...] = ()
-    open: tuple[Model, ...] = ()
+    unfinished: tuple[Model, ...] = ()
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -38,7 +38,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Cells:
+class MeanTable:
     """Means over seeds of each group and quantity "g q", with intervals, deviations and counts; NaN where unknown."""
 
     mean: np.ndarray
@@ -48,15 +48,15 @@ class Cells:
     n: np.ndarray
 
     @property
-    def half(self) -> np.ndarray:
+    def half_width(self) -> np.ndarray:
         """Half the width of the intervals."""
         return (self.high - self.low) / 2
 
     @cached_property
-    def places(self) -> list[int]:
+    def digits(self) -> list[int]:
         """Digits after the point for each quantity."""
-        half = self.half
-        return [places(self.mean[:, j], half[:, j]) for j in range(self.mean.shape[1])]
+        half = self.half_width
+        return [decimal_places(self.mean[:, j], half[:, j]) for j in range(self.mean.shape[1])]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Differences:
     """Each group minus the baseline "g q", paired by seed: cells, d_z = mean/sd, p, and p after Holm over the table."""
 
     baseline: int
-    cells: Cells
+    cells: MeanTable
     effect: np.ndarray
     p: np.ndarray
     holm: np.ndarray
@@ -93,8 +93,8 @@ class Comparison:
 
     groups: tuple[Group, ...]
     quantities: tuple[str, ...]
-    cells: Cells
-    own: np.ndarray
+    cells: MeanTable
+    row_half_widths: np.ndarray
     fields: tuple[str, ...] = ()
     swept: tuple[str, ...] = ()
     differences: Differences | None = None
@@ -122,48 +122,48 @@ class Comparison:
         return [{m.seed: m.values[quantity] for m in g.models if quantity in m.values} for g in self.groups]
 
     def __str__(self) -> str:
-        from unbraid.comparing.printed import text
+        from unbraid.comparing.console_table import render_text
 
-        return text(self)
+        return render_text(self)
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
 
     def markdown(self) -> str:
         """The table in Markdown."""
-        from unbraid.comparing.written import markdown
+        from unbraid.comparing.table_export import render_markdown
 
-        return markdown(self)
+        return render_markdown(self)
 
     def latex(self) -> str:
         """The table in LaTeX, for the package booktabs."""
-        from unbraid.comparing.written import latex
+        from unbraid.comparing.table_export import render_latex
 
-        return latex(self)
+        return render_latex(self)
 
     def csv(self) -> str:
         """A line for each group and quantity."""
-        from unbraid.comparing.written import csv_text
+        from unbraid.comparing.table_export import render_csv
 
-        return csv_text(self)
+        return render_csv(self)
 
     def json(self) -> str:
         """Everything: groups, cells, differences, models, notes."""
-        from unbraid.comparing.written import json_text
+        from unbraid.comparing.table_export import render_json
 
-        return json_text(self)
+        return render_json(self)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each group and quantity."""
-        from unbraid.comparing.written import records
-        from unbraid.ground.frames import frame
+        from unbraid.comparing.table_export import table_records
+        from unbraid.core.dataframes import make_dataframe
 
-        rows = records(self)
-        return frame({key: [r[key] for r in rows] for key in (rows[0] if rows else {})})
+        rows = table_records(self)
+        return make_dataframe({key: [r[key] for r in rows] for key in (rows[0] if rows else {})})
 
     def models_frame(self) -> Any:
         """A pandas DataFrame with a row for each model that counts."""
-        from unbraid.ground.frames import frame
+        from unbraid.core.dataframes import make_dataframe
 
         rows = [(g, m) for g in self.groups for m in g.models]
         columns: dict[str, Any] = {
@@ -172,26 +172,26 @@ class Comparison:
             "seed": [m.seed for _, m in rows],
         }
         columns |= {key: [m.fields.get(key) for _, m in rows] for key in self.fields}
-        return frame(columns | {q: [m.values.get(q, np.nan) for _, m in rows] for q in self.quantities})
+        return make_dataframe(columns | {q: [m.values.get(q, np.nan) for _, m in rows] for q in self.quantities})
 
 
-def matrix(models: Sequence[Model], quantities: Sequence[str]) -> np.ndarray:
+def value_matrix(models: Sequence[Model], quantities: Sequence[str]) -> np.ndarray:
     """Values "m q" of models, NaN where one lacks a quantity."""
     nan = float("nan")
     return np.array([[m.values.get(q, nan) for q in quantities] for m in models], float).reshape(-1, len(quantities))
 
 
-def averaged(rows: Sequence[np.ndarray], level: float = 0.95) -> Cells:
+def means_over_seeds(rows: Sequence[np.ndarray], level: float = 0.95) -> MeanTable:
     """Means, t intervals, deviations and counts of matrices "n q", one for each group; see `statistics.interval`."""
-    found = [_columns(x) for x in rows]
+    found = [_column_moments(x) for x in rows]
     mean, deviation, n = (np.array([f[i] for f in found]) for i in range(3))
     with np.errstate(invalid="ignore", divide="ignore"):
         reach = special.stdtrit(np.where(n > 1, n - 1, np.nan), 0.5 + level / 2)
         half = reach * deviation / np.sqrt(n)
-    return Cells(mean, mean - half, mean + half, deviation, n)
+    return MeanTable(mean, mean - half, mean + half, deviation, n)
 
 
-def _columns(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _column_moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean, sample deviation and count of the finite entries of each column."""
     known = np.isfinite(x)
     n = known.sum(0)
@@ -203,7 +203,9 @@ def _columns(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return mean, np.where(spread <= 1e-14 * largest, 0.0, spread), n
 
 
-def against(groups: Sequence[Group], values: Sequence[np.ndarray], baseline: int, level: float) -> Differences:
+def differences_from_baseline(
+    groups: Sequence[Group], values: Sequence[np.ndarray], baseline: int, level: float
+) -> Differences:
     """Differences of every group from the baseline over the seeds they share, Holm over all of them."""
     base = dict(zip(groups[baseline].seeds, values[baseline], strict=True))
     width = values[baseline].shape[1]
@@ -211,11 +213,11 @@ def against(groups: Sequence[Group], values: Sequence[np.ndarray], baseline: int
     for i, (group, rows) in enumerate(zip(groups, values, strict=True)):
         shared = [k for k, seed in enumerate(group.seeds) if seed in base and i != baseline]
         paired.append(np.array([rows[k] - base[group.seeds[k]] for k in shared]).reshape(-1, width))
-    cells = averaged(paired, level)
+    cells = means_over_seeds(paired, level)
     with np.errstate(invalid="ignore", divide="ignore"):
         effect = np.where(cells.deviation > 0, cells.mean / cells.deviation, np.nan)
         p = 2 * special.stdtr(cells.n - 1.0, -np.abs(effect) * np.sqrt(cells.n))
     p = np.where(
         (cells.n > 1) & (cells.deviation == 0), (cells.mean == 0).astype(float), np.where(cells.n > 1, p, np.nan)
     )
-    return Differences(baseline, cells, effect, p, holm(p.ravel()).reshape(p.shape))
+    return Differences(baseline, cells, effect, p, holm_adjust(p.ravel()).reshape(p.shape))

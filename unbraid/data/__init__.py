@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbraid.data import (
+from unbraid.core.errors import UnbraidError, choose, expect
+from unbraid.core.options import reject_unknown
+from unbraid.data import option_ranges
+from unbraid.data.custom import images, vectors
+from unbraid.data.custom.conversion import of
+from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
+from unbraid.data.factors import Factor, Factors
+from unbraid.data.sets import (
     cars3d,
     celeba,
     chairs,
@@ -12,25 +19,17 @@ from unbraid.data import (
     digits,
     dsprites,
     faces3d,
-    matlab,
     mnist,
     mpi3d,
-    own,
-    ranges,
+    olivetti_coil20,
     shapes3d,
     smallnorb,
     sprites32,
     strokes,
     toys,
-    vectors,
 )
-from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
-from unbraid.data.factors import Factor, Factors
-from unbraid.data.splits import split_of
-from unbraid.data.streams import of
-from unbraid.data.structure import STRUCTURE
-from unbraid.ground.errors import UnbraidError, choose, expect
-from unbraid.ground.options import known
+from unbraid.data.subsets.splits import select_split
+from unbraid.data.subsets.structure import STRUCTURE
 
 DATASETS: dict[str, Source] = {
     "dsprites": dsprites.SOURCE,
@@ -44,13 +43,13 @@ DATASETS: dict[str, Source] = {
     "chairs": chairs.SOURCE,
     "celeba": celeba.SOURCE,
     "mnist": mnist.SOURCE,
-    "fashion_mnist": mnist.FASHION,
+    "fashion_mnist": mnist.FASHION_SOURCE,
     "digits": digits.SOURCE,
     "strokes": strokes.SOURCE,
-    "olivetti": matlab.OLIVETTI_SOURCE,
-    "coil20": matlab.COIL_SOURCE,
+    "olivetti": olivetti_coil20.OLIVETTI_SOURCE,
+    "coil20": olivetti_coil20.COIL_SOURCE,
     **toys.TOYS,
-    "images": own.SOURCE,
+    "images": images.SOURCE,
     "vectors": vectors.SOURCE,
 }
 
@@ -60,7 +59,7 @@ def load(name: str, **options: Any) -> Dataset:
 
     Options are what its file's `load` takes; split ('train' or 'test'), test (the share held out) and seed, where the
     set has no published parts; and structure on top of any set: dedupe, only, hold_out, held_out, correlate, subsample
-    (see `unbraid.data.structure`). The set is split first.
+    (see `unbraid.data.subsets.structure`). The set is split first.
 
     >>> load("sprites32").factors.names
     ('shape', 'scale', 'x', 'y')
@@ -69,7 +68,7 @@ def load(name: str, **options: Any) -> Dataset:
     >>> load("sprites32", orientatoin=True)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    unbraid.ground.errors.UnbraidError: data set 'sprites32' takes no option 'orientatoin'. Did you mean 'orientation'? ...
+    unbraid.core.errors.UnbraidError: data set 'sprites32' takes no option 'orientatoin'. Did you mean 'orientation'? ...
     """
     source = choose(name, DATASETS, "data set")
     for option in options:
@@ -78,22 +77,22 @@ def load(name: str, **options: Any) -> Dataset:
             f"data set {name!r} comes in published parts, so nothing is drawn by {option!r}",
             do="Leave it out; split says which part.",
         )
-        known(option, (*source.options, *STRUCTURE), f"data set {name!r}")
+        reject_unknown(option, (*source.options, *STRUCTURE), f"data set {name!r}")
     chosen = {
-        option: ranges.check(name, option, options.get(option, default), default, source.get)
+        option: option_ranges.check_option(name, option, options.get(option, default), default, source.how_to_get)
         for option, default in source.options.items()
     }
-    dataset = source.load(**{option: chosen[option] for option in options if option in source.own})
-    dataset = split_of(dataset, chosen)
+    dataset = source.load(**{option: chosen[option] for option in options if option in source.load_options})
+    dataset = select_split(dataset, chosen)
     for option, change in STRUCTURE.items():
         if option in options:
-            dataset = _changed(dataset, option, change, options[option])
+            dataset = _apply_structure(dataset, option, change, options[option])
     return dataset
 
 
-def _changed(dataset: Dataset, option: str, change: Any, value: Any) -> Dataset:
+def _apply_structure(dataset: Dataset, option: str, function: Any, value: Any) -> Dataset:
     try:
-        return change(dataset, value)
+        return function(dataset, value)
     except UnbraidError:
         raise
     except (TypeError, AttributeError, ValueError) as error:  # a value of a kind that makes no sense there

@@ -8,36 +8,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unbraid.core.errors import expect
 from unbraid.data.dataset import Images
-from unbraid.ground.errors import expect
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-def positions(seed: int, step: int, n: int, batch: int, stream: int = 0) -> np.ndarray:
+def batch_indices(seed: int, step: int, n: int, batch_size: int, stream: int = 0) -> np.ndarray:
     """Indices "b" of the batch at `step`: an epoch is n // batch steps through one permutation of the n images.
 
     The permutation is a function of (seed, stream, epoch) alone, so a run continued from step s sees what the
     unbroken one saw, and streams give independent batches. Within an epoch no image comes twice; the n mod batch
     images left over differ from epoch to epoch.
 
-    >>> positions(0, 0, 10, 4).tolist() == positions(0, 0, 10, 4).tolist()
+    >>> batch_indices(0, 0, 10, 4).tolist() == batch_indices(0, 0, 10, 4).tolist()
     True
-    >>> sorted({*positions(0, 6, 9, 3), *positions(0, 7, 9, 3), *positions(0, 8, 9, 3)}) == list(range(9))
+    >>> sorted({*batch_indices(0, 6, 9, 3), *batch_indices(0, 7, 9, 3), *batch_indices(0, 8, 9, 3)}) == list(range(9))
     True
     """
-    if not 1 <= batch <= n:
+    if not 1 <= batch_size <= n:
         expect(
             False,
             "a batch must hold at least one image and at most the whole set",
-            found=f"batch {batch:,}, {n:,} images",
+            found=f"batch {batch_size:,}, {n:,} images",
             do="Change budget.batch.",
         )
     if step < 0 or stream < 0:
         expect(False, "step and stream count from 0", found=f"step {step}, stream {stream}")
-    epoch, place = divmod(step, n // batch)
-    return permutation(seed, stream, epoch, n)[place * batch : (place + 1) * batch].astype(np.int64)
+    epoch, place = divmod(step, n // batch_size)
+    return permutation(seed, stream, epoch, n)[place * batch_size : (place + 1) * batch_size].astype(np.int64)
 
 
 @lru_cache(maxsize=4)
@@ -66,21 +66,21 @@ class Batches:
     """
 
     images: Images
-    batch: int
+    batch_size: int
     seed: int = 0
     device: Any = "cpu"
     stream: int = 0
 
-    def index(self, step: int) -> np.ndarray:
+    def indices(self, step: int) -> np.ndarray:
         """Which images make the batch at `step`."""
-        return positions(self.seed, step, len(self.images), self.batch, self.stream)
+        return batch_indices(self.seed, step, len(self.images), self.batch_size, self.stream)
 
     def __call__(self, step: int) -> Tensor:
         """The images of the batch at `step`: gathered as stored bytes, moved, then unpacked on the device."""
-        return gathered(self.images, self.index(step), self.device)
+        return fetch_batch(self.images, self.indices(step), self.device)
 
 
-def gathered(images: Images, index: np.ndarray, device: Any = "cpu") -> Tensor:
+def fetch_batch(images: Images, index: np.ndarray, device: Any = "cpu") -> Tensor:
     """Images at these indices as a float tensor "b c h w" on the device."""
     import torch
 

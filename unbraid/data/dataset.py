@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from unbraid.core.errors import expect
+from unbraid.core.papers import papers_in
 from unbraid.data.factors import Factors
-from unbraid.ground.errors import expect
-from unbraid.ground.papers import papers_in
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,19 +45,19 @@ class Pixels:
 
     With `last` the array is "n h w c", as pictures come, and the channels are moved on the device.
 
-    >>> images = Pixels(np.zeros((10, 8, 8, 3), np.uint8), last=True)
+    >>> images = Pixels(np.zeros((10, 8, 8, 3), np.uint8), channels_last=True)
     >>> images.shape, len(images), images.take(np.array([0, 1])).shape
     ((3, 8, 8), 10, (2, 8, 8, 3))
     """
 
     array: np.ndarray
-    last: bool = False
+    channels_last: bool = False
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Channels, height, width."""
         a, b, c = self.array.shape[1:]
-        return (c, a, b) if self.last else (a, b, c)
+        return (c, a, b) if self.channels_last else (a, b, c)
 
     def __len__(self) -> int:
         return len(self.array)
@@ -75,7 +75,7 @@ class Pixels:
         """See `Images.unpack`."""
         import torch
 
-        if self.last:
+        if self.channels_last:
             rows = rows.permute(0, 3, 1, 2).contiguous()
         if rows.dtype != torch.uint8:
             return rows.float()
@@ -116,29 +116,29 @@ class Bits:
         import torch
 
         if rows.device.type == "cpu":  # numpy's look-up is faster than torch's, and than unpacking and casting
-            pixels = BITS.take(rows.numpy().reshape(-1), axis=0)
+            pixels = BIT_TABLE.take(rows.numpy().reshape(-1), axis=0)
             return torch.from_numpy(pixels.reshape(len(rows), *self.shape))
-        return _bit_table(rows.device).index_select(0, rows.reshape(-1).int()).view(len(rows), *self.shape)
+        return _bit_table_on(rows.device).index_select(0, rows.reshape(-1).int()).view(len(rows), *self.shape)
 
 
 # 256 × 8: the bits of each byte, most significant first
-BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
+BIT_TABLE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
 
 
-def _bit_table(device: Any) -> Tensor:
+def _bit_table_on(device: Any) -> Tensor:
     """`BITS`, once per device (`index_select` is 5 times faster than indexing there)."""
-    if device not in _TABLES:
+    if device not in _BIT_TABLES:
         import torch
 
-        _TABLES[device] = torch.from_numpy(BITS).to(device)
-    return _TABLES[device]
+        _BIT_TABLES[device] = torch.from_numpy(BIT_TABLE).to(device)
+    return _BIT_TABLES[device]
 
 
-_TABLES: dict[Any, Any] = {}
+_BIT_TABLES: dict[Any, Any] = {}
 
 
 @dataclass(frozen=True)
-class Mapped:
+class MemmapLocation:
     """Where the rows of a data set lie as an .npy that is mapped, and in which layout they are read."""
 
     path: Path
@@ -163,7 +163,7 @@ class Dataset:
     table: np.ndarray | None = None
     cite: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
-    mapped: Mapped | None = field(default=None, repr=False)
+    memmap_location: MemmapLocation | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.factors is not None and self.table is None:
@@ -191,7 +191,7 @@ class Dataset:
         """Label rows "n k" of these images (all by default), or None without factors."""
         if self.factors is None:
             return None
-        index = None if index is None else self._places(index)
+        index = None if index is None else self._check_indices(index)
         if self.table is not None:
             return self.table if index is None else self.table[index]
         return self.factors.labels(np.arange(len(self)) if index is None else index)
@@ -200,10 +200,10 @@ class Dataset:
         """Images at these indices as float32 "b c h w", on the host."""
         import torch
 
-        rows = self.images.take(np.atleast_1d(self._places(index)))
+        rows = self.images.take(np.atleast_1d(self._check_indices(index)))
         return self.images.unpack(torch.from_numpy(np.ascontiguousarray(rows))).numpy()
 
-    def _places(self, index: Any) -> np.ndarray:
+    def _check_indices(self, index: Any) -> np.ndarray:
         """Indices as an array; what is no whole number or lies outside the set is named."""
         places = np.asarray(index)
         places = places.astype(np.int64) if places.size == 0 else places
@@ -241,7 +241,7 @@ class Source:
     factors: str
     status: Callable[[], str]
     cite: str = ""
-    get: str = ""
+    how_to_get: str = ""
     fetch: Callable[..., object] | None = None
     test: float = 0.1
     official: bool = False
@@ -252,7 +252,7 @@ class Source:
         return papers_in(self.cite)
 
     @cached_property
-    def own(self) -> dict[str, Any]:
+    def load_options(self) -> dict[str, Any]:
         """The options `load` takes, with their defaults."""
         import inspect
 
@@ -262,4 +262,7 @@ class Source:
     def options(self) -> dict[str, Any]:
         """The options of the set: those of `load`, and how it is split."""
         chance = {} if self.official else {"split": "all", "test": self.test, "seed": 0}
-        return {**self.own, **{option: default for option, default in chance.items() if option not in self.own}}
+        return {
+            **self.load_options,
+            **{option: default for option, default in chance.items() if option not in self.load_options},
+        }

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import UnbraidError, expect, listing, nearest
+from unbraid.core.errors import UnbraidError, did_you_mean, expect, join_names
 
-KINDS = ("class", "ordinal", "circular", "continuous")
+FACTOR_KINDS = ("class", "ordinal", "circular", "continuous")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,12 @@ class Factor:
     values: tuple[float | str, ...] = ()
 
     def __post_init__(self) -> None:
-        expect(self.kind in KINDS, f"factor {self.name!r} has an unknown kind", found=repr(self.kind), allowed=KINDS)
+        expect(
+            self.kind in FACTOR_KINDS,
+            f"factor {self.name!r} has an unknown kind",
+            found=repr(self.kind),
+            allowed=FACTOR_KINDS,
+        )
         expect(
             not self.values or len(self.values) == self.size,
             f"factor {self.name!r} must name each of its values",
@@ -78,7 +83,7 @@ class Factors:
         """The column of a factor, by name."""
         if name in self.names:
             return self.names.index(name)
-        raise UnbraidError(f"no factor {name!r}.{nearest(name, self.names)} Factors: {listing(self.names)}.")
+        raise UnbraidError(f"no factor {name!r}.{did_you_mean(name, self.names)} Factors: {join_names(self.names)}.")
 
     def index(self, labels: Any) -> Any:
         """Grid index of label rows (the last factor varies fastest)."""
@@ -95,7 +100,7 @@ class Factors:
         expect(
             not wrong.any(),
             "a label is out of range",
-            found=f"in {listing(np.array(self.names)[wrong])}",
+            found=f"in {join_names(np.array(self.names)[wrong])}",
             allowed=[f"{f.name} 0 to {f.size - 1}" for f in self.items],
         )
         flat = np.ravel_multi_index(tuple(np.moveaxis(labels, -1, 0)), self.sizes)
@@ -114,15 +119,15 @@ class Factors:
         )
         return np.stack(np.unravel_index(index, self.sizes), axis=-1).astype(np.int64)
 
-    def called(self, classes: Mapping[str, Sequence[str]], where: str) -> Factors:
+    def with_class_names(self, class_names: Mapping[str, Sequence[str]], source_name: str) -> Factors:
         """The factors with names in place of the numbers that count their classes."""
         items = []
         for item in self.items:
-            names = classes.get(item.name)
+            names = class_names.get(item.name)
             if names and item.kind != "continuous":
                 expect(
                     all(not isinstance(v, str) and v % 1 == 0 and 0 <= v < len(names) for v in item.values),
-                    f"column {item.name!r} of {where} must count its classes",
+                    f"column {item.name!r} of {source_name} must count its classes",
                     found=item.values,
                     allowed=f"0 to {len(names) - 1}",
                 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from unbraid.export.html import explorer
+from unbraid.export.html import write_explorer
 from unbraid.export.hub import write_hub
 from unbraid.export.onnx import write_onnx
 from unbraid.runs.run import Run
 
 EXPORTS: dict[str, Callable[[Run, Path | None], Path]] = {
-    "html": explorer,
+    "html": write_explorer,
     "onnx": write_onnx,
     "hub": write_hub,
 }

@@ -14,42 +14,48 @@ from markupsafe import Markup
 
 from unbraid._version import __version__
 from unbraid.codes import Codes
-from unbraid.export.layers import decoder_layers, halved
-from unbraid.ground.files import write_text
-from unbraid.runs.leaves import DEAD, leaf_notes, middling, prior_values, some_codes
+from unbraid.core.files import write_text
+from unbraid.export.decoder_layers import decoder_layers, pack_half_precision
+from unbraid.runs.describing.titles import description, display_name
+from unbraid.runs.evaluation.leaf_summary import (
+    DEAD_NATS,
+    load_or_encode_codes,
+    median_row,
+    sample_prior_values,
+    summarise_leaves,
+)
 from unbraid.runs.run import Run
-from unbraid.runs.words import about, called
 
-EXPLORE = "explore.html"
-EXAMPLES, DRAWS = 12, 64  # codes of the data and of the prior that travel with the page
+EXPLORER_FILE = "explore.html"
+N_EXAMPLES, N_DRAWS = 12, 64  # codes of the data and of the prior that travel with the page
 
 
-def explorer(run: Run, out: Path | None = None) -> Path:
+def write_explorer(run: Run, out: Path | None = None) -> Path:
     """Write `explore.html`: sliders for every leaf, the decoded image beside them; no outside request.
 
     >>> from unbraid import Recipe, fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
-    >>> explorer(fit(recipe, tmp / "run", quiet=True)).name
+    >>> write_explorer(fit(recipe, tmp / "run", quiet=True)).name
     'explore.html'
     """
-    path = Path(out) if out is not None else run.place(EXPLORE)
-    write_text(path, page(run))
+    path = Path(out) if out is not None else run.output_path(EXPLORER_FILE)
+    write_text(path, render_explorer(run))
     return path
 
 
-def page(run: Run) -> str:
+def render_explorer(run: Run) -> str:
     """The page as text."""
-    layers, numbers = halved(decoder_layers(run.model, str(run.path)))
-    codes = some_codes(run)
-    content = _content(run, codes) | {"layers": layers, "numbers": base64.b64encode(numbers).decode()}
+    layers, numbers = pack_half_precision(decoder_layers(run.model, str(run.path)))
+    codes = load_or_encode_codes(run)
+    content = _page_content(run, codes) | {"layers": layers, "numbers": base64.b64encode(numbers).decode()}
     # inside a script element only "<" can end it
     text = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
     template = Environment(loader=PackageLoader("unbraid", "export"), autoescape=True).get_template("explore.html")
-    parts = {name: Markup(_part(name)) for name in ("decoder.js", "controls.js", "explore.js", "explore.css")}
+    parts = {name: Markup(_read_asset(name)) for name in ("decoder.js", "controls.js", "explore.js", "explore.css")}
     return template.render(
-        title=f"{called(run)}: explore",
-        name=called(run),
-        about=about(run.recipe),
+        title=f"{display_name(run)}: explore",
+        name=display_name(run),
+        about=description(run.recipe),
         objective=run.recipe.objective.get("name", ""),
         data=run.recipe.data.get("name", ""),
         seed=run.recipe.seed,
@@ -60,21 +66,21 @@ def page(run: Run) -> str:
     )
 
 
-def _part(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (resources.files("unbraid.export") / name).read_text(encoding="utf-8")
 
 
-def _content(run: Run, codes: Codes | None) -> dict[str, Any]:
+def _page_content(run: Run, codes: Codes | None) -> dict[str, Any]:
     """What the page knows beside the weights: leaves, where to start, codes of the data and of the prior."""
-    notes = leaf_notes(run, codes)
-    drawn = prior_values(run, DRAWS)
+    notes = summarise_leaves(run, codes)
+    drawn = sample_prior_values(run, N_DRAWS)
     examples = drawn[:0]
     start = np.median(drawn, 0)
     if codes is not None and len(codes):
-        start = codes.mean[middling(codes)]
-        examples = codes.mean[np.random.default_rng(0).permutation(len(codes))[:EXAMPLES]]
+        start = codes.mean[median_row(codes)]
+        examples = codes.mean[np.random.default_rng(0).permutation(len(codes))[:N_EXAMPLES]]
     return {
-        "name": called(run),
+        "name": display_name(run),
         "leaves": [
             {
                 "name": note.name,
@@ -90,12 +96,12 @@ def _content(run: Run, codes: Codes | None) -> dict[str, Any]:
             for note in notes
         ],
         "branches": [branch.name for branch in run.model.tree.branches if branch.name != "root"],
-        "threshold": DEAD,
-        "start": _plain(start),
-        "examples": [_plain(row) for row in examples],
-        "draws": [_plain(row) for row in drawn],
+        "threshold": DEAD_NATS,
+        "start": _rounded_list(start),
+        "examples": [_rounded_list(row) for row in examples],
+        "draws": [_rounded_list(row) for row in drawn],
     }
 
 
-def _plain(row: np.ndarray) -> list[float]:
+def _rounded_list(row: np.ndarray) -> list[float]:
     return [round(float(v), 5) for v in row]

@@ -7,13 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from unbraid._version import __version__
-from unbraid.export.card import CARD, PICTURE, card
-from unbraid.ground.errors import UnbraidError, expect
-from unbraid.ground.files import is_file, read_bytes, read_json, writable, write_bytes, write_json, write_text
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import (
+    ensure_writable_folder,
+    is_file,
+    read_bytes,
+    read_json,
+    write_bytes,
+    write_json,
+    write_text,
+)
+from unbraid.export.model_card import CARD_FILE, PICTURE_FILE, render_model_card
+from unbraid.runs.folder.file_names import AUDIT_FILE, LEDGER_FILE, MODEL_FILE, RECIPE_FILE, SCORES_FILE, STATE_FILE
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import AUDIT, LEDGER, MODEL, RECIPE, SCORES, STATE, Run
+from unbraid.runs.run import Run
 
-FOLDER, CONFIG = "hub", "config.json"
+HUB_FOLDER, CONFIG_FILE = "hub", "config.json"
 
 
 def write_hub(run: Run, out: Path | None = None) -> Path:
@@ -29,27 +38,27 @@ def write_hub(run: Run, out: Path | None = None) -> Path:
     """
     weights = read_bytes(run.weights, "model", limit=1 << 36)
     state = run.state
-    folder = Path(out) if out is not None else run.place(FOLDER)
-    mine = not folder.is_dir() or not any(folder.iterdir()) or _known(folder)
+    folder = Path(out) if out is not None else run.output_path(HUB_FOLDER)
+    mine = not folder.is_dir() or not any(folder.iterdir()) or _is_hub_folder(folder)
     expect(mine, f"{folder} holds something else", do="Choose another --out.")
-    writable(folder)
-    recipe = published(run.recipe)
-    _picture(run, folder)
-    for name in (LEDGER, AUDIT, SCORES):
+    ensure_writable_folder(folder)
+    recipe = strip_paths(run.recipe)
+    _write_traversals(run, folder)
+    for name in (LEDGER_FILE, AUDIT_FILE, SCORES_FILE):
         (folder / name).unlink(missing_ok=True)
-        if is_file(run.path / name) and name == LEDGER:
+        if is_file(run.path / name) and name == LEDGER_FILE:
             write_bytes(folder / name, read_bytes(run.path / name))
-        elif is_file(run.path / name) and run.moment is None:  # of the last weights
-            write_json(folder / name, _nameless(read_json(run.path / name)))
-    write_text(folder / CARD, card(run, recipe, folder))
-    write_bytes(folder / MODEL, weights)
-    write_json(folder / CONFIG, config(run, recipe))
-    write_text(folder / RECIPE, recipe.toml())
-    write_json(folder / STATE, state)
+        elif is_file(run.path / name) and run.snapshot is None:  # of the last weights
+            write_json(folder / name, _strip_data_paths(read_json(run.path / name)))
+    write_text(folder / CARD_FILE, render_model_card(run, recipe, folder))
+    write_bytes(folder / MODEL_FILE, weights)
+    write_json(folder / CONFIG_FILE, hub_config(run, recipe))
+    write_text(folder / RECIPE_FILE, recipe.toml())
+    write_json(folder / STATE_FILE, state)
     return folder
 
 
-def config(run: Run, recipe: Recipe) -> dict[str, Any]:
+def hub_config(run: Run, recipe: Recipe) -> dict[str, Any]:
     """What config.json holds: enough to know the model by, and the whole recipe."""
     tree = run.model.tree
     return {
@@ -61,46 +70,46 @@ def config(run: Run, recipe: Recipe) -> dict[str, Any]:
         "parameters": sum(p.numel() for p in run.model.parameters()),
         "steps": run.state["step"],
         "recipe_hash": run.state.get("recipe", run.recipe.hash),
-        "recipe": recipe.plain(),
+        "recipe": recipe.as_dict(),
     }
 
 
-def published(recipe: Recipe) -> Recipe:
+def strip_paths(recipe: Recipe) -> Recipe:
     """The recipe with the last name of every path in its data.
 
-    >>> published(Recipe(data={"name": "images", "path": "/home/me/faces.npy"})).data["path"]
+    >>> strip_paths(Recipe(data={"name": "images", "path": "/home/me/faces.npy"})).data["path"]
     'faces.npy'
     """
-    table = {key: _last(value) if key in ("path", "labels") else value for key, value in recipe.data.items()}
+    table = {key: _base_name(value) if key in ("path", "labels") else value for key, value in recipe.data.items()}
     return recipe.model_copy(update={"data": table})
 
 
-def _last(value: Any) -> Any:
+def _base_name(value: Any) -> Any:
     """A path's last name; a list of them likewise."""
-    return [_last(each) for each in value] if isinstance(value, list) else Path(str(value)).name
+    return [_base_name(each) for each in value] if isinstance(value, list) else Path(str(value)).name
 
 
-def _nameless(found: Any) -> Any:
+def _strip_data_paths(record: Any) -> Any:
     """Plain data in which what they were measured on is named by its last name."""
-    if isinstance(found, dict):
-        last = found.get("data")
+    if isinstance(record, dict):
+        last = record.get("data")
         told = {"data": Path(last).name} if isinstance(last, str) else {}
-        return {key: _nameless(value) for key, value in found.items()} | told
-    return [_nameless(each) for each in found] if isinstance(found, list) else found
+        return {key: _strip_data_paths(value) for key, value in record.items()} | told
+    return [_strip_data_paths(each) for each in record] if isinstance(record, list) else record
 
 
-def _known(folder: Path) -> bool:
+def _is_hub_folder(folder: Path) -> bool:
     """Whether a folder was written by us before."""
-    if not is_file(folder / CONFIG):
+    if not is_file(folder / CONFIG_FILE):
         return False
-    found = read_json(folder / CONFIG, "config")
+    found = read_json(folder / CONFIG_FILE, "config")
     return isinstance(found, dict) and found.get("model_type") == "unbraid"
 
 
-def _picture(run: Run, folder: Path) -> None:
+def _write_traversals(run: Run, folder: Path) -> None:
     """The traversals beside the card; without the data, or where data are no images, there are none."""
-    from unbraid.figures.pictures import write
+    from unbraid.figures.registry import write_figure
 
-    (folder / PICTURE).unlink(missing_ok=True)
+    (folder / PICTURE_FILE).unlink(missing_ok=True)
     with suppress(UnbraidError):
-        write("traversals", run, folder / PICTURE, dpi=110)
+        write_figure("traversals", run, folder / PICTURE_FILE, dpi=110)

@@ -15,15 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unbraid.ground.errors import UnbraidError, expect
-from unbraid.ground.files import writable, write_bytes, write_json
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import ensure_writable_folder, write_bytes, write_json
+from unbraid.runs.fitting.seeding import default_float32
 from unbraid.runs.run import Run
-from unbraid.runs.seeding import single
 
-PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-FOLDER, ENCODER, DECODER, ABOUT = "onnx", "encoder.onnx", "decoder.onnx", "about.json"
-CLOSE = 1e-4  # how far from torch, of the largest number or of 1
-BATCHES = (1, 2, 5)
+REQUIRED_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+ONNX_FOLDER, ENCODER_FILE, DECODER_FILE, ABOUT_FILE = "onnx", "encoder.onnx", "decoder.onnx", "about.json"
+TOLERANCE = 1e-4  # how far from torch, of the largest number or of 1
+CHECKED_BATCHES = (1, 2, 5)
 
 
 class Encoder(nn.Module):
@@ -51,7 +51,7 @@ class Decoder(nn.Module):
         return self.model.decode(codes)
 
 
-@single()
+@default_float32()
 def write_onnx(run: Run, out: Path | None = None) -> Path:
     """Write encoder.onnx and decoder.onnx, with any batch size, and about.json: what goes in and comes out.
 
@@ -63,22 +63,22 @@ def write_onnx(run: Run, out: Path | None = None) -> Path:
     >>> sorted(path.name for path in folder.iterdir())
     ['about.json', 'decoder.onnx', 'encoder.onnx']
     """
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    missing = [name for name in REQUIRED_PACKAGES if importlib.util.find_spec(name) is None]
     expect(not missing, f"ONNX needs {', '.join(missing)}", do="Install it with: pip install 'unbraid[export]'")
-    folder = writable(Path(out) if out is not None else run.place(FOLDER))
+    folder = ensure_writable_folder(Path(out) if out is not None else run.output_path(ONNX_FOLDER))
     shape, tree = tuple(run.state["shape"]), run.model.tree
     noise = torch.Generator().manual_seed(0)
-    images = torch.rand(max(BATCHES), *shape, generator=noise)
+    images = torch.rand(max(CHECKED_BATCHES), *shape, generator=noise)
     with torch.no_grad():
         codes = run.model.posterior(images).mean
     parts = {
-        ENCODER: (Encoder, images, ["images"], ["mean", "scale"]),
-        DECODER: (Decoder, codes, ["codes"], ["images"]),
+        ENCODER_FILE: (Encoder, images, ["images"], ["mean", "scale"]),
+        DECODER_FILE: (Decoder, codes, ["codes"], ["images"]),
     }
     made = {}
     for name, part in parts.items():
         try:
-            made[name] = _made(run, *part)
+            made[name] = _export_checked(run, *part)
         except UnbraidError:
             raise
         except Exception as error:  # torch and onnxruntime raise many kinds for what they cannot do
@@ -96,21 +96,23 @@ def write_onnx(run: Run, out: Path | None = None) -> Path:
         "leaves": {leaf.name: {"kind": leaf.kind, "width": leaf.width} for leaf in tree.leaves},
         "differs_from_torch_by": {name: far for name, (_, far) in made.items()},
     }
-    write_json(folder / ABOUT, about)
+    write_json(folder / ABOUT_FILE, about)
     return folder
 
 
-def _made(run: Run, wrap: Any, given: Tensor, inputs: list[str], outputs: list[str]) -> tuple[bytes, float]:
+def _export_checked(
+    run: Run, wrapper: Any, example: Tensor, inputs: list[str], outputs: list[str]
+) -> tuple[bytes, float]:
     """One net as the bytes of an ONNX file, and how far it is from torch at most."""
     import onnxruntime
 
     # a copy, because tracing leaves its marks; in torch's own layout, which ONNX knows
-    module = wrap(deepcopy(run.model).to(memory_format=torch.contiguous_format)).eval()  # type: ignore[call-overload]
-    with torch.no_grad(), _quietly():
-        module(given)  # fills what is worked out once, before the batch is a symbol
+    module = wrapper(deepcopy(run.model).to(memory_format=torch.contiguous_format)).eval()  # type: ignore[call-overload]
+    with torch.no_grad(), _silence_exporter():
+        module(example)  # fills what is worked out once, before the batch is a symbol
         program = torch.onnx.export(
             module,
-            (given,),
+            (example,),
             dynamo=True,
             dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
             input_names=inputs,
@@ -121,25 +123,25 @@ def _made(run: Run, wrap: Any, given: Tensor, inputs: list[str], outputs: list[s
     raw = program.model_proto.SerializeToString()
     session = onnxruntime.InferenceSession(raw, providers=["CPUExecutionProvider"])
     far = 0.0
-    for b in BATCHES:
+    for b in CHECKED_BATCHES:
         with torch.no_grad():
-            wanted = wrap(run.model)(given[:b])
-        found = session.run(None, {inputs[0]: given[:b].numpy()})
+            wanted = wrapper(run.model)(example[:b])
+        found = session.run(None, {inputs[0]: example[:b].numpy()})
         for want, got in zip(wanted if isinstance(wanted, tuple) else (wanted,), found, strict=True):
             apart = float(np.abs(want.numpy() - got).max())
             far = max(far, apart / max(1.0, float(want.abs().max())))
     expect(
-        far <= CLOSE,
-        f"the ONNX {wrap.__name__.lower()} of {run.path} does not compute what torch computes",
+        far <= TOLERANCE,
+        f"the ONNX {wrapper.__name__.lower()} of {run.path} does not compute what torch computes",
         found=f"a difference of {far:.1e}",
-        allowed=f"{CLOSE:g} at most",
+        allowed=f"{TOLERANCE:g} at most",
         do="Nothing was written; please report the net.",
     )
     return raw, far
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def _silence_exporter() -> Iterator[None]:
     """Without the exporter's talk of packages that are not needed."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level

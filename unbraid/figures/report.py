@@ -15,19 +15,20 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from unbraid._version import __version__
-from unbraid.figures.canvas import GREY, drawn
-from unbraid.figures.pictures import FIGURES, Choice, Scene, scene
-from unbraid.figures.tables import headed, tables
+from unbraid.core.errors import expect
+from unbraid.core.files import write_text
+from unbraid.figures.drawing import GREY, render_figure
+from unbraid.figures.registry import FIGURES, FigureContext, FigureOptions, load_context
+from unbraid.figures.report_tables import build_report_tables, run_heading
 from unbraid.figures.traversals import traversals
-from unbraid.ground.errors import expect
-from unbraid.ground.files import write_text
-from unbraid.runs import words
-from unbraid.runs.leaves import DEAD, leaf_notes, misnamed, some_codes
-from unbraid.runs.run import REPORT, Run
+from unbraid.runs.describing import titles
+from unbraid.runs.evaluation.leaf_summary import DEAD_NATS, load_or_encode_codes, misleading_names, summarise_leaves
+from unbraid.runs.folder.file_names import REPORT_FILE
+from unbraid.runs.run import Run
 
 # in the dark, words and axes turn light and the paper clear, but for the numbers in a heat map's cells, whose ground
 # stays as it is; the downloaded PNG stays as in print
-DARK = (
+DARK_MODE_STYLE = (
     '<style>@media (prefers-color-scheme: dark) { :not([id^="cell"]) > text { fill: #dfe3ea !important } '
     f'text[style*="fill: {GREY}"] {{ fill: #7f8a9c !important }} '
     ':not(text)[style*="fill: #ffffff"] { fill: none !important } '
@@ -35,7 +36,7 @@ DARK = (
 )
 
 
-PHONE = 340  # pixels across that a phone has for a picture
+PHONE_WIDTH = 340  # pixels across that a phone has for a picture
 
 
 def report(
@@ -53,26 +54,27 @@ def report(
     names: words for recipes, by their names, in the order in which they are to stand. picture: shown under `intro`.
 
     >>> from unbraid.runs.recipe import Recipe
-    >>> from unbraid.runs.training import fit
+    >>> from unbraid.runs.fitting.training import fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
     >>> report(fit(recipe, tmp / "run", quiet=True)).name
     'report.html'
     """
     runs = [runs] if isinstance(runs, Run) else list(runs)
     expect(len(runs) > 0, "a report needs at least one run")
-    path = Path(out) if out is not None else runs[0].place(REPORT)
+    path = Path(out) if out is not None else runs[0].output_path(REPORT_FILE)
     pages = Environment(loader=PackageLoader("unbraid", "figures"), autoescape=True)
     pages.filters["breakable"] = lambda name: Markup("_<wbr>").join(str(name).split("_"))
     page = pages.get_template("report.html")
     html = page.render(
-        title=title or words.title(runs),
+        title=title or titles.runs_title(runs),
         intro=intro,
         after=after,
-        tables=tables(runs, names),
-        audit=runs[0].audited(),
-        picture="" if picture is None else embedded(picture, "The runs side by side", "side-by-side"),
+        tables=build_report_tables(runs, names),
+        audit=runs[0].saved_audit(),
+        picture="" if picture is None else embed_figure(picture, "The runs side by side", "side-by-side"),
         sections=[
-            _section(r, f"run{i}", headed(r, names)) for i, r in enumerate(runs if detail is None else list(detail), 1)
+            _run_section(r, f"run{i}", run_heading(r, names))
+            for i, r in enumerate(runs if detail is None else list(detail), 1)
         ],
         version=__version__,
     )
@@ -80,17 +82,17 @@ def report(
     return path
 
 
-def embedded(figure: Figure, alt: str, name: str) -> Markup:
+def embed_figure(figure: Figure, alt: str, name: str) -> Markup:
     """A figure inside the page: shown as SVG, with links that save it as PNG and SVG."""
-    svg, png = drawn(figure, "svg"), drawn(figure, "png")
-    shown = svg.replace(b"<defs>", DARK.encode() + b"<defs>", 1)
+    svg, png = render_figure(figure, "svg"), render_figure(figure, "png")
+    shown = svg.replace(b"<defs>", DARK_MODE_STYLE.encode() + b"<defs>", 1)
     width, height = (round(side * 120) for side in figure.get_size_inches())
     link = Markup('<a download="{}.{}" href="data:{};base64,{}">{}</a>')
     return Markup(
         '<div class="pan{}" style="--width: {}px"><img alt="{}" width="{}" height="{}" '
         'src="data:image/svg+xml;base64,{}"></div><p class="save">{} {}</p>'
     ).format(
-        " far" if width > PHONE else "", width, alt, width, height, _base64(shown),
+        " far" if width > PHONE_WIDTH else "", width, alt, width, height, _base64(shown),
         link.format(name, "png", "image/png", _base64(png), "PNG"),
         link.format(name, "svg", "image/svg+xml", _base64(svg), "SVG"),
     )  # fmt: skip
@@ -100,41 +102,41 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _section(run: Run, anchor: str, name: str) -> dict[str, Any]:
-    seen = scene(run)
+def _run_section(run: Run, anchor: str, name: str) -> dict[str, Any]:
+    seen = load_context(run)
     stored = seen.codes is not None
-    seen = seen if stored else replace(seen, codes=some_codes(run))
-    notes = leaf_notes(run, seen.codes)
+    seen = seen if stored else replace(seen, codes=load_or_encode_codes(run))
+    notes = summarise_leaves(run, seen.codes)
     dead = [note.name for note in notes if note.dead]
     pictures = [
         (
             f.title,
             f.caption(seen),
-            embedded(f.call(seen, Choice()), f"{f.title} of {name}", f"{run.path.name}-{key}"),
+            embed_figure(f.call(seen, FigureOptions()), f"{f.title} of {name}", f"{run.path.name}-{key}"),
         )
         for key, f in FIGURES.items()
-        if f.fits(seen)
+        if f.can_draw(seen)
     ]
     return {
         "anchor": anchor,
         "name": name,
-        "about": words.about(run.recipe),
+        "about": titles.description(run.recipe),
         "recipe": run.recipe.toml(),
         "state": run.state,
         "leaves": notes,
-        "misnamed": misnamed(notes, () if seen.dataset.factors is None else seen.dataset.factors.names),
+        "misnamed": misleading_names(notes, () if seen.dataset.factors is None else seen.dataset.factors.names),
         "few": "" if stored or seen.codes is None else f"{len(seen.codes):,}",
         "place": quote(str(run.path)),
         "dead": len(dead),
-        "limit": f"{DEAD:g}".removeprefix("0"),
-        "folded": _folded(run, seen, dead),
+        "limit": f"{DEAD_NATS:g}".removeprefix("0"),
+        "folded": _dead_leaf_traversals(run, seen, dead),
         "pictures": pictures,
     }
 
 
-def _folded(run: Run, seen: Scene, dead: Sequence[str]) -> Markup | str:
+def _dead_leaf_traversals(run: Run, context: FigureContext, dead: Sequence[str]) -> Markup | str:
     """The traversals of dead leaves, for those who want to see that they do nothing."""
-    if not dead or not seen.pictorial:
+    if not dead or not context.has_images:
         return ""
-    figure = traversals(run, seen.codes, leaves=dead[:12], dataset=seen.dataset, title="")
-    return embedded(figure, f"Dead leaves of {run.path.name}", f"{run.path.name}-dead")
+    figure = traversals(run, context.codes, leaves=dead[:12], dataset=context.dataset, title="")
+    return embed_figure(figure, f"Dead leaves of {run.path.name}", f"{run.path.name}-dead")

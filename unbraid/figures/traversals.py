@@ -10,17 +10,20 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from unbraid.codes import Codes
-from unbraid.figures.canvas import GREY, INK, WIDE, literal, tile
-from unbraid.ground.errors import choose, expect
-from unbraid.runs.leaves import LeafNote, leaf_notes, middling
+from unbraid.core.errors import choose, expect
+from unbraid.figures.drawing import GREY, INK, PAGE_WIDTH, disable_mathtext, tile_images
+from unbraid.runs.describing.titles import display_name
+from unbraid.runs.evaluation.leaf_summary import LeafSummary, median_row, summarise_leaves
 from unbraid.runs.run import Run
-from unbraid.runs.words import called
 
-REACH, STEPS = 2.2, 9  # further out a Gaussian leaf has 3% of its mass: the decoder was hardly asked there
+TRAVERSAL_LIMIT, TRAVERSAL_STEPS = (
+    2.2,
+    9,
+)  # further out a Gaussian leaf has 3% of its mass: the decoder was hardly asked there
 
 
 @dataclass(frozen=True)
-class Row:
+class TraversalRow:
     """One row of a traversal: images "s c h w", a word under each, and what the row is called."""
 
     name: str
@@ -35,10 +38,10 @@ def traversals(
     *,
     image: int | None = None,
     leaves: Sequence[str] = (),
-    low: float = -REACH,
-    high: float = REACH,
-    steps: int = STEPS,
-    most: int = 24,
+    low: float = -TRAVERSAL_LIMIT,
+    high: float = TRAVERSAL_LIMIT,
+    steps: int = TRAVERSAL_STEPS,
+    max_rows: int = 24,
     dead: bool = False,
     zero: bool = False,
     dataset: Any = None,
@@ -51,8 +54,8 @@ def traversals(
     Figs. 5 and 11.
     """
     dataset = run.dataset() if dataset is None else dataset
-    rows = traversal_rows(run, codes, image, leaves, low, high, steps, dead, dataset, zero)[:most]
-    return sheet(rows, f"{called(run)}: one leaf moved at a time" if title is None else title)
+    rows = traversal_rows(run, codes, image, leaves, low, high, steps, dead, dataset, zero)[:max_rows]
+    return draw_traversal_rows(rows, f"{display_name(run)}: one leaf moved at a time" if title is None else title)
 
 
 def traversal_rows(
@@ -60,13 +63,13 @@ def traversal_rows(
     codes: Codes | None,
     image: int | None = None,
     leaves: Sequence[str] = (),
-    low: float = -REACH,
-    high: float = REACH,
-    steps: int = STEPS,
+    low: float = -TRAVERSAL_LIMIT,
+    high: float = TRAVERSAL_LIMIT,
+    steps: int = TRAVERSAL_STEPS,
     dead: bool = False,
     dataset: Any = None,
     zero: bool = False,
-) -> list[Row]:
+) -> list[TraversalRow]:
     """The rows of a traversal, decoded: every column of a wide real leaf has its own."""
     expect(low < high and 2 <= steps <= 100, "a traversal goes from low to high in 2 to 100 steps",
            found=f"{low:g} to {high:g} in {steps}")  # fmt: skip
@@ -74,26 +77,28 @@ def traversal_rows(
            do="Leave one out.")  # fmt: skip
     dataset = run.dataset() if dataset is None else dataset
     if zero:
-        start = origin(run)
+        start = origin_code(run)
     else:
-        start = run.encode(dataset.pixels(middle(dataset, codes) if image is None else inside(image, dataset)))[0]
-    notes = leaf_notes(run, codes)
+        start = run.encode(
+            dataset.pixels(middle_image_index(dataset, codes) if image is None else check_image_index(image, dataset))
+        )[0]
+    notes = summarise_leaves(run, codes)
     by_name = {note.name: note for note in notes}
     chosen = [choose(name, by_name, "leaf") for name in leaves] or [n for n in notes if dead or not n.dead] or notes
-    return [row for note in chosen for row in _rows(run, start, note, np.linspace(low, high, steps))]
+    return [row for note in chosen for row in _leaf_rows(run, start, note, np.linspace(low, high, steps))]
 
 
-def _rows(run: Run, start: np.ndarray, note: LeafNote, values: np.ndarray) -> list[Row]:
+def _leaf_rows(run: Run, start: np.ndarray, note: LeafSummary, values: np.ndarray) -> list[TraversalRow]:
     """A one-hot leaf is one row of its classes; any other leaf one row per column."""
     nats = "" if note.nats is None else f"  {note.nats:.2f}"
     name = f"{note.factor}  ({note.name})" if note.factor else note.name
     if note.kind == "onehot":
         cells = tuple(str(k) for k in range(note.width))
-        return [Row(name + nats, run.traverse(start, note.name), cells, note.dead)]
+        return [TraversalRow(name + nats, run.traverse(start, note.name), cells, note.dead)]
     settings = values if note.kind == "real" else np.array([0.0, 1.0])
     cells = tuple(f"{v:+.1f}" if note.kind == "real" else f"{v:.0f}" for v in settings)
     return [
-        Row(
+        TraversalRow(
             (name if note.width == 1 else f"{name}[{k}]") + nats,
             run.traverse(start, note.start + k, settings),
             cells,
@@ -103,13 +108,13 @@ def _rows(run: Run, start: np.ndarray, note: LeafNote, values: np.ndarray) -> li
     ]
 
 
-def origin(run: Run) -> np.ndarray:
+def origin_code(run: Run) -> np.ndarray:
     """Code 0; of a one-hot leaf its first class, since all zeros would be none.
 
     >>> from unbraid import Recipe, fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent={"s": "onehot(3)", "r": 2}, nets="mlp",
     ...                 objective="beta_svae", budget={"steps": 1, "batch": 8})
-    >>> origin(fit(recipe, tmp / "run", quiet=True)).tolist()
+    >>> origin_code(fit(recipe, tmp / "run", quiet=True)).tolist()
     [1.0, 0.0, 0.0, 0.0, 0.0]
     """
     tree = run.model.tree
@@ -120,7 +125,7 @@ def origin(run: Run) -> np.ndarray:
     return start
 
 
-def middle(dataset: Any, codes: Codes | None = None) -> int:
+def middle_image_index(dataset: Any, codes: Codes | None = None) -> int:
     """The image in the middle of all factors; without labels, the one whose code is the most ordinary."""
     factors = dataset.factors
     if factors is not None and factors.grid and dataset.table is None:
@@ -131,89 +136,95 @@ def middle(dataset: Any, codes: Codes | None = None) -> int:
             ranks = np.argsort(np.argsort(labels, axis=0, kind="stable"), axis=0) / len(labels)
         return int(abs(ranks - 0.5).sum(1).argmin())
     if codes is not None and len(codes):
-        row = middling(codes)
+        row = median_row(codes)
         return int(codes.index[row]) if codes.index is not None else row
     return len(dataset) // 2
 
 
-def inside(image: int, dataset: Any) -> int:
+def check_image_index(image: int, dataset: Any) -> int:
     """An image's number, checked."""
     expect(0 <= image < len(dataset), "there is no such image", found=image, allowed=f"0 to {len(dataset) - 1:,}")
     return image
 
 
-def sheet(rows: Sequence[Row], title: str = "") -> Figure:
+def draw_traversal_rows(rows: Sequence[TraversalRow], title: str = "") -> Figure:
     """Rows of unequal length, each with words above its cells where they differ from the row above."""
     expect(len(rows) > 0, "there is no leaf to move")
-    width, height = _size(rows, title, WIDE)
+    width, height = _figure_size(rows, title, PAGE_WIDTH)
     figure = Figure(figsize=(width, height))
-    _place(figure, rows, title, 0, WIDE)
-    return literal(figure)
+    _draw_rows_at(figure, rows, title, 0, PAGE_WIDTH)
+    return disable_mathtext(figure)
 
 
-def beside(pairs: Sequence[tuple[str, Run, Codes | None]], dataset: Any = None, steps: int = 7, **how: Any) -> Figure:
+def side_by_side(
+    entries: Sequence[tuple[str, Run, Codes | None]], dataset: Any = None, steps: int = 7, **options: Any
+) -> Figure:
     """The live leaves of several runs side by side, all started from the same image: (title, run, codes) for each.
 
     how: `image`, `leaves`, `low`, `high`, `dead` and `zero` as `traversals` takes them.
     """
-    dataset = pairs[0][1].dataset() if dataset is None else dataset
-    shapes = {title: "×".join(map(str, run.state["shape"])) for title, run, _ in pairs}
+    dataset = entries[0][1].dataset() if dataset is None else dataset
+    shapes = {title: "×".join(map(str, run.state["shape"])) for title, run, _ in entries}
     expect(len(set(shapes.values())) == 1, "runs beside each other start from the same image, so they need images of one shape",
            found=", ".join(f"{title} {shape}" for title, shape in shapes.items()))  # fmt: skip
-    room = 1.35 * WIDE / len(pairs)
-    made = [(title, traversal_rows(run, codes, steps=steps, dataset=dataset, **how)) for title, run, codes in pairs]
-    height = max(_size(rows, title, room)[1] for title, rows in made)
-    figure = Figure(figsize=(room * len(pairs), height))
+    room = 1.35 * PAGE_WIDTH / len(entries)
+    made = [
+        (title, traversal_rows(run, codes, steps=steps, dataset=dataset, **options)) for title, run, codes in entries
+    ]
+    height = max(_figure_size(rows, title, room)[1] for title, rows in made)
+    figure = Figure(figsize=(room * len(entries), height))
     for k, (title, rows) in enumerate(made):
-        _place(figure, rows, title, k * room, room)
-    return literal(figure)
+        _draw_rows_at(figure, rows, title, k * room, room)
+    return disable_mathtext(figure)
 
 
-GAP, HEAD, TITLE = 0.06, 0.17, 0.34  # inches between rows, of the words above cells, of a title
+ROW_GAP, HEADER_HEIGHT, TITLE_HEIGHT = 0.06, 0.17, 0.34  # inches between rows, of the words above cells, of a title
 
 
-def _cell(rows: Sequence[Row], room: float) -> tuple[float, float]:
+def _column_widths(rows: Sequence[TraversalRow], max_width: float) -> tuple[float, float]:
     """Inches of the names' column and of one cell when the rows may take `room`."""
     label = 0.075 * max(len(r.name) for r in rows) + 0.15
-    return label, min(0.8, (room - label - 0.05) / max(len(r.cells) for r in rows) - 0.03)
+    return label, min(0.8, (max_width - label - 0.05) / max(len(r.cells) for r in rows) - 0.03)
 
 
-def _heads(rows: Sequence[Row]) -> list[bool]:
+def _header_flags(rows: Sequence[TraversalRow]) -> list[bool]:
     return [i == 0 or rows[i].cells != rows[i - 1].cells for i in range(len(rows))]
 
 
-def _size(rows: Sequence[Row], title: str, room: float) -> tuple[float, float]:
+def _figure_size(rows: Sequence[TraversalRow], title: str, max_width: float) -> tuple[float, float]:
     """Width and height in inches that some rows take."""
-    label, cell = _cell(rows, room)
+    label, cell = _column_widths(rows, max_width)
     h, w = rows[0].images.shape[2:]
-    height = sum(h / w * cell + GAP + HEAD * first for first in _heads(rows)) + (TITLE if title else 0.05)
+    height = sum(h / w * cell + ROW_GAP + HEADER_HEIGHT * first for first in _header_flags(rows)) + (
+        TITLE_HEIGHT if title else 0.05
+    )
     return label + max(len(r.cells) for r in rows) * (cell + 0.03) + 0.05, height
 
 
-def _place(figure: Figure, rows: Sequence[Row], title: str, left: float, room: float) -> None:
+def _draw_rows_at(figure: Figure, rows: Sequence[TraversalRow], title: str, left: float, max_width: float) -> None:
     """Draw rows from the top of a figure, `left` inches from its edge."""
     width, height = figure.get_size_inches()
-    label, cell = _cell(rows, room)
+    label, cell = _column_widths(rows, max_width)
     h, w = rows[0].images.shape[2:]
-    tall, top = h / w * cell, height - (TITLE if title else 0.05)
+    tall, top = h / w * cell, height - (TITLE_HEIGHT if title else 0.05)
     if title:
         figure.text((left + 0.05) / width, 1 - 0.1 / height, title, fontsize=10, color=INK, va="top")
-    for row, first in zip(rows, _heads(rows), strict=True):
-        top -= HEAD * first
+    for row, first in zip(rows, _header_flags(rows), strict=True):
+        top -= HEADER_HEIGHT * first
         for j, word in enumerate(row.cells if first else ()):
             x = left + label + j * (cell + 0.03) + cell / 2
             figure.text(x / width, (top + 0.03) / height, word, fontsize=6.5, color="#667788", ha="center")
         span = len(row.cells) * (cell + 0.03) - 0.03
         axes = figure.add_axes(((left + label) / width, (top - tall) / height, span / width, tall / height))
-        axes.imshow(tile(row.images[None], max(1, round(0.03 / cell * w))), interpolation="none", aspect="auto")
+        axes.imshow(tile_images(row.images[None], max(1, round(0.03 / cell * w))), interpolation="none", aspect="auto")
         axes.axis("off")
         ink = GREY if row.dead else INK
         at = ((left + label - 0.1) / width, (top - tall / 2) / height)
         figure.text(*at, row.name, fontsize=8, color=ink, ha="right", va="center")
-        top -= tall + GAP
+        top -= tall + ROW_GAP
 
 
-def animation(rows: Sequence[Row], scale: int = 0) -> bytes:
+def traversal_gif(rows: Sequence[TraversalRow], scale: int = 0) -> bytes:
     """The same rows as a moving picture: all leaves side by side, each going through its values and back."""
     import io
 
@@ -228,7 +239,7 @@ def animation(rows: Sequence[Row], scale: int = 0) -> bytes:
         page = Image.new("RGB", (len(rows) * (w * scale + 6) + 6, h * scale + 26), "white")
         for k, row in enumerate(rows):
             step = round(t / max(1, longest - 1) * (len(row.cells) - 1))
-            pixels = (tile(row.images[None, step : step + 1])[..., :3] * 255).round().astype(np.uint8)
+            pixels = (tile_images(row.images[None, step : step + 1])[..., :3] * 255).round().astype(np.uint8)
             page.paste(
                 Image.fromarray(pixels).resize((w * scale, h * scale), Image.Resampling.NEAREST),
                 (6 + k * (w * scale + 6), 20),

@@ -6,10 +6,11 @@
 Score(name='mig', value=1.0, ...
 """
 
-from unbraid.metrics.duplicates import ceilings
-from unbraid.metrics.inputs import Table, as_table
-from unbraid.metrics.intervals import interval
-from unbraid.metrics.score import Metric, Score
+from unbraid.metrics.evaluation.battery import battery
+from unbraid.metrics.evaluation.ceilings import ceilings
+from unbraid.metrics.evaluation.intervals import interval
+from unbraid.metrics.evaluation.records import Metric, Score
+from unbraid.metrics.inputs.validation import Table, as_table
 from unbraid.metrics.scores.active_units import active_units
 from unbraid.metrics.scores.attributes import attributes
 from unbraid.metrics.scores.beta_vae import beta_vae
@@ -36,7 +37,6 @@ from unbraid.metrics.scores.reconstruction import reconstruction
 from unbraid.metrics.scores.sap import sap
 from unbraid.metrics.scores.total_correlation import total_correlation
 from unbraid.metrics.scores.udr import udr
-from unbraid.metrics.suite import battery
 
 __all__ = [
     "METRICS", "Metric", "Score", "Table", "active_units", "as_table", "attributes", "battery", "beta_vae",
@@ -45,16 +45,16 @@ __all__ = [
     "mig", "mig_sup", "modularity", "r2", "reconstruction", "sap", "total_correlation", "udr",
 ]  # fmt: skip
 
-ALL, PAPER = ("paper", "dlib", "fast"), ("paper", "fast")
+ALL_PROTOCOLS, PAPER_AND_FAST = ("paper", "dlib", "fast"), ("paper", "fast")
 INF = float("inf")
 
 
-def _boosted(n: int, d: int) -> float:
+def _boosting_memory(n: int, d: int) -> float:
     """Bins of 10,000 rows as sparse matrices, both ways."""
     return 24.0 * min(n, 10_000) * d
 
 
-def _squares(n: int, d: int) -> float:
+def _covariance_memory(n: int, d: int) -> float:
     """Four matrices of columns by columns."""
     return 32.0 * d * d
 
@@ -62,54 +62,54 @@ def _squares(n: int, d: int) -> float:
 # fmt: off
 METRICS: dict[str, Metric] = {
     "factor_vae": Metric(factor_vae, "majority vote of the steadiest unit", chance=lambda k: 1 / k, noise=0.08,
-        protocols=ALL, seeded=True, lowered=("rotated", "missing"), ceiling="one"),
+        protocols=ALL_PROTOCOLS, seeded=True, lowered_by=("rotated", "missing"), ceiling="one"),
     "beta_vae": Metric(beta_vae, "linear classifier of the factor that pairs share", chance=lambda k: 1 / k, noise=0.08,
-        protocols=ALL, seeded=True, ceiling="one"),
+        protocols=ALL_PROTOCOLS, seeded=True, ceiling="one"),
     "mig": Metric(mig, "gap between the two best units of each factor",
-        protocols=ALL, lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="information"),
-    "mig_sup": Metric(mig_sup, "gap between the two best factors of each unit", protocols=PAPER,
-        lowered=("rotated",), ceiling="best"),
+        protocols=ALL_PROTOCOLS, lowered_by=("rotated", "duplicated", "missing", "noisy"), ceiling="information"),
+    "mig_sup": Metric(mig_sup, "gap between the two best factors of each unit", protocols=PAPER_AND_FAST,
+        lowered_by=("rotated",), ceiling="best"),
     "jemmig": Metric(jemmig, "one unit knows the factor and nothing else", chance=None,
-        lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="joint"),
+        lowered_by=("rotated", "duplicated", "missing", "noisy"), ceiling="joint"),
     "dcimig": Metric(dcimig, "each factor keeps the best gap of a unit",
-        lowered=("rotated", "missing", "noisy"), ceiling="pooled"),
+        lowered_by=("rotated", "missing", "noisy"), ceiling="pooled"),
     "dci": Metric(dci, "each unit matters for one factor (disentanglement)", noise=0.1,
-        protocols=ALL, seeded=True, lowered=("rotated",), ceiling="one", memory=_boosted),
+        protocols=ALL_PROTOCOLS, seeded=True, lowered_by=("rotated",), ceiling="one", memory=_boosting_memory),
     "completeness": Metric(completeness, "each factor is told by one unit", noise=0.1,
-        protocols=ALL, seeded=True, lowered=("rotated", "duplicated"), ceiling="one", memory=_boosted),
+        protocols=ALL_PROTOCOLS, seeded=True, lowered_by=("rotated", "duplicated"), ceiling="one", memory=_boosting_memory),
     "informativeness": Metric(informativeness, "factors can be predicted from the code", chance=None,
-        protocols=ALL, seeded=True, lowered=("missing", "noisy"), ceiling="prediction",
-        under={"paper": "regression", "lasso": "regression"}, memory=_boosted),
-    "med": Metric(med, "dci with mutual information", protocols=PAPER, lowered=("rotated",), ceiling="one"),
+        protocols=ALL_PROTOCOLS, seeded=True, lowered_by=("missing", "noisy"), ceiling="prediction",
+        protocol_ceilings={"paper": "regression", "lasso": "regression"}, memory=_boosting_memory),
+    "med": Metric(med, "dci with mutual information", protocols=PAPER_AND_FAST, lowered_by=("rotated",), ceiling="one"),
     "sap": Metric(sap, "gap between the two best single-unit predictors", noise=0.03,
-        protocols=ALL, seeded=True, lowered=("rotated", "duplicated", "missing", "noisy"), ceiling="variance",
-        under={"dlib": "accuracy"}),
+        protocols=ALL_PROTOCOLS, seeded=True, lowered_by=("rotated", "duplicated", "missing", "noisy"), ceiling="variance",
+        protocol_ceilings={"dlib": "accuracy"}),
     "modularity": Metric(modularity, "each unit informs on one factor",
-        protocols=ALL, lowered=("rotated",), ceiling="one"),
+        protocols=ALL_PROTOCOLS, lowered_by=("rotated",), ceiling="one"),
     "explicitness": Metric(explicitness, "values can be told linearly", noise=0.08,
-        protocols=ALL, seeded=True, lowered=("missing", "noisy"), ceiling="one"),
-    "irs": Metric(irs, "a unit stays put while its factor is held", chance=None, protocols=ALL, ceiling="one",
-        rescaled=False, lowered=("rotated",)),
-    "info_mec": Metric(info_mec, "share of a unit's information on its best factor", protocols=PAPER, seeded=True,
-        lowered=("rotated",), ceiling="one"),
+        protocols=ALL_PROTOCOLS, seeded=True, lowered_by=("missing", "noisy"), ceiling="one"),
+    "irs": Metric(irs, "a unit stays put while its factor is held", chance=None, protocols=ALL_PROTOCOLS, ceiling="one",
+        scale_invariant=False, lowered_by=("rotated",)),
+    "info_mec": Metric(info_mec, "share of a unit's information on its best factor", protocols=PAPER_AND_FAST, seeded=True,
+        lowered_by=("rotated",), ceiling="one"),
     "dci_es": Metric(dci_es, "small predictors suffice", span=(-1.0, 1.0), seeded=True,
-        lowered=("missing",), ceiling="one", memory=_squares),
+        lowered_by=("missing",), ceiling="one", memory=_covariance_memory),
     "mcc": Metric(mcc, "correlation of matched units and factors", noise=0.08,
-        lowered=("rotated", "missing", "noisy"), ceiling="correlation"),
-    "r2": Metric(r2, "factors are linear in the code", seeded=True, lowered=("missing", "noisy"), ceiling="variance",
-        memory=_squares),
-    "attributes": Metric(attributes, "one direction tells each attribute", chance=0.5, seeded=True, rescaled=False,
-        protocols=PAPER, lowered=("missing", "noisy"), ceiling="one"),
+        lowered_by=("rotated", "missing", "noisy"), ceiling="correlation"),
+    "r2": Metric(r2, "factors are linear in the code", seeded=True, lowered_by=("missing", "noisy"), ceiling="variance",
+        memory=_covariance_memory),
+    "attributes": Metric(attributes, "one direction tells each attribute", chance=0.5, seeded=True, scale_invariant=False,
+        protocols=PAPER_AND_FAST, lowered_by=("missing", "noisy"), ceiling="one"),
     "correlations": Metric(correlations, "columns of code correlate", direction="down", needs="codes"),
     "hoyer": Metric(hoyer, "codes are sparse", chance=None, needs="codes"),
     "active_units": Metric(active_units, "units that move with the data", span=(0.0, INF), chance=None, needs="codes",
-        rescaled=False),
+        scale_invariant=False),
     "total_correlation": Metric(total_correlation, "dependence between units of q(z), in nats", span=(0.0, INF),
         direction="down", chance=None, needs="posteriors", seeded=True),
     "gaussian_total_correlation": Metric(gaussian_total_correlation, "linear dependence between units, in nats",
-        span=(0.0, INF), direction="down", needs="codes", seeded=True, memory=_squares),
-    "udr": Metric(udr, "models trained alike agree", noise=0.1, needs="runs", seeded=True, memory=_squares),
+        span=(0.0, INF), direction="down", needs="codes", seeded=True, memory=_covariance_memory),
+    "udr": Metric(udr, "models trained alike agree", noise=0.1, needs="runs", seeded=True, memory=_covariance_memory),
     "reconstruction": Metric(reconstruction, "error per image", span=(0.0, INF), direction="down", chance=None,
-        needs="images", rescaled=False),
+        needs="images", scale_invariant=False),
 }
 # fmt: on

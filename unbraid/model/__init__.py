@@ -3,7 +3,7 @@
 from unbraid.model.draw import Draw
 from unbraid.model.likelihood import LIKELIHOODS, Likelihood
 from unbraid.model.nets import NETS
-from unbraid.model.posterior import Posterior, emit
+from unbraid.model.posterior import Posterior, to_values
 from unbraid.model.posteriors import POSTERIORS, Diagonal, Full, Laplace
 from unbraid.model.vae import Vae
 
@@ -18,5 +18,5 @@ __all__ = [
     "Likelihood",
     "Posterior",
     "Vae",
-    "emit",
+    "to_values",
 ]

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from unbraid.ground import ranks
-from unbraid.ground.errors import UnbraidError
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core import distributed
+from unbraid.core.errors import UnbraidError
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.pairwise import log_mixture
-from unbraid.model.posterior import Posterior, emit
+from unbraid.model.posterior import Posterior, to_values
 
 if TYPE_CHECKING:
     from unbraid.model.vae import Vae
 
-Mixture = tuple[Posterior, Tensor]
+PosteriorMixture = tuple[Posterior, Tensor]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Draw:
     q: Posterior
     z: Float[Tensor, "b d"]
     n: int
-    estimator: Callable[[Draw, int], Mixture] | None = None
+    estimator: Callable[[Draw, int], PosteriorMixture] | None = None
 
     @property
     def tree(self) -> Latent:
@@ -51,12 +51,12 @@ class Draw:
     @cached_property
     def values(self) -> Float[Tensor, "b d"]:
         """z as decoders and critics see it."""
-        return emit(self.tree, self.z)
+        return to_values(self.tree, self.z)
 
     @cached_property
     def out(self) -> Tensor:
         """The decoder's output at z, for the rows of x."""
-        return self.model.decoder(ranks.mine(self.values))
+        return self.model.decoder(distributed.local_rows(self.values))
 
     @cached_property
     def log_qx(self) -> Float[Tensor, "b v"]:
@@ -76,5 +76,5 @@ class Draw:
                 "this term needs q(z), but no estimator was chosen. Set objective.estimator to stratified, mss or mws."
             )
         q, log_weights = self.estimator(self, self.n)
-        rows = ranks.mine(log_weights) if len(log_weights) > 1 else log_weights
-        return ranks.spread(lambda z: log_mixture(z, q, rows), self.z)
+        rows = distributed.local_rows(log_weights) if len(log_weights) > 1 else log_weights
+        return distributed.map_rows(lambda z: log_mixture(z, q, rows), self.z)

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.ground.errors import UnbraidError, expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.model.posterior import emit
+from unbraid.model.posterior import to_values
 from unbraid.model.posteriors import Diagonal
 from unbraid.priors.hard_codes import HardCodes
 
@@ -40,19 +40,19 @@ class InfoGan(nn.Module):
 
     def posterior(self, x: Float[Tensor, "b c h w"]) -> Diagonal:
         """Q(c|x): means and scales of real codes, logits of discrete ones."""
-        return self.read(self.trunk(x))
+        return self.posterior_from_hidden(self.trunk(x))
 
-    def read(self, hidden: Float[Tensor, "b h"]) -> Diagonal:
+    def posterior_from_hidden(self, hidden: Float[Tensor, "b h"]) -> Diagonal:
         """Q(c|x) from what the trunk makes of x."""
-        return Diagonal.of(self.tree, self.encoder(hidden), self.temperature)
+        return Diagonal.from_params(self.tree, self.encoder(hidden), self.temperature)
 
-    def score(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b"]:
+    def critic_score(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b"]:
         """D(x): a logit for InfoGAN, a number for the Wasserstein critic."""
         return self.critic(self.trunk(x)).squeeze(1)
 
-    def inputs(self, n: int) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n e"]]:
+    def sample_inputs(self, n: int) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n e"]]:
         """n draws of codes and noise."""
-        codes = emit(self.tree, self.prior.sample(n)).to(self.still)
+        codes = to_values(self.tree, self.prior.sample(n)).to(self.still)
         return codes, torch.randn(n, self.noise, device=self.still.device, dtype=self.still.dtype)
 
     def generate(self, codes: Float[Tensor, "n d"], noise: Float[Tensor, "n e"]) -> Float[Tensor, "n c h w"]:
@@ -66,7 +66,7 @@ class InfoGan(nn.Module):
     @torch.no_grad()
     def sample(self, n: int) -> Tensor:
         """Images of n draws of codes and noise."""
-        return self.generate(*self.inputs(n))
+        return self.generate(*self.sample_inputs(n))
 
     def draw(self, *args: Any, **kwargs: Any) -> None:
         """There is no ELBO here."""
@@ -77,7 +77,7 @@ class InfoGan(nn.Module):
         """There is no ELBO here."""
         raise UnbraidError(NO_ELBO)
 
-    def information(self, q: Diagonal, codes: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
+    def information_bound(self, q: Diagonal, codes: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
         """log Q(c|x) + H(c): Eq. 13 and its constant, a lower bound of I(c; G(c, ε)) in nats."""
         total = codes.new_zeros(len(codes))
         for leaf, s in zip(self.tree.leaves, self.tree.slices, strict=True):
@@ -89,7 +89,7 @@ class InfoGan(nn.Module):
                 found = (c * loc.log_softmax(1)).sum(1)
             else:
                 found = -nn.functional.binary_cross_entropy_with_logits(loc, c, reduction="none").sum(1)
-            total = total + found + HardCodes.surprise(leaf)
+            total = total + found + HardCodes.leaf_entropy(leaf)
         return total
 
 
@@ -120,25 +120,32 @@ class GanNet:
         trunk: list[nn.Module] = []
         for i, ((a, _), (b, stride)) in enumerate(zip(((c, 1), *self.up[:-1]), self.up, strict=True)):
             norms = [nn.BatchNorm2d(b)] if i and not wasserstein else []
-            trunk += [*_conv(a, b, stride), *self._ordered(norms, leaky)]
+            trunk += [*_conv(a, b, stride), *self._norm_and_activation(norms, leaky)]
         norm = nn.LayerNorm(self.hidden) if wasserstein else nn.BatchNorm1d(self.hidden)
-        trunk += [nn.Flatten(), nn.Linear(self.up[-1][0] * flat, self.hidden), *self._ordered([norm], leaky)]
-        head = [nn.Linear(self.hidden, 128), *self._ordered([nn.BatchNorm1d(128)], leaky)]
-        encoder = nn.Sequential(*head, nn.Linear(128, Diagonal.count(tree)))
+        trunk += [
+            nn.Flatten(),
+            nn.Linear(self.up[-1][0] * flat, self.hidden),
+            *self._norm_and_activation([norm], leaky),
+        ]
+        head = [nn.Linear(self.hidden, 128), *self._norm_and_activation([nn.BatchNorm1d(128)], leaky)]
+        encoder = nn.Sequential(*head, nn.Linear(128, Diagonal.param_count(tree)))
         generator: list[nn.Module] = [
             nn.Linear(tree.width + noise, self.hidden),
-            *self._ordered([nn.BatchNorm1d(self.hidden)], nn.ReLU()),
+            *self._norm_and_activation([nn.BatchNorm1d(self.hidden)], nn.ReLU()),
             nn.Linear(self.hidden, self.first * flat),
-            *self._ordered([nn.BatchNorm1d(self.first * flat)], nn.ReLU()),
+            *self._norm_and_activation([nn.BatchNorm1d(self.first * flat)], nn.ReLU()),
             nn.Unflatten(1, (self.first, *inner)),
         ]
         for (a, _), (b, stride) in zip(((self.first, 1), *self.down[:-1]), self.down, strict=True):
-            generator += [*_upconv(a, b, stride), *self._ordered([nn.BatchNorm2d(b)], nn.LeakyReLU(self.slope))]
+            generator += [
+                *_upconv(a, b, stride),
+                *self._norm_and_activation([nn.BatchNorm2d(b)], nn.LeakyReLU(self.slope)),
+            ]
         generator += [nn.ConvTranspose2d(self.down[-1][0], c, 4, 2, 1), nn.Sigmoid()]
         critic = nn.Linear(self.hidden, 1)
         return InfoGan(tree, noise, nn.Sequential(*generator), nn.Sequential(*trunk), critic, encoder)
 
-    def _ordered(self, norms: list[Any], act: nn.Module) -> list[nn.Module]:
+    def _norm_and_activation(self, norms: list[Any], act: nn.Module) -> list[nn.Module]:
         """Norm and activation in this net's order."""
         return [act, *norms] if self.late else [*norms, act]
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.posteriors import Diagonal
 from unbraid.priors.gaussian import LOG_2PI
@@ -20,7 +20,9 @@ from unbraid.priors.gaussian import LOG_2PI
 TILE = 1 << 16  # pairs per tile: five buffers of float32 then fill about 1.3 MB, a typical second-level cache
 GPU_TILE = 1 << 24  # on a GPU, where starting an operation costs more than a cache saves: 64 MB a buffer at most
 SMALL = 1 << 17  # pairs × leaves below which one broadcast is as fast and needs no tiles
-FLOOR = -60.0  # exponents stop here: e⁻⁶⁰ counts for nothing, and subnormal numbers would slow every product twentyfold
+MIN_EXPONENT = (
+    -60.0
+)  # exponents stop here: e⁻⁶⁰ counts for nothing, and subnormal numbers would slow every product twentyfold
 
 
 def log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[Tensor, "b v"]:
@@ -34,28 +36,30 @@ def log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[T
     tensor([[0.1592, 0.3989, 0.3989]])
     """
     if len(z) * len(q) * len(q.tree.leaves) <= SMALL:
-        return broadcast(z, q, log_weights)
+        return broadcast_log_mixture(z, q, log_weights)
     if type(q) is Diagonal and q.tree.all_real and q.tree.width == len(q.tree.leaves):
         return _Mixture.apply(z, q.loc, q.log_scale, log_weights.detach(), q.tree)
-    return _in_pieces(z, q, log_weights)
+    return _chunked_log_mixture(z, q, log_weights)
 
 
-def broadcast(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[Tensor, "b v"]:
+def broadcast_log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[Tensor, "b v"]:
     """The same in one broadcast: the definition, and the baseline that `log_mixture` is measured and tested against."""
     return (q.log_prob(z.unsqueeze(1)) + log_weights.unsqueeze(-1)).logsumexp(1)
 
 
-def _in_pieces(z: Tensor, q: Any, log_weights: Tensor) -> Tensor:
+def _chunked_log_mixture(z: Tensor, q: Any, log_weights: Tensor) -> Tensor:
     """Any family of q: rows in pieces, each recomputed in the backward pass instead of being kept."""
     rows = max(1, 4 * TILE // max(1, len(q)))
     if len(z) <= rows:
-        return broadcast(z, q, log_weights)
+        return broadcast_log_mixture(z, q, log_weights)
     weights = log_weights.expand(len(z), -1) if log_weights.shape[0] > 1 else log_weights
     parts = []
     for start in range(0, len(z), rows):
         part = weights[start : start + rows] if weights.shape[0] > 1 else weights
         parts.append(
-            checkpoint(broadcast, z[start : start + rows], q, part, use_reentrant=False, preserve_rng_state=False)
+            checkpoint(
+                broadcast_log_mixture, z[start : start + rows], q, part, use_reentrant=False, preserve_rng_state=False
+            )
         )
     return torch.cat(parts)
 
@@ -65,7 +69,7 @@ class _Mixture(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, z: Tensor, loc: Tensor, log_scale: Tensor, log_weights: Tensor, tree: Latent) -> Tensor:
-        work = _Work(z, loc, log_scale, log_weights, tree)
+        work = _TiledMixture(z, loc, log_scale, log_weights, tree)
         out = work.forward()
         ctx.save_for_backward(z, loc, log_scale, log_weights, out)
         ctx.tree = tree
@@ -74,11 +78,11 @@ class _Mixture(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         z, loc, log_scale, log_weights, out = ctx.saved_tensors
-        work = _Work(z, loc, log_scale, log_weights, ctx.tree)
+        work = _TiledMixture(z, loc, log_scale, log_weights, ctx.tree)
         return (*work.backward(out, grads[0]), None, None)
 
 
-class _Work:
+class _TiledMixture:
     """Buffers and constants for one pass over all pairs."""
 
     def __init__(self, z: Tensor, loc: Tensor, log_scale: Tensor, log_weights: Tensor, tree: Latent):
@@ -146,7 +150,7 @@ class _Work:
 
     def _log_sum(self, e: Tensor, weights: Tensor | None, tile: slice) -> Tensor:
         """log Σ w exp(e) without a shift, which e ≤ 0 allows unless every term of some row comes near the floor."""
-        terms = torch.clamp(e, min=FLOOR, out=self._scratch(e)).exp_()
+        terms = torch.clamp(e, min=MIN_EXPONENT, out=self._scratch(e)).exp_()
         kept = terms.sum(1) if weights is None else torch.linalg.vecdot(terms, weights)
         if bool((kept > self.enough).all()):
             return kept.log_()
@@ -157,7 +161,7 @@ class _Work:
         if self.log_weights is not None:
             e.add_(self.log_weights[tile])
         shift = e.amax(1, keepdim=True)
-        return e.sub_(shift).clamp_(min=FLOOR).exp_().sum(1).log_().add_(shift[:, 0])
+        return e.sub_(shift).clamp_(min=MIN_EXPONENT).exp_().sum(1).log_().add_(shift[:, 0])
 
     def _scratch(self, e: Tensor) -> Tensor:
         if not hasattr(self, "_extra"):
@@ -199,4 +203,4 @@ class _Work:
             e.add_((self.log_weight - log_total)[:, None])
         else:
             e.add_(self.log_weights[tile]).sub_(log_total[:, None])
-        e.clamp_(min=FLOOR).exp_().mul_(grad[:, None])
+        e.clamp_(min=MIN_EXPONENT).exp_().mul_(grad[:, None])

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import torch
 
-from unbraid.ground.shapes import Float, Tensor, matrix
+from unbraid.core.shapes import Float, Tensor, tree_matrix
 from unbraid.latent import Latent
-from unbraid.model import relaxed
+from unbraid.model import relaxed_discrete
 
 Q = TypeVar("Q", bound="Posterior")
 
@@ -28,7 +28,7 @@ class Posterior(ABC):
     and `restrict`. `tests/contracts/test_posteriors.py` holds every family to what is said here.
 
     >>> from unbraid.model import POSTERIORS
-    >>> q = POSTERIORS["diagonal"].of(Latent.of(2), torch.zeros(3, 4))
+    >>> q = POSTERIORS["diagonal"].from_params(Latent.from_params(2), torch.zeros(3, 4))
     >>> q.rsample().shape, q.mean.shape, q.log_prob(q.rsample()).shape    # nodes: root, z0, z1
     (torch.Size([3, 2]), torch.Size([3, 2]), torch.Size([3, 3]))
     """
@@ -40,12 +40,12 @@ class Posterior(ABC):
 
     @staticmethod
     @abstractmethod
-    def count(tree: Latent) -> int:
+    def param_count(tree: Latent) -> int:
         """How many numbers an encoder must give."""
 
     @classmethod
     @abstractmethod
-    def of(cls: type[Q], tree: Latent, params: Float[Tensor, "b p"], temperature: float = 1.0) -> Q:
+    def from_params(cls: type[Q], tree: Latent, params: Float[Tensor, "b p"], temperature: float = 1.0) -> Q:
         """From an encoder's output; the first d numbers are means and logits."""
 
     @abstractmethod
@@ -76,12 +76,12 @@ class Posterior(ABC):
     def log_prob(self, z: Float[Tensor, "... d"]) -> Float[Tensor, "... v"]:
         """log q(z_v|x) at every node v."""
         leaves = self.leaf_log_prob(z)
-        return leaves @ matrix(self.tree, "membership", leaves).T
+        return leaves @ tree_matrix(self.tree, "membership", leaves).T
 
     @property
     def mean(self) -> Float[Tensor, "*s d"]:
         """What codes hold: means of real columns, probabilities of discrete ones."""
-        return relaxed.mean(self.tree, self.loc)
+        return relaxed_discrete.code_mean(self.tree, self.loc)
 
     def mean_covariance(self) -> Float[Tensor, "d d"]:
         """E[Cov(z|x)] over the batch, 0 in discrete columns: what the codes' own noise adds to the covariance of z."""
@@ -92,7 +92,7 @@ class Posterior(ABC):
         assert self.independent
         return 0.0
 
-    def inner(self) -> Float[Tensor, "*s l"] | float:
+    def within_leaf_dependence(self) -> Float[Tensor, "*s l"] | float:
         """KL(q(z_l|x) ‖ Π_columns) inside each leaf: 0 where columns are independent."""
         assert self.independent
         return 0.0
@@ -102,7 +102,7 @@ class Posterior(ABC):
         columns = torch.as_tensor(self.tree.columns(name), device=self.loc.device)
         return self._copy(lambda t: t.index_select(-1, columns), tree=self.tree.subtree(name))
 
-    def rows(self: Q, index: slice | Tensor) -> Q:
+    def select_rows(self: Q, index: slice | Tensor) -> Q:
         """Some examples of the batch."""
         return self._copy(lambda t: t[index])
 
@@ -116,19 +116,19 @@ class Posterior(ABC):
         found = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
-    def having(self: Q, **changed: Any) -> Q:
+    def with_changes(self: Q, **changes: Any) -> Q:
         """A copy of the same family with some fields changed."""
-        return replace(self, **changed)  # type: ignore[type-var]
+        return replace(self, **changes)  # type: ignore[type-var]
 
     def _copy(self: Q, change: Callable[[Tensor], Tensor], **more: Any) -> Q:
         """A copy of the same family with every tensor changed."""
-        return self.having(**{name: change(t) for name, t in self.tensors.items()}, **more)
+        return self.with_changes(**{name: change(t) for name, t in self.tensors.items()}, **more)
 
 
-def emit(tree: Latent, z: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]:
+def to_values(tree: Latent, z: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]:
     """Coordinates to values: exp for one-hot leaves, sigmoid for binary ones, nothing for real ones.
 
-    >>> emit(Latent.of({"on": "binary", "x": 1}), torch.zeros(1, 2))    # sigmoid(0), and 0 as it is
+    >>> to_values(Latent.from_params({"on": "binary", "x": 1}), torch.zeros(1, 2))    # sigmoid(0), and 0 as it is
     tensor([[0.5000, 0.0000]])
     """
     if tree.all_real:

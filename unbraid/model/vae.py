@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.ground import ranks
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core import distributed
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.likelihood import Likelihood
-from unbraid.model.posterior import Posterior, emit
+from unbraid.model.posterior import Posterior, to_values
 from unbraid.model.posteriors import Diagonal
 from unbraid.priors.base import Prior
 
@@ -44,11 +44,11 @@ class Vae(nn.Module):
 
     def posterior(self, x: Float[Tensor, "b c h w"]) -> Posterior:
         """q(z|x) for a batch."""
-        return self.family.of(self.tree, self.encoder(x), self.temperature)
+        return self.family.from_params(self.tree, self.encoder(x), self.temperature)
 
     def draw(self, x: Float[Tensor, "b c h w"], n: int | None = None, estimator: Any = None) -> Draw:
         """A batch, its posterior and one sample of it; of several ranks each gives its images, and q and z are of all."""
-        q = self.family.of(self.tree, ranks.gather(self.encoder(x)), self.temperature)
+        q = self.family.from_params(self.tree, distributed.all_gather_rows(self.encoder(x)), self.temperature)
         return Draw(self, x, q, q.rsample(), len(q) if n is None else n, estimator)
 
     def decode(self, values: Float[Tensor, "b d"]) -> Tensor:
@@ -58,4 +58,4 @@ class Vae(nn.Module):
     @torch.no_grad()
     def sample(self, n: int) -> Tensor:
         """Mean images of n codes from the prior."""
-        return self.decode(emit(self.tree, self.prior.sample(n, self.temperature)))
+        return self.decode(to_values(self.tree, self.prior.sample(n, self.temperature)))

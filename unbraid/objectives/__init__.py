@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from unbraid.ground import options
-from unbraid.ground.errors import choose
-from unbraid.objectives.game import Game
-from unbraid.objectives.games import GAMES
+from unbraid.core import options
+from unbraid.core.errors import choose
+from unbraid.objectives.gan import Game
+from unbraid.objectives.gans import GAMES
 from unbraid.objectives.objective import Objective
 from unbraid.objectives.rows import ROWS
 
@@ -23,11 +23,11 @@ def build(spec: dict[str, Any]) -> Any:
     >>> build({"name": "info_gna"})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    unbraid.ground.errors.UnbraidError: unknown objective 'info_gna'. Did you mean 'info_gan'? ...
+    unbraid.core.errors.UnbraidError: unknown objective 'info_gna'. Did you mean 'info_gan'? ...
     """
     plain = dict(spec)
     name = plain.pop("name", "vae")
-    return options.call(choose(name, OBJECTIVES, "objective"), plain, f"objective {name!r}")
+    return options.call_with_options(choose(name, OBJECTIVES, "objective"), plain, f"objective {name!r}")
 
 
 __all__ = ["GAMES", "OBJECTIVES", "ROWS", "Game", "Objective", "build"]

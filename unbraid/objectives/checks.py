@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unbraid.ground.errors import UnbraidError, choose, expect, listing, nearest
-from unbraid.ground.schedule import priced
+from unbraid.core.errors import UnbraidError, choose, did_you_mean, expect, join_names
 from unbraid.latent import Latent
+from unbraid.prices import as_schedule
 from unbraid.priors.base import Prior
 from unbraid.terms import ESTIMATORS, TERMS, BankSpec, needing, plain_key, split_key
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from unbraid.objectives.objective import Objective
 
 
-def check(objective: Objective, tree: Latent, prior: Prior) -> None:
+def check_objective(objective: Objective, tree: Latent, prior: Prior) -> None:
     """Unknown keys or nodes, an unfit prior or estimator, missing marginals."""
     for key in objective.prices:
         choose(plain_key(key), TERMS, f"term in objective {objective.name!r}")
         _check_node(objective, key, tree)
         _check_price(objective, key, tree, prior)
-    if objective.pairwise and BankSpec.name not in objective.critics:
+    if objective.needs_estimator and BankSpec.name not in objective.critics:
         choose(objective.estimator, {**ESTIMATORS, BankSpec.name: None}, f"estimator of objective {objective.name!r}")
     _check_latents(objective, tree, prior)
     _check_support(objective, prior)
@@ -35,20 +35,20 @@ def _check_node(objective: Objective, key: str, tree: Latent) -> None:
         node in tree.names,
         f"objective {objective.name!r} prices {key!r}, but the latent tree has no node {node!r}",
         allowed=tree.names,
-        do=f"Rename the node in latent, or name another one in the objective's options.{nearest(node, tree.names)}",
+        do=f"Rename the node in latent, or name another one in the objective's options.{did_you_mean(node, tree.names)}",
     )
-    branch = TERMS[plain_key(key)].per == "branch"
+    branch = TERMS[plain_key(key)].priced_per == "branch"
     expect(
-        TERMS[plain_key(key)].per != "" and (not branch or node in [b.name for b in tree.branches]),
+        TERMS[plain_key(key)].priced_per != "" and (not branch or node in [b.name for b in tree.branches]),
         f"objective {objective.name!r} prices {key!r}",
         found=f"{term!r}, which has no price {'at a leaf' if branch else 'per node'}",
-        allowed=[name for name, known in TERMS.items() if known.per],
+        allowed=[name for name, known in TERMS.items() if known.priced_per],
     )
 
 
 def _check_price(objective: Objective, key: str, tree: Latent, prior: Prior) -> None:
     """A price charged leaf by leaf needs a term that has leaves, and a prior that knows their marginals."""
-    if not priced(objective.prices[key]).per_leaf:
+    if not as_schedule(objective.prices[key]).per_leaf:
         return
     allowed = [name for name, term in TERMS.items() if term.leaves is not None]
     expect(
@@ -56,11 +56,11 @@ def _check_price(objective: Objective, key: str, tree: Latent, prior: Prior) -> 
         f"objective {objective.name!r} prices {key!r} leaf by leaf, but it has no value per leaf",
         allowed=allowed,
     )
-    unknown = [leaf.name for leaf in tree.leaves if not prior.knows(leaf.name)]
+    unknown = [leaf.name for leaf in tree.leaves if not prior.has_marginal(leaf.name)]
     expect(
         not unknown,
         f"objective {objective.name!r} prices {key!r} leaf by leaf, but prior {prior.name!r} has no marginal at: "
-        f"{listing(unknown)}",
+        f"{join_names(unknown)}",
         do="Use a number as the price, or prior 'gaussian'.",
     )
 
@@ -99,8 +99,8 @@ def _check_latents(objective: Objective, tree: Latent, prior: Prior) -> None:
         expect(
             moved,
             f"objective {objective.name!r} cannot train a learned prior",
-            found=f"prices on {listing(objective.prices)}",
-            do="Fix the prior (learned = false), or price one of: " + listing(needing("log p")) + ".",
+            found=f"prices on {join_names(objective.prices)}",
+            do="Fix the prior (learned = false), or price one of: " + join_names(needing("log p")) + ".",
         )
 
 
@@ -116,17 +116,17 @@ def _check_support(objective: Objective, prior: Prior) -> None:
 
 
 def _check_marginals(objective: Objective, tree: Latent, prior: Prior) -> None:
-    below = [b.name for b in tree.branches if b.name in prior.finest or not prior.knows(b.name)]
-    whole = objective.rows(tree)
+    below = [b.name for b in tree.branches if b.name in prior.finest_cut or not prior.has_marginal(b.name)]
+    whole = objective.expand_prices(tree)
     if "dw" not in whole and not any(split_key(k)[0] == "tc" and not split_key(k)[2] for k in whole):
         return
     for name in below:
         inside = whole.get(f"tc:{name}", 0.0)
         if inside != whole.get("dw", 0.0):
-            group = next((g for g in prior.finest if name in tree.below(g)), name)
-            known = [n for n in tree.names if prior.knows(n)]
+            group = next((g for g in prior.finest_cut if name in tree.subtree_names(g)), name)
+            known = [n for n in tree.names if prior.has_marginal(n)]
             raise UnbraidError(
                 f"{objective.name} prices 'tc:{name}' at {inside} and 'dw' at {whole.get('dw', 0.0)}, but prior "
-                f"{prior.name} has marginals only at: {listing(known)}. Give both the same price "
+                f"{prior.name} has marginals only at: {join_names(known)}. Give both the same price "
                 f"(then KL(q‖p) of {group!r} is charged as a whole), use tc_q and dw_joint, or prior 'gaussian'."
             )

@@ -27,7 +27,7 @@ class Ledger:
     nats: dict[str, Tensor]
     prices: dict[str, float]
     loss: Tensor
-    how: Mapping[str, str] = field(default_factory=dict)
+    methods: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def elbo(self) -> float | None:
@@ -44,13 +44,13 @@ class Ledger:
                 return float(self.nats["mi"] + sum(between) + self.nats[dw] - self.nats["kl@sample"])
         return None
 
-    def record(self, **more: Any) -> dict[str, Any]:
+    def to_record(self, **extra: Any) -> dict[str, Any]:
         """Plain numbers, for one line of `ledger.jsonl`."""
         nats = {key: round(float(n), 6) for key, n in self.nats.items()}
-        line = {**more, "loss": round(float(self.loss.detach()), 6), "nats": nats, "prices": self.prices}
-        return {**line, "how": dict(self.how)} if self.how else line
+        line = {**extra, "loss": round(float(self.loss.detach()), 6), "nats": nats, "prices": self.prices}
+        return {**line, "how": dict(self.methods)} if self.methods else line
 
 
-def short(key: str) -> str:
+def short_name(key: str) -> str:
     """A term's name for a narrow line."""
-    return (TERMS[key].short if key in TERMS else "") or key
+    return (TERMS[key].short_name if key in TERMS else "") or key

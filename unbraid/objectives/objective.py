@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from unbraid.ground.papers import papers_in
-from unbraid.ground.schedule import Price, priced
+from unbraid.core.papers import papers_in
 from unbraid.latent import Latent
-from unbraid.model import closed
+from unbraid.model import closed_form_kl
 from unbraid.objectives import checks
-from unbraid.objectives import prices as arithmetic
+from unbraid.objectives import row_prices as arithmetic
 from unbraid.objectives.ledger import Ledger
+from unbraid.prices import Price, as_schedule
 from unbraid.terms import ESTIMATORS, TERMS, Bank, BankSpec, plain_key, split_key, value_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Objective:
     `prior` names the priors the row is defined with ("" for any); `mixed` asks for a tree with discrete leaves.
 
     >>> row = Objective("mine", {"mi": 1.0, "tc": 4.0, "dw": 1.0}, "this library", "stratified")
-    >>> row.effective()["tc between"], row.needs()
+    >>> row.effective_prices()["tc between"], row.needs()
     (4.0, ['estimator stratified'])
     """
 
@@ -45,10 +45,10 @@ class Objective:
     mixed: bool = False
 
     def __post_init__(self) -> None:
-        if not self.pairwise:
+        if not self.needs_estimator:
             object.__setattr__(self, "estimator", "")  # no price asks for q(z)
         elif self.estimator.startswith(BankSpec.name):
-            bank = BankSpec(arithmetic.number(self.estimator, BankSpec.name, BankSpec.rows))
+            bank = BankSpec(arithmetic.parse_argument(self.estimator, BankSpec.name, BankSpec.rows))
             object.__setattr__(self, "critics", {**self.critics, BankSpec.name: bank})
 
     @property
@@ -57,11 +57,11 @@ class Objective:
         return papers_in(self.cite)
 
     @property
-    def pairwise(self) -> bool:
+    def needs_estimator(self) -> bool:
         """True when some price needs q(z) by an estimator."""
         return any("q(z)" in TERMS[plain_key(key)].needs for key in self.prices if plain_key(key) in TERMS)
 
-    def rows(self, tree: Latent, prior: Prior | None = None) -> dict[str, Price]:
+    def expand_prices(self, tree: Latent, prior: Prior | None = None) -> dict[str, Price]:
         """The prices with general tc and tc_q spelled out branch by branch; `tc:v` replaces `tc` at v.
 
         Branches below the prior's finest cut are left to dw, which is then KL(q(z_g) ‖ p(z_g)) of whole groups.
@@ -69,45 +69,45 @@ class Objective:
         rows: dict[str, Price] = {}
         for key, price in self.prices.items():
             term, node, _ = split_key(key)
-            if TERMS[plain_key(key)].per == "branch" and not node:
+            if TERMS[plain_key(key)].priced_per == "branch" and not node:
                 for branch in tree.branches:
                     if f"{term}:{branch.name}" not in self.prices:
                         rows[f"{term}:{branch.name}"] = price
             else:
                 rows[key] = price
         if prior is not None:
-            groups = set(prior.finest)
+            groups = set(prior.finest_cut)
             for branch in tree.branches:
-                if branch.name in groups or not prior.knows(branch.name):
+                if branch.name in groups or not prior.has_marginal(branch.name):
                     rows.pop(f"tc:{branch.name}", None)
         return rows
 
     def check(self, tree: Latent, prior: Prior) -> None:
         """Errors before work starts. See `checks.check`."""
-        checks.check(self, tree, prior)
+        checks.check_objective(self, tree, prior)
 
-    def effective(self) -> dict[str, Any]:
+    def effective_prices(self) -> dict[str, Any]:
         """Effective prices of mi, tc between, tc within, dw. See `prices.effective`."""
-        return arithmetic.effective(self.prices)
+        return arithmetic.effective_prices(self.prices)
 
-    def apart(self) -> dict[str, Any]:
+    def separate_prices(self) -> dict[str, Any]:
         """Prices in a unit of their own. See `prices.apart`."""
-        return arithmetic.apart(self.prices)
+        return arithmetic.separate_prices(self.prices)
 
-    def marks(self) -> set[str]:
+    def twin_columns(self) -> set[str]:
         """The columns of the table that hold the price of a twin. See `prices.marked`."""
-        return arithmetic.marked(self.prices)
+        return arithmetic.twin_columns(self.prices)
 
-    def shown(self) -> str:
+    def describe_prices(self) -> str:
         """The prices on one line, for the printed table."""
-        return ", ".join(priced(price).shown(key) for key, price in self.prices.items())
+        return ", ".join(as_schedule(price).describe(key) for key, price in self.prices.items())
 
     def needs(self) -> list[str]:
         """What the row needs beside nets and prior, in words."""
         needs = [f"estimator {self.estimator}"] if self.estimator else []
         return needs + [f"{critic} critic" if hasattr(spec, "lr") else critic for critic, spec in self.critics.items()]
 
-    def mixture(self, critics: Mapping[str, Critic]) -> Estimator | None:
+    def select_estimator(self, critics: Mapping[str, Critic]) -> Estimator | None:
         """What stands for q(z) in this row: a function of the batch, or the memory bank among the critics."""
         banks = [critic for critic in critics.values() if isinstance(critic, Bank)]
         return banks[0].mixture if banks else ESTIMATORS.get(self.estimator)
@@ -117,32 +117,34 @@ class Objective:
         draw: Draw,
         step: int = 0,
         critics: Mapping[str, Critic] | None = None,
-        rows: Mapping[str, Price] | None = None,
-        also: Iterable[str] = (),
+        expanded_prices: Mapping[str, Price] | None = None,
+        extra_terms: Iterable[str] = (),
     ) -> Ledger:
         """Charge every priced term (and nothing else) for one draw; `also` names terms to enter without a price."""
-        rows = self.rows(draw.tree, draw.model.prior) if rows is None else rows
+        expanded_prices = (
+            self.expand_prices(draw.tree, draw.model.prior) if expanded_prices is None else expanded_prices
+        )
         given: dict[str, Any] = {}
         for critic in (critics or {}).values():
             given.update(critic(draw))
         nats: dict[str, Any] = {}
         prices: dict[str, float] = {}
         loss: Any = None
-        for key in ("reconstruction", *rows, *also):
+        for key in ("reconstruction", *expanded_prices, *extra_terms):
             if key in nats:
                 continue
             mean = given[key].mean() if key in given else value_of(draw, key).mean()
-            if key in rows or key == "reconstruction":
-                price = priced(rows.get(key, 1.0))
-                cost = _by_leaf(draw, key, mean, price, step) if price.per_leaf else price.charge(mean, step)
+            if key in expanded_prices or key == "reconstruction":
+                price = as_schedule(expanded_prices.get(key, 1.0))
+                cost = _charge_by_leaf(draw, key, mean, price, step) if price.per_leaf else price.charge(mean, step)
                 loss = cost if loss is None else loss + cost
                 prices[key] = price.rate(step)
             nats[key] = mean.detach()
-        how = {"kl": closed.how(type(draw.q), draw.model.prior)} if "kl" in nats else {}
+        how = {"kl": closed_form_kl.kl_method(type(draw.q), draw.model.prior)} if "kl" in nats else {}
         return Ledger(nats, prices, loss, how)
 
 
-def _by_leaf(draw: Draw, key: str, mean: Any, price: Any, step: int) -> Any:
+def _charge_by_leaf(draw: Draw, key: str, mean: Any, price: Any, step: int) -> Any:
     """A price charged leaf by leaf; what the leaves do not hold (columns bound to each other) is charged beside it."""
     leaves = TERMS[key].leaves
     assert leaves is not None

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from unbraid import terms
-from unbraid.ground.errors import choose
-from unbraid.ground.schedule import Capacity, FreeBits, Price
+from unbraid.core.errors import choose
+from unbraid.objectives.custom_row import row
 from unbraid.objectives.objective import Objective
-from unbraid.objectives.own import row
-from unbraid.objectives.prices import affine
+from unbraid.objectives.row_prices import affine
+from unbraid.prices import Capacity, FreeBits, Price
 from unbraid.terms.critics import RatioSpec
 
-PAPER = RatioSpec()  # Kim & Mnih's discriminator
-SHARED = {  # what an option is, where several rows take it; a docstring's own words come first
+PAPER_CRITIC = RatioSpec()  # Kim & Mnih's discriminator
+SHARED_OPTIONS = {  # what an option is, where several rows take it; a docstring's own words come first
     "estimator": "what stands for q(z): stratified, mss, mws, naive or memory_bank(ROWS); 'unbraid list estimators'.",
     "critic": "the discriminator: a table of width, depth, lr, betas, steps.",
     "divergence": "D: mmd, mmd_rbf, inclusive_kl, exclusive_kl, ratio or adversary.",
@@ -100,7 +100,7 @@ def entropy_vae(beta: Price = 4.0) -> Objective:
     return Objective("entropy_vae", {"kl": 1.0, "entropy": affine(beta, -1, 1)}, "Mathieu et al. 2019, Eq. 5")
 
 
-def factor_vae(gamma: Price = 35.0, critic: RatioSpec = PAPER) -> Objective:
+def factor_vae(gamma: Price = 35.0, critic: RatioSpec = PAPER_CRITIC) -> Objective:
     """The ELBO and a price on total correlation alone, which a discriminator estimates.
 
     reconstruction + KL(q(z|x) ‖ p(z)) + γ TC(q), TC = KL(q(z) ‖ Π_j q(z_j))        Kim & Mnih 2018, Eq. 2
@@ -112,7 +112,7 @@ def factor_vae(gamma: Price = 35.0, critic: RatioSpec = PAPER) -> Objective:
     return _row("factor_vae", {"kl": 1.0, "tc_q@ratio": gamma}, "Kim & Mnih 2018, Eq. 2", critic=critic)
 
 
-def factor_vae_prior(gamma: Price = 35.0, critic: RatioSpec = PAPER) -> Objective:
+def factor_vae_prior(gamma: Price = 35.0, critic: RatioSpec = PAPER_CRITIC) -> Objective:
     """The ELBO and a price on the distance of q(z) from the prior, by a discriminator.
 
     reconstruction + KL(q(z|x) ‖ p(z)) + γ KL(q(z) ‖ p(z))        Kim & Mnih 2018, Eq. 12; Kumar et al. 2017, Eq. 4
@@ -124,7 +124,7 @@ def factor_vae_prior(gamma: Price = 35.0, critic: RatioSpec = PAPER) -> Objectiv
     return _row("factor_vae_prior", {"kl": 1.0, "agg@ratio": gamma}, "Kim & Mnih 2018, Eq. 12", critic=critic)
 
 
-def aae(gamma: Price = 1.0, by: str = "ratio", critic: RatioSpec = PAPER) -> Objective:
+def aae(gamma: Price = 1.0, by: str = "ratio", critic: RatioSpec = PAPER_CRITIC) -> Objective:
     """An autoencoder whose q(z) is pulled to the prior by a discriminator; information is free.
 
     reconstruction + γ KL(q(z) ‖ p(z))        Makhzani et al. 2015; Kim & Mnih 2018, Eq. 7
@@ -266,7 +266,7 @@ def info_vae(
     lam: float = 10.0,
     divergence: str = "mmd",
     estimator: str = "stratified",
-    critic: RatioSpec = PAPER,
+    critic: RatioSpec = PAPER_CRITIC,
 ) -> Objective:
     """Information at a discount, and a divergence of q(z) from the prior instead.
 
@@ -281,7 +281,7 @@ def info_vae(
     return _row("info_vae", prices, "Zhao et al. 2017", estimator, critic=critic)
 
 
-def wae(lam: Price = 10.0, divergence: str = "mmd", critic: RatioSpec = PAPER) -> Objective:
+def wae(lam: Price = 10.0, divergence: str = "mmd", critic: RatioSpec = PAPER_CRITIC) -> Objective:
     """An autoencoder with a divergence of q(z) from the prior; the posterior itself is free.
 
     reconstruction + λ D(q(z), p(z))        Tolstikhin et al. 2018, Alg. 2 ('adversary' is its Alg. 1)
@@ -298,7 +298,7 @@ def decomposition(
     beta: Price = 1.0,
     divergence: str = "mmd",
     estimator: str = "stratified",
-    critic: RatioSpec = PAPER,
+    critic: RatioSpec = PAPER_CRITIC,
 ) -> Objective:
     """Two knobs for two needs: β for the overlap of posteriors, α for the shape of q(z).
 

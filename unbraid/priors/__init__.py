@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from unbraid.ground import options
-from unbraid.ground.errors import choose, expect
+from unbraid.core import options
+from unbraid.core.errors import choose, expect
 from unbraid.latent import Branch, Latent, Leaf
 from unbraid.priors.base import Prior
 from unbraid.priors.conditional import Conditional
@@ -82,27 +82,27 @@ def build(spec: dict[str, Any], tree: Latent) -> Prior:
     for node in parts:
         tree.index(node)
     kinds = set(getattr(choose(spec.get("name", "gaussian"), PRIORS, "prior"), "kinds", ("real",)))
-    cut = _parts(tree, tree.root, set(parts), kinds)
+    cut = _cut(tree, tree.root, set(parts), kinds)
     if cut == ["root"]:
-        return _make(parts.get("root", spec), tree)
+        return _build_part(parts.get("root", spec), tree)
     specs = {name: parts.get(name, _default(spec, tree.node(name), kinds)) for name in cut}
-    return Joint(tree, {name: _make(table, tree.subtree(name)) for name, table in specs.items()})
+    return Joint(tree, {name: _build_part(table, tree.subtree(name)) for name, table in specs.items()})
 
 
 def _default(spec: dict[str, Any], node: Branch | Leaf, kinds: set[str]) -> dict[str, Any]:
     return {"name": "discrete"} if isinstance(node, Leaf) and node.kind != "real" and node.kind not in kinds else spec
 
 
-def _parts(tree: Latent, node: Branch | Leaf, named: set[str], kinds: set[str]) -> list[str]:
+def _cut(tree: Latent, node: Branch | Leaf, named: set[str], kinds: set[str]) -> list[str]:
     """The cut of a joint prior: named nodes, discrete leaves, and the largest right subtrees between them."""
-    below = set(tree.below(node.name))
+    below = set(tree.subtree_names(node.name))
     found = {leaf.kind for leaf in tree.leaves if leaf.name in below}
     if node.name in named or isinstance(node, Leaf) or (not (below & named) and found <= kinds):
         return [node.name]
-    return [name for child in node.children for name in _parts(tree, child, named, kinds)]
+    return [name for child in node.children for name in _cut(tree, child, named, kinds)]
 
 
-def _make(spec: dict[str, Any], tree: Latent) -> Prior:
+def _build_part(spec: dict[str, Any], tree: Latent) -> Prior:
     plain = dict(spec)
     name = plain.pop("name", "gaussian")
     lr = plain.pop("lr", None)
@@ -111,6 +111,6 @@ def _make(spec: dict[str, Any], tree: Latent) -> Prior:
         f"lr of prior {name!r} must be a positive number",
         found=repr(lr),
     )
-    prior = options.call(choose(name, PRIORS, "prior"), plain, f"prior {name!r}", also=("lr",), tree=tree)
+    prior = options.call_with_options(choose(name, PRIORS, "prior"), plain, f"prior {name!r}", extra=("lr",), tree=tree)
     prior.lr, prior.name = lr, name
     return prior

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.ground.errors import UnbraidError, listing
-from unbraid.ground.shapes import Float, Tensor, matrix
+from unbraid.core.errors import UnbraidError, join_names
+from unbraid.core.shapes import Float, Tensor, tree_matrix
 from unbraid.latent import Latent
 
 Images = Callable[[int], Tensor]
@@ -31,22 +31,22 @@ class Prior(nn.Module):
 
     >>> from unbraid.priors import build
     >>> prior = build({"name": "student_t"}, Latent.of(2))
-    >>> prior.sample(3).shape, prior.log_prob(torch.zeros(3, 2)).shape, prior.finest    # nodes: root, z0, z1
+    >>> prior.sample(3).shape, prior.log_prob(torch.zeros(3, 2)).shape, prior.finest_cut    # nodes: root, z0, z1
     (torch.Size([3, 2]), torch.Size([3, 3]), ('z0', 'z1'))
     """
 
     tree: Latent
-    finest: tuple[str, ...]
+    finest_cut: tuple[str, ...]
     kinds: tuple[str, ...] = ("real",)
     bounded: bool = False
     masses: bool = False
     lr: float | None = None
 
-    def __init__(self, tree: Latent, finest: tuple[str, ...] | None = None):
+    def __init__(self, tree: Latent, finest_cut: tuple[str, ...] | None = None):
         super().__init__()
         self.tree = tree
         self.name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()  # or the name it is built by
-        self.finest = tuple(leaf.name for leaf in tree.leaves) if finest is None else finest
+        self.finest_cut = tuple(leaf.name for leaf in tree.leaves) if finest_cut is None else finest_cut
 
     @abstractmethod
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
@@ -71,25 +71,25 @@ class Prior(nn.Module):
     def attach(self, model: Any, shape: tuple[int, int, int]) -> None:
         """Called once when the model is whole, with the shape of its images: for priors made of the encoder."""
 
-    def start(self, images: Images) -> None:
+    def init_from_data(self, images: Images) -> None:
         """Called once before training; `images(n)` gives up to n images of the data: for priors that begin there."""
 
-    def spread(self, leaf_log_prob: Float[Tensor, "*s l"]) -> Float[Tensor, "*s v"]:
+    def sum_to_nodes(self, leaf_log_prob: Float[Tensor, "*s l"]) -> Float[Tensor, "*s v"]:
         """Node log-densities of a prior that factorises over leaves: membership sums the leaves."""
-        return leaf_log_prob @ matrix(self.tree, "membership", leaf_log_prob).T
+        return leaf_log_prob @ tree_matrix(self.tree, "membership", leaf_log_prob).T
 
-    def knows(self, node: str) -> bool:
+    def has_marginal(self, node: str) -> bool:
         """True when the marginal of this node is known: it is in the finest cut or above it."""
-        below = set(self.tree.below(node))
-        return bool(below & set(self.finest))
+        below = set(self.tree.subtree_names(node))
+        return bool(below & set(self.finest_cut))
 
-    def require(self, node: str, asked: str) -> None:
+    def require_marginal(self, node: str, requester: str) -> None:
         """An error naming the fix when the marginal of a node is not known."""
         self.tree.index(node)
-        if not self.knows(node):
-            known = [name for name in self.tree.names if self.knows(name)]
+        if not self.has_marginal(node):
+            known = [name for name in self.tree.names if self.has_marginal(name)]
             raise UnbraidError(
-                f"{asked} needs the prior's marginal at {node!r}, but prior {self.name} has marginals "
-                f"only at: {listing(known)}. Drop that price, use tc_q and dw_joint "
+                f"{requester} needs the prior's marginal at {node!r}, but prior {self.name} has marginals "
+                f"only at: {join_names(known)}. Drop that price, use tc_q and dw_joint "
                 "(which need no marginals), or use prior 'gaussian'."
             )

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.ground.errors import UnbraidError, expect, listing
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import UnbraidError, expect, join_names
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Branch, Latent, Leaf
 from unbraid.priors.base import Prior
 from unbraid.priors.discrete import binary_log_prob, binary_sample, concrete_log_prob, concrete_sample
 
-MOST_STATES = 1_000_000
+MAX_STATES = 1_000_000
 
 
 class Conditional(Prior):
@@ -55,18 +55,18 @@ class Conditional(Prior):
             expect(
                 name in leaves,
                 f"prior 'conditional' speaks of a leaf {name!r} that is not there",
-                allowed=listing(leaves),
+                allowed=join_names(leaves),
             )
-        order = _order(list(leaves), graph)
-        super().__init__(tree, tuple(_closed(tree.root, tree, graph)))
+        order = _topological_order(list(leaves), graph)
+        super().__init__(tree, tuple(_independent_nodes(tree.root, tree, graph)))
         self.order, self.graph = order, {name: graph.get(name, ()) for name in leaves}
-        self.at = {name: tree.columns(name) for name in leaves}
+        self.leaf_columns = {name: tree.columns(name) for name in leaves}
         self.kind = {name: leaf.kind for name, leaf in leaves.items()}
         self.tables = nn.ParameterDict()
         for name, leaf in leaves.items():
             rows = math.prod(_states(leaves[p]) for p in self.graph[name])
             expect(
-                rows * leaf.width <= MOST_STATES,
+                rows * leaf.width <= MAX_STATES,
                 f"the table of leaf {name!r} is too large",
                 found=f"{rows} joint states of its parents",
             )
@@ -78,7 +78,7 @@ class Conditional(Prior):
         logits = self.tables[name.replace(".", "/")]
         return logits.log_softmax(-1) if self.kind[name] == "onehot" else logits
 
-    def _row(self, name: str, weights: Mapping[str, Tensor], like: Tensor) -> Tensor:
+    def _conditional_logits(self, name: str, weights: Mapping[str, Tensor], like: Tensor) -> Tensor:
         """The leaf's logits given its parents: rows of the table mixed as probabilities by the parents' weights."""
         table = self.table(name).to(like.dtype)
         mixed = like.new_ones(*like.shape[:-1], 1)
@@ -104,15 +104,15 @@ class Conditional(Prior):
         weights: dict[str, Tensor] = {}
         leaf: dict[str, Tensor] = {}
         for name in self.order:
-            y = z[..., self.at[name]]
-            logits = self._row(name, weights, z)
+            y = z[..., self.leaf_columns[name]]
+            logits = self._conditional_logits(name, weights, z)
             onehot = self.kind[name] == "onehot"
             leaf[name] = (
                 concrete_log_prob(y, logits, temperature) if onehot else binary_log_prob(y, logits, temperature).sum(-1)
             )
             weights[name] = self._weights(name, y)
-        nodes = self.spread(torch.stack([leaf[x.name] for x in self.tree.leaves], -1))
-        hidden = [not self.knows(name) for name in self.tree.names]
+        nodes = self.sum_to_nodes(torch.stack([leaf[x.name] for x in self.tree.leaves], -1))
+        hidden = [not self.has_marginal(name) for name in self.tree.names]
         return nodes.masked_fill(torch.tensor(hidden, device=z.device), math.nan)
 
     def mass_kl(self, logits: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
@@ -121,7 +121,7 @@ class Conditional(Prior):
         weights: dict[str, Tensor] = {}
         total = logits.new_zeros(len(logits))
         for name in self.order:
-            a, onehot = logits[:, self.at[name]], self.kind[name] == "onehot"
+            a, onehot = logits[:, self.leaf_columns[name]], self.kind[name] == "onehot"
             table = self.table(name).to(logits)
             row = logits.new_ones(len(logits), 1)
             for parent in self.graph[name]:
@@ -143,10 +143,10 @@ class Conditional(Prior):
         weights: dict[str, Tensor] = {}
         with torch.no_grad():
             for name in self.order:
-                logits = self._row(name, weights, z)
+                logits = self._conditional_logits(name, weights, z)
                 draw = concrete_sample if self.kind[name] == "onehot" else binary_sample
                 y = draw(logits, temperature)
-                z[:, self.at[name]] = y
+                z[:, self.leaf_columns[name]] = y
                 weights[name] = self._weights(name, y)
         return z
 
@@ -154,10 +154,10 @@ class Conditional(Prior):
         """See `Prior.covariance`: of the hard values, by going through every joint state."""
         counts = [_states(leaf) for leaf in self.tree.leaves]
         expect(
-            math.prod(counts) <= MOST_STATES,
+            math.prod(counts) <= MAX_STATES,
             "the covariance of prior 'conditional' goes through every joint state",
             found=f"{math.prod(counts)} states",
-            allowed=f"{MOST_STATES} at most",
+            allowed=f"{MAX_STATES} at most",
         )
         like = self.table(self.order[0])
         every = torch.cartesian_prod(*(torch.arange(k, device=like.device) for k in counts)).reshape(-1, len(counts))
@@ -169,7 +169,7 @@ class Conditional(Prior):
         for leaf in self.tree.leaves:
             onehot, value = leaf.kind == "onehot", weights[leaf.name]
             value = value if onehot else value @ torch.tensor(list(product((0.0, 1.0), repeat=leaf.width))).to(like)
-            logits = self._row(leaf.name, weights, like.new_empty(len(every), 1))
+            logits = self._conditional_logits(leaf.name, weights, like.new_empty(len(every), 1))
             chosen = value * logits if onehot else nn.functional.logsigmoid(torch.where(value > 0, logits, -logits))
             log_mass = log_mass + chosen.sum(-1)
             values.append(value)
@@ -200,22 +200,26 @@ def _logits(given: Any, leaf: Leaf, rows: int) -> Tensor:
     return p.log() if leaf.kind == "onehot" else p.logit()
 
 
-def _order(leaves: list[str], graph: Mapping[str, tuple[str, ...]]) -> list[str]:
+def _topological_order(leaves: list[str], graph: Mapping[str, tuple[str, ...]]) -> list[str]:
     """Leaves with parents before children; a circle is an error."""
     order: list[str] = []
     while len(order) < len(leaves):
         ready = [name for name in leaves if name not in order and all(p in order for p in graph.get(name, ()))]
         if not ready:
-            rest = listing(name for name in leaves if name not in order)
+            rest = join_names(name for name in leaves if name not in order)
             raise UnbraidError(f"the parents in prior 'conditional' run in a circle: {rest}. Leave one of them out.")
         order += ready
     return order
 
 
-def _closed(node: Branch | Leaf, tree: Latent, graph: Mapping[str, tuple[str, ...]]) -> list[str]:
+def _independent_nodes(node: Branch | Leaf, tree: Latent, graph: Mapping[str, tuple[str, ...]]) -> list[str]:
     """The smallest nodes that no dependence leaves."""
     if isinstance(node, Leaf):
         return [node.name]
-    group = {name: child.name for child in node.children for name in tree.below(child.name)}
+    group = {name: child.name for child in node.children for name in tree.subtree_names(child.name)}
     crossing = any(name in group and group.get(p) != group[name] for name, given in graph.items() for p in given)
-    return [node.name] if crossing else [name for child in node.children for name in _closed(child, tree, graph)]
+    return (
+        [node.name]
+        if crossing
+        else [name for child in node.children for name in _independent_nodes(child, tree, graph)]
+    )

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
 
@@ -99,29 +99,29 @@ class Discrete(Prior):
             self.register_buffer("logits", logits)
 
     @property
-    def normal_logits(self) -> Tensor:
+    def normalised_logits(self) -> Tensor:
         """log-probabilities of a one-hot leaf, logits of a binary one."""
         return self.logits.log_softmax(-1) if self.kind == "onehot" else self.logits
 
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
         """See `Prior.log_prob`."""
-        logits = self.normal_logits.to(z.dtype)
+        logits = self.normalised_logits.to(z.dtype)
         if self.kind == "onehot":
             leaf = concrete_log_prob(z, logits, temperature)
         else:
             leaf = binary_log_prob(z, logits, temperature).sum(-1)
-        return self.spread(leaf.unsqueeze(-1))
+        return self.sum_to_nodes(leaf.unsqueeze(-1))
 
     def mass_kl(self, logits: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
         """See `Prior.mass_kl`."""
-        return mass_kl(logits, self.normal_logits.to(logits), self.kind)
+        return mass_kl(logits, self.normalised_logits.to(logits), self.kind)
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
         """See `Prior.sample`."""
-        logits = self.normal_logits.detach().expand(n, -1)
+        logits = self.normalised_logits.detach().expand(n, -1)
         return concrete_sample(logits, temperature) if self.kind == "onehot" else binary_sample(logits, temperature)
 
     def covariance(self) -> Float[Tensor, "d d"]:
         """See `Prior.covariance`: of the hard values, diag p − p pᵀ for a one-hot leaf and p(1−p) for bits."""
-        p = self.normal_logits.exp() if self.kind == "onehot" else self.normal_logits.sigmoid()
+        p = self.normalised_logits.exp() if self.kind == "onehot" else self.normalised_logits.sigmoid()
         return p.diag() - p.outer(p) if self.kind == "onehot" else (p * (1 - p)).diag()

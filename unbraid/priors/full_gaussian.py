@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
 from unbraid.priors.gaussian import LOG_2PI
@@ -55,7 +55,7 @@ class FullGaussian(Prior):
         """See `Prior.covariance`."""
         return self.factor @ self.factor.T
 
-    def block(self, name: str) -> Float[Tensor, "k k"]:
+    def marginal_factor(self, name: str) -> Float[Tensor, "k k"]:
         """The Cholesky factor of one node's marginal covariance."""
         columns = self.tree.columns(name)
         rows = self.factor[columns]
@@ -65,7 +65,7 @@ class FullGaussian(Prior):
         """See `Prior.log_prob`."""
         nodes = []
         for name in self.tree.names:
-            factor = self.block(name).to(z.dtype)
+            factor = self.marginal_factor(name).to(z.dtype)
             y = z[..., self.tree.columns(name)]
             u = torch.linalg.solve_triangular(factor, y.unsqueeze(-1), upper=False).squeeze(-1)
             nodes.append(-0.5 * (u.square().sum(-1) + y.shape[-1] * LOG_2PI) - factor.diagonal().log().sum())

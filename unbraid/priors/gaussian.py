@@ -9,8 +9,8 @@ from typing import Literal
 import torch
 from torch import nn
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Images, Prior
 
@@ -58,28 +58,28 @@ class Gaussian(Prior):
         )
         expect(bool((v > 0).all() and v.isfinite().all()), "variances must be positive numbers", found=v.tolist())
         expect(learned in (True, False, "free"), "learned is true, false or 'free'", found=repr(learned))
-        self.shared = learned is True  # a fixed sum is shared out
-        self.plain = variances is None and not learned
+        self.fixed_total = learned is True  # a fixed sum is shared out
+        self.is_standard = variances is None and not learned
         if learned:
             self.log_variance_free = nn.Parameter(v.log())
             self.total = float(v.sum())
         else:
             self.register_buffer("log_variance_free", v.log())
 
-    def start(self, images: Images) -> None:
+    def init_from_data(self, images: Images) -> None:
         """See `Prior.start`: a prior from the data takes its variances here."""
         if self.from_data:
-            self.take(principal_variances(images(PCA_IMAGES), self.tree.width))
+            self.set_variances(principal_variances(images(PCA_IMAGES), self.tree.width))
 
     @torch.no_grad()
-    def take(self, variances: Float[Tensor, "d"]) -> None:
+    def set_variances(self, variances: Float[Tensor, "d"]) -> None:
         """Take these variances as they come; a learned prior with a fixed sum takes their shares of it."""
         self.log_variance_free.copy_(variances.log())
 
     @property
     def log_variance(self) -> Float[Tensor, "d"]:
         """log v_d; a learned prior shares a fixed total variance among its columns."""
-        if not self.shared:
+        if not self.fixed_total:
             return self.log_variance_free
         return self.log_variance_free.log_softmax(0) + math.log(self.total)
 
@@ -87,7 +87,7 @@ class Gaussian(Prior):
         """See `Prior.log_prob`."""
         log_v = self.log_variance.to(z.dtype)
         columns = -0.5 * (z.square() * (-log_v).exp() + log_v + LOG_2PI)
-        return self.spread(sum_leaves(self.tree, columns))
+        return self.sum_to_nodes(sum_columns_by_leaf(self.tree, columns))
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
         """See `Prior.sample`."""
@@ -99,7 +99,7 @@ class Gaussian(Prior):
         return self.log_variance.exp().diag()
 
 
-def sum_leaves(tree: Latent, columns: Float[Tensor, "*s d"]) -> Float[Tensor, "*s l"]:
+def sum_columns_by_leaf(tree: Latent, columns: Float[Tensor, "*s d"]) -> Float[Tensor, "*s l"]:
     """Sum the columns of each leaf; nothing to do when every leaf has one column."""
     if tree.width == len(tree.leaves):
         return columns

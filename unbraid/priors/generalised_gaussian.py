@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
-from unbraid.priors.gaussian import sum_leaves
+from unbraid.priors.gaussian import sum_columns_by_leaf
 
-SCALES = {"standard": 2.0, "paper": 1.0}
-LARGEST = 80.0  # |z|^p/s is held below e^80, so that float32 stays finite for any exponent
+NAMED_SCALES = {"standard": 2.0, "paper": 1.0}
+MAX_LOG_POWER = 80.0  # |z|^p/s is held below e^80, so that float32 stays finite for any exponent
 
 
 class GeneralisedGaussian(Prior):
@@ -36,8 +36,8 @@ class GeneralisedGaussian(Prior):
     ):
         super().__init__(tree)
         expect(tree.all_real, "prior 'generalised_gaussian' is for real leaves", found=str(tree))
-        exponents = columns_of(p, tree.width, "exponents of prior 'generalised_gaussian'")
-        self.scale = named_scale(scale)
+        exponents = per_column_values(p, tree.width, "exponents of prior 'generalised_gaussian'")
+        self.scale = resolve_scale(scale)
         if learned:
             self.log_p = nn.Parameter(exponents.log())
         else:
@@ -51,14 +51,14 @@ class GeneralisedGaussian(Prior):
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
         """See `Prior.log_prob`."""
         p = self.p.to(z.dtype)
-        power = (p * log_abs(z) - math.log(self.scale)).clamp_max(LARGEST).exp()
+        power = (p * log_abs(z) - math.log(self.scale)).clamp_max(MAX_LOG_POWER).exp()
         columns = p.log() - math.log(2) - (1 / p).lgamma() - math.log(self.scale) / p - power
-        return self.spread(sum_leaves(self.tree, columns))
+        return self.sum_to_nodes(sum_columns_by_leaf(self.tree, columns))
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
         """See `Prior.sample`: |z| = (s·Gamma(1/p))^{1/p} with a random sign."""
         p = self.p.detach().double().expand(n, self.tree.width)
-        size = ((log_gamma_draw(1 / p) + math.log(self.scale)) / p).exp()
+        size = ((sample_log_gamma(1 / p) + math.log(self.scale)) / p).exp()
         return (size * random_signs(size)).to(self.log_p.dtype)
 
     def covariance(self) -> Float[Tensor, "d d"]:
@@ -67,7 +67,7 @@ class GeneralisedGaussian(Prior):
         return (2 * math.log(self.scale) / p + (3 / p).lgamma() - (1 / p).lgamma()).exp().expand(self.tree.width).diag()
 
 
-def columns_of(value: float | Sequence[float], d: int, what: str) -> Tensor:
+def per_column_values(value: float | Sequence[float], d: int, what: str) -> Tensor:
     """One positive number, or one per column, as a tensor."""
     numbers = torch.as_tensor(value, dtype=torch.get_default_dtype())
     expect(
@@ -84,11 +84,11 @@ def columns_of(value: float | Sequence[float], d: int, what: str) -> Tensor:
     return numbers
 
 
-def named_scale(scale: float | str) -> float:
+def resolve_scale(scale: float | str) -> float:
     """The scale s of exp(−f^p/s): a number, or 'standard' (2) or 'paper' (1)."""
-    number = SCALES.get(scale, scale) if isinstance(scale, str) else scale
+    number = NAMED_SCALES.get(scale, scale) if isinstance(scale, str) else scale
     ok = isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < math.inf
-    expect(ok, "scale must be a positive number or a name", found=repr(scale), allowed=SCALES)
+    expect(ok, "scale must be a positive number or a name", found=repr(scale), allowed=NAMED_SCALES)
     return float(number)
 
 
@@ -97,7 +97,7 @@ def log_abs(z: Tensor) -> Tensor:
     return z.abs().clamp_min(torch.finfo(z.dtype).tiny).log()
 
 
-def log_gamma_draw(shape: Tensor) -> Tensor:
+def sample_log_gamma(shape: Tensor) -> Tensor:
     """log of Gamma(shape) draws: Gamma(a) = Gamma(a+1)·U^{1/a}, so that small shapes do not underflow to 0."""
     uniform = torch.rand_like(shape).clamp_min(torch.finfo(shape.dtype).tiny)
     return torch._standard_gamma(shape + 1).log() + uniform.log() / shape

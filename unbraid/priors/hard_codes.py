@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.shapes import Float, Tensor
 from unbraid.priors.base import Prior
 
 LOG_2 = math.log(2)
@@ -21,11 +21,11 @@ class HardCodes(Prior):
 
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
         """See `Prior.log_prob`: log ½ a real column, log 1/K a class, log ½ a bit, wherever z is."""
-        leaves = torch.tensor([-self.surprise(leaf) for leaf in self.tree.leaves], dtype=z.dtype, device=z.device)
-        return self.spread(leaves).expand(*z.shape[:-1], -1)
+        leaves = torch.tensor([-self.leaf_entropy(leaf) for leaf in self.tree.leaves], dtype=z.dtype, device=z.device)
+        return self.sum_to_nodes(leaves).expand(*z.shape[:-1], -1)
 
     @staticmethod
-    def surprise(leaf: Any) -> float:
+    def leaf_entropy(leaf: Any) -> float:
         """H(c_l) in nats."""
         return math.log(leaf.width) if leaf.kind == "onehot" else leaf.width * LOG_2
 

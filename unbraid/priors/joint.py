@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.ground.errors import expect, listing
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect, join_names
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Images, Prior
 from unbraid.priors.gaussian import PCA_IMAGES, Gaussian, principal_variances
@@ -29,10 +29,10 @@ class Joint(Prior):
         expect(
             tree.is_cut(parts),
             "the parts of a joint prior must hold every leaf once",
-            found=listing(parts),
+            found=join_names(parts),
             allowed=f"a cut of {tree}",
         )
-        finest = tuple(name for part in parts for name in _lift(tree, part, parts[part].finest))
+        finest = tuple(name for part in parts for name in _lift(tree, part, parts[part].finest_cut))
         super().__init__(tree, finest)
         self.bounded = any(part.bounded for part in parts.values())
         self.masses = all(part.masses or part.tree.all_real for part in parts.values())
@@ -72,7 +72,7 @@ class Joint(Prior):
         for name in self.part_names:
             self.part(name).attach(_Restricted(model, name), shape)
 
-    def start(self, images: Images) -> None:
+    def init_from_data(self, images: Images) -> None:
         """See `Prior.start`: parts that take the data's principal variances share them out, the leading ones first."""
         wanting = [p for p in map(self.part, self.part_names) if isinstance(p, Gaussian) and p.from_data]
         if wanting:
@@ -80,10 +80,10 @@ class Joint(Prior):
             for part, variances in zip(
                 wanting, principal_variances(images(PCA_IMAGES), sum(widths)).split(widths), strict=True
             ):
-                part.take(variances)
+                part.set_variances(variances)
         for other in map(self.part, self.part_names):
             if other not in wanting:
-                other.start(images)
+                other.init_from_data(images)
 
 
 @dataclass

@@ -19,11 +19,11 @@ from scipy.integrate import trapezoid
 from scipy.interpolate import CubicSpline
 from scipy.special import digamma, loggamma
 
-Step = tuple[float, float, float]  # n of the node, n of the child taken, p of the node
+PathStep = tuple[float, float, float]  # n of the node, n of the child taken, p of the node
 
 
 @lru_cache(maxsize=64)
-def leaf_marginal(n: float, p0: float, scale: float, path: tuple[Step, ...]) -> LeafMarginal:
+def cached_leaf_marginal(n: float, p0: float, scale: float, path: tuple[PathStep, ...]) -> LeafMarginal:
     """The table of one column, made once."""
     return LeafMarginal(n, p0, scale, path)
 
@@ -36,7 +36,7 @@ class LeafMarginal:
     array([  -0.9189,   -1.4189, -200.9189])
     """
 
-    def __init__(self, n: float, p0: float, scale: float, path: Sequence[Step]):
+    def __init__(self, n: float, p0: float, scale: float, path: Sequence[PathStep]):
         self.n, self.p0, self.log_s, self.path = n, p0, math.log(scale), list(path)
         c = np.concatenate([np.linspace(-0.93, 4, 80), 4 + np.geomspace(0.08, 1e5, 100)])
         y = self._slope(c)

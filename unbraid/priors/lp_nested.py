@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.ground.errors import expect, listing
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect, join_names
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Branch, Latent, Leaf
 from unbraid.priors.base import Prior
-from unbraid.priors.generalised_gaussian import LARGEST, log_abs, log_gamma_draw, named_scale, random_signs
-from unbraid.priors.leaf_marginal import Step, leaf_marginal
+from unbraid.priors.generalised_gaussian import MAX_LOG_POWER, log_abs, random_signs, resolve_scale, sample_log_gamma
+from unbraid.priors.leaf_marginal import PathStep, cached_leaf_marginal
 from unbraid.priors.radial import read_radial
 
 Node = Branch | Leaf
@@ -51,9 +51,9 @@ class LpNested(Prior):
         groups: bool = False,
         radial: str | Mapping[str, Any] = "chi",
     ):
-        slots = _slots(tree, groups)
+        slots = _exponent_names(tree, groups)
         names = list(dict.fromkeys(slots.values()))
-        given = _given(exponents, names)
+        given = _read_exponents(exponents, names)
         expect(isinstance(p0, int | float) and 0 < p0 < math.inf, "p0 must be a positive number", found=repr(p0))
         law = read_radial(radial)
         finest = ["root"] if law is not None else _finest(tree.root, slots, {} if learned else given, p0)
@@ -66,18 +66,20 @@ class LpNested(Prior):
             found=str(tree),
             do="Group the columns, or drop 'learned'.",
         )
-        self.slots, self.p0, self.scale = slots, float(p0), named_scale(scale)
+        self.exponent_names, self.p0, self.scale = slots, float(p0), resolve_scale(scale)
         self.position = {name: i for i, name in enumerate(names)}
         values = torch.tensor([given[name] for name in names], dtype=torch.get_default_dtype()).log()
         if learned:
             self.log_exponents = nn.Parameter(values)
         else:
             self.register_buffer("log_exponents", values)
-        known = [name for name in tree.names if self.knows(name)]
+        known = [name for name in tree.names if self.has_marginal(name)]
         self.register_buffer("known", torch.tensor([tree.index(name) for name in known]), persistent=False)
-        sums = [[float(set(tree.columns(part)) <= set(tree.columns(name))) for part in self.finest] for name in known]
+        sums = [
+            [float(set(tree.columns(part)) <= set(tree.columns(name))) for part in self.finest_cut] for name in known
+        ]
         self.register_buffer("sums", torch.tensor(sums), persistent=False)
-        alike = _alike(tree, self.finest, slots) if law is None else None
+        alike = _alike(tree, self.finest_cut, slots) if law is None else None
         self.alike = alike is not None
         at = [self.position.get(slot, len(names)) for slot in alike or ()]
         self.register_buffer("at", torch.tensor(at, dtype=torch.long), persistent=False)
@@ -95,46 +97,46 @@ class LpNested(Prior):
         """p_i of one inner node."""
         if node.name == "root":
             return like.new_tensor(self.p0)
-        return self.log_exponents[self.position[self.slots[node.name]]].exp().to(like.dtype)
+        return self.log_exponents[self.position[self.exponent_names[node.name]]].exp().to(like.dtype)
 
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
         """See `Prior.log_prob`: Eq. 7 at each part of the finest cut, sums above it, NaN below."""
         y = log_abs(z)
         if self.alike:
-            parts = self._together(y)
+            parts = self._equal_parts_log_prob(y)
         else:
-            parts = torch.stack([self._marginal(self.tree.node(name), y) for name in self.finest], -1)
+            parts = torch.stack([self._marginal(self.tree.node(name), y) for name in self.finest_cut], -1)
         nodes = z.new_full((*z.shape[:-1], len(self.tree.nodes)), math.nan)
         return nodes.index_copy(-1, self.known, parts @ self.sums.to(z.dtype).T)
 
     def _marginal(self, node: Node, y: Tensor) -> Tensor:
         """Eq. 7 of one subtree with the root's radial exponent, from log |z|."""
-        return self._radial(*self.nested(node, y), len(self.tree.columns(node.name)))
+        return self._subtree_log_prob(*self.log_norm_and_surface(node, y), len(self.tree.columns(node.name)))
 
-    def _together(self, y: Tensor) -> Tensor:
+    def _equal_parts_log_prob(self, y: Tensor) -> Tensor:
         """The same for parts that are all flat and of one size, as in ISA: all in one go."""
-        n = self.tree.width // len(self.finest)
+        n = self.tree.width // len(self.finest_cut)
         root = self.log_exponents.new_tensor([math.log(self.p0)])
         p = torch.cat([self.log_exponents, root])[self.at].exp().to(y.dtype)
         log_f = (p.unsqueeze(-1) * y.unflatten(-1, (-1, n))).logsumexp(-1) / p if n > 1 else y
-        return self._radial(log_f, n * (1 / p).lgamma() - (n - 1) * p.log() - (n / p).lgamma(), n)
+        return self._subtree_log_prob(log_f, n * (1 / p).lgamma() - (n - 1) * p.log() - (n / p).lgamma(), n)
 
-    def _radial(self, log_f: Tensor, surface: Tensor, n: int) -> Tensor:
+    def _subtree_log_prob(self, log_f: Tensor, surface: Tensor, n: int) -> Tensor:
         """log p of a subtree: its radial law less log f^{n−1} S_f(1); Eq. 11 puts the powers of f together."""
         if self.radial is not None:
             return self.radial.log_density(log_f, n) - (n - 1) * log_f - n * math.log(2) - surface
         p0, log_s = self.p0, math.log(self.scale)
-        power = (p0 * log_f - log_s).clamp_max(LARGEST).exp()
+        power = (p0 * log_f - log_s).clamp_max(MAX_LOG_POWER).exp()
         return math.log(p0) - math.lgamma(n / p0) - n / p0 * log_s - power - n * math.log(2) - surface
 
-    def nested(self, node: Node, y: Float[Tensor, "*s d"]) -> tuple[Tensor, Tensor]:
+    def log_norm_and_surface(self, node: Node, y: Float[Tensor, "*s d"]) -> tuple[Tensor, Tensor]:
         """log f of a node (Eq. 6) and log S_f(1) − n log 2 (Eq. 8), from y = log |z|; logarithms do not overflow."""
         columns = self.tree.columns(node.name)
         if len(columns) == 1 and isinstance(node, Leaf):
             return y[..., columns[0]], y.new_zeros(())
         p = self.exponent(node, y)
         singles, wide = _children(self.tree, node)
-        deeper = [self.nested(child, y) for child in wide]
+        deeper = [self.log_norm_and_surface(child, y) for child in wide]
         logs = torch.cat([y[..., singles]] + [log_f.unsqueeze(-1) for log_f, _ in deeper], -1)
         sizes = y.new_tensor([1.0] * len(singles) + [float(len(self.tree.columns(child.name))) for child in wide])
         surface = (sizes / p).lgamma().sum() - (len(sizes) - 1) * p.log() - (len(columns) / p).lgamma()
@@ -148,7 +150,7 @@ class LpNested(Prior):
         d, p0 = self.tree.width, self.p0
         like = self.log_exponents.new_empty(n, d, dtype=torch.float64)
         if self.radial is None:
-            radius = (log_gamma_draw(like.new_full((n,), d / p0)) + math.log(self.scale)) / p0
+            radius = (sample_log_gamma(like.new_full((n,), d / p0)) + math.log(self.scale)) / p0
         else:
             radius = self.radial.sample(like.new_empty(n), d)
         with torch.no_grad():
@@ -160,7 +162,7 @@ class LpNested(Prior):
         p = self.exponent(node, logs)
         singles, wide = _children(self.tree, node)
         sizes = logs.new_tensor([1.0] * len(singles) + [float(len(self.tree.columns(child.name))) for child in wide])
-        gammas = log_gamma_draw((sizes / p).expand(len(radius), -1).contiguous())
+        gammas = sample_log_gamma((sizes / p).expand(len(radius), -1).contiguous())
         radii = radius.unsqueeze(-1) + (gammas - gammas.logsumexp(-1, keepdim=True)) / p
         logs[:, singles] = radii[:, : len(singles)]
         for child, below in zip(wide, radii[:, len(singles) :].unbind(-1), strict=True):
@@ -174,15 +176,15 @@ class LpNested(Prior):
         if self.radial is not None:
             return leaves
         for i, leaf in enumerate(self.tree.leaves):
-            if leaf.width == 1 and not self.knows(leaf.name):
-                table = leaf_marginal(float(self.tree.width), self.p0, self.scale, self._path(leaf))
+            if leaf.width == 1 and not self.has_marginal(leaf.name):
+                table = cached_leaf_marginal(float(self.tree.width), self.p0, self.scale, self._path(leaf))
                 column = z[..., self.tree.columns(leaf.name)[0]]
                 leaves[..., i] = torch.from_numpy(table(column.double().cpu().numpy())).to(column)
         return leaves
 
-    def _path(self, leaf: Leaf) -> tuple[Step, ...]:
+    def _path(self, leaf: Leaf) -> tuple[PathStep, ...]:
         """Columns of each node above a leaf, columns of the child taken, and the node's exponent, root first."""
-        above = [node for node in self.tree.branches if leaf.name in self.tree.below(node.name)]
+        above = [node for node in self.tree.branches if leaf.name in self.tree.subtree_names(node.name)]
         sizes = [float(len(self.tree.columns(node.name))) for node in above] + [1.0]
         exponents = [self.exponent(node, self.log_exponents.double()).item() for node in above]
         return tuple(zip(sizes[:-1], sizes[1:], exponents, strict=True))
@@ -192,7 +194,7 @@ class LpNested(Prior):
         d, p0 = self.tree.width, self.p0
         log_square = 2 / p0 * math.log(self.scale) + math.lgamma((d + 2) / p0) - math.lgamma(d / p0)
         if self.radial is not None:
-            log_square = self.radial.log_square(d)
+            log_square = self.radial.log_second_moment(d)
         squares = self.log_exponents.new_full((d,), log_square)
         for node in self.tree.nodes:
             columns = self.tree.columns(node.name)
@@ -236,31 +238,33 @@ def _children(tree: Latent, node: Node) -> tuple[list[int], list[Node]]:
     return [tree.columns(child.name)[0] for child in single], [child for child in node.children if child not in single]
 
 
-def _slots(tree: Latent, groups: bool) -> dict[str, str]:
+def _exponent_names(tree: Latent, groups: bool) -> dict[str, str]:
     """Whose exponent each inner node below the root uses: its own, or its group's."""
     inner = [node.name for node in tree.nodes[1:] if isinstance(node, Branch) or node.width > 1]
     if not groups:
         return {name: name for name in inner}
-    return {name: child.name for child in tree.root.children for name in tree.below(child.name) if name in inner}
+    return {
+        name: child.name for child in tree.root.children for name in tree.subtree_names(child.name) if name in inner
+    }
 
 
 def _alike(tree: Latent, finest: tuple[str, ...], slots: Mapping[str, str]) -> list[str] | None:
     """Whose exponent each part of the finest cut uses, when all parts are plain lists of equally many columns."""
     parts = []
     for name in finest:
-        used = {slots[below] for below in tree.below(name) if below in slots}
+        used = {slots[below] for below in tree.subtree_names(name) if below in slots}
         parts.append((len(tree.columns(name)), used.pop() if len(used) == 1 else "", len(used)))
     ok = all(size == parts[0][0] and not more and (slot or size == 1) for size, slot, more in parts)
     return [slot for _, slot, _ in parts] if ok else None
 
 
-def _given(exponents: float | Mapping[str, float], names: list[str]) -> dict[str, float]:
+def _read_exponents(exponents: float | Mapping[str, float], names: list[str]) -> dict[str, float]:
     table = dict(exponents) if isinstance(exponents, Mapping) else dict.fromkeys(names, exponents)
     expect(
         table.keys() == set(names),
         "exponents are one number, or one for each inner node below the root",
-        found=listing(table) or "none",
-        allowed=listing(names) or "none",
+        found=join_names(table) or "none",
+        allowed=join_names(names) or "none",
     )
     ok = all(isinstance(p, int | float) and not isinstance(p, bool) and 0 < p < math.inf for p in table.values())
     expect(ok, "exponents must be positive numbers", found=table)

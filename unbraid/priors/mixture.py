@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
-from unbraid.priors.gaussian import LOG_2PI, sum_leaves
+from unbraid.priors.gaussian import LOG_2PI, sum_columns_by_leaf
 
-MEANS = {
+NAMED_MEANS = {
     "text": [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]],
     "figure": [[0.0, 1.0], [0.0, -1.0], [1.0, 0.0], [-1.0, 0.0]],
 }
@@ -75,7 +75,7 @@ class Mixture(Prior):
         """See `Prior.log_prob`."""
         log_scale = self.log_scale.to(z.dtype)
         u = (z.unsqueeze(-2) - self.loc.to(z.dtype)) * (-log_scale).exp()
-        components = self.spread(sum_leaves(self.tree, -0.5 * (u.square() + LOG_2PI) - log_scale))
+        components = self.sum_to_nodes(sum_columns_by_leaf(self.tree, -0.5 * (u.square() + LOG_2PI) - log_scale))
         return (components + self.logits.log_softmax(-1).to(z.dtype).unsqueeze(-1)).logsumexp(-2)
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
@@ -98,10 +98,10 @@ def _means(means: str | int | Sequence[Sequence[float]], d: int) -> Tensor:
         return torch.randn(means, d)
     if isinstance(means, str):
         expect(
-            means in MEANS,
+            means in NAMED_MEANS,
             "means of prior 'mixture' are a table, a number of components or a name",
             found=repr(means),
-            allowed=MEANS,
+            allowed=NAMED_MEANS,
         )
         expect(
             d == 2,
@@ -109,7 +109,7 @@ def _means(means: str | int | Sequence[Sequence[float]], d: int) -> Tensor:
             found=f"{d} columns",
             do="Give a table, or a number of components.",
         )
-        return torch.tensor(MEANS[means])
+        return torch.tensor(NAMED_MEANS[means])
     table = torch.as_tensor(means, dtype=torch.get_default_dtype())
     expect(
         table.ndim == 2 and table.shape[1] == d,

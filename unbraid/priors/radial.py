@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from unbraid.ground import options
-from unbraid.ground.errors import choose, expect
-from unbraid.ground.shapes import Float, Tensor
-from unbraid.priors.generalised_gaussian import log_gamma_draw
+from unbraid.core import options
+from unbraid.core.errors import choose, expect
+from unbraid.core.shapes import Float, Tensor
+from unbraid.priors.generalised_gaussian import sample_log_gamma
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -30,7 +30,7 @@ class Radial(ABC):
         """log v of some draws."""
 
     @abstractmethod
-    def log_square(self, n: int) -> float:
+    def log_second_moment(self, n: int) -> float:
         """log E v²."""
 
 
@@ -38,7 +38,7 @@ class Radial(ABC):
 class LogNormal(Radial):
     """log v ~ N(mean, sigma²); the mean is ½ log n − sigma² unless given.
 
-    >>> round(LogNormal(0.5).log_square(4), 4) == round(math.log(4), 4)
+    >>> round(LogNormal(0.5).log_second_moment(4), 4) == round(math.log(4), 4)
     True
     """
 
@@ -60,7 +60,7 @@ class LogNormal(Radial):
         """See `Radial.sample`."""
         return self._mean(n) + self.sigma * torch.randn_like(like)
 
-    def log_square(self, n: int) -> float:
+    def log_second_moment(self, n: int) -> float:
         """See `Radial.log_square`."""
         return 2 * self._mean(n) + 2 * self.sigma**2
 
@@ -69,7 +69,7 @@ class LogNormal(Radial):
 class Gamma(Radial):
     """v ~ Gamma(shape)·width; shape is n and the width √(n/(shape (shape + 1))) unless given. Shape 1: exponential.
 
-    >>> round(Gamma(3.0).log_square(4), 4) == round(math.log(4), 4)
+    >>> round(Gamma(3.0).log_second_moment(4), 4) == round(math.log(4), 4)
     True
     """
 
@@ -80,36 +80,36 @@ class Gamma(Radial):
         ok = all(given is None or given > 0 for given in (self.shape, self.width))
         expect(ok, "shape and width of radial law 'gamma' must be positive", found=(self.shape, self.width))
 
-    def _numbers(self, n: int) -> tuple[float, float]:
+    def _shape_and_width(self, n: int) -> tuple[float, float]:
         shape = float(n) if self.shape is None else self.shape
         return shape, math.sqrt(n / (shape * (shape + 1))) if self.width is None else self.width
 
     def log_density(self, log_v: Tensor, n: int) -> Tensor:
         """See `Radial.log_density`."""
-        shape, width = self._numbers(n)
+        shape, width = self._shape_and_width(n)
         y = log_v - math.log(width)
         return (shape - 1) * y - y.clamp_max(80.0).exp() - math.lgamma(shape) - math.log(width)
 
     def sample(self, like: Float[Tensor, "b"], n: int) -> Float[Tensor, "b"]:
         """See `Radial.sample`."""
-        shape, width = self._numbers(n)
-        return log_gamma_draw(torch.full_like(like, shape)) + math.log(width)
+        shape, width = self._shape_and_width(n)
+        return sample_log_gamma(torch.full_like(like, shape)) + math.log(width)
 
-    def log_square(self, n: int) -> float:
+    def log_second_moment(self, n: int) -> float:
         """See `Radial.log_square`."""
-        shape, width = self._numbers(n)
+        shape, width = self._shape_and_width(n)
         return math.log(shape * (shape + 1)) + 2 * math.log(width)
 
 
 RADIALS: dict[str, type[Radial] | None] = {"chi": None, "log_normal": LogNormal, "gamma": Gamma}
 
 
-def read_radial(given: str | Mapping[str, Any]) -> Radial | None:
+def read_radial(spec: str | Mapping[str, Any]) -> Radial | None:
     """A law by name, or a table `{name = "log_normal", sigma = 0.3}`; None is that of Eq. 11, 'chi'."""
-    table = {"name": given} if isinstance(given, str) else dict(given)
+    table = {"name": spec} if isinstance(spec, str) else dict(spec)
     name = str(table.pop("name", "chi"))
     made = choose(name, RADIALS, "radial law")
     if made is None:
         expect(not table, "radial law 'chi' takes p0 and scale from the prior", found=table)
         return None
-    return options.record(made, table, f"radial law {name!r}")
+    return options.build_record(made, table, f"radial law {name!r}")

@@ -7,14 +7,14 @@ import math
 import torch
 from torch import nn
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
-from unbraid.priors.gaussian import LOG_2PI, sum_leaves
+from unbraid.priors.gaussian import LOG_2PI, sum_columns_by_leaf
 
-READINGS = {"appendix": 0.05, "text": math.sqrt(0.05)}
-NEVER = -1e4  # the logit of γ = 0, the Gaussian prior: finite, as all that is stored must be, and sigmoid gives 0
+NAMED_SIGMAS = {"appendix": 0.05, "text": math.sqrt(0.05)}
+MIN_LOGIT = -1e4  # the logit of γ = 0, the Gaussian prior: finite, as all that is stored must be, and sigmoid gives 0
 
 
 class Sparse(Prior):
@@ -39,15 +39,15 @@ class Sparse(Prior):
             isinstance(gamma, int | float) and 0 <= gamma < 1, "gamma of prior 'sparse' must lie in [0, 1)", found=gamma
         )
         expect(gamma > 0 or not learned, "a learned sparse prior must start with gamma above 0", found=gamma)
-        number = READINGS.get(sigma0, sigma0) if isinstance(sigma0, str) else sigma0
+        number = NAMED_SIGMAS.get(sigma0, sigma0) if isinstance(sigma0, str) else sigma0
         expect(
             isinstance(number, int | float) and 0 < number < math.inf,
             "sigma0 of prior 'sparse' is a positive number or a name",
             found=repr(sigma0),
-            allowed=READINGS,
+            allowed=NAMED_SIGMAS,
         )
         for name, value in (
-            ("logit", torch.tensor(float(gamma)).logit().clamp(min=NEVER)),
+            ("logit", torch.tensor(float(gamma)).logit().clamp(min=MIN_LOGIT)),
             ("log_sigma", torch.tensor(float(number)).log()),
         ):
             if learned:
@@ -60,7 +60,7 @@ class Sparse(Prior):
         logit, log_sigma = self.logit.to(z.dtype), self.log_sigma.to(z.dtype)
         on = nn.functional.logsigmoid(-logit) - 0.5 * (z.square() + LOG_2PI)
         off = nn.functional.logsigmoid(logit) - 0.5 * ((z * (-log_sigma).exp()).square() + LOG_2PI) - log_sigma
-        return self.spread(sum_leaves(self.tree, torch.logaddexp(on, off)))
+        return self.sum_to_nodes(sum_columns_by_leaf(self.tree, torch.logaddexp(on, off)))
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
         """See `Prior.sample`."""

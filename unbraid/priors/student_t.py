@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
-from unbraid.priors.gaussian import sum_leaves
-from unbraid.priors.generalised_gaussian import columns_of
+from unbraid.priors.gaussian import sum_columns_by_leaf
+from unbraid.priors.generalised_gaussian import per_column_values
 
 
 class StudentT(Prior):
@@ -34,7 +34,7 @@ class StudentT(Prior):
     def __init__(self, tree: Latent, nu: float | Sequence[float] = 5.0, learned: bool = False, scale: float = 1.0):
         super().__init__(tree)
         expect(tree.all_real, "prior 'student_t' is for real leaves", found=str(tree))
-        degrees = columns_of(nu, tree.width, "degrees of freedom of prior 'student_t'")
+        degrees = per_column_values(nu, tree.width, "degrees of freedom of prior 'student_t'")
         expect(
             isinstance(scale, int | float) and 0 < scale < math.inf,
             "scale of prior 'student_t' must be positive",
@@ -56,7 +56,7 @@ class StudentT(Prior):
         nu = self.nu.to(z.dtype)
         constant = ((nu + 1) / 2).lgamma() - (nu / 2).lgamma() - 0.5 * (nu * math.pi).log() - math.log(self.scale)
         columns = constant - 0.5 * (nu + 1) * ((z / self.scale).square() / nu).log1p()
-        return self.spread(sum_leaves(self.tree, columns))
+        return self.sum_to_nodes(sum_columns_by_leaf(self.tree, columns))
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
         """See `Prior.sample`: normal / √(χ²_ν/ν)."""

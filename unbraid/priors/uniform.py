@@ -6,11 +6,11 @@ import math
 
 import torch
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Prior
-from unbraid.priors.gaussian import sum_leaves
+from unbraid.priors.gaussian import sum_columns_by_leaf
 
 
 class Uniform(Prior):
@@ -38,10 +38,10 @@ class Uniform(Prior):
         low, high = self.edges.to(z.dtype)
         inside = (z >= low) & (z <= high)
         columns = torch.where(inside, -(high - low).log(), -math.inf)
-        leaves = sum_leaves(self.tree, columns)
-        return torch.stack([leaves[..., self._below(name)].sum(-1) for name in self.tree.names], -1)
+        leaves = sum_columns_by_leaf(self.tree, columns)
+        return torch.stack([leaves[..., self._leaves_below(name)].sum(-1) for name in self.tree.names], -1)
 
-    def _below(self, name: str) -> list[int]:
+    def _leaves_below(self, name: str) -> list[int]:
         """Leaves below a node; `spread` would multiply −inf by 0."""
         return [int(i) for i in self.tree.membership[self.tree.index(name)].nonzero()[0]]
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.priors.base import Images, Prior
 
@@ -25,7 +25,7 @@ class Vamp(Prior):
     >>> prior.sample(1)
     Traceback (most recent call last):
         ...
-    unbraid.ground.errors.UnbraidError: prior 'vamp' has no encoder yet. Build it from a recipe, or call attach(model, shape).
+    unbraid.core.errors.UnbraidError: prior 'vamp' has no encoder yet. Build it from a recipe, or call attach(model, shape).
     """
 
     kinds = ("real", "onehot", "binary")
@@ -39,15 +39,15 @@ class Vamp(Prior):
         )
         self.components = components
         self.encode: Any = None
-        self.range = (-math.inf, math.inf)
+        self.pixel_range = (-math.inf, math.inf)
 
     def attach(self, model: Any, shape: tuple[int, int, int]) -> None:
         """See `Prior.attach`: pseudo-inputs of the images' shape, and the model's own q(z|x)."""
         self.encode = model.posterior
-        self.range = (model.likelihood.low, model.likelihood.high)
+        self.pixel_range = (model.likelihood.low, model.likelihood.high)
         self.inputs = nn.Parameter(0.5 + 0.05 * torch.randn(self.components, *shape))
 
-    def start(self, images: Images) -> None:
+    def init_from_data(self, images: Images) -> None:
         """See `Prior.start`: begin at images of the data (repeated when there are fewer than components)."""
         found = images(self.components)
         with torch.no_grad():
@@ -60,7 +60,7 @@ class Vamp(Prior):
             "prior 'vamp' has no encoder yet",
             do="Build it from a recipe, or call attach(model, shape).",
         )
-        return self.encode(self.inputs.clamp(*self.range)).having(temperature=temperature)
+        return self.encode(self.inputs.clamp(*self.pixel_range)).with_changes(temperature=temperature)
 
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
         """See `Prior.log_prob`."""
@@ -70,7 +70,7 @@ class Vamp(Prior):
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
         """See `Prior.sample`."""
         q = self.posteriors(temperature)
-        return q.rows(torch.randint(self.components, (n,), device=q.loc.device)).rsample()
+        return q.select_rows(torch.randint(self.components, (n,), device=q.loc.device)).rsample()
 
     def covariance(self) -> Float[Tensor, "d d"]:
         """See `Prior.covariance`: E[Σ_k] + Cov[μ_k]."""

@@ -14,15 +14,15 @@ from typing import Any, Literal
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from unbraid.ground.errors import UnbraidError, choose, expect, nearest
-from unbraid.ground.files import is_file, read_toml
-from unbraid.ground.schedule import Price, priced, read
+from unbraid.core.errors import UnbraidError, choose, did_you_mean, expect
+from unbraid.core.files import is_file, read_toml
 from unbraid.latent import Latent
+from unbraid.prices import Price, as_schedule, parse_price
 
 Table = dict[str, Any]
-TABLES = ("data", "prior", "likelihood", "nets", "objective")  # parts with a name and options
-WORDS = {"name", "about", "cite"}  # what a recipe says of itself
-HOW = {
+PART_TABLES = ("data", "prior", "likelihood", "nets", "objective")  # parts with a name and options
+DESCRIPTIVE_FIELDS = {"name", "about", "cite"}  # what a recipe says of itself
+EXECUTION_FIELDS = {
     "log_every",
     "checkpoint_every",
     "checkpoint_minutes",
@@ -34,7 +34,7 @@ HOW = {
     "validate_metrics",
     "best",
 }  # of the budget: by what means, not what
-FLAGS = {"amsgrad", "best", "compile"}  # of the budget: true or false
+BOOLEAN_FIELDS = {"amsgrad", "best", "compile"}  # of the budget: true or false
 
 
 class Budget(BaseModel):
@@ -82,13 +82,13 @@ class Budget(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _numbers(cls, value: Any, about: ValidationInfo) -> Any:
-        return value if about.field_name in FLAGS else _no_bool(value)
+    def _reject_bools(cls, value: Any, info: ValidationInfo) -> Any:
+        return value if info.field_name in BOOLEAN_FIELDS else _reject_bool(value)
 
     @field_validator("lr", mode="plain")
     @classmethod
-    def _lr(cls, lr: Any) -> Any:
-        ends = priced(read(lr, "budget.lr")).ends()
+    def _check_lr(cls, lr: Any) -> Any:
+        ends = as_schedule(parse_price(lr, "budget.lr")).endpoints()
         if ends is None or not all(0 <= rate < 10 for rate in ends) or max(ends) <= 0:
             raise ValueError("must be a rate greater than 0 and less than 10, or a schedule of such rates")
         return lr if isinstance(lr, dict) else float(lr)
@@ -96,25 +96,25 @@ class Budget(BaseModel):
     @property
     def rate(self) -> Price:
         """The model's learning rate: a number or a schedule."""
-        return read(self.lr, "budget.lr")
+        return parse_price(self.lr, "budget.lr")
 
     @field_validator("betas")
     @classmethod
-    def _betas(cls, betas: tuple[float, float]) -> tuple[float, float]:
+    def _check_betas(cls, betas: tuple[float, float]) -> tuple[float, float]:
         if not all(0 <= b < 1 for b in betas):
             raise ValueError("must be two numbers in [0, 1)")
         return betas
 
     @field_validator("snapshots")
     @classmethod
-    def _snapshots(cls, asked: int | list[int]) -> int | list[int]:
-        counts = [asked] if isinstance(asked, int) else asked
+    def _check_snapshots(cls, requested: int | list[int]) -> int | list[int]:
+        counts = [requested] if isinstance(requested, int) else requested
         if not all(0 <= step <= 10**9 for step in counts) or len(counts) > 10**4:
             raise ValueError("must be a count of snapshots, or a list of steps after which weights are kept")
-        return asked
+        return requested
 
     @model_validator(mode="after")
-    def _within(self) -> Budget:
+    def _check_consistency(self) -> Budget:
         if isinstance(self.snapshots, list) and max(self.snapshots, default=0) > self.steps:
             raise ValueError(f"snapshots lie after the last of {self.steps} steps: {max(self.snapshots)}")
         if (self.best or self.patience or self.validate_metrics) and not self.validate_every:
@@ -124,9 +124,9 @@ class Budget(BaseModel):
         return self
 
     @property
-    def silent(self) -> set[str]:
+    def unhashed_fields(self) -> set[str]:
         """The fields that do not decide the result; when validation may end a run, how it is done decides too."""
-        return HOW - {"validate_every", "validate_images"} if self.patience else HOW
+        return EXECUTION_FIELDS - {"validate_every", "validate_images"} if self.patience else EXECUTION_FIELDS
 
 
 class Recipe(BaseModel):
@@ -166,16 +166,16 @@ class Recipe(BaseModel):
 
     @field_validator("seed", "latent", mode="before")
     @classmethod
-    def _numbers(cls, value: Any) -> Any:
-        return _no_bool(value)
+    def _reject_bools(cls, value: Any) -> Any:
+        return _reject_bool(value)
 
-    @field_validator(*TABLES, mode="before")
+    @field_validator(*PART_TABLES, mode="before")
     @classmethod
-    def _named(cls, table: Any) -> Any:
+    def _expand_name(cls, table: Any) -> Any:
         """A bare name stands for a table with that name."""
         name = table.get("name", "") if isinstance(table, dict) else ""
         expect(isinstance(name, str), "the name must be text", found=repr(name)[:80])
-        odd = _odd(table)
+        odd = _find_non_finite(table)
         expect(not odd, "numbers must be finite", found=odd)
         return {"name": table} if isinstance(table, str) else table
 
@@ -191,7 +191,7 @@ class Recipe(BaseModel):
             expect(
                 key in ("family", "temperature"), f"[posterior] takes no option {key!r}", allowed="family, temperature"
             )
-        return read(self.posterior.get("temperature", 2 / 3), "posterior.temperature")
+        return parse_price(self.posterior.get("temperature", 2 / 3), "posterior.temperature")
 
     @property
     def family(self) -> str:
@@ -199,12 +199,12 @@ class Recipe(BaseModel):
         return str(self.posterior.get("family", "diagonal"))
 
     @classmethod
-    def of(cls, plain: Any, where: str = "recipe") -> Recipe:
+    def from_dict(cls, fields: Any, where: str = "recipe") -> Recipe:
         """A recipe from plain tables; every mistake is named with its place."""
-        table = isinstance(plain, dict) and all(isinstance(key, str) for key in plain)
-        expect(table, f"{where}: a recipe is a table of fields", found=type(plain).__name__)
+        table = isinstance(fields, dict) and all(isinstance(key, str) for key in fields)
+        expect(table, f"{where}: a recipe is a table of fields", found=type(fields).__name__)
         try:
-            return cls(**plain)
+            return cls(**fields)
         except UnbraidError as error:
             raise UnbraidError(f"{where}: {str(error).removeprefix('recipe: ')}") from None
 
@@ -215,14 +215,14 @@ class Recipe(BaseModel):
             return name.set(*changes)
         text = str(name)
         if text.endswith(".toml") or os.sep in text or is_file(text):
-            return cls.of(changed(read_toml(text), *changes), text)
+            return cls.from_dict(apply_changes(read_toml(text), *changes), text)
         from unbraid.runs.recipes import RECIPES
 
-        return cls.of(changed(choose(text, RECIPES, "recipe"), *changes), f"recipe {text!r}")
+        return cls.from_dict(apply_changes(choose(text, RECIPES, "recipe"), *changes), f"recipe {text!r}")
 
     def set(self, *assignments: str) -> Recipe:
         """A changed copy: `recipe.set("budget.steps=100", "objective.gamma=10")`. Values are TOML; else a string."""
-        return type(self).of(changed(self.plain(), *assignments), "recipe") if assignments else self
+        return type(self).from_dict(apply_changes(self.as_dict(), *assignments), "recipe") if assignments else self
 
     @property
     def folder(self) -> str:
@@ -237,7 +237,7 @@ class Recipe(BaseModel):
         )
         return f"{self.name}-{self.seed}"
 
-    def plain(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Plain tables, without what is empty."""
         full = self.model_dump(mode="json")
         return {key: value for key, value in full.items() if value not in ("", {}, None)}
@@ -256,44 +256,48 @@ class Recipe(BaseModel):
         >>> one.hash == one.set("seed=1").hash
         False
         """
-        text = json.dumps(self.counted(), sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+        text = json.dumps(self.hashed_fields(), sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
-    def counted(self) -> dict[str, Any]:
+    def hashed_fields(self) -> dict[str, Any]:
         """What `hash` covers, as plain tables; the order of the latent's branches is the order of its columns, so it counts."""
-        kept = _beside_defaults(self, WORDS | {"latent", "budget"})
+        kept = _non_default_fields(self, DESCRIPTIVE_FIELDS | {"latent", "budget"})
         if self.latent != type(self).model_fields["latent"].default:
-            kept["latent"] = _ordered(_plain(self.latent))
-        budget = _beside_defaults(self.budget, self.budget.silent)
+            kept["latent"] = _as_pairs(_normalise(self.latent))
+        budget = _non_default_fields(self.budget, self.budget.unhashed_fields)
         return kept | ({"budget": budget} if budget else {})
 
     def toml(self) -> str:
         """The recipe as TOML text, tables last."""
-        plain = self.plain()
+        plain = self.as_dict()
         scalars = {k: v for k, v in plain.items() if not isinstance(v, dict)}
         tables = {k: v for k, v in plain.items() if isinstance(v, dict)}
         return tomli_w.dumps(scalars | tables)
 
     def differences(self, other: Recipe) -> list[str]:
         """The fields in which two recipes ask for different results, as `budget.lr: 0.001 → 0.0001`; see `hash`."""
-        mine, theirs = (_flat(_plain(r.plain())) for r in (self, other))
-        silent = WORDS | {f"budget.{key}" for key in self.budget.silent & other.budget.silent}
+        mine, theirs = (_flatten(_normalise(r.as_dict())) for r in (self, other))
+        silent = DESCRIPTIVE_FIELDS | {
+            f"budget.{key}" for key in self.budget.unhashed_fields & other.budget.unhashed_fields
+        }
         found = [
             f"{key}: {mine.get(key, '—')} → {theirs.get(key, '—')}"
             for key in sorted((mine.keys() | theirs.keys()) - silent)
             if mine.get(key) != theirs.get(key)
         ]
-        turned = self.counted().get("latent") != other.counted().get("latent")  # the same branches in another order
+        turned = self.hashed_fields().get("latent") != other.hashed_fields().get(
+            "latent"
+        )  # the same branches in another order
         told = any(change.startswith("latent") for change in found)
         return found + ([f"latent: {self.latent} → {other.latent}"] if turned and not told else [])
 
 
-def changed(plain: dict[str, Any], *assignments: str) -> dict[str, Any]:
+def apply_changes(fields: dict[str, Any], *assignments: str) -> dict[str, Any]:
     """Plain tables with some fields set, each change as `section.key=value`."""
-    plain = deepcopy(plain)
-    for key in TABLES:
-        if isinstance(plain.get(key), str):
-            plain[key] = {"name": plain[key]}  # a bare name stands for a table with that name
+    fields = deepcopy(fields)
+    for key in PART_TABLES:
+        if isinstance(fields.get(key), str):
+            fields[key] = {"name": fields[key]}  # a bare name stands for a table with that name
     for assignment in assignments:
         path, sign, raw = assignment.partition("=")
         keys = path.strip().split(".")
@@ -303,7 +307,7 @@ def changed(plain: dict[str, Any], *assignments: str) -> dict[str, Any]:
             found=repr(assignment),
             do="For example --set budget.steps=100.",
         )
-        table = plain
+        table = fields
         for key in keys[:-1]:
             table = table.setdefault(key, {})
             expect(
@@ -313,51 +317,53 @@ def changed(plain: dict[str, Any], *assignments: str) -> dict[str, Any]:
             )
         if keys[-1] == "name" and len(keys) == 2 and table.get("name") != raw.strip():
             table.clear()  # the options of another objective or prior would not fit
-        table[keys[-1]] = _value(raw.strip())
-    return plain
+        table[keys[-1]] = _parse_value(raw.strip())
+    return fields
 
 
-def _beside_defaults(model: BaseModel, out: set[str]) -> dict[str, Any]:
+def _non_default_fields(model: BaseModel, excluded: set[str]) -> dict[str, Any]:
     """The fields of a model that are not at their defaults, as plain values."""
-    fields = {key: field for key, field in type(model).model_fields.items() if key not in out}
-    found = {key: _plain(getattr(model, key)) for key in fields}
+    fields = {key: field for key, field in type(model).model_fields.items() if key not in excluded}
+    found = {key: _normalise(getattr(model, key)) for key in fields}
     return {
-        key: value for key, value in found.items() if fields[key].is_required() or value != _plain(fields[key].default)
+        key: value
+        for key, value in found.items()
+        if fields[key].is_required() or value != _normalise(fields[key].default)
     }
 
 
-def _plain(value: Any) -> Any:
+def _normalise(value: Any) -> Any:
     """A value with one way of writing each number (1 for 1.0) and lists for tuples."""
     if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): _normalise(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [_normalise(inner) for inner in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _ordered(value: Any) -> Any:
+def _as_pairs(value: Any) -> Any:
     """Tables as lists of pairs, which keep their order."""
-    return [[key, _ordered(inner)] for key, inner in value.items()] if isinstance(value, dict) else value
+    return [[key, _as_pairs(inner)] for key, inner in value.items()] if isinstance(value, dict) else value
 
 
-def _no_bool(value: Any) -> Any:
+def _reject_bool(value: Any) -> Any:
     """Python counts True as 1; a recipe that says true where a number belongs is mistaken."""
     if isinstance(value, bool):
         raise ValueError("must be a number, not true or false")
     return value
 
 
-def _value(raw: str) -> Any:
+def _parse_value(raw: str) -> Any:
     try:
         return tomllib.loads(f"v = {raw}")["v"]
     except tomllib.TOMLDecodeError:
         return raw
 
 
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in table.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+        flat |= _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
     return flat
 
 
@@ -365,7 +371,7 @@ def _explain(error: Any) -> str:
     place = ".".join(str(p) for p in error["loc"])
     if error["type"] == "extra_forbidden":
         fields = Budget.model_fields if place.startswith("budget.") else Recipe.model_fields
-        return f"there is no field {place!r}.{nearest(place.split('.')[-1], fields)} Fields: {', '.join(fields)}"
+        return f"there is no field {place!r}.{did_you_mean(place.split('.')[-1], fields)} Fields: {', '.join(fields)}"
     if error["type"] == "missing":
         return f"{place!r} is missing"
     if error["type"] == "value_error":  # our own words
@@ -373,10 +379,10 @@ def _explain(error: Any) -> str:
     return f"{place!r}: {error['msg'].lower()} (found {error['input']!r:.80})"
 
 
-def _odd(plain: Any, place: str = "") -> str:
+def _find_non_finite(value: Any, place: str = "") -> str:
     """Where in plain tables and lists a number is NaN or infinite, and which; or ''."""
-    if isinstance(plain, float) and not math.isfinite(plain):
-        return f"{place} = {plain}" if place else str(plain)
-    items = plain.items() if isinstance(plain, dict) else enumerate(plain) if isinstance(plain, list | tuple) else ()
-    found = (_odd(child, f"{place}.{key}" if place else str(key)) for key, child in items)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{place} = {value}" if place else str(value)
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    found = (_find_non_finite(child, f"{place}.{key}" if place else str(key)) for key, child in items)
     return next((odd for odd in found if odd), "")

@@ -16,30 +16,40 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid.codes import Codes
-from unbraid.ground.errors import expect, listing
-from unbraid.ground.files import is_file, read_json, read_toml
-from unbraid.runs import snapshots
-from unbraid.runs.books import Audit
-from unbraid.runs.own import NONE, Own, check_data, check_objects, check_parts, import_modules
+from unbraid.core.errors import expect, join_names
+from unbraid.core.files import is_file, read_json, read_toml
+from unbraid.runs.building.custom_parts import (
+    NO_CUSTOM_PARTS,
+    CustomParts,
+    check_data,
+    check_foreign_parts,
+    check_objects,
+    import_modules,
+)
+from unbraid.runs.evaluation.audit_result import Audit
+from unbraid.runs.evaluation.image_inputs import images_to_float32, to_host
+from unbraid.runs.folder import snapshots
+from unbraid.runs.folder.file_names import (
+    AUDIT_FILE,
+    BACKUP_FOLDER,
+    BEST_FILE,
+    CODES_FILE,
+    DATA_FILE,
+    LEDGER_FILE,
+    MODEL_FILE,
+    RECIPE_FILE,
+    SCORES_FILE,
+    STATE_FILE,
+)
+from unbraid.runs.folder.ledger_file import LedgerRows, is_number_table, read_ledger
+from unbraid.runs.folder.state_file import read_state
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.rows import Rows, numbers, read_rows
-from unbraid.runs.taken import as_images, plain
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from unbraid.model.vae import Vae
-    from unbraid.runs.scores import Scores
-
-RECIPE, STATE, LEDGER, CHECKPOINT = "recipe.toml", "run.json", "ledger.jsonl", "checkpoint.safetensors"
-BEST = "best.safetensors"  # the weights of the best validation
-DATA = "data.npz"  # where data that `unbraid.data.of` made lie, and their labels
-MODEL, CODES, AUDIT, SCORES = "model.safetensors", "codes.npz", "audit.json", "scores.json"
-PICTURE, REPORT, LOCK = "scores.png", "report.html", ".lock"
-OVER = ("over_training.json", "over_training.png")  # what snapshots were made into
-OUTCOME = "outcome.json"  # what became of a run of a sweep
-BEFORE = "before"  # where a run that is overwritten waits until the new one is done
-SCHEMA = 2  # of run.json: 2 has this number and the recipe's hash; 1, which says no number, has not
+    from unbraid.runs.evaluation.scores import Scores
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,7 +61,7 @@ class Run:
     file is written into its folder; `run.best()` has the weights of the best validation.
 
     >>> from unbraid.runs.recipe import Recipe
-    >>> from unbraid.runs.training import fit
+    >>> from unbraid.runs.fitting.training import fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
     >>> run = fit(recipe, tmp / "run", quiet=True)
     >>> run.encode(run.dataset().pixels([0, 1])).shape, run.sample(3).shape, run.ledger()[-1]["step"]
@@ -59,8 +69,8 @@ class Run:
     """
 
     path: Path
-    own: Own = field(default=NONE, repr=False, compare=False)
-    moment: int | str | None = None
+    custom_parts: CustomParts = field(default=NO_CUSTOM_PARTS, repr=False, compare=False)
+    snapshot: int | str | None = None
     device: str = ""
 
     @classmethod
@@ -82,92 +92,85 @@ class Run:
         """
         import_modules(imports)
         if device:
-            from unbraid.runs.trainer import choose_device
+            from unbraid.runs.fitting.trainer import choose_device
 
             choose_device(device)  # refused before any work
         if dataset is not None:
-            from unbraid.data.streams import as_dataset
+            from unbraid.data.custom.conversion import as_dataset
 
             dataset = as_dataset(dataset)
         path = Path(path)
-        if not (is_file(path / RECIPE) and is_file(path / STATE)) and is_file(path / BEFORE / STATE):
-            path = path / BEFORE  # a new run was killed before it began: the finished one is all there is
+        if not (is_file(path / RECIPE_FILE) and is_file(path / STATE_FILE)) and is_file(
+            path / BACKUP_FOLDER / STATE_FILE
+        ):
+            path = path / BACKUP_FOLDER  # a new run was killed before it began: the finished one is all there is
         expect(
-            is_file(path / RECIPE),
+            is_file(path / RECIPE_FILE),
             f"{path} is not a run directory",
-            found=f"no {RECIPE} in it",
+            found=f"no {RECIPE_FILE} in it",
             do="Make one with 'unbraid train'.",
         )
-        run = cls(path, Own(dataset, nets, prior), device=device)
+        run = cls(path, CustomParts(dataset, nets, prior), device=device)
         if nets is not None or prior is not None:
-            check_objects(run.recipe, run.own)
+            check_objects(run.recipe, run.custom_parts)
         if dataset is not None:
             check_data(dataset, run.state, path)
         return run
 
     def __repr__(self) -> str:
         """A few lines: what was trained on what, how far it is, what it scores, and which files there are."""
-        from unbraid.runs.shown import text
+        from unbraid.runs.describing.run_summary import summary_text
 
-        return text(self)
+        return summary_text(self)
 
     def _repr_html_(self) -> str:
-        from unbraid.runs.shown import html
+        from unbraid.runs.describing.run_summary import summary_html
 
-        return html(self)
+        return summary_html(self)
 
     @cached_property
     def recipe(self) -> Recipe:
         """What the run was asked to do."""
-        return Recipe.of(read_toml(self.path / RECIPE), str(self.path / RECIPE))
+        return Recipe.from_dict(read_toml(self.path / RECIPE_FILE), str(self.path / RECIPE_FILE))
 
     @cached_property
     def state(self) -> dict[str, Any]:
         """What it became: status, step (that of the weights, for a moment), image shape, threads, versions."""
-        state = read_json(self.path / STATE, "run state")
-        expect(
-            _is_state(state),
-            f"{self.path / STATE} is damaged",
-            do="The recipe, the ledger and the weights may be whole.",
-        )
-        schema = state.get("schema", 1)
-        expect(
-            isinstance(schema, int) and 1 <= schema <= SCHEMA,
-            f"{self.path} was written by a later version of unbraid",
-            found=f"schema {schema!r} in {STATE}",
-            allowed=f"at most {SCHEMA}",
-            do="Update unbraid.",
-        )
-        if self.moment is None:
+        state = read_state(self.path)
+        if self.snapshot is None:
             return state
-        return {**state, "step": self._step, "weights": self._file.name}
+        return {**state, "step": self._weights_step, "weights": self._weights_path.name}
 
     @property
-    def _step(self) -> int:
+    def _weights_step(self) -> int:
         """The steps after which the weights of this moment were kept."""
-        from unbraid.ground.tensors import read_note
+        from unbraid.core.tensor_files import read_metadata
 
-        return self.moment if isinstance(self.moment, int) else int(read_note(self._file, "weights").get("step", 0))
+        return (
+            self.snapshot
+            if isinstance(self.snapshot, int)
+            else int(read_metadata(self._weights_path, "weights").get("step", 0))
+        )
 
-    def ledger(self) -> Rows:
+    def ledger(self) -> LedgerRows:
         """The rows of `ledger.jsonl` that training wrote; a last line cut off by a crash is left out, other damage an error."""
-        return Rows(row for row in self._rows() if not row.get("validation"))
+        return LedgerRows(row for row in self._ledger_rows() if not row.get("validation"))
 
-    def validations(self) -> Rows:
+    def validations(self) -> LedgerRows:
         """The rows of `ledger.jsonl` on held-out images (`budget.validate_every`)."""
-        return Rows(row for row in self._rows() if row.get("validation"))
+        return LedgerRows(row for row in self._ledger_rows() if row.get("validation"))
 
-    def _rows(self) -> list[dict[str, Any]]:
-        rows = read_rows(self.path / LEDGER)
-        return [row for row in rows if row["step"] < self.moment] if isinstance(self.moment, int) else rows
+    def _ledger_rows(self) -> list[dict[str, Any]]:
+        rows = read_ledger(self.path / LEDGER_FILE)
+        return [row for row in rows if row["step"] < self.snapshot] if isinstance(self.snapshot, int) else rows
 
-    def audited(self) -> Audit | None:
+    def saved_audit(self) -> Audit | None:
         """What `unbraid audit` wrote, or None."""
-        path = self.path / AUDIT
-        if self.moment is not None or not is_file(path):
+        path = self.path / AUDIT_FILE
+        if self.snapshot is not None or not is_file(path):
             return None
         found = read_json(path, "audit")
-        tables = isinstance(found, dict) and all(numbers(found.get(key)) for key in ("nats", "errors"))
+        tables = isinstance(found, dict) and all(is_number_table(found.get(key)) for key in ("nats", "errors"))
         known = tables and {"estimator", "components", "rows", "balance"} <= set(found)
         expect(
             known,
@@ -178,14 +181,14 @@ class Run:
 
     def scores(self) -> Scores | None:
         """What `unbraid score` wrote, as a record; None where there is nothing, or for another moment's weights."""
-        from unbraid.runs.scores import Scores
+        from unbraid.runs.evaluation.scores import Scores
 
-        return Scores.load(self.path) if self.moment is None and is_file(self.path / SCORES) else None
+        return Scores.load(self.path) if self.snapshot is None and is_file(self.path / SCORES_FILE) else None
 
     @property
     def snapshots(self) -> tuple[int, ...]:
         """The steps after which weights were kept (`budget.snapshots`)."""
-        return snapshots.found(self.path)
+        return snapshots.list_snapshots(self.path)
 
     def at(self, step: int) -> Run:
         """The run as it was after so many steps; they must be among `snapshots`."""
@@ -193,39 +196,39 @@ class Run:
         expect(
             step in known,
             f"{self.path} kept no weights of step {step}",
-            found=f"snapshots after {listing(known)} steps" if known else "no snapshots",
+            found=f"snapshots after {join_names(known)} steps" if known else "no snapshots",
             do="Train with budget.snapshots = a list of steps, or how many to spread over the run.",
         )
-        return replace(self, moment=step)
+        return replace(self, snapshot=step)
 
     def best(self) -> Run:
         """The run with the weights of its best validation (`budget.best`)."""
-        expect(is_file(self.path / BEST), f"{self.path} kept no best weights", do="Train with budget.best = true.")
-        return replace(self, moment=BEST)
+        expect(is_file(self.path / BEST_FILE), f"{self.path} kept no best weights", do="Train with budget.best = true.")
+        return replace(self, snapshot=BEST_FILE)
 
-    def place(self, name: str) -> Path:
+    def output_path(self, name: str) -> Path:
         """Where a file made of this run lies unless a place is said: in its folder, if it is made of the last weights."""
         expect(
-            self.moment is None,
+            self.snapshot is None,
             f"{name} in {self.path} is made of the last weights, and is not overwritten",
-            found="weights of a snapshot" if isinstance(self.moment, int) else "the best weights",
+            found="weights of a snapshot" if isinstance(self.snapshot, int) else "the best weights",
             do="Say where to write: --out, in Python out=…",
         )
         return self.path / name
 
     @property
-    def _file(self) -> Path:
+    def _weights_path(self) -> Path:
         """Where the weights should be."""
-        if isinstance(self.moment, int):
-            return snapshots.file_of(self.path, self.moment)
-        return self.path / (self.moment or MODEL)
+        if isinstance(self.snapshot, int):
+            return snapshots.snapshot_path(self.path, self.snapshot)
+        return self.path / (self.snapshot or MODEL_FILE)
 
     @property
     def weights(self) -> Path:
         """The file of the trained model's weights, or of a snapshot's, or of the best ones."""
-        weights = self._file
-        before = self.path / BEFORE
-        kept = f" The finished run that was here is whole in {before}." if is_file(before / MODEL) else ""
+        weights = self._weights_path
+        before = self.path / BACKUP_FOLDER
+        kept = f" The finished run that was here is whole in {before}." if is_file(before / MODEL_FILE) else ""
         expect(
             is_file(weights),
             f"{self.path} has no trained model yet",
@@ -239,53 +242,53 @@ class Run:
         """The trained model, for use."""
         import torch
 
-        from unbraid.ground.schedule import value
-        from unbraid.ground.tensors import fill, read_tensors
-        from unbraid.runs.assemble import build_model
+        from unbraid.core.tensor_files import load_into_module, read_tensors
+        from unbraid.prices import value_at
+        from unbraid.runs.building.builders import build_model
 
         weights = self.weights
-        check_parts(self.recipe, self.state, self.path)
+        check_foreign_parts(self.recipe, self.state, self.path)
         tensors, note = read_tensors(weights, "model")
         shape: Any = tuple(self.state["shape"])
-        model = build_model(self.recipe, shape, own=self.own)
-        fill(model, tensors, "", str(weights))
-        model.temperature = value(self.recipe.temperature, int(note.get("step", self.recipe.budget.steps)))
+        model = build_model(self.recipe, shape, custom=self.custom_parts)
+        load_into_module(model, tensors, "", str(weights))
+        model.temperature = value_at(self.recipe.temperature, int(note.get("step", self.recipe.budget.steps)))
         # as in training: convolutions on the CPU run twice as fast
         return model.eval().requires_grad_(False).to(memory_format=torch.channels_last)
 
     @cached_property
-    def placed(self) -> Vae:
+    def model_on_device(self) -> Vae:
         """The trained model on the run's device (`budget.device`, or the one given to `load`); `model` is on the host."""
-        from unbraid.runs.trainer import choose_device
+        from unbraid.runs.fitting.trainer import choose_device
 
         device = choose_device(self.device or self.recipe.budget.device)
         return self.model if device.type == "cpu" else deepcopy(self.model).to(device)
 
-    def _here(self, values: Tensor) -> Tensor:
+    def _to_device(self, values: Tensor) -> Tensor:
         """Values on the device of `placed`."""
-        return values.to(next(self.placed.parameters()).device)
+        return values.to(next(self.model_on_device.parameters()).device)
 
     def dataset(self) -> Any:
         """The data set the run was trained on: given to `load`, mapped from where `fit` had it, or named by the recipe."""
         from unbraid import data
 
-        if self.own.dataset is not None:
-            return self.own.dataset
-        if is_file(self.path / DATA):
-            from unbraid.data import record
+        if self.custom_parts.dataset is not None:
+            return self.custom_parts.dataset
+        if is_file(self.path / DATA_FILE):
+            from unbraid.data.cache import dataset_record
 
-            found = record.read(self.path / DATA)
+            found = dataset_record.read_record(self.path / DATA_FILE)
             check_data(found, self.state, self.path)
             return found
         table = dict(self.recipe.data)
         name = table.pop("name", "")
-        check_parts(self.recipe, self.state, self.path)
+        check_foreign_parts(self.recipe, self.state, self.path)
         expect(
             name in data.DATASETS,
             f"{self.path} was trained on data in memory, called {name!r}",
             found=f"{self.state.get('n', '?')} images of {'×'.join(map(str, self.state['shape']))}",
             do="Pass them: Run.load(path, dataset=…), or encode(run, dataset). Known by name: "
-            + listing(data.DATASETS)
+            + join_names(data.DATASETS)
             + ".",
         )
         found = data.load(name, **table)
@@ -301,7 +304,7 @@ class Run:
 
         from unbraid.objectives import GAMES
 
-        images = as_images(x)
+        images = images_to_float32(x)
         images = images.unsqueeze(0) if images.ndim == 3 else images
         shape = tuple(self.state["shape"])
         expect(
@@ -325,14 +328,14 @@ class Run:
                 do="Pass bytes as uint8, or divide by 255." if most > 1 else "Scale them as the training images were.",
             )
         with torch.no_grad():
-            pieces = [self.placed.posterior(self._here(part)).mean.cpu() for part in images.split(batch)]
+            pieces = [self.model_on_device.posterior(self._to_device(part)).mean.cpu() for part in images.split(batch)]
         return torch.cat(pieces).numpy() if pieces else np.zeros((0, self.model.tree.width), np.float32)
 
     def decode(self, z: Any) -> np.ndarray:
         """Mean images "n c h w" of codes "n d" (or "d"); a tensor may carry a gradient, which is left behind."""
         import torch
 
-        codes = torch.as_tensor(np.atleast_2d(np.asarray(plain(z), dtype=np.float32)))
+        codes = torch.as_tensor(np.atleast_2d(np.asarray(to_host(z), dtype=np.float32)))
         d = self.model.tree.width
         expect(
             codes.ndim == 2 and codes.shape[1] == d,
@@ -341,7 +344,7 @@ class Run:
             allowed=f"n × {d}",
         )
         with torch.no_grad():
-            return self.placed.decode(self._here(codes)).cpu().numpy()
+            return self.model_on_device.decode(self._to_device(codes)).cpu().numpy()
 
     def sample(self, n: int, seed: int = 0) -> np.ndarray:
         """Mean images of n codes from the prior."""
@@ -349,7 +352,7 @@ class Run:
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return self.placed.sample(n).cpu().numpy()
+            return self.model_on_device.sample(n).cpu().numpy()
 
     def traverse(self, z: Any, column: int | str, values: Any = None) -> np.ndarray:
         """Images "s c h w" of one code with one column (or a whole one-hot leaf, by name) set to `values`.
@@ -357,7 +360,7 @@ class Run:
         The default is −3 … 3 in 7 steps, as in the papers; for a one-hot leaf each class in turn.
         """
         tree = self.model.tree
-        code = np.asarray(plain(z), dtype=np.float32).reshape(-1)
+        code = np.asarray(to_host(z), dtype=np.float32).reshape(-1)
         one = len(code) == tree.width
         expect(one, "a traversal starts from one code", found=f"{len(code)} numbers", allowed=tree.width)
         columns = tree.columns(column) if isinstance(column, str) else [column]
@@ -377,21 +380,13 @@ class Run:
 
     def codes(self) -> Codes:
         """The codes written by `unbraid encode`; those of an earlier moment are made on the spot."""
-        if self.moment is not None:
-            from unbraid.runs.encoding import encode
+        if self.snapshot is not None:
+            from unbraid.runs.evaluation.encoding import encode
 
             return encode(self, quiet=True)
         expect(
-            is_file(self.path / CODES),
+            is_file(self.path / CODES_FILE),
             f"{self.path} has no codes yet",
             do=f"Make them with 'unbraid encode {quote(str(self.path))}'.",
         )
-        return Codes.load(self.path / CODES)
-
-
-def _is_state(state: Any) -> bool:
-    """Whether some JSON has what every run.json has."""
-    if not isinstance(state, dict) or not isinstance(state.get("status"), str):
-        return False
-    sizes = [state.get("step"), *(state["shape"] if isinstance(state.get("shape"), list) else [None])]
-    return len(sizes) == 4 and all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 1 << 40 for n in sizes)
+        return Codes.load(self.path / CODES_FILE)

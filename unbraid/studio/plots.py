@@ -9,16 +9,20 @@ import numpy as np
 
 INK, BLUE, ORANGE, GREY = "#717c8e", "#3b82c4", "#dd6b20", "#a0aec0"
 LINES = (BLUE, ORANGE, "#2f9e62", "#8464c8", "#c9428c", "#8a9099", "#c9971c", "#2ba3a3")
-DEPTH = [[0, "rgba(59,130,196,0.04)"], [0.5, "rgba(59,130,196,0.55)"], [1, "rgba(33,96,160,1)"]]  # on light and dark
+COLOUR_SCALE = [
+    [0, "rgba(59,130,196,0.04)"],
+    [0.5, "rgba(59,130,196,0.55)"],
+    [1, "rgba(33,96,160,1)"],
+]  # on light and dark
 AXIS = {"gridcolor": "rgba(128,138,155,.25)", "zerolinecolor": "rgba(128,138,155,.4)", "automargin": True}
 CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
 Figure = dict[str, Any]
 
 
-def figure(data: list[dict[str, Any]], title: str, height: int = 320, **layout: Any) -> Figure:
+def make_figure(data: list[dict[str, Any]], title: str, height: int = 320, **layout: Any) -> Figure:
     """Traces with the studio's layout, legible on light and dark."""
     base: dict[str, Any] = {
-        "title": {"text": plain(title), "font": {"size": 14}, "x": 0, "xref": "paper"},
+        "title": {"text": escape_text(title), "font": {"size": 14}, "x": 0, "xref": "paper"},
         "height": height,
         "margin": {"l": 50, "r": 16, "t": 40, "b": 44},
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -33,17 +37,17 @@ def figure(data: list[dict[str, Any]], title: str, height: int = 320, **layout: 
     return {"data": data, "layout": base, "config": dict(CONFIG)}
 
 
-def plain(text: Any) -> str:
+def escape_text(text: Any) -> str:
     """Text that plotly shows as it is: its labels know a little HTML."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;")
 
 
-def ledger(rows: Sequence[dict[str, Any]], most: int = 400) -> Figure:
+def plot_ledger(rows: Sequence[dict[str, Any]], max_points: int = 400) -> Figure:
     """Every term over the steps, each on its own axis, with its price at the end."""
     if not rows:
-        return figure([], "The ledger is still empty")
+        return make_figure([], "The ledger is still empty")
     keys = list(rows[-1]["nats"])[:12]
-    rows = rows[:: max(1, len(rows) // most)]
+    rows = rows[:: max(1, len(rows) // max_points)]
     data, layout = [], {}
     across = min(3, len(keys))
     down = -(-len(keys) // across)
@@ -53,7 +57,7 @@ def ledger(rows: Sequence[dict[str, Any]], most: int = 400) -> Figure:
         data.append(
             {
                 "type": "scatter", "mode": "lines", "x": [p[0] for p in points], "y": [p[1] for p in points],
-                "name": plain(key), "line": {"color": LINES[i % len(LINES)], "width": 1.6}, "xaxis": f"x{n}", "yaxis": f"y{n}",
+                "name": escape_text(key), "line": {"color": LINES[i % len(LINES)], "width": 1.6}, "xaxis": f"x{n}", "yaxis": f"y{n}",
             }
         )  # fmt: skip
         price = rows[-1].get("prices", {}).get(key)
@@ -62,19 +66,19 @@ def ledger(rows: Sequence[dict[str, Any]], most: int = 400) -> Figure:
             **AXIS,
             "title": {"text": "step", "font": {"size": 11}} if i >= len(keys) - across else None,
         }
-        layout[f"yaxis{n}"] = {**AXIS, "title": {"text": plain(said), "font": {"size": 11}}}
+        layout[f"yaxis{n}"] = {**AXIS, "title": {"text": escape_text(said), "font": {"size": 11}}}
     layout["grid"] = {"rows": down, "columns": across, "pattern": "independent", "ygap": 0.3, "xgap": 0.18}
-    return figure(data, "Ledger, nats per example", 90 + 190 * down, showlegend=False, **layout)
+    return make_figure(data, "Ledger, nats per example", 90 + 190 * down, showlegend=False, **layout)
 
 
-def bars(names: Sequence[str], nats: Sequence[float], dead: float, title: str) -> Figure:
+def plot_bars(names: Sequence[str], nats: Sequence[float], threshold: float, title: str) -> Figure:
     """What each leaf carries; those below the threshold are grey."""
-    colours = [BLUE if n >= dead else GREY for n in nats]
-    trace = {"type": "bar", "x": [plain(n) for n in names], "y": list(nats), "marker": {"color": colours}}
-    return figure([trace], title, yaxis={"title": {"text": "nats"}}, showlegend=False)
+    colours = [BLUE if n >= threshold else GREY for n in nats]
+    trace = {"type": "bar", "x": [escape_text(n) for n in names], "y": list(nats), "marker": {"color": colours}}
+    return make_figure([trace], title, yaxis={"title": {"text": "nats"}}, showlegend=False)
 
 
-def marginal(mean: np.ndarray, scale: np.ndarray | None, prior: np.ndarray, name: str) -> Figure:
+def plot_marginal(mean: np.ndarray, scale: np.ndarray | None, prior: np.ndarray, name: str) -> Figure:
     """q(z_j), the mean of the posteriors' densities, against draws of the prior."""
     low, high = min(mean.min(), np.quantile(prior, 0.001)), max(mean.max(), np.quantile(prior, 0.999))
     edges = np.linspace(low - 0.1, high + 0.1, 82)
@@ -90,10 +94,10 @@ def marginal(mean: np.ndarray, scale: np.ndarray | None, prior: np.ndarray, name
         {"x": middle.tolist(), "y": counts.tolist(), "name": "prior", "fill": "tozeroy", "line": {"color": GREY}},
         {"x": middle.tolist(), "y": density.tolist(), "name": "q(z)", "line": {"color": BLUE, "width": 2}},
     ]
-    return figure(data, f"q({name}) against the prior", xaxis={"title": {"text": plain(name)}})
+    return make_figure(data, f"q({name}) against the prior", xaxis={"title": {"text": escape_text(name)}})
 
 
-def density(sample: np.ndarray, prior: np.ndarray, names: tuple[str, str]) -> Figure:
+def plot_density(sample: np.ndarray, prior: np.ndarray, names: tuple[str, str]) -> Figure:
     """Two columns of q(z) as a heat map, with the prior's contours."""
     both = np.concatenate([sample, prior])
     low, high = np.quantile(both, (0.001, 0.999), axis=0)
@@ -103,28 +107,28 @@ def density(sample: np.ndarray, prior: np.ndarray, names: tuple[str, str]) -> Fi
     mid = ((x[1:] + x[:-1]) / 2).tolist(), ((y[1:] + y[:-1]) / 2).tolist()
     coarse = ((x[::2][1:] + x[::2][:-1]) / 2).tolist(), ((y[::2][1:] + y[::2][:-1]) / 2).tolist()
     data = [
-        {"type": "heatmap", "x": mid[0], "y": mid[1], "z": found.T.tolist(), "colorscale": DEPTH, "showscale": False},
+        {"type": "heatmap", "x": mid[0], "y": mid[1], "z": found.T.tolist(), "colorscale": COLOUR_SCALE, "showscale": False},
         {"type": "contour", "x": coarse[0], "y": coarse[1], "z": drawn.T.tolist(), "contours": {"coloring": "lines"},
          "colorscale": [[0, ORANGE], [1, ORANGE]], "showscale": False, "ncontours": 6, "line": {"width": 1.2}},
     ]  # fmt: skip
-    axes = {"xaxis": {"title": {"text": plain(names[0])}}, "yaxis": {"title": {"text": plain(names[1])}}}
-    return figure(data, "q(z) in blue, the prior's contours in orange", 400, **axes)
+    axes = {"xaxis": {"title": {"text": escape_text(names[0])}}, "yaxis": {"title": {"text": escape_text(names[1])}}}
+    return make_figure(data, "q(z) in blue, the prior's contours in orange", 400, **axes)
 
 
-def heat(
-    matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], title: str, top: float | None = None
+def plot_heatmap(
+    matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], title: str, max_value: float | None = None
 ) -> Figure:
     """A matrix with its numbers."""
     values = np.nan_to_num(np.asarray(matrix, float))
     text = [[f"{v:.2f}" for v in row] for row in values] if values.size <= 400 else None
     trace: dict[str, Any] = {
-        "type": "heatmap", "z": values.tolist(), "x": [plain(c) for c in columns], "y": [plain(r) for r in rows],
-        "colorscale": DEPTH, "zmin": 0, "zmax": top or max(float(values.max()), 1e-9), "showscale": False,
+        "type": "heatmap", "z": values.tolist(), "x": [escape_text(c) for c in columns], "y": [escape_text(r) for r in rows],
+        "colorscale": COLOUR_SCALE, "zmin": 0, "zmax": max_value or max(float(values.max()), 1e-9), "showscale": False,
     }  # fmt: skip
     if text:
         trace |= {"text": text, "texttemplate": "%{text}", "textfont": {"size": 10}}
     height = 130 + 24 * len(rows)
-    return figure(
+    return make_figure(
         [trace],
         title,
         max(260, height),
@@ -133,7 +137,7 @@ def heat(
     )
 
 
-def positions(means: np.ndarray, x: np.ndarray, y: np.ndarray, names: Sequence[str]) -> Figure:
+def plot_positions(means: np.ndarray, x: np.ndarray, y: np.ndarray, names: Sequence[str]) -> Figure:
     """Each latent's mean over the place of the object: Chen et al. 2018, Fig. 6."""
     across, n = min(4, len(names)), len(names)
     down = -(-n // across)
@@ -149,30 +153,30 @@ def positions(means: np.ndarray, x: np.ndarray, y: np.ndarray, names: Sequence[s
         most = float(np.nanmax(np.abs(means))) or 1.0
         z = [[None if np.isnan(v) else float(v) for v in row] for row in grid]
         data.append({"type": "heatmap", "z": z, "xaxis": f"x{k}", "yaxis": f"y{k}", "colorscale": "RdBu", "zmin": -most,
-                     "zmax": most, "showscale": False, "name": plain(names[i])})  # fmt: skip
+                     "zmax": most, "showscale": False, "name": escape_text(names[i])})  # fmt: skip
         layout[f"xaxis{k}"] = {
             "visible": True,
             "showticklabels": False,
-            "title": {"text": plain(names[i]), "font": {"size": 11}},
+            "title": {"text": escape_text(names[i]), "font": {"size": 11}},
         }
         layout[f"yaxis{k}"] = {"visible": False, "scaleanchor": f"x{k}", "autorange": "reversed"}
     layout["grid"] = {"rows": down, "columns": across, "pattern": "independent", "ygap": 0.25}
-    return figure(data, "Mean of each latent over the object's position", 90 + 170 * down, **layout)
+    return make_figure(data, "Mean of each latent over the object's position", 90 + 170 * down, **layout)
 
 
-def tradeoff(points: Sequence[dict[str, Any]], x: str, y: str) -> Figure:
+def plot_tradeoff(points: Sequence[dict[str, Any]], x: str, y: str) -> Figure:
     """Runs by two quantities, coloured by objective; each point carries its run's name."""
     kinds: dict[str, list[dict[str, Any]]] = {}
     for point in points:
         kinds.setdefault(str(point["objective"]), []).append(point)
     data = [
         {
-            "type": "scattergl" if len(points) > 3000 else "scatter", "mode": "markers", "name": plain(kind or "unknown"),
+            "type": "scattergl" if len(points) > 3000 else "scatter", "mode": "markers", "name": escape_text(kind or "unknown"),
             "x": [p[x] for p in group], "y": [p[y] for p in group], "customdata": [p["name"] for p in group],
-            "text": [plain(p["name"]) for p in group], "hovertemplate": "%{text}<br>%{x:.3g}, %{y:.3g}<extra></extra>",
+            "text": [escape_text(p["name"]) for p in group], "hovertemplate": "%{text}<br>%{x:.3g}, %{y:.3g}<extra></extra>",
             "marker": {"size": 9, "color": LINES[i % len(LINES)]},
         }
         for i, (kind, group) in enumerate(sorted(kinds.items()))
     ]  # fmt: skip
-    return figure(data, "", 420, xaxis={"title": {"text": plain(x)}}, yaxis={"title": {"text": plain(y)}},
+    return make_figure(data, "", 420, xaxis={"title": {"text": escape_text(x)}}, yaxis={"title": {"text": escape_text(y)}},
                   margin={"t": 20}, showlegend=True)  # fmt: skip

@@ -8,12 +8,12 @@ from typing import Any
 
 from fastapi import Request, Response, WebSocket, WebSocketDisconnect
 
-from unbraid.export.html import page
-from unbraid.ground.errors import UnbraidError, expect
-from unbraid.studio.exploring import UPLOAD
-from unbraid.studio.library import Library
-from unbraid.studio.live import LARGEST, answer, packed, seen
-from unbraid.studio.uploads import bounded
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.export.html import render_explorer
+from unbraid.studio.explorer import MAX_UPLOAD_BYTES
+from unbraid.studio.run_library import Library
+from unbraid.studio.uploads import read_body
+from unbraid.studio.websocket import MAX_REQUEST_BYTES, handle_message, image_response, pack_message
 
 ASSETS = {  # the only files served: by name, from the package
     "controls.js": ("unbraid.export", "text/javascript"),
@@ -26,7 +26,7 @@ ASSETS = {  # the only files served: by name, from the package
 }
 
 
-def register(app: Any, library: Library, aside: Any) -> None:
+def register_routes(app: Any, library: Library, run_in_thread: Any) -> None:
     """Add what is no page: files of the package by name, the websocket, dropped pictures, films, exported pages."""
 
     async def asset(name: str) -> Response:
@@ -42,35 +42,35 @@ def register(app: Any, library: Library, aside: Any) -> None:
         try:
             while True:
                 question = await socket.receive_text()
-                if len(question) > LARGEST:
+                if len(question) > MAX_REQUEST_BYTES:
                     await socket.close(1009)
                     return
-                await socket.send_bytes(await aside(answer, library, question))
+                await socket.send_bytes(await run_in_thread(handle_message, library, question))
         except (WebSocketDisconnect, RuntimeError):
             return
 
     async def drop(request: Request) -> Response:
         try:
-            raw = await bounded(request, UPLOAD)
-            explorer = await aside(library.explorer, request.query_params.get("run", ""))
-            head, images = seen(await aside(explorer.dropped, raw))
+            raw = await read_body(request, MAX_UPLOAD_BYTES)
+            explorer = await run_in_thread(library.explorer, request.query_params.get("run", ""))
+            head, images = image_response(await run_in_thread(explorer.dropped, raw))
         except (UnbraidError, ValueError, OverflowError, OSError) as error:
             head, images = {"error": str(error)[:2000]}, []
-        return Response(packed(head, images), media_type="application/octet-stream")
+        return Response(pack_message(head, images), media_type="application/octet-stream")
 
     async def film(request: Request) -> Response:
         try:
-            asked = json.loads(await bounded(request, LARGEST))
+            asked = json.loads(await read_body(request, MAX_REQUEST_BYTES))
             expect(isinstance(asked, dict), "a question is an object")
-            explorer = await aside(library.explorer, asked.get("run", ""))
-            made = await aside(explorer.film, explorer.code(asked.get("z")), asked.get("leaf"))
+            explorer = await run_in_thread(library.explorer, asked.get("run", ""))
+            made = await run_in_thread(explorer.traversal_gif, explorer.code(asked.get("z")), asked.get("leaf"))
         except (UnbraidError, ValueError, OverflowError, RecursionError, OSError) as error:
             return Response(str(error)[:2000], 400, media_type="text/plain")
         return Response(made, media_type="image/gif")
 
     async def share(request: Request) -> Response:
         try:
-            text = await aside(page, library.run(request.query_params.get("run", "")))
+            text = await run_in_thread(render_explorer, library.run(request.query_params.get("run", "")))
         except (UnbraidError, OSError) as error:
             return Response(str(error)[:2000], 400, media_type="text/plain")
         # a download, never shown at our own address: its scripts are not ours to run

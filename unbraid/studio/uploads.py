@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbraid.ground.errors import UnbraidError, expect
+from unbraid.core.errors import UnbraidError, expect
 
 
-async def bounded(request: Any, most: int) -> bytes:
+async def read_body(request: Any, max_bytes: int) -> bytes:
     """The body of a request, or an error as soon as it is known to be larger than `most` bytes."""
     told = request.headers.get("content-length", "")
     if told:
-        number = int(told) if told.isascii() and told.isdecimal() and len(told) < 16 else most + 1
-        expect(number <= most, "the file is too large", found=f"{told[:16]} bytes", allowed=f"{most:,}")
+        number = int(told) if told.isascii() and told.isdecimal() and len(told) < 16 else max_bytes + 1
+        expect(number <= max_bytes, "the file is too large", found=f"{told[:16]} bytes", allowed=f"{max_bytes:,}")
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > most:
-            raise UnbraidError(f"the file is too large: allowed {most:,} bytes.")
+        if len(body) > max_bytes:
+            raise UnbraidError(f"the file is too large: allowed {max_bytes:,} bytes.")
     return bytes(body)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from unbraid.ground.shapes import Tensor
+from unbraid.core.shapes import Tensor
 from unbraid.model.draw import Draw
 from unbraid.model.pairwise import log_mixture
-from unbraid.terms import critics, decomposition, divergence, evidence, moments
-from unbraid.terms.bank import Bank, BankSpec
+from unbraid.terms import critics, decomposition, divergence, log_evidence, moments
 from unbraid.terms.critics import Critic, PriorRatio, PriorSpec, Ratio, RatioSpec
 from unbraid.terms.estimators import ESTIMATORS, exact
+from unbraid.terms.memory_bank import Bank, BankSpec
 from unbraid.terms.moments import Moments, MomentsSpec
-from unbraid.terms.term import Behind, Term, plain_key, split_key
+from unbraid.terms.term import CriticRef, Term, plain_key, split_key
 
 TERMS: dict[str, Term] = {
     **decomposition.TERMS,
     **divergence.TERMS,
     **critics.TERMS,
     **moments.TERMS,
-    **evidence.TERMS,
+    **log_evidence.TERMS,
 }
 
 
@@ -57,14 +57,14 @@ def divergences() -> dict[str, str]:
     return {split_key(key)[2] or "exclusive_kl": key for key in TERMS if split_key(key)[0] == "agg"}
 
 
-def critic_specs(keys: Iterable[str], given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def critic_specs(keys: Iterable[str], options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The specs of the critics behind some keys, each once, made of a row's own options.
 
     >>> list(critic_specs(["kl", "moments_od@mean", "moments_d@mean", "agg@ratio"]))
     ['moments_mean', 'prior_ratio']
     """
     found = [TERMS[key].critic for key in keys if key in TERMS]
-    return {behind.name: behind.make(given or {}) for behind in found if behind is not None}
+    return {behind.name: behind.make(options or {}) for behind in found if behind is not None}
 
 
 __all__ = [
@@ -72,8 +72,8 @@ __all__ = [
     "TERMS",
     "Bank",
     "BankSpec",
-    "Behind",
     "Critic",
+    "CriticRef",
     "Moments",
     "MomentsSpec",
     "PriorRatio",

@@ -12,14 +12,14 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
-from unbraid.ground import ranks
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core import distributed
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
-from unbraid.model.posterior import emit
-from unbraid.terms.shared import for_critic, for_model
-from unbraid.terms.term import Behind, Term
+from unbraid.model.posterior import to_values
+from unbraid.terms.critic_kernels import critic_log_ratios, model_log_ratio
+from unbraid.terms.term import CriticRef, Term
 
 
 class Critic(nn.Module):
@@ -31,9 +31,9 @@ class Critic(nn.Module):
 
     spec: Any
     paired = True  # its loss reads codes of an independent batch
-    odds: tuple[Tensor, Tensor] | None = None  # of the two classes in the last loss, where there are two
-    shares = False  # its loss begins with the pass that `forward` made (`unbraid.terms.shared`)
-    kept: Any = None  # that pass
+    last_log_odds: tuple[Tensor, Tensor] | None = None  # of the two classes in the last loss, where there are two
+    reuses_forward_pass = False  # its loss begins with the pass that `forward` made (`unbraid.terms.critic_kernels`)
+    cached_pass: Any = None  # that pass
 
     @abstractmethod
     def forward(self, draw: Draw) -> dict[str, Tensor]:
@@ -43,21 +43,21 @@ class Critic(nn.Module):
         """The critic's own loss on detached codes, `other` from an independent batch; None if nothing is trained."""
         return None
 
-    def told_apart(self) -> float | None:
+    def last_accuracy(self) -> float | None:
         """The share of codes told apart rightly in the last loss, ½ is chance; None for what is no classifier."""
-        if self.odds is None:
+        if self.last_log_odds is None:
             return None
-        real, false = self.odds
+        real, false = self.last_log_odds
         return round(float(torch.cat([real > 0, false <= 0]).double().mean()), 6)
 
 
-def between(critic: Critic, real: Float[Tensor, "b"], false: Float[Tensor, "b"]) -> Tensor:
+def classifier_loss(critic: Critic, real: Float[Tensor, "b"], false: Float[Tensor, "b"]) -> Tensor:
     """½ E[−log D] + ½ E[−log(1−D')] of two classes by their log D/(1−D), which the critic keeps for its accuracy."""
-    critic.odds = (real.detach(), false.detach())
+    critic.last_log_odds = (real.detach(), false.detach())
     return 0.5 * (softplus(-real).mean() + softplus(false).mean())
 
 
-MOST = {"width": 16_384, "depth": 64, "steps": 1000}  # a layer of 16,384 squared takes 1 GB
+SPEC_LIMITS = {"width": 16_384, "depth": 64, "steps": 1000}  # a layer of 16,384 squared takes 1 GB
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class RatioSpec:
     steps: int = 1
 
     def __post_init__(self) -> None:
-        for name, most in MOST.items():
+        for name, most in SPEC_LIMITS.items():
             number = getattr(self, name)
             expect(
                 isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= most,
@@ -99,16 +99,16 @@ class RatioSpec:
         """The critic for one tree."""
         return Ratio(tree, self)
 
-    def net(self, d: int) -> nn.Sequential:
+    def build_net(self, d: int) -> nn.Sequential:
         """Hidden layers with leaky ReLU 0.2, and two logits."""
         sizes = [d] + [self.width] * self.depth
         layers = [layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.LeakyReLU(0.2))]
         return nn.Sequential(*layers, nn.Linear(sizes[-1], 2))
 
 
-def ratio_spec(given: Mapping[str, Any]) -> RatioSpec:
+def ratio_spec(options: Mapping[str, Any]) -> RatioSpec:
     """The density-ratio critic of a row's option `critic`."""
-    return given.get("critic", RatioSpec())
+    return options.get("critic", RatioSpec())
 
 
 class Ratio(Critic):
@@ -121,35 +121,35 @@ class Ratio(Critic):
     torch.Size([])
     """
 
-    shares = True
+    reuses_forward_pass = True
 
     def __init__(self, tree: Latent, spec: RatioSpec):
         super().__init__()
         self.tree, self.spec = tree, spec
-        self.net = spec.net(tree.width)
+        self.net = spec.build_net(tree.width)
 
     def log_ratio(self, values: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
         """log D/(1−D): how much likelier the code is a real one than one of the other class."""
-        logits = ranks.spread(self.net, values)
+        logits = distributed.map_rows(self.net, values)
         return logits[:, 0] - logits[:, 1]
 
     def forward(self, draw: Draw) -> dict[str, Tensor]:
         """See `Critic.forward`."""
-        return {"tc_q@ratio": for_model(self, draw.values)}
+        return {"tc_q@ratio": model_log_ratio(self, draw.values)}
 
-    def others(self, other: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    def permute_codes(self, other: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         """The other class: codes of an independent batch, each leaf permuted on its own."""
         return permute_leaves(self.tree, other)
 
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor:
         """½ E[−log D(z)] + ½ E[−log(1−D(perm z'))], z' from an independent batch. Kim & Mnih 2018, Algorithm 2."""
-        return between(self, *for_critic(self, values, self.others(other.detach())))
+        return classifier_loss(self, *critic_log_ratios(self, values, self.permute_codes(other.detach())))
 
     @torch.no_grad()
     def accuracy(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> float:
         """The share of codes told apart rightly; ½ is chance. Kim & Mnih 2018, Fig. 37."""
         real = self.log_ratio(values) > 0
-        false = self.log_ratio(self.others(other)) <= 0
+        false = self.log_ratio(self.permute_codes(other)) <= 0
         return float(torch.cat([real, false]).double().mean())
 
 
@@ -179,9 +179,9 @@ class PriorSpec:
         return PriorRatio(tree, self, prior)
 
 
-def prior_spec(how: str) -> Callable[[Mapping[str, Any]], PriorSpec]:
+def prior_spec(method: str) -> Callable[[Mapping[str, Any]], PriorSpec]:
     """What makes the critic against the prior of a row's option `critic`."""
-    return lambda given: PriorSpec(how, given.get("critic", RatioSpec()))
+    return lambda given: PriorSpec(method, given.get("critic", RatioSpec()))
 
 
 class PriorRatio(Critic):
@@ -196,31 +196,31 @@ class PriorRatio(Critic):
     torch.Size([16])
     """
 
-    paired, shares = False, True
+    paired, reuses_forward_pass = False, True
 
     def __init__(self, tree: Latent, spec: PriorSpec, prior: Any):
         super().__init__()
-        self.tree, self.spec, self.how = tree, spec.critic, spec.how
-        self.net = spec.critic.net(tree.width)
+        self.tree, self.spec, self.method = tree, spec.critic, spec.how
+        self.net = spec.critic.build_net(tree.width)
         self._prior = (prior,)  # in a tuple: it belongs to the model, not to the critic's state
         self._temperature = 1.0
 
     def log_ratio(self, values: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
         """log D/(1−D): how much likelier the value is a code than a draw of the prior."""
-        logits = ranks.spread(self.net, values)
+        logits = distributed.map_rows(self.net, values)
         return logits[:, 0] - logits[:, 1]
 
     def forward(self, draw: Draw) -> dict[str, Tensor]:
         """See `Critic.forward`."""
         self._temperature = draw.q.temperature
-        ratio = for_model(self, draw.values)
-        return {f"agg@{self.how}": ratio if self.how == "ratio" else softplus(ratio)}
+        ratio = model_log_ratio(self, draw.values)
+        return {f"agg@{self.method}": ratio if self.method == "ratio" else softplus(ratio)}
 
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor:
         """½ E[−log D(z)] + ½ E[−log(1−D(z_p))], z_p ~ p."""
         with torch.no_grad():
-            drawn = emit(self.tree, self._prior[0].sample(len(values), self._temperature).to(values))
-        return between(self, *for_critic(self, values, drawn))
+            drawn = to_values(self.tree, self._prior[0].sample(len(values), self._temperature).to(values))
+        return classifier_loss(self, *critic_log_ratios(self, values, drawn))
 
 
 def permute_leaves(tree: Latent, values: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
@@ -238,13 +238,13 @@ TERMS: dict[str, Term] = {
         None,
         "kl",
         estimates_kl=True,
-        critic=Behind("prior_ratio", prior_spec("ratio")),
+        critic=CriticRef("prior_ratio", prior_spec("ratio")),
         about="KL(q(z) ‖ p(z)) by a discriminator that tells codes from draws of the prior. Kim & Mnih 2018, Eq. 12.",
     ),
     "agg@adversary": Term(
         None,
         "kl",
-        critic=Behind("adversary", prior_spec("adversary")),
+        critic=CriticRef("adversary", prior_spec("adversary")),
         about="The GAN loss against such a discriminator, not in nats. Makhzani et al. 2015.",
     ),
     "tc_q@ratio": Term(
@@ -252,8 +252,8 @@ TERMS: dict[str, Term] = {
         "agg",
         estimates_kl=True,
         twin="tc",
-        critic=Behind("ratio", ratio_spec),
-        short="tc",
+        critic=CriticRef("ratio", ratio_spec),
+        short_name="tc",
         about="Total correlation of q by a discriminator of codes and codes with permuted leaves. Kim & Mnih 2018, Eq. 3.",
     ),
 }

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbraid.ground import ranks
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor, matrix
-from unbraid.model import closed
+from unbraid.core import distributed
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor, tree_matrix
+from unbraid.model import closed_form_kl
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import Posterior
 from unbraid.priors.base import Prior
@@ -24,18 +24,18 @@ Nats = Float[Tensor, "b"]
 
 def reconstruction(draw: Draw, node: str = "") -> Nats:
     """−log p(x|z). Kingma & Welling 2014."""
-    return -ranks.gather(draw.model.likelihood.log_prob(draw.x, draw.out))
+    return -distributed.all_gather_rows(draw.model.likelihood.log_prob(draw.x, draw.out))
 
 
 def kl(draw: Draw, node: str = "") -> Nats:
     """KL(q(z|x) ‖ p): in closed form where there is one, else log q(z|x) − log p(z) at the sample. Kingma & Welling 2014."""
-    known = closed.kl(draw.q, draw.model.prior)
+    known = closed_form_kl.joint_kl(draw.q, draw.model.prior)
     return kl_sampled(draw) if known is None else known
 
 
 def kl_leaves(draw: Draw, node: str = "") -> Float[Tensor, "b l"]:
     """KL(q(z_l|x) ‖ p(z_l)) of each leaf: in closed form where there is one, else at the sample."""
-    known = closed.leaf_kl(draw.q, draw.model.prior)
+    known = closed_form_kl.leaf_kl(draw.q, draw.model.prior)
     at = list(draw.tree.leaf_nodes)
     return draw.log_qx[:, at] - draw.log_p[:, at] if known is None else known
 
@@ -63,7 +63,7 @@ def kl_categorical(draw: Draw, node: str = "") -> Nats:
 
 def _with_masses(draw: Draw, part: Prior, q: Posterior, z: Tensor) -> Nats:
     """One part of a joint prior: masses for discrete leaves, else the closed form, else at the sample."""
-    known = part.mass_kl(q.loc) if part.masses else closed.kl(q, part)
+    known = part.mass_kl(q.loc) if part.masses else closed_form_kl.joint_kl(q, part)
     if known is not None:
         return known
     return q.log_prob(z)[:, 0] - part.log_prob(z, q.temperature)[:, 0]
@@ -91,8 +91,8 @@ def tc(draw: Draw, node: str = "") -> Nats:
     prior = draw.model.prior
     return sum(
         (draw.log_q[:, i] - draw.log_p[:, i]) * sign
-        for i, sign in _signed(draw, node)
-        if prior.knows(draw.tree.names[i])
+        for i, sign in _signed_nodes(draw, node)
+        if prior.has_marginal(draw.tree.names[i])
     )  # type: ignore[return-value]
 
 
@@ -101,7 +101,7 @@ def tc_q(draw: Draw, node: str = "") -> Nats:
 
     Watanabe 1960; what Kim & Mnih 2018, Eq. 2 and Chen et al. 2018 charge. `tc` takes the prior's own from it.
     """
-    return draw.log_q @ matrix(draw.tree, "incidence", draw.log_q)[_branch(draw, node)]
+    return draw.log_q @ tree_matrix(draw.tree, "incidence", draw.log_q)[_branch(draw, node)]
 
 
 def dw(draw: Draw, node: str = "") -> Nats:
@@ -109,7 +109,7 @@ def dw(draw: Draw, node: str = "") -> Nats:
 
     The last term of Esmaeili et al. 2018, Fig. 4; the dimension-wise KL of Chen et al. 2018.
     """
-    at = [draw.tree.index(name) for name in draw.model.prior.finest]
+    at = [draw.tree.index(name) for name in draw.model.prior.finest_cut]
     return draw.log_q[:, at].sum(1) - draw.log_p[:, at].sum(1)
 
 
@@ -130,7 +130,7 @@ def _branch(draw: Draw, node: str) -> int:
     return names.index(node)
 
 
-def _signed(draw: Draw, node: str) -> list[tuple[int, float]]:
+def _signed_nodes(draw: Draw, node: str) -> list[tuple[int, float]]:
     row = draw.tree.incidence[_branch(draw, node)]
     return [(int(i), float(row[i])) for i in row.nonzero()[0]]
 
@@ -138,15 +138,15 @@ def _signed(draw: Draw, node: str) -> list[tuple[int, float]]:
 Q, P = "q(z)", "log p"
 # fmt: off
 TERMS: dict[str, Term] = {
-    "reconstruction": Term(reconstruction, short="rec"),
+    "reconstruction": Term(reconstruction, short_name="rec"),
     "kl": Term(kl, leaves=kl_leaves, needs=(P,), estimates_kl=True),
     "kl@sample": Term(kl_sampled, needs=(P,), estimates_kl=True),
     "kl@categorical": Term(kl_categorical, needs=(P, "masses"), estimates_kl=True),
     "entropy": Term(entropy, needs=("real",)),
-    "mi": Term(mi, "kl", per="node", needs=(Q,), estimates_kl=True),
+    "mi": Term(mi, "kl", priced_per="node", needs=(Q,), estimates_kl=True),
     "agg": Term(agg, "kl", needs=(Q, P), estimates_kl=True),
-    "tc": Term(tc, "agg", per="branch", needs=(Q, P), estimates_kl=True),
-    "tc_q": Term(tc_q, "agg", per="branch", needs=(Q,), estimates_kl=True, twin="tc"),
+    "tc": Term(tc, "agg", priced_per="branch", needs=(Q, P), estimates_kl=True),
+    "tc_q": Term(tc_q, "agg", priced_per="branch", needs=(Q,), estimates_kl=True, twin="tc"),
     "dw": Term(dw, "agg", needs=(Q, P), estimates_kl=True),
     "dw_joint": Term(dw_joint, "agg", needs=(Q, P), estimates_kl=True, twin="dw"),
 }

@@ -7,16 +7,16 @@ from itertools import combinations
 
 import torch
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.model.draw import Draw
 from unbraid.model.pairwise import log_mixture
-from unbraid.model.posterior import emit
+from unbraid.model.posterior import to_values
 from unbraid.terms.term import Term
 
-SCALES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-BLOCK = 256  # rows of a batch that MMD compares with each other: the batch of Mathieu et al.
-MOST = 64  # rows of the batch in `support`: its cost grows with their cube
+KERNEL_SCALES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+MMD_BLOCK_ROWS = 256  # rows of a batch that MMD compares with each other: the batch of Mathieu et al.
+MAX_SUPPORT_ROWS = 64  # rows of the batch in `support`: its cost grows with their cube
 
 
 def mmd(draw: Draw, node: str = "") -> Float[Tensor, ""]:
@@ -37,8 +37,8 @@ def mmd_squared(
     x: Float[Tensor, "b d"],
     y: Float[Tensor, "m d"],
     kernel: str = "imq",
-    scales: tuple[float, ...] = SCALES,
-    block: int = BLOCK,
+    scales: tuple[float, ...] = KERNEL_SCALES,
+    block: int = MMD_BLOCK_ROWS,
 ) -> Float[Tensor, ""]:
     """The unbiased U-statistic, which may be negative; constant in y for the gradient.
 
@@ -111,7 +111,7 @@ def _prior_values(draw: Draw) -> Tensor:
     """As many draws from the prior as there are codes, as decoders see them; constant for the gradient."""
     with torch.no_grad():
         z = draw.model.prior.sample(len(draw.z), draw.q.temperature).to(draw.z)
-        return emit(draw.tree, z)
+        return to_values(draw.tree, z)
 
 
 def inclusive_kl(draw: Draw, node: str = "") -> Float[Tensor, "b"]:
@@ -135,9 +135,9 @@ def support(draw: Draw, node: str = "") -> Float[Tensor, ""]:
     first 64 rows: the cost grows with their cube). Means, because a Gaussian around each has no support to speak of.
     Real columns only; in units of z, not nats.
     """
-    columns = draw.tree.columns_of("real")
+    columns = draw.tree.columns_of_kind("real")
     expect(len(columns) > 1, "term 'support' compares pairs of real columns", found=str(draw.tree))
-    means = draw.q.loc[:MOST, columns]
+    means = draw.q.loc[:MAX_SUPPORT_ROWS, columns]
     return hausdorff(means)
 
 

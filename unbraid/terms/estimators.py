@@ -13,12 +13,12 @@ from functools import lru_cache
 
 import torch
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
-from unbraid.model.draw import Draw, Mixture
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
+from unbraid.model.draw import Draw, PosteriorMixture
 from unbraid.model.posterior import Posterior
 
-Estimator = Callable[[Draw, int], Mixture]
+Estimator = Callable[[Draw, int], PosteriorMixture]
 
 
 @lru_cache(maxsize=16)
@@ -69,7 +69,7 @@ WEIGHTS: dict[str, Callable[[int, int], Tensor]] = {
 
 
 def _minibatch(name: str) -> Estimator:
-    def estimator(draw: Draw, n: int) -> Mixture:
+    def estimator(draw: Draw, n: int) -> PosteriorMixture:
         return draw.q, _weights(name, len(draw.q), n, draw.z.dtype, draw.z.device)
 
     return estimator
@@ -78,7 +78,7 @@ def _minibatch(name: str) -> Estimator:
 ESTIMATORS: dict[str, Estimator] = {name: _minibatch(name) for name in WEIGHTS}
 
 
-def exact(everything: Posterior) -> Estimator:
+def exact(all_posteriors: Posterior) -> Estimator:
     """q(z) over the whole data set: every posterior with weight 1/N.
 
     >>> from unbraid.latent import Latent
@@ -90,12 +90,12 @@ def exact(everything: Posterior) -> Estimator:
     (5, 0.2)
     """
 
-    def estimator(draw: Draw, n: int) -> Mixture:
+    def estimator(draw: Draw, n: int) -> PosteriorMixture:
         expect(
-            len(everything) == n,
+            len(all_posteriors) == n,
             "the exact estimator needs the posterior of every datum",
-            found=f"{len(everything)} of {n}",
+            found=f"{len(all_posteriors)} of {n}",
         )
-        return everything, draw.z.new_full((1, 1), -math.log(n))
+        return all_posteriors, draw.z.new_full((1, 1), -math.log(n))
 
     return estimator

@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import Posterior
 from unbraid.terms.critics import Critic
-from unbraid.terms.term import Behind, Term
+from unbraid.terms.term import CriticRef, Term
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,21 @@ class MomentsSpec:
         return Moments(tree, self)
 
 
-def moments_spec(of: str) -> Callable[[Mapping[str, Any]], MomentsSpec]:
+def moments_spec(source: str) -> Callable[[Mapping[str, Any]], MomentsSpec]:
     """What makes the running covariance of a row's option `rho`."""
-    return lambda given: MomentsSpec(of, given.get("rho", 1.0))
+    return lambda given: MomentsSpec(source, given.get("rho", 1.0))
 
 
-def code_covariance(q: Posterior, of: str = "code") -> Float[Tensor, "r r"]:
+def code_covariance(q: Posterior, source: str = "code") -> Float[Tensor, "r r"]:
     """Cov[μ(x)] over the batch, and for `of='code'` + E[Σ(x)]: the covariance of z ~ q(z). Real columns only.
 
     Public code adds `diag` of a batch × d matrix, which is one number; right is the mean variance of each column.
     """
-    real = q.tree.columns_of("real")
+    real = q.tree.columns_of_kind("real")
     mean = q.loc[:, real]
     centred = mean - mean.mean(0)
     covariance = centred.T @ centred / len(mean)
-    if of == "code":
+    if source == "code":
         covariance = covariance + q.mean_covariance()[real][:, real]
     return covariance
 
@@ -67,7 +67,7 @@ class Moments(Critic):
     The previous estimate is a constant for the gradient; the gradient passes to the batch at full strength (as if
     divided by ρ), so that λ stays the paper's at any ρ. Kumar et al. 2017, Eqs. 5 and 6; Kim & Mnih 2018, Eqs. 10 and 11.
 
-    >>> MomentsSpec("mean", rho=0.1).build(Latent.of(3), None).running.shape
+    >>> MomentsSpec("mean", rho=0.1).build(Latent.source(3), None).running.shape
     torch.Size([3, 3])
     """
 
@@ -76,7 +76,7 @@ class Moments(Critic):
 
     def __init__(self, tree: Latent, spec: MomentsSpec):
         super().__init__()
-        self.spec, self.real = spec, tree.columns_of("real")
+        self.spec, self.real = spec, tree.columns_of_kind("real")
         expect(len(self.real) > 0, "moment matching needs real leaves", found=str(tree))
         self.register_buffer("running", torch.zeros(len(self.real), len(self.real)))
         self.register_buffer("seen", torch.zeros(()))
@@ -95,13 +95,13 @@ class Moments(Critic):
         return {f"moments_od@{self.spec.of}": error.sum() - diagonal, f"moments_d@{self.spec.of}": diagonal}
 
 
-WHICH = {"mean": "Cov[μ(x)]", "code": "E[Σ(x)] + Cov[μ(x)]"}
-WHERE = {"od": "off", "d": "on"}
+COVARIANCE_FORMULAS = {"mean": "Cov[μ(x)]", "code": "E[Σ(x)] + Cov[μ(x)]"}
+DIAGONAL_WORDS = {"od": "off", "d": "on"}
 TERMS: dict[str, Term] = {
     f"moments_{part}@{of}": Term(
-        critic=Behind(f"moments_{of}", moments_spec(of)),
+        critic=CriticRef(f"moments_{of}", moments_spec(of)),
         about=f"Squared distance of {which} from the prior's covariance, {where} the diagonal. Kumar et al. 2017.",
     )
-    for of, which in WHICH.items()
-    for part, where in WHERE.items()
+    for of, which in COVARIANCE_FORMULAS.items()
+    for part, where in DIAGONAL_WORDS.items()
 }

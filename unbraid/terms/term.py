@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Behind:
+class CriticRef:
     """The critic behind a term: a name (terms of one name share it), and what makes its spec of a row's own options.
 
     `make` takes the options by name and reads those it knows; a critic with an option of its own touches no other.
@@ -34,19 +34,19 @@ class Term:
     what gives it instead of `call`. about: what it is, where no docstring of a function says so.
 
     >>> from unbraid.terms import TERMS
-    >>> TERMS["tc"].under, TERMS["tc"].per, TERMS["tc"].needs
+    >>> TERMS["tc"].parent, TERMS["tc"].priced_per, TERMS["tc"].needs
     ('agg', 'branch', ('q(z)', 'log p'))
     """
 
     call: Callable[..., Any] | None = None
-    under: str = ""
-    per: str = ""
+    parent: str = ""
+    priced_per: str = ""
     leaves: Callable[..., Any] | None = None
     needs: tuple[str, ...] = ()
     estimates_kl: bool = False
     twin: str = ""
-    critic: Behind | None = None
-    short: str = ""
+    critic: CriticRef | None = None
+    short_name: str = ""
     about: str = ""
 
     def __call__(self, draw: Any, node: str = "") -> Any:

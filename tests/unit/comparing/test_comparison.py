@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 
 import unbraid
-from tests.unit.comparing.runs import write_codes, write_run
+from tests.unit.comparing.run_directories import write_codes, write_run
 from unbraid.codes import Codes
-from unbraid.comparing import compare, ranked, sources
-from unbraid.comparing.equal import at_equal
-from unbraid.comparing.settings import labels
-from unbraid.ground.errors import UnbraidError
+from unbraid.comparing import compare, loading, ranked
+from unbraid.comparing.matched_reconstruction import matched_contrasts
+from unbraid.comparing.setting_labels import setting_labels
+from unbraid.core.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.runs.run import Run
 
@@ -57,7 +57,7 @@ def test_means_intervals_and_best(folder):
     assert table.best("mig") == 1
     assert table.best("reconstruction") == 2
     assert table.best("kl") is None
-    assert table.own[0, 0] == pytest.approx(0.01)  # apart: the interval over seeds is far wider
+    assert table.row_half_widths[0, 0] == pytest.approx(0.01)  # apart: the interval over seeds is far wider
     assert table.fields == ("objective.beta", "objective.name")
     assert unbraid.compare is compare
 
@@ -99,7 +99,7 @@ def test_failures_are_counted_and_named_and_repeats_count_once(tmp_path):
     write_run(tmp_path / "again", {"name": "vae"}, 0, {"mig": 0.3})
     table = compare(tmp_path)
     (group,) = table.groups
-    assert (len(group.models), len(group.failed), len(group.open)) == (3, 1, 1)
+    assert (len(group.models), len(group.failed), len(group.unfinished)) == (3, 1, 1)
     told = "\n".join(table.notes)
     assert "1 failed: bad (diverged: loss is NaN)" in told
     assert "1 not finished: half" in told
@@ -126,11 +126,14 @@ def test_how_a_run_was_run_is_no_setting(tmp_path):
 
 def test_labels_tell_settings_apart():
     nested = {"objective.name": "factor_vae", "objective.gamma": 10, "objective.critic.width": 8}
-    assert labels([nested, {"objective.name": "vae"}]) == ["factor_vae γ=10", "vae"]
-    assert labels([nested, nested | {"objective.critic.width": 16}]) == ["factor_vae width=8", "factor_vae width=16"]
+    assert setting_labels([nested, {"objective.name": "vae"}]) == ["factor_vae γ=10", "vae"]
+    assert setting_labels([nested, nested | {"objective.critic.width": 16}]) == [
+        "factor_vae width=8",
+        "factor_vae width=16",
+    ]
     same = {"objective.name": "vae", "latent": {"a": 1}}
-    assert labels([same, same | {"prior.name": "student_t"}]) == ["vae", "vae student_t"]
-    assert labels([{"objective.name": "beta_vae", "objective.beta": 4.0}]) == ["beta_vae β=4"]
+    assert setting_labels([same, same | {"prior.name": "student_t"}]) == ["vae", "vae student_t"]
+    assert setting_labels([{"objective.name": "beta_vae", "objective.beta": 4.0}]) == ["beta_vae β=4"]
 
 
 def test_agreement_ranks_models_without_labels(tmp_path):
@@ -183,16 +186,16 @@ def wide_codes(folder, columns):
 
 
 def test_wide_codes_run_the_metrics_that_can(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "MANY", 30)
+    monkeypatch.setattr(loading, "MANY", 30)
     z, y = wide_codes(tmp_path, 40)
     table = compare(tmp_path)
-    assert set(table.quantities) == set(sources.WIDE)
+    assert set(table.quantities) == set(loading.WIDE_METRICS)
     assert table.cells.mean[0, 0] > 0.5
     assert "sae: more than 30 columns" in "\n".join(table.notes)
     assert compare(tmp_path, metrics="mig,sap").quantities == ("mig", "sap")
     alone = compare({"sae": Codes(z, Latent.of(40))})
     assert set(alone.quantities) == {"hoyer", "active_units"}
-    assert set(compare({"sae": z}, factors=y).quantities) == set(sources.WIDE)
+    assert set(compare({"sae": z}, factors=y).quantities) == set(loading.WIDE_METRICS)
 
 
 @pytest.mark.slow
@@ -206,7 +209,7 @@ def test_ten_thousand_columns_in_bounded_memory(tmp_path):
     finally:
         tracemalloc.stop()
     assert peak < 20 * z.nbytes
-    assert set(table.quantities) == set(sources.WIDE)
+    assert set(table.quantities) == set(loading.WIDE_METRICS)
     assert "10,000 columns" in "\n".join(table.notes)  # no UDR
 
 
@@ -226,16 +229,16 @@ def test_at_equal_reconstruction(tmp_path):
                 write_run(run, {"name": name, field: value}, seed, {"mig": mig}, {"reconstruction": x + 0.2 * seed})
     write_run(tmp_path / "vae", {"name": "vae"}, 0, {"mig": 0.9}, {"reconstruction": 99.0})
     table = compare(tmp_path, metrics="mig,reconstruction", baseline="beta_vae β=1")
-    found = {e.method: e for e in at_equal(table, "mig")}
+    found = {e.method: e for e in matched_contrasts(table, "mig")}
     e = found["factor_vae"]
     assert e.other == "beta_vae"
     assert e.contrast.mean == pytest.approx(0.1)
     assert e.contrast.n == 6
-    assert e.ranges[0] == pytest.approx((21.0, 30.0))
-    assert found["vae"].alone == (0,)
+    assert e.shared_ranges[0] == pytest.approx((21.0, 30.0))
+    assert found["vae"].unmatched_seeds == (0,)
     assert found["vae"].contrast.n == 0
     with pytest.raises(UnbraidError, match="unknown method"):
-        at_equal(table, "mig", other="aae")
+        matched_contrasts(table, "mig", other="aae")
 
 
 @pytest.mark.parametrize(

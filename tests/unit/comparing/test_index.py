@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from tests.unit.comparing.runs import write_codes, write_run
-from unbraid.comparing import compare, index, read_run, runs_in
-from unbraid.comparing.index import INDEX
-from unbraid.ground.errors import UnbraidError
+from tests.unit.comparing.run_directories import write_codes, write_run
+from unbraid.comparing import compare, read_run, run_index, runs_in
+from unbraid.comparing.run_index import INDEX_NAME
+from unbraid.core.errors import UnbraidError
 
 
 @pytest.fixture
@@ -21,18 +21,18 @@ def folder(tmp_path):
     return tmp_path
 
 
-def read_anew(monkeypatch) -> list[str]:
+def record_reads(monkeypatch) -> list[str]:
     """The names of runs that are read from their own files from here on."""
     names: list[str] = []
-    read = index.read_run
-    monkeypatch.setattr(index, "read_run", lambda path, name: names.append(name) or read(path, name))
+    read = run_index.read_run
+    monkeypatch.setattr(run_index, "read_run", lambda path, name: names.append(name) or read(path, name))
     return names
 
 
 def test_the_index_says_what_the_directories_say(folder, monkeypatch):
     cold = runs_in(folder)
-    assert (folder / INDEX).is_file()
-    names = read_anew(monkeypatch)
+    assert (folder / INDEX_NAME).is_file()
+    names = record_reads(monkeypatch)
     warm = runs_in(folder)
     assert warm == cold
     assert names == []
@@ -43,7 +43,7 @@ def test_the_index_says_what_the_directories_say(folder, monkeypatch):
 
 def test_only_what_changed_is_read_anew(folder, monkeypatch):
     runs_in(folder)
-    names = read_anew(monkeypatch)
+    names = record_reads(monkeypatch)
     size = (folder / "vae-1" / "scores.json").stat().st_size
     (folder / "vae-1" / "scores.json").write_text((folder / "vae-1" / "scores.json").read_text().replace("0.4", "0.5"))
     assert (folder / "vae-1" / "scores.json").stat().st_size == size
@@ -58,7 +58,7 @@ def test_only_what_changed_is_read_anew(folder, monkeypatch):
         file.unlink()
     (folder / "vae-1").rmdir()
     assert [m.name for m in runs_in(folder)] == ["vae-0", "vae-2"]
-    assert "vae-1" not in (folder / INDEX).read_text()
+    assert "vae-1" not in (folder / INDEX_NAME).read_text()
     assert runs_in(folder)[0].codes is None
     write_codes(folder / "vae-0", __import__("numpy").zeros((4, 2)))
     assert runs_in(folder)[0].codes == str(folder / "vae-0" / "codes.npz")
@@ -71,15 +71,15 @@ def test_only_what_changed_is_read_anew(folder, monkeypatch):
 )  # fmt: skip
 def test_a_damaged_or_foreign_index_is_made_anew(folder, content):
     good = runs_in(folder)
-    (folder / INDEX).write_text(content)
+    (folder / INDEX_NAME).write_text(content)
     assert runs_in(folder) == good
-    assert json.loads((folder / INDEX).read_text())["runs"]
+    assert json.loads((folder / INDEX_NAME).read_text())["runs"]
 
 
 def test_folders_that_cannot_be_written_are_read_all_the_same(folder, monkeypatch):
-    monkeypatch.setattr(index, "write_text", lambda *a: (_ for _ in ()).throw(UnbraidError("cannot write")))
+    monkeypatch.setattr(run_index, "write_text", lambda *a: (_ for _ in ()).throw(UnbraidError("cannot write")))
     assert len(runs_in(folder)) == 2
-    assert not (folder / INDEX).exists()
+    assert not (folder / INDEX_NAME).exists()
 
 
 def test_foreign_and_damaged_directories_show_as_such(folder):
@@ -121,8 +121,10 @@ def test_links_are_not_followed(folder, tmp_path_factory):
     assert (found["link"].state, found["links"].state) == ("foreign", "foreign")
     assert "secret" not in " ".join(found)
     assert found["vae-3"].values == {}
-    os.unlink(folder / INDEX)
-    os.symlink(outside / "recipe.toml", folder / INDEX)  # an index that leads out is neither read nor written through
+    os.unlink(folder / INDEX_NAME)
+    os.symlink(
+        outside / "recipe.toml", folder / INDEX_NAME
+    )  # an index that leads out is neither read nor written through
     assert len(runs_in(folder)) == len(found)
     assert "mig" not in (outside / "recipe.toml").read_text()
 
@@ -136,6 +138,6 @@ def test_sweeps_inside_a_folder_are_found(tmp_path):
 
 
 def test_reading_runs_needs_no_torch():
-    from tests.test_architecture import loaded
+    from tests.test_architecture import loaded_modules
 
-    assert not {"torch", "matplotlib", "pandas"} & loaded("import unbraid.comparing")
+    assert not {"torch", "matplotlib", "pandas"} & loaded_modules("import unbraid.comparing")

@@ -10,7 +10,7 @@ import pytest
 
 import unbraid
 
-FRAME = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n%s\n\\end{document}\n"
+DOCUMENT = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n%s\n\\end{document}\n"
 
 
 @pytest.mark.slow
@@ -22,7 +22,7 @@ def test_a_table_with_every_awkward_sign_compiles(tmp_path):
     names = ("beta_vae β=4", r"50%_a&b #1 ~x^2 {z} $ \\ <|>", "αβγδεζηθικλμνξπρστυφχψω ×−≤≥–…±")
     codes = {name: {s: y + 0.3 * rng.normal(size=y.shape) for s in range(3)} for name in names}
     table = unbraid.compare(codes, factors=y, metrics="mig,sap", baseline=names[0])
-    (tmp_path / "t.tex").write_text(FRAME % table.latex())
+    (tmp_path / "t.tex").write_text(DOCUMENT % table.latex())
     made = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"],
         cwd=tmp_path,

@@ -15,7 +15,7 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def shared():
+def reference_data():
     """The folder of real files beside the project, where there is one."""
     folder = Path(os.environ.get("UNBRAID_SHARED") or Path(__file__).parents[4] / "shared") / "data"
     if not folder.is_dir():

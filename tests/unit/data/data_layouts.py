@@ -17,7 +17,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(7)
 
 
-def idx(path: Path, array: np.ndarray) -> None:
+def write_idx(path: Path, array: np.ndarray) -> None:
     head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
     raw = head + array.astype(np.uint8).tobytes()
     path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
@@ -25,12 +25,12 @@ def idx(path: Path, array: np.ndarray) -> None:
 
 def mnist(folder: Path) -> dict[str, Any]:
     for part, n in (("train", 30), ("t10k", 12)):
-        idx(folder / f"{part}-images-idx3-ubyte.gz", rng().integers(0, 256, (n, 28, 28)))
-        idx(folder / f"{part}-labels-idx1-ubyte", np.arange(n) % 10)
+        write_idx(folder / f"{part}-images-idx3-ubyte.gz", rng().integers(0, 256, (n, 28, 28)))
+        write_idx(folder / f"{part}-labels-idx1-ubyte", np.arange(n) % 10)
     return {"path": str(folder)}
 
 
-def norb(path: Path, array: np.ndarray) -> None:
+def write_norb(path: Path, array: np.ndarray) -> None:
     magic = {np.dtype("u1"): 0x1E3D4C55, np.dtype("i4"): 0x1E3D4C54}[array.dtype]
     sizes = [*array.shape, *([1] * (3 - array.ndim))]
     raw = np.array([magic, array.ndim, *sizes], "<u4").tobytes() + array.tobytes()
@@ -38,13 +38,13 @@ def norb(path: Path, array: np.ndarray) -> None:
 
 
 def smallnorb(folder: Path) -> dict[str, Any]:
-    from unbraid.data.smallnorb import STEMS
+    from unbraid.data.sets.smallnorb import FILE_STEMS
 
-    for stem in STEMS.values():
-        norb(folder / f"{stem}-dat.mat.gz", rng().integers(0, 256, (20, 2, 96, 96)).astype(np.uint8))
-        norb(folder / f"{stem}-cat.mat", (np.arange(20) % 5).astype(np.int32))
+    for stem in FILE_STEMS.values():
+        write_norb(folder / f"{stem}-dat.mat.gz", rng().integers(0, 256, (20, 2, 96, 96)).astype(np.uint8))
+        write_norb(folder / f"{stem}-cat.mat", (np.arange(20) % 5).astype(np.int32))
         info = np.stack([np.arange(20) % 10, np.arange(20) % 9, 2 * (np.arange(20) % 18), np.arange(20) % 6], 1)
-        norb(folder / f"{stem}-info.mat", info.astype(np.int32))
+        write_norb(folder / f"{stem}-info.mat", info.astype(np.int32))
     return {"path": str(folder)}
 
 
@@ -62,7 +62,7 @@ def cars3d(folder: Path) -> dict[str, Any]:
     return {"path": str(folder / "cars.tar.gz"), "objects": 2}
 
 
-def png(size: tuple[int, int], colour: tuple[int, int, int] = (200, 30, 90), start: int = 3) -> bytes:
+def png_bytes(size: tuple[int, int], colour: tuple[int, int, int] = (200, 30, 90), start: int = 3) -> bytes:
     image = Image.new("RGB", size, (255, 255, 255))
     image.paste(colour, (size[0] // start, size[1] // start, size[0] // 2, size[1] // 2))
     file = io.BytesIO()
@@ -70,7 +70,7 @@ def png(size: tuple[int, int], colour: tuple[int, int, int] = (200, 30, 90), sta
     return file.getvalue()
 
 
-def cell(names: list[str]) -> np.ndarray:
+def cell_array(names: list[str]) -> np.ndarray:
     """A MATLAB cell array of strings, 1×n."""
     array = np.empty((1, len(names)), object)
     array[0] = names
@@ -82,13 +82,16 @@ def chairs(folder: Path) -> dict[str, Any]:
 
     with tarfile.open(folder / "rendered_chairs.tar", "w") as tar:
         file = io.BytesIO()
-        savemat(file, {"folder_names": cell(["ee5", "aa1", "bb2", "cc3", "dd4"]), "instance_names": cell(["a", "b"])})
+        savemat(
+            file,
+            {"folder_names": cell_array(["ee5", "aa1", "bb2", "cc3", "dd4"]), "instance_names": cell_array(["a", "b"])},
+        )
         member = tarfile.TarInfo("rendered_chairs/all_chair_names.mat")
         member.size = len(file.getvalue())
         tar.addfile(member, io.BytesIO(file.getvalue()))
         for m, model in enumerate(("aa1", "bb2", "cc3", "dd4", "ee5")):
             for i in range(62):
-                raw = png((60, 60), (m * 40, i * 4, 10))
+                raw = png_bytes((60, 60), (m * 40, i * 4, 10))
                 member = tarfile.TarInfo(
                     f"rendered_chairs/{model}/renders/image_{i:03}_p{20 + 10 * (i // 31):03}_t{i % 31:03}_r096.png"
                 )
@@ -131,7 +134,7 @@ def coil20(folder: Path) -> dict[str, Any]:
     return {"path": str(folder / "COIL20.mat")}
 
 
-def ball(n: int = 24) -> tuple[np.ndarray, np.ndarray]:
+def sphere_mesh(n: int = 24) -> tuple[np.ndarray, np.ndarray]:
     """A sphere of triangles, seen from outside counter-clockwise."""
     up, round_ = np.linspace(0, np.pi, n), np.linspace(0, 2 * np.pi, 2 * n, endpoint=False)
     u, r = (a.ravel() for a in np.meshgrid(up, round_, indexing="ij"))
@@ -143,7 +146,7 @@ def ball(n: int = 24) -> tuple[np.ndarray, np.ndarray]:
 
 
 def faces3d(folder: Path) -> dict[str, Any]:
-    points, triangles = ball(10)
+    points, triangles = sphere_mesh(10)
     modes = rng().normal(0, 0.02, (3, *points.shape))
     np.savez(
         folder / "model.npz",
@@ -158,7 +161,7 @@ def faces3d(folder: Path) -> dict[str, Any]:
 
 def images(folder: Path) -> dict[str, Any]:
     for i in range(6):
-        (folder / f"{i}.png").write_bytes(png((20, 24), (i * 20, 0, 0)))
+        (folder / f"{i}.png").write_bytes(png_bytes((20, 24), (i * 20, 0, 0)))
     rows = "\n".join(f"{i}.png,{'ab'[i % 2]},{i * 10}" for i in range(6))
     (folder / "metadata.csv").write_text(f"file_name,shape,angle\n{rows}\n")
     return {"path": str(folder), "size": 16}

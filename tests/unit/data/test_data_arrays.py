@@ -8,51 +8,52 @@ import zipfile
 import numpy as np
 import pytest
 
-from unbraid.data import arrays, hdf5, load
-from unbraid.data.own import of_arrays
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
+from unbraid.data import load
+from unbraid.data.custom.images import from_arrays
+from unbraid.data.formats import array_files, hdf5
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 8, 8), dtype=np.uint8)
 
 
 @pytest.mark.parametrize("labels", [[0, 1] * 3, np.array([0, 1] * 3), ["a", "b"] * 3, (5.0, 6.0) * 3])
 def test_one_column_of_labels_needs_no_name(labels):
-    data = of_arrays(IMAGES, labels)
+    data = from_arrays(IMAGES, labels)
     assert data.factors.names == ("label",)
     assert data.factors.items[0].kind == "class"
     assert data.labels()[:, 0].tolist() == [0, 1] * 3
 
 
 def test_a_list_of_rows_is_a_table():
-    assert of_arrays(IMAGES, [[0, 7], [1, 8]] * 3).labels().tolist() == [[0, 0], [1, 1]] * 3
+    assert from_arrays(IMAGES, [[0, 7], [1, 8]] * 3).labels().tolist() == [[0, 0], [1, 1]] * 3
     with pytest.raises(UnbraidError, match="equal rows"):
-        of_arrays(IMAGES, [[0], [1, 2]] * 3)
+        from_arrays(IMAGES, [[0], [1, 2]] * 3)
 
 
 def test_pairs_of_image_and_label():
     pairs = list(zip(IMAGES, "abcabc", strict=True))
-    data = of_arrays(iter(pairs))
+    data = from_arrays(iter(pairs))
     assert data.factors.items[0].values == ("a", "b", "c")
     assert np.allclose(data.pixels(np.arange(6))[:, 0], IMAGES / 255)
-    named = of_arrays([(image, {"kind": label, "size": 1}) for image, label in pairs])
+    named = from_arrays([(image, {"kind": label, "size": 1}) for image, label in pairs])
     assert named.factors.names == ("kind", "size")
     with pytest.raises(UnbraidError, match="labels come once"):
-        of_arrays(pairs, [1] * 6)
+        from_arrays(pairs, [1] * 6)
 
 
 @pytest.mark.parametrize("labels", [["a", None, "b"] * 2, [1, None, 2] * 2, [0.5, float("nan"), 1.5] * 2])
 def test_none_is_a_missing_label(labels):
     with pytest.raises(UnbraidError, match="2 of 6, the first in row 1"):
-        of_arrays(IMAGES, labels)
-    assert of_arrays(IMAGES, labels, partial=True).labels()[:, 0].tolist() == [0, -1, 1] * 2
+        from_arrays(IMAGES, labels)
+    assert from_arrays(IMAGES, labels, partial=True).labels()[:, 0].tolist() == [0, -1, 1] * 2
 
 
 def test_bytes_are_words_and_ragged_labels_are_named():
-    assert of_arrays(IMAGES, [b"c", b"a"] * 3).factors.items[0].values == ("a", "c")
-    assert of_arrays(IMAGES, {"kind": [2, b"c"] * 3}).factors.items[0].values == ("2", "c")
+    assert from_arrays(IMAGES, [b"c", b"a"] * 3).factors.items[0].values == ("a", "c")
+    assert from_arrays(IMAGES, {"kind": [2, b"c"] * 3}).factors.items[0].values == ("2", "c")
     for wrong in ({"a": [[1], [2, 3]] * 3}, {"a": [b"\xff", b"a"] * 3}):
         with pytest.raises(UnbraidError, match="plain list of numbers or words"):
-            of_arrays(IMAGES, wrong)
+            from_arrays(IMAGES, wrong)
 
 
 def test_labels_in_the_file_of_the_images(tmp_path):
@@ -96,11 +97,11 @@ def test_an_npz_that_says_more_than_it_holds(tmp_path):
 
 def test_what_the_memory_cannot_hold_is_not_unpacked(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "x.npz", images=IMAGES)
-    monkeypatch.setattr(arrays, "available", lambda: 400.0)
+    monkeypatch.setattr(array_files, "available_memory", lambda: 400.0)
     with pytest.raises(UnbraidError, match=r"does not fit into memory.* Save the array as \.npy"):
         load("images", path=str(tmp_path / "x.npz"))
     monkeypatch.undo()
-    assert arrays.available() > 1e7
+    assert array_files.available_memory() > 1e7
 
 
 @pytest.mark.parametrize(
@@ -130,21 +131,21 @@ def test_messages_speak_of_the_file_and_not_of_the_code(tmp_path, monkeypatch, n
     assert ".." not in str(caught.value).replace("...", "")
 
 
-def hostile(path, how):
+def write_hostile_hdf5(path, variant):
     """An HDF5 file whose images lie in another file."""
     h5py = pytest.importorskip("h5py")
     secret = path.parent / "secret.bin"
     secret.write_bytes(bytes(range(256)) * 2)
     with h5py.File(path, "w") as file:
-        if how == "external storage":
+        if variant == "external storage":
             file.create_dataset("images", (6, 8, 8), np.uint8, external=[(str(secret), 0, 384)])
-        elif how == "virtual storage":
+        elif variant == "virtual storage":
             with h5py.File(path.parent / "other.h5", "w") as other:
                 other["images"] = IMAGES
             layout = h5py.VirtualLayout((6, 8, 8), np.uint8)
             layout[:] = h5py.VirtualSource(str(path.parent / "other.h5"), "images", (6, 8, 8))
             file.create_virtual_dataset("images", layout)
-        elif how == "external link":
+        elif variant == "external link":
             with h5py.File(path.parent / "other.h5", "w") as other:
                 other["images"] = IMAGES
             file["images"] = h5py.ExternalLink(str(path.parent / "other.h5"), "images")
@@ -152,11 +153,11 @@ def hostile(path, how):
 
 @pytest.mark.parametrize("how", ["external storage", "virtual storage", "external link"])
 def test_an_hdf5_file_shows_nothing_but_itself(tmp_path, how):
-    hostile(tmp_path / "x.h5", how)
+    write_hostile_hdf5(tmp_path / "x.h5", how)
     with pytest.raises(UnbraidError, match="holds no array" if how == "external link" else how):
         load("images", path=str(tmp_path / "x.h5"), key="images")
-    with pytest.raises(UnbraidError, match=how), hdf5.opened(tmp_path / "x.h5") as file:
-        hdf5.inside(file, "images", tmp_path / "x.h5")
+    with pytest.raises(UnbraidError, match=how), hdf5.open_hdf5(tmp_path / "x.h5") as file:
+        hdf5.get_hdf5_array(file, "images", tmp_path / "x.h5")
 
 
 def test_labels_in_hdf5_may_be_words_of_any_length(tmp_path, monkeypatch):
@@ -173,7 +174,7 @@ def test_labels_in_hdf5_may_be_words_of_any_length(tmp_path, monkeypatch):
         assert data.labels()[:, 0].tolist() == [1, 0, 1, 2, 0, 2]
     with pytest.raises(UnbraidError, match="must hold numbers, or a column of words"):
         load("images", path=str(tmp_path / "x.h5"), labels="lists")
-    monkeypatch.setattr(hdf5, "WORDS", 10)
+    monkeypatch.setattr(hdf5, "MAX_TEXT_LENGTH", 10)
     with pytest.raises(UnbraidError, match="too long to be labels"):
         load("images", path=str(tmp_path / "x.h5"))
 
@@ -184,8 +185,8 @@ def test_words_that_never_end_are_left(tmp_path, monkeypatch):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["images"] = IMAGES
         file.create_dataset("labels", data=list("abcabc"), dtype=h5py.string_dtype())
-    monkeypatch.setattr(hdf5, "APART", "while True: pass")
-    monkeypatch.setattr(hdf5, "PATIENCE", 0.5)
+    monkeypatch.setattr(hdf5, "STRING_READER_SCRIPT", "while True: pass")
+    monkeypatch.setattr(hdf5, "READ_TIMEOUT", 0.5)
     with pytest.raises(UnbraidError, match="its words do not end. It is damaged"):
         load("images", path=str(tmp_path / "x.h5"))
 
@@ -209,7 +210,7 @@ def test_damaged_hdf5_is_named(tmp_path):
 
 @pytest.mark.parametrize("index", [6, -1, [0, 7], 0.5, "a", [True, False]])
 def test_images_outside_the_set_are_named(index):
-    data = of_arrays(IMAGES, [0, 1] * 3)
+    data = from_arrays(IMAGES, [0, 1] * 3)
     for look in (data.pixels, data.labels):
         with pytest.raises(UnbraidError, match="there is no such image: found|found by a whole number"):
             look(index)

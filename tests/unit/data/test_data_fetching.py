@@ -7,28 +7,17 @@ import zipfile
 import numpy as np
 import pytest
 
-from unbraid.data import (
-    DATASETS,
-    cars3d,
-    celeba,
-    chairs,
-    dsprites,
-    load,
-    matlab,
-    mnist,
-    mpi3d,
-    shapes3d,
-    smallnorb,
-    store,
-)
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
+from unbraid.data import DATASETS, load
+from unbraid.data.cache import array_cache
+from unbraid.data.sets import cars3d, celeba, chairs, dsprites, mnist, mpi3d, olivetti_coil20, shapes3d, smallnorb
 
 
 @pytest.fixture
-def fetched(monkeypatch):
+def requested_downloads(monkeypatch):
     """(file, path) of every download asked for; none is made."""
     asked = []
-    for module in (cars3d, chairs, dsprites, matlab, mnist, mpi3d, shapes3d, smallnorb):
+    for module in (cars3d, chairs, dsprites, olivetti_coil20, mnist, mpi3d, shapes3d, smallnorb):
         monkeypatch.setattr(module, "fetch", lambda file, path: asked.append((file, path)))
     return asked
 
@@ -52,13 +41,13 @@ def fetched(monkeypatch):
         ("coil20", {}, 1),
     ],
 )
-def test_files_go_into_the_cache_and_are_checked(fetched, name, options, count):
+def test_files_go_into_the_cache_and_are_checked(requested_downloads, name, options, count):
     source = DATASETS[name]
     assert source.fetch is not None
     source.fetch(**options)
-    assert len(fetched) == count
-    for file, path in fetched:
-        assert path.is_relative_to(store.folder())
+    assert len(requested_downloads) == count
+    for file, path in requested_downloads:
+        assert path.is_relative_to(array_cache.cache_dir())
         for place in (file, *file.mirrors):
             kind, _, digest = place.checksum.partition(":")
             assert place.url.startswith("http")
@@ -69,32 +58,32 @@ def test_files_go_into_the_cache_and_are_checked(fetched, name, options, count):
                 assert name in ("chairs", "coil20", "mpi3d"), "these are checked by what is in them"
 
 
-def test_what_was_fetched_is_what_load_looks_for(fetched):
+def test_what_was_fetched_is_what_load_looks_for(requested_downloads):
     names = ("mnist", "smallnorb", "cars3d", "chairs", "mpi3d", "olivetti", "coil20")
     for name in names:
         source = DATASETS[name]
         assert source.fetch is not None
         assert source.status() != "ready"
         source.fetch()
-    for file, path in fetched:
+    for file, path in requested_downloads:
         path.parent.mkdir(parents=True, exist_ok=True)
-        page(path)
+        write_login_page(path)
         assert file.url.rsplit("/", 1)[1] == path.name or path.name == "olivettifaces.mat"
     for name in names:
         assert DATASETS[name].status().startswith("needs a file"), "a page that asks to log in is no data set"
-    for file, path in fetched:
-        of_its_kind(path, file.bytes)
+    for file, path in requested_downloads:
+        write_plausible_file(path, file.num_bytes)
     for name in names:
         assert DATASETS[name].status() == "ready"
 
 
-def page(path):
+def write_login_page(path):
     """What a server sends that wants one to log in."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"<!DOCTYPE html><title>Please log in</title>")
 
 
-def of_its_kind(path, size):
+def write_plausible_file(path, size):
     """A file that begins as its name says, with `size` bytes if that is known."""
     if path.suffix in (".zip", ".npz"):
         with zipfile.ZipFile(path, "w") as archive:
@@ -106,8 +95,8 @@ def of_its_kind(path, size):
 
 @pytest.mark.parametrize("name", ["coil20", "chairs"])
 def test_a_login_page_in_the_cache_is_named_and_can_be_fetched_again(name, cache):
-    path = cache / {"coil20": matlab.COIL_ZIP, "chairs": chairs.PLACE}[name]
-    page(path)
+    path = cache / {"coil20": olivetti_coil20.COIL_ZIP, "chairs": chairs.FILE_NAME}[name]
+    write_login_page(path)
     assert DATASETS[name].status().startswith(f"needs a file: {path.name}, for what lies at {path} is a page or text")
     for look in (lambda: load(name), DATASETS[name].fetch):
         with pytest.raises(
@@ -160,34 +149,34 @@ def test_celeba_names_what_to_fetch_by_hand_and_checks_it(cache, monkeypatch):
     ):
         DATASETS["celeba"].fetch()
     (cache / "celeba" / "img_align_celeba").mkdir(parents=True)
-    (cache / "celeba" / celeba.TABLE).write_bytes(b"another table")
+    (cache / "celeba" / celeba.ATTRIBUTES_FILE).write_bytes(b"another table")
     with pytest.raises(
         UnbraidError, match=r"list_attr_celeba\.txt has the wrong size: found 13 bytes, published 26,721,026"
     ):
         DATASETS["celeba"].fetch()
-    assert (cache / "celeba" / celeba.TABLE).is_file(), "what the user put there is not deleted"
+    assert (cache / "celeba" / celeba.ATTRIBUTES_FILE).is_file(), "what the user put there is not deleted"
 
 
 def test_a_file_put_into_the_cache_is_checked_once(cache, monkeypatch):
     """A wrong one is named and kept; a right one is read once, and again when it has changed."""
     import hashlib
 
-    from unbraid.data import published
+    from unbraid.data.cache import checksums
 
-    wrong = cache / cars3d.PLACE
+    wrong = cache / cars3d.FILE_NAME
     wrong.parent.mkdir(parents=True)
     wrong.write_bytes(b"another archive")
     with pytest.raises(UnbraidError, match="wrong md5.*Delete it and fetch it again"):
         load("cars3d")
     assert wrong.is_file()
     read = []
-    monkeypatch.setattr(published, "check", lambda *given, **options: read.append(1))
-    file = published.File("http://x/y", f"md5:{hashlib.md5(b'right').hexdigest()}", 5)
+    monkeypatch.setattr(checksums, "verify_checksum", lambda *given, **options: read.append(1))
+    file = checksums.RemoteFile("http://x/y", f"md5:{hashlib.md5(b'right').hexdigest()}", 5)
     for _ in range(2):
-        published.checked(file, wrong)
+        checksums.verify_published(file, wrong)
     assert len(read) == 1
     wrong.write_bytes(b"right")
-    published.checked(file, wrong)
+    checksums.verify_published(file, wrong)
     assert len(read) == 2
 
 
@@ -204,8 +193,8 @@ def test_swapped_mnist_and_fashion_mnist_are_named(cache, tmp_path, monkeypatch)
     options = data_layouts.mnist(tmp_path / "own")
     raw = gzip.decompress((tmp_path / "own" / "t10k-images-idx3-ubyte.gz").read_bytes())
     assert len(load("mnist", **options, split="test")) == 12
-    known = {**mnist.UNPACKED["mnist"], "t10k-images-idx3-ubyte": hashlib.md5(raw).hexdigest()}
-    monkeypatch.setitem(mnist.UNPACKED, "mnist", known)
+    known = {**mnist.CONTENT_CHECKSUMS["mnist"], "t10k-images-idx3-ubyte": hashlib.md5(raw).hexdigest()}
+    monkeypatch.setitem(mnist.CONTENT_CHECKSUMS, "mnist", known)
     assert len(load("mnist", **options, split="test")) == 12
     with pytest.raises(UnbraidError, match="found t10k-images-idx3-ubyte of mnist. The files were swapped"):
         load("fashion_mnist", **options, split="test")

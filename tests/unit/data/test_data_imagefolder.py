@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from unbraid.core.errors import UnbraidError
 from unbraid.data import load
-from unbraid.ground.errors import UnbraidError
 
 
-def pictures(folder, n: int, value: int = 0) -> None:
+def write_images(folder, n: int, value: int = 0) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for i in range(n):
         Image.new("RGB", (8, 8), (value, i, 0)).save(folder / f"{i}.png")
 
 
 def test_a_split_is_not_drawn_from_the_other_ones_folder(tmp_path):
-    pictures(tmp_path / "train", 10)
+    write_images(tmp_path / "train", 10)
     assert len(load("images", path=str(tmp_path), split="train")) == 10
     with pytest.raises(UnbraidError, match="no folder for split 'test': found only train"):
         load("images", path=str(tmp_path), split="test")
@@ -29,8 +29,8 @@ def test_a_split_is_not_drawn_from_the_other_ones_folder(tmp_path):
 
 
 def test_metadata_of_the_whole_set_serves_its_splits(tmp_path):
-    pictures(tmp_path / "train", 4)
-    pictures(tmp_path / "test", 2)
+    write_images(tmp_path / "train", 4)
+    write_images(tmp_path / "test", 2)
     rows = [
         f"{split}/{i}.png,{i + 10 * (split == 'test')}" for split, n in (("train", 4), ("test", 2)) for i in range(n)
     ]
@@ -46,7 +46,7 @@ def test_metadata_of_the_whole_set_serves_its_splits(tmp_path):
 def test_splits_are_no_classes(tmp_path):
     for split in ("train", "test"):
         for kind in ("cat", "dog"):
-            pictures(tmp_path / split / kind, 2)
+            write_images(tmp_path / split / kind, 2)
     assert load("images", path=str(tmp_path)).factors.items[0].values == ("cat", "dog")
 
 
@@ -91,7 +91,7 @@ def test_one_coloured_picture_makes_all_of_them_rgb(tmp_path):
 
 
 def test_both_splits_have_the_same_channels(tmp_path):
-    pictures(tmp_path / "train", 2)
+    write_images(tmp_path / "train", 2)
     (tmp_path / "test").mkdir()
     Image.new("L", (8, 8), 100).save(tmp_path / "test" / "0.png")
     assert load("images", path=str(tmp_path), split="test").shape == (3, 8, 8)
@@ -116,46 +116,46 @@ def test_transparency_is_laid_on_white(tmp_path, mode):
 def test_class_numbers_mean_the_same_in_both_splits(tmp_path):
     for split, kinds in (("train", ("cat", "dog", "owl")), ("test", ("cat", "owl"))):
         for kind in kinds:
-            pictures(tmp_path / split / kind, 2)
+            write_images(tmp_path / split / kind, 2)
     train, test = (load("images", path=str(tmp_path), split=split) for split in ("train", "test"))
     assert train.factors == test.factors
     assert test.labels()[:, 0].tolist() == [0, 0, 2, 2]
-    pictures(tmp_path / "val" / "owl", 1)
+    write_images(tmp_path / "val" / "owl", 1)
     shutil.rmtree(tmp_path / "test")
     assert load("images", path=str(tmp_path), split="test").labels().tolist() == [[2]]
 
 
-def spoiled(folder, n=12, bad=(0, 4, 9)):
+def write_damaged_folder(folder, n=12, damaged=(0, 4, 9)):
     """A folder of two classes in which some pictures are damaged: no picture at all, or cut off."""
     for i in range(n):
         place = folder / "ab"[i % 2] / f"{i:02}.png"
         place.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.full((8, 8), 10 * i, np.uint8)).save(place)
-        if i in bad:
+        if i in damaged:
             place.write_bytes(b"<html>" if i == 4 else place.read_bytes()[:40])
     return str(folder)
 
 
 def test_damaged_pictures_are_listed_all_at_once(tmp_path):
     with pytest.raises(UnbraidError) as caught:
-        load("images", path=spoiled(tmp_path))
+        load("images", path=write_damaged_folder(tmp_path))
     said = str(caught.value)
     assert said.startswith(f"3 of 12 pictures in {tmp_path} cannot be read:")
     assert all(name in said for name in ("00.png", "04.png", "09.png", "skip_damaged = true"))
     with pytest.raises(UnbraidError, match=r"(?s)24 of 24 pictures.*and 4 more"):
-        load("images", path=spoiled(tmp_path / "all", 24, range(24)))
+        load("images", path=write_damaged_folder(tmp_path / "all", 24, range(24)))
 
 
 def test_damaged_pictures_are_left_out_if_that_is_meant(tmp_path):
     for _ in range(2):  # the second time from the cache
-        data = load("images", path=spoiled(tmp_path), skip_damaged=True)
+        data = load("images", path=write_damaged_folder(tmp_path), skip_damaged=True)
         assert np.rint(255 * data.pixels(np.arange(9))[:, 0, 0, 0]).tolist() == [20, 60, 80, 100, 10, 30, 50, 70, 110]
         assert data.labels()[:, 0].tolist() == [0] * 4 + [1] * 5
         assert [name.rsplit("/", 1)[1] for name in data.notes["damaged"]] == ["00.png", "04.png", "09.png"]
-    assert len(load("images", path=spoiled(tmp_path), skip_damaged=True, split="test", test=1 / 3)) == 3
+    assert len(load("images", path=write_damaged_folder(tmp_path), skip_damaged=True, split="test", test=1 / 3)) == 3
     with pytest.raises(UnbraidError, match="every picture in"):
-        load("images", path=spoiled(tmp_path / "all", 4, range(4)), skip_damaged=True)
-    whole = spoiled(tmp_path / "whole", 4, ())
+        load("images", path=write_damaged_folder(tmp_path / "all", 4, range(4)), skip_damaged=True)
+    whole = write_damaged_folder(tmp_path / "whole", 4, ())
     assert np.array_equal(
         load("images", path=whole, skip_damaged=True).pixels([1]), load("images", path=whole).pixels([1])
     )

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unbraid.data import archives, load, mnist, mpi3d, shapes3d
-from unbraid.data.pictures import resized
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
+from unbraid.data import load
+from unbraid.data.formats import archives
+from unbraid.data.formats.image_files import resize_images
+from unbraid.data.sets import mnist, mpi3d, shapes3d
 
 
 def test_mnist_pixels_and_padding(tmp_path):
@@ -58,17 +60,21 @@ def test_damaged_mnist_is_named(tmp_path, damage, message):
         load("mnist", **options)
 
 
-def test_the_real_mnist(shared):
-    data = load("mnist", path=str(shared / "mnist"), split="test")
+def test_the_real_mnist(reference_data):
+    data = load("mnist", path=str(reference_data / "mnist"), split="test")
     assert len(data) == 10_000
     assert np.bincount(data.labels()[:, 0]).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
-    assert load("fashion_mnist", path=str(shared / "fashion_mnist"), split="test").labels()[:3, 0].tolist() == [9, 2, 1]
+    assert load("fashion_mnist", path=str(reference_data / "fashion_mnist"), split="test").labels()[:3, 0].tolist() == [
+        9,
+        2,
+        1,
+    ]
 
 
-def test_real_faces_and_objects(shared):
-    faces = load("olivetti", path=str(shared / "faces" / "olivettifaces.mat"))
+def test_real_faces_and_objects(reference_data):
+    faces = load("olivetti", path=str(reference_data / "faces" / "olivettifaces.mat"))
     assert faces.labels([399]).tolist() == [[39, 9]]
-    coil = load("coil20", path=str(shared / "coil20" / "COIL20.mat"))
+    coil = load("coil20", path=str(reference_data / "coil20" / "COIL20.mat"))
     step = np.abs(coil.pixels(np.arange(72)) - coil.pixels((np.arange(72) + 1) % 72)).mean()
     far = np.abs(coil.pixels(np.arange(72)) - coil.pixels((np.arange(72) + 36) % 72)).mean()
     assert step < far / 2, "neighbouring angles look alike"
@@ -86,16 +92,16 @@ def test_smallnorb_labels_and_cameras(tmp_path):
 
 @pytest.mark.parametrize("damage", ["swap", "cut", "labels"])
 def test_damaged_smallnorb_is_named(tmp_path, damage):
-    from unbraid.data.smallnorb import STEMS
+    from unbraid.data.sets.smallnorb import FILE_STEMS
 
     options = data_layouts.smallnorb(tmp_path)
-    cat, info = (tmp_path / f"{STEMS['train']}-{kind}.mat" for kind in ("cat", "info"))
+    cat, info = (tmp_path / f"{FILE_STEMS['train']}-{kind}.mat" for kind in ("cat", "info"))
     if damage == "swap":
         cat.write_bytes(info.read_bytes())
     elif damage == "cut":
         info.write_bytes(info.read_bytes()[:-4])
     else:
-        data_layouts.norb(info, np.full((20, 4), 99, np.int32))
+        data_layouts.write_norb(info, np.full((20, 4), 99, np.int32))
     with pytest.raises(UnbraidError, match=r"label row|cut off|out of range"):
         load("smallnorb", **options)
 
@@ -108,7 +114,7 @@ def test_cars_are_in_the_order_elevation_azimuth_object(tmp_path):
     small.thumbnail((64, 64), Image.Resampling.LANCZOS)  # as disentanglement_lib does
     expected = np.asarray(small).transpose(2, 0, 1) / 255
     mean = image.reshape(64, 2, 64, 2, 3).mean(axis=(1, 3))
-    assert abs(resized(image[None], 64)[0] - mean).max() <= 1  # Pillow rounds after each axis
+    assert abs(resize_images(image[None], 64)[0] - mean).max() <= 1  # Pillow rounds after each axis
     assert np.allclose(data.pixels(data.factors.index([3, 5, 1]))[0], expected, atol=1e-6)
     with pytest.raises(UnbraidError, match="Parts are missing"):
         load("cars3d", path=str(tmp_path / "cars.tar.gz"))
@@ -147,7 +153,7 @@ def test_chairs_distinct_leaves_out_doubles_and_is_ours(tmp_path):
     options = data_layouts.chairs(tmp_path)  # all five have one outline
     with tarfile.open(options["path"], "a") as tar:
         for i in range(62):
-            raw = data_layouts.png((60, 60), start=8)
+            raw = data_layouts.png_bytes((60, 60), start=8)
             member = tarfile.TarInfo(
                 f"rendered_chairs/bb1/renders/image_{i:03}_p{20 + 10 * (i // 31):03}_t{i % 31:03}_r096.png"
             )
@@ -249,7 +255,7 @@ def test_celeba_attributes_and_missing_pictures(tmp_path):
 
 
 def test_mpi3d_streams_and_names_damage(tmp_path, monkeypatch):
-    monkeypatch.setitem(mpi3d.SIZES, "toy", (2, 1, 1, 1, 1, 3, 2))
+    monkeypatch.setitem(mpi3d.FACTOR_SIZES, "toy", (2, 1, 1, 1, 1, 3, 2))
     options = data_layouts.mpi3d(tmp_path)
     data = load("mpi3d", **options)
     raw = data_layouts.rng().integers(0, 256, (12, 64, 64, 3))
@@ -257,7 +263,7 @@ def test_mpi3d_streams_and_names_damage(tmp_path, monkeypatch):
     assert data.factors.names[5:] == ("horizontal_axis", "vertical_axis")
     with pytest.raises(UnbraidError, match="another layout"):
         load("mpi3d", **options, variant="real")
-    monkeypatch.setitem(mpi3d.SIZES, "real_complex", (1, 4, 1, 1, 3, 1, 1))
+    monkeypatch.setitem(mpi3d.FACTOR_SIZES, "real_complex", (1, 4, 1, 1, 3, 1, 1))
     named = load("mpi3d", **options, variant="real_complex").factors.items
     assert (named[1].values[2], named[4].values, named[5].values) == (
         "croissant",
@@ -318,17 +324,17 @@ def test_archives_are_read_in_memory_and_never_unpacked(tmp_path):
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
     for name in ("a.zip", "a.tar"):
-        found = archives.names(inside / name, "txt$")
+        found = archives.member_names(inside / name, "txt$")
         assert len(found) == 1, "links are no files"
-        assert dict(archives.contents(inside / name, found)) == {found[0]: b"x"}
+        assert dict(archives.read_members(inside / name, found)) == {found[0]: b"x"}
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["a.tar", "a.zip", "in"]
     (inside / "cut.tar.gz").write_bytes(gzip.compress((inside / "a.tar").read_bytes())[:-30])
     with pytest.raises(UnbraidError, match="cut off"):
-        list(archives.contents(inside / "cut.tar.gz", archives.names(inside / "cut.tar.gz", ".")))
+        list(archives.read_members(inside / "cut.tar.gz", archives.member_names(inside / "cut.tar.gz", ".")))
 
 
 def test_published_checksums_are_complete():
-    for sums in mnist.SUMS.values():
+    for sums in mnist.ARCHIVE_CHECKSUMS.values():
         assert len(sums) == 4
         assert all(len(md5) == 32 and size > 4000 for md5, size in sums.values())
 
@@ -345,7 +351,7 @@ def test_one_wrong_bit_in_a_compressed_archive_is_found(tmp_path):
 
 def test_a_file_that_unpacks_to_far_more_is_cut_off(tmp_path, monkeypatch):
     options = data_layouts.mnist(tmp_path)
-    monkeypatch.setattr(archives, "LIMIT", 100_000)
+    monkeypatch.setattr(archives, "MAX_MEMBER_BYTES", 100_000)
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(bytes(10_000_000)))
     with pytest.raises(UnbraidError, match="too large to be a part of this set: found 100,001 bytes"):
         load("mnist", **options)
@@ -358,10 +364,10 @@ def test_sizes_that_overflow_are_named(tmp_path, sizes):
     with pytest.raises(UnbraidError, match="cut off or too long: found 16 bytes"):
         load("mnist", **options)
     options = data_layouts.smallnorb(tmp_path)
-    from unbraid.data.smallnorb import STEMS
+    from unbraid.data.sets.smallnorb import FILE_STEMS
 
     head = np.array([0x1E3D4C55, 3, *sizes], "<u4").tobytes()
-    (tmp_path / f"{STEMS['train']}-dat.mat.gz").write_bytes(head)
+    (tmp_path / f"{FILE_STEMS['train']}-dat.mat.gz").write_bytes(head)
     with pytest.raises(UnbraidError, match="cut off or too long"):
         load("smallnorb", **options)
 
@@ -402,10 +408,10 @@ def test_text_that_is_no_table_is_named(tmp_path):
 
 
 def test_a_folder_that_holds_the_mat_file_will_do(tmp_path):
-    from unbraid.data import matlab
+    from unbraid.data.sets import olivetti_coil20
 
     (tmp_path / "olivettifaces.mat").write_bytes(b"")
     (tmp_path / "COIL20.mat").write_bytes(b"")
-    assert matlab._inside(str(tmp_path), "olivettifaces.mat") == tmp_path / "olivettifaces.mat"
+    assert olivetti_coil20._find_file(str(tmp_path), "olivettifaces.mat") == tmp_path / "olivettifaces.mat"
     with pytest.raises(UnbraidError, match=r"cannot read .*COIL20\.mat"):
         load("coil20", path=str(tmp_path))

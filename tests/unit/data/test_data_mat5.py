@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.io import loadmat, savemat
 
-from unbraid.data.mat5 import arrays
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
+from unbraid.data.formats.mat5 import parse_mat
 
 CONTENT = {
     "bytes": np.arange(24, dtype=np.uint8).reshape(2, 3, 4),
@@ -23,7 +23,7 @@ CONTENT = {
 }
 
 
-def written(content, **options):
+def mat_bytes(content, **options):
     file = io.BytesIO()
     savemat(file, content, **options)
     return file.getvalue()
@@ -31,8 +31,8 @@ def written(content, **options):
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_arrays_are_what_scipy_reads(packed):
-    raw = written(CONTENT, do_compression=packed)
-    found, expected = arrays(raw, "x"), loadmat(io.BytesIO(raw))
+    raw = mat_bytes(CONTENT, do_compression=packed)
+    found, expected = parse_mat(raw, "x"), loadmat(io.BytesIO(raw))
     assert set(found) == set(CONTENT)
     for name, array in found.items():
         assert array.shape == expected[name].shape, name
@@ -42,7 +42,7 @@ def test_arrays_are_what_scipy_reads(packed):
 
 def test_words_and_lists_of_words():
     names = np.array(["sofa", "Stühle", ""], object)
-    found = arrays(written({"word": "chair", "names": names, "record": {"a": 1}}), "x")
+    found = parse_mat(mat_bytes({"word": "chair", "names": names, "record": {"a": 1}}), "x")
     assert found["word"].tolist() == ["chair"]
     assert [str(np.asarray(n).ravel()[0]) if np.size(n) else "" for n in found["names"].ravel()] == [
         "sofa",
@@ -53,7 +53,7 @@ def test_words_and_lists_of_words():
 
 
 def test_what_is_no_mat_file_or_damaged_is_named():
-    raw = written(CONTENT)
+    raw = mat_bytes(CONTENT)
     for wrong in (b"", b"<html>" * 100, raw[:200], raw[:-9], raw.replace(b"\x0e\0\0\0", b"\x0e\0\0\x7f", 1)):
         with pytest.raises(UnbraidError, match=r"cannot read x\.mat: .*no \.mat file of version 5"):
-            arrays(wrong, "x.mat")
+            parse_mat(wrong, "x.mat")

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unbraid.data import DATASETS, load, ranges, toys
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
+from unbraid.data import DATASETS, load, option_ranges
+from unbraid.data.sets import toys
 
 
 @pytest.mark.parametrize(
@@ -42,10 +43,10 @@ def test_wrong_values_are_named(name, options, message):
         load(name, **options)
 
 
-def refused(name, option, value, default):
+def error_message(name, option, value, default):
     """What is said of this value, or nothing."""
     try:
-        ranges.check(name, option, value, default, "")
+        option_ranges.check_option(name, option, value, default, "")
     except UnbraidError as error:
         return str(error)
     return ""
@@ -54,9 +55,9 @@ def refused(name, option, value, default):
 @pytest.mark.parametrize("name", DATASETS)
 def test_defaults_are_allowed_and_values_of_another_kind_are_not(name):
     plain = {option: d for option, d in DATASETS[name].options.items() if isinstance(d, (bool, int, float, str))}
-    assert {option: said for option, d in plain.items() if (said := refused(name, option, d, d))} == {}
+    assert {option: said for option, d in plain.items() if (said := error_message(name, option, d, d))} == {}
     for option, default in plain.items():
-        assert f"option {option!r} of data set {name!r} must be" in refused(name, option, object(), default)
+        assert f"option {option!r} of data set {name!r} must be" in error_message(name, option, object(), default)
 
 
 @pytest.mark.parametrize(

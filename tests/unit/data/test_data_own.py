@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from unbraid.core.errors import UnbraidError
 from unbraid.data import load
-from unbraid.data.own import of_arrays
-from unbraid.ground.errors import UnbraidError
+from unbraid.data.custom.images import from_arrays
 
 
-def noise(*shape: int) -> np.ndarray:
+def random_uint8(*shape: int) -> np.ndarray:
     return np.random.default_rng(1).integers(0, 256, shape).astype(np.uint8)
 
 
@@ -29,7 +29,7 @@ def noise(*shape: int) -> np.ndarray:
     ],
 )
 def test_npy_in_every_layout(tmp_path, shape, layout, expected):
-    array = noise(*shape)
+    array = random_uint8(*shape)
     np.save(tmp_path / "x.npy", array)
     data = load("images", path=str(tmp_path / "x.npy"), layout=layout)
     assert data.shape == expected
@@ -39,7 +39,7 @@ def test_npy_in_every_layout(tmp_path, shape, layout, expected):
 
 
 def test_an_array_file_is_mapped_not_read(tmp_path):
-    np.save(tmp_path / "x.npy", noise(50, 16, 16, 3))
+    np.save(tmp_path / "x.npy", random_uint8(50, 16, 16, 3))
     data = load("images", path=str(tmp_path / "x.npy"))
     base = data.images.array
     while isinstance(base, np.ndarray) and base.base is not None:
@@ -49,7 +49,7 @@ def test_an_array_file_is_mapped_not_read(tmp_path):
 
 @pytest.mark.parametrize("dtype", [bool, np.float32, np.float64])
 def test_bits_and_floats(tmp_path, dtype):
-    array = (noise(6, 8, 8) > 99) if dtype is bool else (noise(6, 8, 8) / 255).astype(dtype)
+    array = (random_uint8(6, 8, 8) > 99) if dtype is bool else (random_uint8(6, 8, 8) / 255).astype(dtype)
     np.savez(tmp_path / "x.npz", pictures=array, label=np.arange(6))
     data = load("images", path=str(tmp_path / "x.npz"))
     assert np.allclose(data.pixels(np.arange(6))[:, 0], array, atol=1e-6)
@@ -60,7 +60,7 @@ def test_bits_and_floats(tmp_path, dtype):
 def test_hdf5(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        file["a/images"] = noise(5, 8, 8)
+        file["a/images"] = random_uint8(5, 8, 8)
         file["more"] = np.arange(5)
     assert load("images", path=str(tmp_path / "x.h5")).shape == (1, 8, 8)
     (tmp_path / "bad.h5").write_bytes((tmp_path / "x.h5").read_bytes()[:700])
@@ -69,7 +69,7 @@ def test_hdf5(tmp_path):
 
 
 def test_labels_from_csv_npz_and_npy(tmp_path):
-    np.save(tmp_path / "x.npy", noise(4, 8, 8))
+    np.save(tmp_path / "x.npy", random_uint8(4, 8, 8))
     (tmp_path / "l.csv").write_text("shape,size\ncat,1.5\ndog,2.5\ncat,1.5\nowl,1.5\n")
     data = load("images", path=str(tmp_path / "x.npy"), labels=str(tmp_path / "l.csv"))
     assert data.factors.names == ("shape", "size")
@@ -84,13 +84,13 @@ def test_labels_from_csv_npz_and_npy(tmp_path):
 
 def test_many_fractions_are_continuous(tmp_path):
     values = np.random.default_rng(0).normal(size=200)
-    data = of_arrays(noise(200, 8, 8), {"height": values, "kind": np.arange(200) % 3})
+    data = from_arrays(random_uint8(200, 8, 8), {"height": values, "kind": np.arange(200) % 3})
     assert [f.kind for f in data.factors.items] == ["continuous", "ordinal"]
     assert np.array_equal(data.labels()[:, 0], values)
 
 
 def test_partial_labels_only_when_meant(tmp_path):
-    np.save(tmp_path / "x.npy", noise(3, 8, 8))
+    np.save(tmp_path / "x.npy", random_uint8(3, 8, 8))
     (tmp_path / "l.csv").write_text("shape,size\ncat,1\n,2\ndog,\n")
     with pytest.raises(UnbraidError, match=r"missing labels.*1 of 3, the first in row 1"):
         load("images", path=str(tmp_path / "x.npy"), labels=str(tmp_path / "l.csv"))
@@ -114,7 +114,7 @@ def test_class_folders_and_split_folders(tmp_path):
         for kind in ("cat", "dog"):
             (tmp_path / split / kind).mkdir(parents=True)
             for i in range(n):
-                (tmp_path / split / kind / f"{i}.png").write_bytes(data_layouts.png((16, 16)))
+                (tmp_path / split / kind / f"{i}.png").write_bytes(data_layouts.png_bytes((16, 16)))
     train, test = (load("images", path=str(tmp_path), split=split) for split in ("train", "test"))
     assert (len(train), len(test)) == (8, 4)
     assert train.factors.items[0].values == ("cat", "dog")
@@ -137,49 +137,49 @@ def test_split_is_fixed_and_disjoint(tmp_path):
 
 
 def test_an_iterable_of_images():
-    data = of_arrays((noise(8, 8) for _ in range(3)), np.array([[0, 1], [1, 1], [2, 0]]))
+    data = from_arrays((random_uint8(8, 8) for _ in range(3)), np.array([[0, 1], [1, 1], [2, 0]]))
     assert data.shape == (1, 8, 8)
     assert data.labels().tolist() == [[0, 1], [1, 1], [2, 0]]
     with pytest.raises(UnbraidError, match="one size"):
-        of_arrays([noise(8, 8), noise(8, 9)])
+        from_arrays([random_uint8(8, 8), random_uint8(8, 9)])
     with pytest.raises(UnbraidError, match="no images"):
-        of_arrays([])
+        from_arrays([])
 
 
-def broken(tmp_path, what):
+def write_broken_input(tmp_path, defect):
     """A path that is wrong in one way, and the options."""
     x = tmp_path / "x.npy"
-    if what == "missing":
+    if defect == "missing":
         return {"path": str(tmp_path / "none.npy")}
-    if what == "empty folder":
+    if defect == "empty folder":
         (tmp_path / "folder").mkdir()
         return {"path": str(tmp_path / "folder")}
-    if what == "kind":
+    if defect == "kind":
         (tmp_path / "x.doc").write_text("x")
         return {"path": str(tmp_path / "x.doc")}
-    if what == "cut":
-        np.save(x, noise(9, 8, 8))
+    if defect == "cut":
+        np.save(x, random_uint8(9, 8, 8))
         x.write_bytes(x.read_bytes()[:-5])
-    elif what == "pickle":
+    elif defect == "pickle":
         np.save(x, np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    elif what == "nan":
+    elif defect == "nan":
         array = np.zeros((9, 8, 8), np.float32)
         array[4, 2, 2] = np.nan
         np.save(x, array)
-    elif what == "range":
+    elif defect == "range":
         np.save(x, np.full((9, 8, 8), 77.0))
-    elif what == "integers":
+    elif defect == "integers":
         np.save(x, np.zeros((9, 8, 8), np.int64))
-    elif what == "axes":
+    elif defect == "axes":
         np.save(x, np.zeros((9, 64)))
-    elif what == "channels":
-        np.save(x, noise(9, 8, 8, 4))
-    elif what == "unclear":
-        np.save(x, noise(9, 3, 8, 3))
-    elif what == "no rows":
+    elif defect == "channels":
+        np.save(x, random_uint8(9, 8, 8, 4))
+    elif defect == "unclear":
+        np.save(x, random_uint8(9, 3, 8, 3))
+    elif defect == "no rows":
         np.save(x, np.zeros((0, 8, 8), np.uint8))
-    elif what == "labels":
-        np.save(x, noise(9, 8, 8))
+    elif defect == "labels":
+        np.save(x, random_uint8(9, 8, 8))
         (tmp_path / "l.csv").write_text("a\n1\n2\n")
         return {"path": str(x), "labels": str(tmp_path / "l.csv")}
     return {"path": str(x)}
@@ -205,17 +205,17 @@ def broken(tmp_path, what):
 )
 def test_mistakes_are_named(tmp_path, what, message):
     with pytest.raises(UnbraidError, match=message):
-        load("images", **broken(tmp_path, what))
+        load("images", **write_broken_input(tmp_path, what))
 
 
 def test_pictures_of_two_sizes_and_broken_ones(tmp_path):
-    (tmp_path / "a.png").write_bytes(data_layouts.png((16, 16)))
-    (tmp_path / "b.png").write_bytes(data_layouts.png((16, 18)))
+    (tmp_path / "a.png").write_bytes(data_layouts.png_bytes((16, 16)))
+    (tmp_path / "b.png").write_bytes(data_layouts.png_bytes((16, 18)))
     with pytest.raises(UnbraidError, match=r"\(18, 16\) in b.png"):
         load("images", path=str(tmp_path))
     assert load("images", path=str(tmp_path), size=8).shape == (3, 8, 8)
     assert load("images", path=str(tmp_path), size=8, grey=True).shape == (1, 8, 8)
-    (tmp_path / "c.png").write_bytes(data_layouts.png((16, 16))[:60])
+    (tmp_path / "c.png").write_bytes(data_layouts.png_bytes((16, 16))[:60])
     with pytest.raises(UnbraidError, match=r"cannot read the picture .*c\.png"):
         load("images", path=str(tmp_path), size=8)
 

@@ -11,33 +11,33 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from unbraid.core.errors import UnbraidError
 from unbraid.data import load
-from unbraid.ground.errors import UnbraidError
 
 try:
     import pyarrow as pa
     import pyarrow.parquet as pq
 except ImportError:
     pa = pq = None
-needed = pytest.mark.skipif(pa is None, reason="pyarrow is not installed")
+needs_pyarrow = pytest.mark.skipif(pa is None, reason="pyarrow is not installed")
 
 
-def write(path, columns, **options):
+def write_parquet(path, columns, **options):
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), path, **options)
     return str(path)
 
 
-def png(value, size=8, mode="RGB"):
+def png_bytes(value, size=8, mode="RGB"):
     file = io.BytesIO()
     Image.new(mode, (size, size), (value, 2, 3) if mode == "RGB" else value).save(file, "PNG")
     return file.getvalue()
 
 
-def faces(n=10, **change):
+def face_table(n=10, **change):
     """A table as the package datasets writes it: image as struct of bytes and path, label with class names."""
     image = pa.array(
-        [{"bytes": png(20 * i), "path": f"{i}.png"} for i in range(n)],
+        [{"bytes": png_bytes(20 * i), "path": f"{i}.png"} for i in range(n)],
         pa.struct([("bytes", pa.binary()), ("path", pa.string())]),
     )
     columns = {
@@ -61,12 +61,12 @@ def test_without_the_package_the_extra_is_named(tmp_path):
     assert "pip install 'unbraid[parquet]'" in done.stderr.splitlines()[-1]
 
 
-@needed
+@needs_pyarrow
 def test_columns_of_every_number_and_labels(tmp_path):
     n = 50
     rng = np.random.default_rng(0)
     x = rng.normal(size=n)
-    path = write(
+    path = write_parquet(
         tmp_path / "t.parquet",
         {
             "x": x,
@@ -95,12 +95,12 @@ def test_columns_of_every_number_and_labels(tmp_path):
     assert len(load("vectors", path=path, labels=["kind"], split="test")) == 5
 
 
-@needed
+@needs_pyarrow
 @pytest.mark.parametrize("kind", ["list", "large", "fixed", "sliced"])
 def test_lists_become_columns(tmp_path, kind):
     array = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
     of = {"list": pa.list_(pa.float32()), "large": pa.large_list(pa.float32())}.get(kind, pa.list_(pa.float32(), 3))
-    path = write(
+    path = write_parquet(
         tmp_path / "t.parquet",
         {"z": pa.array(array.tolist(), of), "extra": np.arange(20)},
         row_group_size=6 if kind == "sliced" else 100,
@@ -111,7 +111,7 @@ def test_lists_become_columns(tmp_path, kind):
     assert load("vectors", path=path, key="z").shape == (3, 1, 1)
 
 
-@needed
+@needs_pyarrow
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
@@ -136,19 +136,21 @@ def test_lists_become_columns(tmp_path, kind):
 )
 def test_wrong_tables_are_named(tmp_path, columns, options, message):
     with pytest.raises(UnbraidError, match=message):
-        load("vectors", path=write(tmp_path / "t.parquet", columns), **options)
+        load("vectors", path=write_parquet(tmp_path / "t.parquet", columns), **options)
 
 
-@needed
+@needs_pyarrow
 def test_missing_labels_are_kept_when_asked_for(tmp_path):
-    path = write(tmp_path / "t.parquet", {"x": [1.0, 2.0, 3.0], "y": ["b", None, "a"], "k": pa.array([1, None, 5])})
+    path = write_parquet(
+        tmp_path / "t.parquet", {"x": [1.0, 2.0, 3.0], "y": ["b", None, "a"], "k": pa.array([1, None, 5])}
+    )
     data = load("vectors", path=path, labels=["y", "k"], partial=True)
     assert data.labels().tolist() == [[1, 0], [-1, -1], [0, 1]]
 
 
-@needed
+@needs_pyarrow
 def test_pictures_as_hugging_face_writes_them(tmp_path):
-    path = write(tmp_path / "t.parquet", faces(), row_group_size=3)
+    path = write_parquet(tmp_path / "t.parquet", face_table(), row_group_size=3)
     data = load("images", path=path)
     assert data.shape == (3, 8, 8)
     assert np.rint(data.pixels([7])[0, :, 0, 0] * 255).tolist() == [140, 2, 3]
@@ -159,15 +161,15 @@ def test_pictures_as_hugging_face_writes_them(tmp_path):
     assert small.shape == (1, 4, 4)
     assert small.factors.names == ("label",)
     assert len(load("images", path=path, split="test", test=0.2)) == 2
-    plain = write(tmp_path / "bytes.parquet", {"picture": [png(i, mode="L") for i in range(4)]})
+    plain = write_parquet(tmp_path / "bytes.parquet", {"picture": [png_bytes(i, mode="L") for i in range(4)]})
     assert load("images", path=plain).shape == (1, 8, 8)
     assert load("images", path=plain).factors is None
 
 
-@needed
+@needs_pyarrow
 def test_pieces_in_a_folder(tmp_path):
     for part, n in (("train-00000-of-00002", 4), ("train-00001-of-00002", 3), ("test-00000-of-00001", 2)):
-        write(tmp_path / "data" / f"{part}.parquet", faces(n))
+        write_parquet(tmp_path / "data" / f"{part}.parquet", face_table(n))
     counts = {split: len(load("images", path=str(tmp_path), split=split)) for split in ("all", "train", "test")}
     assert counts == {"all": 9, "train": 7, "test": 2}
     train = load("images", path=str(tmp_path), split="train")
@@ -175,21 +177,24 @@ def test_pieces_in_a_folder(tmp_path):
     (tmp_path / "data" / "test-00000-of-00001.parquet").unlink()
     with pytest.raises(UnbraidError, match="has no piece for split 'test'"):
         load("images", path=str(tmp_path), split="test")
-    write(tmp_path / "data" / "train-00002.parquet", {"other": [1]})
+    write_parquet(tmp_path / "data" / "train-00002.parquet", {"other": [1]})
     with pytest.raises(UnbraidError, match="must have the columns of"):
         load("images", path=str(tmp_path))
 
 
-@needed
+@needs_pyarrow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"image": [{"bytes": None, "path": "/etc/passwd"}] * 3}, "only a path, and paths in tables are never opened"),
         ({"image": [{"bytes": b"no picture", "path": None}] * 3}, "column 'image', row 0: .*damaged or no picture"),
-        ({"image": [{"bytes": png(1), "path": None}, None, None]}, "row 1 holds no picture: found null"),
-        ({"image": [{"bytes": png(1, s), "path": None} for s in (8, 8, 9)]}, r"one size: found \(9, 9\) in row 2"),
+        ({"image": [{"bytes": png_bytes(1), "path": None}, None, None]}, "row 1 holds no picture: found null"),
+        (
+            {"image": [{"bytes": png_bytes(1, s), "path": None} for s in (8, 8, 9)]},
+            r"one size: found \(9, 9\) in row 2",
+        ),
         ({"image": [1, 2, 3]}, "one column of pictures: found none"),
-        ({"second": [png(1)] * 3}, "found image, second"),
+        ({"second": [png_bytes(1)] * 3}, "found image, second"),
         ({"label": [0, 1, 7]}, "'label' .* must count its classes"),
         ({"label": [0, -1, 1]}, "missing labels: found 1"),
     ],
@@ -198,22 +203,22 @@ def test_wrong_pictures_are_named(tmp_path, change, message):
     if isinstance(change.get("image", [0])[0], dict):
         change = {"image": pa.array(change["image"], pa.struct([("bytes", pa.binary()), ("path", pa.string())]))}
     with pytest.raises(UnbraidError, match=message):
-        load("images", path=write(tmp_path / "t.parquet", faces(3, **change)))
+        load("images", path=write_parquet(tmp_path / "t.parquet", face_table(3, **change)))
 
 
-@needed
+@needs_pyarrow
 def test_metadata_of_any_shape_is_survived(tmp_path):
     for content in ("{", "[]", '{"info": 3}', '{"info": {"features": {"label": {"_type": "ClassLabel", "names": 3}}}}'):
-        table = faces(3).replace_schema_metadata({"huggingface": content})
-        data = load("images", path=write(tmp_path / f"{len(content)}.parquet", table))
+        table = face_table(3).replace_schema_metadata({"huggingface": content})
+        data = load("images", path=write_parquet(tmp_path / f"{len(content)}.parquet", table))
         assert data.factors.items[0].values == (0, 1, 2)
 
 
-@needed
+@needs_pyarrow
 def test_damage_anywhere_is_named(tmp_path):
     whole = tmp_path / "t.parquet"
     rng = np.random.default_rng(0)
-    write(
+    write_parquet(
         whole,
         {"x": rng.normal(size=400), "z": rng.normal(size=(400, 3)).tolist(), "y": ["a", "b"] * 200},
         row_group_size=100,
@@ -235,11 +240,11 @@ def test_damage_anywhere_is_named(tmp_path):
     assert named > 5, "any other kind of error would have ended this test"
 
 
-@needed
+@needs_pyarrow
 def test_memory_stays_bounded_in_one_large_row_group(tmp_path):
     n, d = 80_000, 64  # 20 MB of float32 in one row group
     values = pa.array(np.random.default_rng(0).normal(size=n * d).astype(np.float32))
-    path = write(tmp_path / "t.parquet", {"z": pa.FixedSizeListArray.from_arrays(values, d)}, row_group_size=n)
+    path = write_parquet(tmp_path / "t.parquet", {"z": pa.FixedSizeListArray.from_arrays(values, d)}, row_group_size=n)
     script = (
         "import sys, pyarrow as pa; from unbraid.data import load\n"
         "data = load('vectors', path=sys.argv[1]); print(len(data), pa.default_memory_pool().max_memory())"
@@ -250,15 +255,18 @@ def test_memory_stays_bounded_in_one_large_row_group(tmp_path):
     assert peak < 4 * n * d / 2, "never all of it at once"
 
 
-@needed
+@needs_pyarrow
 def test_damaged_rows_are_listed_or_left_out(tmp_path):
-    rows = [png(i, mode="L") for i in range(6)]
+    rows = [png_bytes(i, mode="L") for i in range(6)]
     rows[1], rows[5] = b"no picture", rows[5][:40]
-    path = write(tmp_path / "x.parquet", {"picture": rows, "kind": list("abcabc")})
+    path = write_parquet(tmp_path / "x.parquet", {"picture": rows, "kind": list("abcabc")})
     with pytest.raises(UnbraidError, match=r"(?s)2 of 6 pictures .*row 1.*row 5.*skip_damaged = true"):
         load("images", path=path)
     data = load("images", path=path, skip_damaged=True)
-    whole = load("images", path=write(tmp_path / "y.parquet", {"picture": [png(i, mode="L") for i in (0, 2, 3, 4)]}))
+    whole = load(
+        "images",
+        path=write_parquet(tmp_path / "y.parquet", {"picture": [png_bytes(i, mode="L") for i in (0, 2, 3, 4)]}),
+    )
     assert np.array_equal(data.pixels(np.arange(4)), whole.pixels(np.arange(4)))
     assert data.labels()[:, 0].tolist() == [0, 2, 0, 1]
     assert data.notes["damaged"] == ["row 1", "row 5"]

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from unbraid.data import load, raycast, shapes3d, toys
-from unbraid.data.faces3d import Lit
-from unbraid.data.rasterise import rasterised, vertex_normals
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
+from unbraid.data import load
+from unbraid.data.rendering import ray_caster
+from unbraid.data.rendering.rasteriser import rasterise_mesh, vertex_normals
+from unbraid.data.sets import shapes3d, toys
+from unbraid.data.sets.faces3d import ShadedNormals
 
 
 def test_pinwheel_unbends_to_its_normal_law():
@@ -64,23 +66,23 @@ def test_seeds_change_the_draw_and_nothing_else():
 
 
 def test_a_ray_meets_the_room_where_geometry_says():
-    scene = raycast.Scene()
+    scene = ray_caster.Scene()
     origin = np.array([[0.0, 0.5, 0.0]] * 4)
     ray = np.array([[0.0, -1, 0], [0, 0, 1], [1, 0, 0], [0, 0.8, 0.6]])
-    distance, material, normal = raycast.room(scene, origin, ray)
-    assert material.tolist() == [raycast.FLOOR, raycast.WALL, raycast.WALL, raycast.SKY]
-    assert np.allclose(distance[:3], [0.5, scene.walls, scene.walls])
+    distance, material, normal = ray_caster.intersect_room(scene, origin, ray)
+    assert material.tolist() == [ray_caster.FLOOR, ray_caster.WALL, ray_caster.WALL, ray_caster.SKY]
+    assert np.allclose(distance[:3], [0.5, scene.wall_distance, scene.wall_distance])
     assert np.allclose(normal[:3], [[0, 1, 0], [0, 0, -1], [-1, 0, 0]])
 
 
 @pytest.mark.parametrize("shape", shapes3d.SHAPES)
 def test_hits_lie_on_the_surface_and_normals_face_the_ray(shape):
-    scene, rng = raycast.Scene(), np.random.default_rng(0)
+    scene, rng = ray_caster.Scene(), np.random.default_rng(0)
     origin = np.tile([[0.2, 0.4, -1.0]], (4000, 1))
     target = rng.normal(0, 0.15, (4000, 3)) + [0, 0.2, 0]
     ray = (target - origin) / np.linalg.norm(target - origin, axis=1, keepdims=True)
-    distance, normal = raycast.thing(scene, shape, 1.0, origin, ray)
-    hit = distance < raycast.FAR
+    distance, normal = ray_caster.intersect_object(scene, shape, 1.0, origin, ray)
+    hit = distance < ray_caster.FAR
     assert 0.2 < hit.mean() < 1
     x, y, z = (origin + distance[:, None] * ray)[hit].T
     assert (np.einsum("ij,ij->i", normal, ray)[hit] < 1e-9).all()
@@ -98,7 +100,7 @@ def test_hits_lie_on_the_surface_and_normals_face_the_ray(shape):
 
 
 def test_layers_share_each_pixel_and_the_shadow_is_dark():
-    light = raycast.geometry(raycast.Scene(), "sphere", 1.0, 0.0, size=32, sub=2)
+    light = ray_caster.render_light(ray_caster.Scene(), "sphere", 1.0, 0.0, size=32, subsamples=2)
     assert light.shape == (5, 32, 32)
     sky = light[3]
     assert sky[0].min() == 1
@@ -110,28 +112,30 @@ def test_layers_share_each_pixel_and_the_shadow_is_dark():
 
 def test_paint_is_the_product_of_light_and_colour():
     light = np.zeros((480, 5, 4096), np.uint8)
-    one = shapes3d.UNIT
+    one = shapes3d.BYTES_PER_LIGHT
     light[7, 0, :1000], light[7, 1, 1000:2000], light[7, 2, 2000:3000] = one, one // 2, one
     light[7, 3, 3000:3500], light[7, 4, 3500:] = one, one // 4
-    images = shapes3d.Painted(light)
+    images = shapes3d.ShadedImages(light)
     index = ((3 * 10 + 5) * 10 + 0) * 480 + 7  # floor hue 3, wall hue 5, object hue 0
     image = images.unpack(torch.from_numpy(images.take(np.array([index])))).view(3, 4096).numpy()
     assert len(images) == 480_000
     assert np.allclose(image[:, 0], [0.2, 1.0, 0.0], atol=1e-6)
     assert np.allclose(image[:, 1500], [0.0, 0.5, 0.5], atol=1e-6)
     assert np.allclose(image[:, 2500], [1.0, 0.0, 0.0], atol=1e-6)
-    assert np.allclose(image[:, 3200], shapes3d.SKY, atol=1e-6)
+    assert np.allclose(image[:, 3200], shapes3d.SKY_COLOUR, atol=1e-6)
     assert np.allclose(image[:, 4000], 0.25, atol=1e-6)
 
 
 def test_rooms_of_half_the_size_have_the_mean_light_of_four_pixels(monkeypatch):
     light = np.random.default_rng(0).integers(0, 20, (480, 5, 4096)).astype(np.uint8)  # too little to be clipped
-    monkeypatch.setattr(shapes3d.store, "generated", lambda *rest: light)
+    monkeypatch.setattr(shapes3d.array_cache, "load_or_generate", lambda *rest: light)
     index = np.array([0, 777, 479_999])
     large, small = shapes3d.load().pixels(index), shapes3d.load(size=32).pixels(index)
     assert small.shape == (3, 3, 32, 32)
     pooled = large.reshape(3, 3, 32, 2, 32, 2).mean(axis=(3, 5))
-    assert np.abs(small - pooled).max() < 5 * 0.5 / shapes3d.UNIT + 1e-6  # light is rounded to bytes, layer by layer
+    assert (
+        np.abs(small - pooled).max() < 5 * 0.5 / shapes3d.BYTES_PER_LIGHT + 1e-6
+    )  # light is rounded to bytes, layer by layer
     with pytest.raises(UnbraidError, match="two sizes"):
         shapes3d.load(size=16)
     with pytest.raises(UnbraidError, match="64×64"):
@@ -139,10 +143,10 @@ def test_rooms_of_half_the_size_have_the_mean_light_of_four_pixels(monkeypatch):
 
 
 def test_a_rasterised_ball_has_the_area_and_normals_of_a_ball():
-    points, triangles = data_layouts.ball(40)
+    points, triangles = data_layouts.sphere_mesh(40)
     normals = vertex_normals(points, triangles)
     assert np.allclose(normals, points, atol=0.05)
-    seen = rasterised(points * 0.8, normals, triangles, 48, sub=3)
+    seen = rasterise_mesh(points * 0.8, normals, triangles, 48, subsamples=3)
     assert abs(seen[3].mean() * 4 - np.pi * 0.64) < 0.02
     at = (np.arange(48) + 0.5) / 24 - 1
     x, y = np.meshgrid(at, -at)
@@ -157,7 +161,7 @@ def test_the_nearer_surface_wins():
     points = np.concatenate([square * 0.9, square * [0.5, 0.5, 1] + [0, 0, 0.5]])
     triangles = np.array([[0, 1, 2], [0, 2, 3], [4, 5, 6], [4, 6, 7]])
     normals = np.array([[0, 0, 1.0]] * 4 + [[1.0, 0, 0]] * 4)
-    seen = rasterised(points, normals, triangles[::-1], 32)
+    seen = rasterise_mesh(points, normals, triangles[::-1], 32)
     assert seen[0, 16, 16] == 1
     assert seen[2, 16, 3] == 1
     assert seen[3, 0, 0] == 0
@@ -165,7 +169,7 @@ def test_the_nearer_surface_wins():
 
 def test_faces_are_lit_from_where_the_light_is(tmp_path):
     data = load("faces3d", **{**data_layouts.faces3d(tmp_path), "identities": 1}, expressions=2)
-    assert isinstance(data.images, Lit)
+    assert isinstance(data.images, ShadedNormals)
     assert data.factors.names == ("identity", "expression", "azimuth", "elevation", "light")
     assert data.factors.items[1].values == ("neutral", "smile")
     left, right = data.pixels(data.factors.index([[0, 0, 10, 5, 0], [0, 0, 10, 5, 10]]))[:, 0]

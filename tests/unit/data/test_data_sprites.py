@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unbraid.data import dsprites, load, sprites
+from unbraid.data import load
+from unbraid.data.rendering import sprite_outlines
+from unbraid.data.sets import dsprites
 
 
-def slowly(points: np.ndarray, x: float, y: float, size: int) -> np.ndarray:
+def rasterise_slowly(points: np.ndarray, x: float, y: float, size: int) -> np.ndarray:
     """Even-odd rule, pixel by pixel, in integers of 1/256 pixel."""
     corner = [
         (int(np.floor(256 * float(np.float32(x + a)) + 0.5)), int(np.floor(256 * float(np.float32(y + b)) + 0.5)))
@@ -26,23 +28,27 @@ def slowly(points: np.ndarray, x: float, y: float, size: int) -> np.ndarray:
     return image
 
 
-@pytest.mark.parametrize("shape", sprites.SHAPES)
+@pytest.mark.parametrize("shape", sprite_outlines.SHAPES)
 def test_drawing_agrees_with_the_slow_one(shape):
     rng = np.random.default_rng(3)
     for _ in range(3):
-        points = sprites.turned(sprites.outline(shape), rng.uniform(0, 6)) * rng.uniform(0.5, 1) / 2
+        points = sprite_outlines.rotate_2d(sprite_outlines.outline(shape), rng.uniform(0, 6)) * rng.uniform(0.5, 1) / 2
         x, y = rng.uniform(6, 26, 2)
-        drawn = np.unpackbits(sprites.drawn(points, np.array([x]), np.array([y]), 32)[0, 0], axis=-1).astype(bool)
-        assert np.array_equal(drawn, slowly(points, x, y, 32))
+        drawn = np.unpackbits(
+            sprite_outlines.rasterise_outline(points, np.array([x]), np.array([y]), 32)[0, 0], axis=-1
+        ).astype(bool)
+        assert np.array_equal(drawn, rasterise_slowly(points, x, y, 32))
 
 
 def test_positions_are_the_axes():
-    points, xs, ys = sprites.outline("heart"), np.array([16.0, 40.3]), np.array([20.5, 31.0, 47.9])
-    block = sprites.drawn(points, xs, ys, 64)
+    points, xs, ys = sprite_outlines.outline("heart"), np.array([16.0, 40.3]), np.array([20.5, 31.0, 47.9])
+    block = sprite_outlines.rasterise_outline(points, xs, ys, 64)
     assert block.shape == (2, 3, 64, 8)
     for i, x in enumerate(xs):
         for k, y in enumerate(ys):
-            assert np.array_equal(block[i, k], sprites.drawn(points, np.array([x]), np.array([y]), 64)[0, 0])
+            assert np.array_equal(
+                block[i, k], sprite_outlines.rasterise_outline(points, np.array([x]), np.array([y]), 64)[0, 0]
+            )
 
 
 def test_areas_at_rest_are_those_of_the_original():
@@ -54,22 +60,34 @@ def test_areas_at_rest_are_those_of_the_original():
     at = np.array([16.0])
     for shape, expected in areas.items():
         found = [
-            int(np.unpackbits(sprites.drawn(sprites.outline(shape) * scale, at, at, 64)).sum())
+            int(
+                np.unpackbits(
+                    sprite_outlines.rasterise_outline(sprite_outlines.outline(shape) * scale, at, at, 64)
+                ).sum()
+            )
             for scale in dsprites.SCALES
         ]
         assert found == expected
 
 
 def test_turning_is_counter_clockwise_on_the_screen():
-    assert np.allclose(sprites.turned(np.array([[1.0, 0.0]]), np.pi / 2), [[0, -1]])  # right goes up, and y is down
+    assert np.allclose(
+        sprite_outlines.rotate_2d(np.array([[1.0, 0.0]]), np.pi / 2), [[0, -1]]
+    )  # right goes up, and y is down
 
 
-def test_every_published_frame_is_reproduced(shared):
-    frames, latents = np.load(shared / "dsprites/gif_frames.npy"), np.load(shared / "dsprites/gif_latents.npy")
+def test_every_published_frame_is_reproduced(reference_data):
+    frames, latents = (
+        np.load(reference_data / "dsprites/gif_frames.npy"),
+        np.load(reference_data / "dsprites/gif_latents.npy"),
+    )
     wrong = 0
     for frame, (s, i, k, x, y) in zip(frames, latents, strict=True):
-        points = sprites.turned(sprites.outline(sprites.SHAPES[s]), dsprites.ANGLES[k]) * dsprites.SCALES[i]
-        drawn = sprites.drawn(points, dsprites.POSITIONS[[x]], dsprites.POSITIONS[[y]], 64)[0, 0]
+        points = (
+            sprite_outlines.rotate_2d(sprite_outlines.outline(sprite_outlines.SHAPES[s]), dsprites.ANGLES[k])
+            * dsprites.SCALES[i]
+        )
+        drawn = sprite_outlines.rasterise_outline(points, dsprites.POSITIONS[[x]], dsprites.POSITIONS[[y]], 64)[0, 0]
         wrong += int((np.unpackbits(drawn, axis=-1) != (frame > 0)).sum())
     assert len(frames) == 320
     assert wrong == 0
@@ -98,15 +116,15 @@ def test_the_small_set_with_orientation():
 
 @pytest.mark.parametrize("variant", ["color", "noisy", "scream"])
 def test_variants_are_functions_of_the_index(variant, monkeypatch):
-    from unbraid.data.variants import Dressed
+    from unbraid.data.rendering.dsprites_variants import SpriteVariant
 
     plain = load("sprites32")
-    dressed = Dressed(plain.images, variant, seed=1)
+    dressed = SpriteVariant(plain.images, variant, seed=1)
     data = type(plain)("dressed", dressed, plain.factors)
     a, b = data.pixels([5, 900, 77]), data.pixels([900])
     assert data.shape == (3, 32, 32)
     assert np.array_equal(a[1], b[0])
-    other = type(plain)("other", Dressed(plain.images, variant, seed=2), plain.factors)
+    other = type(plain)("other", SpriteVariant(plain.images, variant, seed=2), plain.factors)
     assert not np.array_equal(a[1], other.pixels([900])[0])
     sprite = plain.pixels([5, 900, 77])[:, 0] > 0
     if variant == "color":
@@ -129,8 +147,8 @@ def test_the_original_npz_and_its_differences(tmp_path, monkeypatch):
     assert np.array_equal(data.pixels(np.arange(60))[:, 0], images)
     ours = images.copy()
     ours[3, 10, 10] ^= 1
-    monkeypatch.setattr(dsprites, "_regenerated", lambda: np.packbits(ours.reshape(60, -1), axis=1))
-    report = dsprites.differing(str(tmp_path / "d.npz"))
+    monkeypatch.setattr(dsprites, "_load_regenerated", lambda: np.packbits(ours.reshape(60, -1), axis=1))
+    report = dsprites.count_differences(str(tmp_path / "d.npz"))
     assert (report["pixels"], report["images"]) == (1, 1)
     assert abs(report["on_original"] - report["on_regenerated"]) == 1
 

@@ -13,11 +13,11 @@ import time
 import numpy as np
 import pytest
 
-from unbraid.data import store
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
+from unbraid.data.cache import array_cache
 
 
-def counted(value: int = 3):
+def counting_fill(value: int = 3):
     calls = []
 
     def fill(array, advance):
@@ -28,20 +28,23 @@ def counted(value: int = 3):
     return fill, calls
 
 
-def get(fill, name="a"):
-    return store.generated(name, (5, 4), np.uint8, fill, 1, quiet=True)
+def generate(fill, name="a"):
+    return array_cache.load_or_generate(name, (5, 4), np.uint8, fill, 1, quiet=True)
 
 
 def test_made_once_then_mapped_read_only():
-    fill, calls = counted()
-    first = get(fill)
-    second = get(fill)
+    fill, calls = counting_fill()
+    first = generate(fill)
+    second = generate(fill)
     assert len(calls) == 1
     assert (first == 3).all()
     assert (second == 3).all()
     assert not second.flags.writeable
-    assert store.ready("a")
-    assert store.verified("a") == json.loads(store.place("a").with_suffix(".json").read_text())["sha256"]
+    assert array_cache.is_cached("a")
+    assert (
+        array_cache.verify_cached("a")
+        == json.loads(array_cache.cache_path("a").with_suffix(".json").read_text())["sha256"]
+    )
 
 
 def test_a_failing_generation_leaves_nothing(cache):
@@ -50,28 +53,28 @@ def test_a_failing_generation_leaves_nothing(cache):
         raise RuntimeError("lights out")
 
     with pytest.raises(RuntimeError, match="lights out"):
-        get(fill)
-    assert not store.ready("a")
+        generate(fill)
+    assert not array_cache.is_cached("a")
     assert [p.name for p in cache.iterdir()] == ["a.lock"]
-    good, calls = counted()
-    assert (get(good) == 3).all()
+    good, calls = counting_fill()
+    assert (generate(good) == 3).all()
     assert len(calls) == 1
 
 
-KILLED = """
+KILLED_SCRIPT = """
     import numpy as np, time, sys
-    from unbraid.data import store
+    from unbraid.data.cache import array_cache
     def fill(array, advance):
         array[:] = 9
         array.flush()
         print("started", flush=True)
         time.sleep(60)
-    store.generated("a", (5, 4), np.uint8, fill, 1, quiet=True)
+    array_cache.load_or_generate("a", (5, 4), np.uint8, fill, 1, quiet=True)
 """
 
 
 def test_a_killed_generation_is_swept_and_made_again(cache):
-    command = [sys.executable, "-c", textwrap.dedent(KILLED)]
+    command = [sys.executable, "-c", textwrap.dedent(KILLED_SCRIPT)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=dict(os.environ))
     assert process.stdout is not None
     assert process.stdout.readline() == b"started\n"
@@ -79,26 +82,26 @@ def test_a_killed_generation_is_swept_and_made_again(cache):
     process.wait()
     process.stdout.close()
     assert any(p.suffix == ".part" for p in cache.iterdir())
-    assert not store.ready("a")
-    fill, calls = counted()
-    assert (get(fill) == 3).all()
+    assert not array_cache.is_cached("a")
+    fill, calls = counting_fill()
+    assert (generate(fill) == 3).all()
     assert len(calls) == 1
     assert sorted(p.name for p in cache.iterdir()) == ["a.json", "a.lock", "a.npy"]
 
 
-TWO = """
+TWO_PROCESSES_SCRIPT = """
     import numpy as np, time, sys
-    from unbraid.data import store
+    from unbraid.data.cache import array_cache
     def fill(array, advance):
         open(sys.argv[1], "a").write("x")
         time.sleep(0.5)
         array[:] = 3
-    print(int(store.generated("a", (5, 4), np.uint8, fill, 1, quiet=True).sum()))
+    print(int(array_cache.load_or_generate("a", (5, 4), np.uint8, fill, 1, quiet=True).sum()))
 """
 
 
 def test_two_processes_at_once_make_it_once(tmp_path):
-    command = [sys.executable, "-c", textwrap.dedent(TWO), str(tmp_path / "calls")]
+    command = [sys.executable, "-c", textwrap.dedent(TWO_PROCESSES_SCRIPT), str(tmp_path / "calls")]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, env=dict(os.environ)) for _ in range(2)]
     assert [p.communicate(timeout=60)[0] for p in both] == [b"60\n", b"60\n"]
     assert (tmp_path / "calls").read_text() == "x"
@@ -106,9 +109,9 @@ def test_two_processes_at_once_make_it_once(tmp_path):
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "swap", "no description", "bad description"])
 def test_damage_is_found_and_mended(damage):
-    fill, calls = counted()
-    get(fill)
-    path = store.place("a")
+    fill, calls = counting_fill()
+    generate(fill)
+    path = array_cache.cache_path("a")
     raw = bytearray(path.read_bytes())
     if damage == "flip":
         raw[-1] ^= 1
@@ -117,53 +120,53 @@ def test_damage_is_found_and_mended(damage):
     elif damage == "cut":
         path.write_bytes(raw[:-3])
     elif damage == "swap":
-        other, _ = counted(8)
-        get(other, "b")
-        os.replace(store.place("b"), path)
+        other, _ = counting_fill(8)
+        generate(other, "b")
+        os.replace(array_cache.cache_path("b"), path)
     elif damage == "no description":
         path.with_suffix(".json").unlink()
     else:
         path.with_suffix(".json").write_text('{"sha256": 4')
-    assert (get(fill) == 3).all()
+    assert (generate(fill) == 3).all()
     assert len(calls) == 2
 
 
 def test_verified_reads_everything():
-    fill, _ = counted()
-    get(fill)
-    path = store.place("a")
+    fill, _ = counting_fill()
+    generate(fill)
+    path = array_cache.cache_path("a")
     stamp = path.stat().st_mtime_ns
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     path.write_bytes(raw)
     os.utime(path, ns=(stamp, stamp))  # the change hides from a look at the time
     with pytest.raises(UnbraidError, match="damaged"):
-        store.verified("a")
+        array_cache.verify_cached("a")
     with pytest.raises(UnbraidError, match="not in the cache"):
-        store.verified("b")
+        array_cache.verify_cached("b")
 
 
 def test_names_cannot_leave_the_cache():
     with pytest.raises(UnbraidError, match="cache folder"):
-        store.place("../../etc/passwd")
+        array_cache.cache_path("../../etc/passwd")
 
 
 def test_another_layout_under_the_same_name_is_refused():
-    fill, _ = counted()
-    get(fill)
+    fill, _ = counting_fill()
+    generate(fill)
     with pytest.raises(UnbraidError, match="another layout"):
-        store.generated("a", (5, 5), np.uint8, fill, 1)
+        array_cache.load_or_generate("a", (5, 5), np.uint8, fill, 1)
 
 
 def test_too_little_room_is_said_before_work_starts():
-    fill, calls = counted()
+    fill, calls = counting_fill()
     with pytest.raises(UnbraidError, match="not enough room"):
-        store.generated("huge", (1 << 50,), np.uint8, fill, 1)
+        array_cache.load_or_generate("huge", (1 << 50,), np.uint8, fill, 1)
     assert not calls
 
 
 def test_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("UNBRAID_CACHE", str(tmp_path / "x"))
-    assert store.folder() == tmp_path / "x"
+    assert array_cache.cache_dir() == tmp_path / "x"
     monkeypatch.delenv("UNBRAID_CACHE")
-    assert store.folder().parts[-2:] == (".cache", "unbraid")
+    assert array_cache.cache_dir().parts[-2:] == (".cache", "unbraid")

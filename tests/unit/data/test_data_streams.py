@@ -12,22 +12,23 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from unbraid.data import of, store
-from unbraid.data.own import of_arrays
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
+from unbraid.data import of
+from unbraid.data.cache import array_cache
+from unbraid.data.custom.images import from_arrays
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (10, 3, 6, 5), dtype=np.uint8)
 LABELS = np.arange(10) % 3
 
 
-class Own(Dataset):
+class MapDataset(Dataset):
     """A torch data set as people write them: it never raises IndexError."""
 
-    def __init__(self, n=10, says=None):
-        self.n, self.says = n, says or n
+    def __init__(self, n=10, length=None):
+        self.n, self.length = n, length or n
 
     def __len__(self):
-        return self.says
+        return self.length
 
     def __getitem__(self, i):
         return torch.from_numpy(IMAGES[i % self.n]), int(LABELS[i % self.n])
@@ -38,44 +39,44 @@ class Stream(IterableDataset):
         return iter((torch.from_numpy(x), {"kind": int(y)}) for x, y in zip(IMAGES, LABELS, strict=True))
 
 
-def right(data, images=IMAGES, labels=LABELS):
+def assert_same_data(data, images=IMAGES, labels=LABELS):
     """The data set holds just these images, in this order, each with its label."""
     assert np.allclose(data.pixels(np.arange(len(data))), images / 255, atol=1e-6)
     assert len(data) == len(images)
     assert np.array_equal(np.array(data.factors.items[0].values)[data.labels()[:, 0]].astype(int), labels)
 
 
-@pytest.mark.parametrize("make", [of, of_arrays])
+@pytest.mark.parametrize("make", [of, from_arrays])
 def test_a_torch_dataset_is_read_to_its_length(make):
-    right(make(Own()))
-    right(make(Own(10, says=4)), IMAGES[:4], LABELS[:4])
-    right(make(TensorDataset(torch.from_numpy(IMAGES), torch.from_numpy(LABELS))))
+    assert_same_data(make(MapDataset()))
+    assert_same_data(make(MapDataset(10, length=4)), IMAGES[:4], LABELS[:4])
+    assert_same_data(make(TensorDataset(torch.from_numpy(IMAGES), torch.from_numpy(LABELS))))
     alone = make(TensorDataset(torch.from_numpy(IMAGES)))
     assert alone.factors is None
     three = make(TensorDataset(torch.from_numpy(IMAGES), torch.from_numpy(LABELS), torch.arange(10)))
     assert three.factors.sizes == (3, 10)
 
 
-@pytest.mark.parametrize("make", [of, of_arrays])
+@pytest.mark.parametrize("make", [of, from_arrays])
 def test_a_data_loader_is_taken_apart(make):
     for options in ({"batch_size": 4}, {"batch_size": 3, "drop_last": False}, {"batch_size": None}):
-        right(make(DataLoader(Own(), **options)))
-    assert len(make(DataLoader(Own(), batch_size=4, drop_last=True))) == 8
+        assert_same_data(make(DataLoader(MapDataset(), **options)))
+    assert len(make(DataLoader(MapDataset(), batch_size=4, drop_last=True))) == 8
     data = make(DataLoader(Stream(), batch_size=4))
-    right(data)
+    assert_same_data(data)
     assert data.factors.names == ("kind",)
     words = make(DataLoader([(x, "abc"[y]) for x, y in zip(IMAGES, LABELS, strict=True)], batch_size=4))
     assert words.factors.items[0].values == ("a", "b", "c")
     assert words.labels()[:, 0].tolist() == LABELS.tolist()
     mapped = make(DataLoader([{"image": x, "kind": int(y)} for x, y in zip(IMAGES, LABELS, strict=True)], batch_size=3))
-    right(mapped)
-    shuffled = make(DataLoader(Own(), batch_size=4, shuffle=True, generator=torch.Generator().manual_seed(1)))
+    assert_same_data(mapped)
+    shuffled = make(DataLoader(MapDataset(), batch_size=4, shuffle=True, generator=torch.Generator().manual_seed(1)))
     for i in range(10):
         place = next(k for k in range(10) if np.allclose(shuffled.pixels(i)[0], IMAGES[k] / 255, atol=1e-6))
         assert shuffled.factors.items[0].values[shuffled.labels([i])[0, 0]] == LABELS[place]
 
 
-@pytest.mark.parametrize("make", [of, of_arrays])
+@pytest.mark.parametrize("make", [of, from_arrays])
 def test_what_never_ends_is_refused(make):
     class Endless:
         def __getitem__(self, i):
@@ -83,11 +84,11 @@ def test_what_never_ends_is_refused(make):
 
     with pytest.raises(UnbraidError, match="without a length may never end"):
         make(Endless())
-    with pytest.raises(UnbraidError, match=r"may never end: found more than 50 items.*most = 500"):
-        make(itertools.repeat(IMAGES[0]), most=50)
+    with pytest.raises(UnbraidError, match=r"may never end: found more than 50 items.*max_items = 500"):
+        make(itertools.repeat(IMAGES[0]), max_items=50)
     with pytest.raises(UnbraidError, match="may never end"):
-        make(itertools.cycle([(IMAGES[0], 1)]), most=50)
-    assert len(make(itertools.islice(itertools.repeat(IMAGES[0]), 50), most=50)) == 50
+        make(itertools.cycle([(IMAGES[0], 1)]), max_items=50)
+    assert len(make(itertools.islice(itertools.repeat(IMAGES[0]), 50), max_items=50)) == 50
     with pytest.raises(UnbraidError, match="gave fewer items than it says: found 10; allowed: 12"):
         make(type("Liar", (list,), {"__len__": lambda self: 12})(IMAGES))
     with pytest.raises(UnbraidError, match="says it has 12 items, but item 10 is out of its range"):
@@ -125,7 +126,7 @@ def test_a_data_frame_is_told_how_to_be_passed():
     import pandas
 
     frame = pandas.DataFrame({"a": [0.5, 1.0, 2.0], "b": [1.0, 0.0, 1.0], "label": list("xyx")})
-    for make in (of, of_arrays):
+    for make in (of, from_arrays):
         with pytest.raises(
             UnbraidError, match=r"which of them are data: found a DataFrame of shape \(3, 3\).*to_numpy"
         ):
@@ -150,7 +151,7 @@ def test_it_becomes_a_memory_map_kept_once_and_in_bounded_memory(cache):
     assert isinstance(data.images.array.base, np.memmap)
     assert np.array_equal(data.pixels([399])[0], list(images())[399])
     (path,) = cache.glob("stream-*.npy")
-    assert store.verified(path.stem)
+    assert array_cache.verify_cached(path.stem)
     of(images(), quiet=True)
     assert list(cache.glob("stream-*.npy")) == [path]
     old = cache / ".stream-left.part"
@@ -166,7 +167,7 @@ def test_too_little_room_is_said(monkeypatch, cache):
     usage = shutil.disk_usage(".")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=10**6))
     with pytest.raises(UnbraidError, match="not enough room"):
-        of(Own(), quiet=True)
+        of(MapDataset(), quiet=True)
     assert not list(cache.glob(".stream*"))
 
 

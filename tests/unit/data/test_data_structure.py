@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unbraid.data import load, measures, structure
-from unbraid.data.own import of_arrays
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
+from unbraid.data import load
+from unbraid.data.custom.images import from_arrays
+from unbraid.data.subsets import handwriting_attributes, structure
 
 
 @pytest.fixture(autouse=True)
@@ -94,10 +95,10 @@ def test_only_keeps_what_varies(sprites):
     assert part.factors.names == ("x", "y")
     assert part.labels().tolist() == [[x, y] for x in range(16) for y in range(16)]
     assert np.array_equal(part.pixels([17]), sprites.pixels(sprites.factors.index([0, 5, 1, 1])))
-    two = structure.only(sprites, [{"shape": "square", "scale": 1.0}, {"shape": "heart", "scale": 1.0}])
+    two = structure.keep_only(sprites, [{"shape": "square", "scale": 1.0}, {"shape": "heart", "scale": 1.0}])
     assert (len(two), two.factors.names) == (512, ("shape", "x", "y"))
     with pytest.raises(UnbraidError, match="must leave a factor that varies"):
-        structure.only(sprites, {"shape": "square", "scale": 1.0, "x": 0, "y": 0})
+        structure.keep_only(sprites, {"shape": "square", "scale": 1.0, "x": 0, "y": 0})
     with pytest.raises(UnbraidError, match="only takes a table of conditions"):
         load("sprites32", only="square")
 
@@ -142,22 +143,22 @@ def test_measures_find_the_truth_of_strokes():
     images, labels = data.pixels(index)[:, 0], data.labels(index)
     for column, name, least in ((1, "thickness", 0.97), (2, "slant", 0.8)):
         truth = np.array(data.factors.items[column].values)[labels[:, column]]
-        found = np.array([measures.MEASURES[name](image) for image in images])
+        found = np.array([handwriting_attributes.ATTRIBUTES[name](image) for image in images])
         assert np.corrcoef(truth, found)[0, 1] > least
     zeros = np.flatnonzero((data.labels()[:, :2] == [0, 4]).all(axis=1))
     truth = np.array(data.factors.items[3].values)[data.labels(zeros)[:, 3]]
-    assert np.corrcoef(truth, [measures.width(i) for i in data.pixels(zeros)[:, 0]])[0, 1] > 0.95
+    assert np.corrcoef(truth, [handwriting_attributes.width(i) for i in data.pixels(zeros)[:, 0]])[0, 1] > 0.95
 
 
 def test_measures_of_simple_pictures():
     image = np.zeros((28, 28))
     image[4:24, 12:16] = 1
-    assert measures.height(image) == 20
-    assert measures.width(image) == 4
-    assert abs(measures.slant(image)) < 1e-9
-    assert abs(measures.thickness(image) - 4) < 0.5
-    assert measures.ink(image) == 80 / 784
-    assert all(m(np.zeros((8, 8))) == 0 for m in measures.MEASURES.values())
+    assert handwriting_attributes.height(image) == 20
+    assert handwriting_attributes.width(image) == 4
+    assert abs(handwriting_attributes.slant(image)) < 1e-9
+    assert abs(handwriting_attributes.thickness(image) - 4) < 0.5
+    assert handwriting_attributes.ink(image) == 80 / 784
+    assert all(m(np.zeros((8, 8))) == 0 for m in handwriting_attributes.ATTRIBUTES.values())
 
 
 def test_subsample_by_count_and_share(sprites):
@@ -171,29 +172,29 @@ def test_subsample_by_count_and_share(sprites):
 
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_pairs_differ_in_k_factors(sprites, k):
-    first, second, changed = structure.pairs(sprites, k, 500, seed=2)
+    first, second, changed = structure.draw_pairs(sprites, k, 500, seed=2)
     a, b = sprites.factors.labels(first), sprites.factors.labels(second)
     assert np.array_equal(a != b, changed)
     assert (changed.sum(axis=1) == k).all()
     assert (changed.mean(axis=0) > 0.15).all()
     with pytest.raises(UnbraidError, match="full grid"):
-        structure.pairs(structure.subsample(sprites, 100), 1, 10)
+        structure.draw_pairs(structure.subsample(sprites, 100), 1, 10)
 
 
 def test_dedupe_keeps_the_first_of_each():
     images = np.zeros((5, 8, 8), np.uint8)
     images[[1, 3]] = 9
-    data = structure.dedupe(of_arrays(images, {"a": [0, 1, 2, 3, 4]}))
+    data = structure.dedupe(from_arrays(images, {"a": [0, 1, 2, 3, 4]}))
     assert data.labels()[:, 0].tolist() == [0, 1]
     assert "3 duplicates" in data.notes["part"][0]
 
 
 def test_dedupe_looks_at_pixels_where_the_store_holds_none():
-    from unbraid.data.shapes3d import FACTORS, Painted
+    from unbraid.data.sets.shapes3d import FACTORS, ShadedImages
 
     light = np.zeros((480, 5, 4096), np.uint8)
     light[:, 0] = np.arange(480)[:, None] % 4 * 40
-    data = structure.subsample(type(load("xy_blocks"))("painted", Painted(light), FACTORS), 2000)
+    data = structure.subsample(type(load("xy_blocks"))("painted", ShadedImages(light), FACTORS), 2000)
     labels = data.labels()
     geometry = ((labels[:, 3] * 4 + labels[:, 4]) * 15 + labels[:, 5]) % 4
     different = len({(hue, g) if g else g for hue, g in zip(labels[:, 0], geometry, strict=True)})
@@ -220,7 +221,7 @@ def partly_labelled(continuous: bool = False):
     size = np.random.default_rng(0).normal(size=100) if continuous else np.arange(100.0) % 3
     size[::5] = np.nan
     images = np.arange(100, dtype=np.uint8)[:, None, None].repeat(8, 1).repeat(8, 2)
-    return of_arrays(images, {"kind": ["a", "", "b", ""] * 25, "size": size}, partial=True), size
+    return from_arrays(images, {"kind": ["a", "", "b", ""] * 25, "size": size}, partial=True), size
 
 
 @pytest.mark.parametrize("continuous", [False, True])
@@ -268,7 +269,7 @@ def test_a_share_of_one_is_everything(sprites):
 
 def test_numbers_out_of_range_are_named(sprites):
     with pytest.raises(UnbraidError, match="cannot be negative"):
-        structure.pairs(sprites, 1, -3)
+        structure.draw_pairs(sprites, 1, -3)
     with pytest.raises(UnbraidError, match="out of range: found in shape; allowed: shape 0 to 2"):
         sprites.factors.index([5, 0, 0, 0])
     with pytest.raises(UnbraidError, match="out of range: found -1; allowed: 0 to 4,607"):
@@ -278,7 +279,7 @@ def test_numbers_out_of_range_are_named(sprites):
 def test_attributes_are_measured_once_and_only_where_needed(monkeypatch, tmp_path):
     monkeypatch.setenv("UNBRAID_CACHE", str(tmp_path))
     count = []
-    monkeypatch.setitem(measures.MEASURES, "ink", lambda image: count.append(1) or float(image.mean()))
+    monkeypatch.setitem(handwriting_attributes.ATTRIBUTES, "ink", lambda image: count.append(1) or float(image.mean()))
     data, _ = partly_labelled()
     rule = {"ink": {"min": 0.2}, "kind": "b"}
     first = structure.hold_out(data, rule, keep="held")

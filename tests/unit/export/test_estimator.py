@@ -16,22 +16,22 @@ from sklearn.utils.estimator_checks import check_estimator
 import unbraid
 from tests.toys import toy_data
 from unbraid import Disentangler, Run, UnbraidError
-from unbraid.ground.errors import Stopped
-from unbraid.studio.library import Library
+from unbraid.core.errors import TrainingInterrupted
+from unbraid.studio.run_library import Library
 
-SMALL = {"steps": 3, "batch": 16, "nets": {"name": "mlp", "width": [8]}, "budget": {"threads": 1}}
+SMALL_OPTIONS = {"steps": 3, "batch": 16, "nets": {"name": "mlp", "width": [8]}, "budget": {"threads": 1}}
 
 
 def images() -> np.ndarray:
     return toy_data(64).images.array[:, 0]  # type: ignore[attr-defined]
 
 
-def rows(n: int = 60) -> np.ndarray:
+def random_rows(n: int = 60) -> np.ndarray:
     return np.random.default_rng(0).normal(size=(n, 5))
 
 
 @pytest.fixture(autouse=True)
-def _single():
+def _float32():
     """The estimator trains in float32, as its users do."""
     import torch
 
@@ -39,14 +39,14 @@ def _single():
 
 
 def test_scikit_learn_finds_no_fault():
-    results = check_estimator(Disentangler("vae", 2, **SMALL), on_skip=None)
+    results = check_estimator(Disentangler("vae", 2, **SMALL_OPTIONS), on_skip=None)
     left = {r["check_name"]: str(r["exception"]) for r in results if r["status"] != "passed"}
     assert len(results) > 40
     assert set(left) <= {"check_array_api_input"}, left  # skipped unless SCIPY_ARRAY_API is set
 
 
 def test_it_trains_the_recipe_that_fit_trains(tmp_path):
-    model = Disentangler({"name": "beta_tcvae", "beta": 3}, 2, out=tmp_path / "one", random_state=7, **SMALL)
+    model = Disentangler({"name": "beta_tcvae", "beta": 3}, 2, out=tmp_path / "one", random_state=7, **SMALL_OPTIONS)
     model.fit(images())
     recipe = model.run_.recipe
     assert (recipe.seed, recipe.objective["beta"], recipe.budget.steps, recipe.budget.batch) == (7, 3, 3, 16)
@@ -58,7 +58,7 @@ def test_it_trains_the_recipe_that_fit_trains(tmp_path):
 def test_layouts_come_back_as_they_went_in(axes):
     X = np.random.default_rng(0).random((20, *axes))
     nets = {} if len(axes) == 1 else {"nets": {"name": "conv", "channels": [4], "hidden": 8}}
-    model = Disentangler("vae", 2, **(SMALL | nets)).fit(X)
+    model = Disentangler("vae", 2, **(SMALL_OPTIONS | nets)).fit(X)
     assert model.transform(X).shape == (20, 2)
     assert model.inverse_transform(model.transform(X)).shape == X.shape
     assert model.sample(4).shape == (4, *axes)
@@ -70,20 +70,20 @@ def test_channels_keep_their_places():
     """A red picture comes back as a red one after enough steps: no axis is taken for another."""
     X = np.zeros((64, 6, 4, 3))
     X[..., 0] = 1.0
-    model = Disentangler("vae", 1, **(SMALL | {"steps": 60, "lr": 0.03})).fit(X)
+    model = Disentangler("vae", 1, **(SMALL_OPTIONS | {"steps": 60, "lr": 0.03})).fit(X)
     back = model.inverse_transform(model.transform(X[:1]))[0]
     assert back[..., 0].min() > 0.8
     assert back[..., 1:].max() < 0.2
 
 
 def test_its_run_opens_in_report_and_studio(tmp_path):
-    model = Disentangler("vae", 2, out=tmp_path / "runs" / "mine", **SMALL).fit(images())
+    model = Disentangler("vae", 2, out=tmp_path / "runs" / "mine", **SMALL_OPTIONS).fit(images())
     codes = unbraid.encode(Run.load(model.run_.path), quiet=True)
     np.testing.assert_allclose(codes.mean, model.transform(images()), atol=1e-6)
     page = unbraid.report(model.run_)
     assert "Reconstructions" in page.read_text()
     shelf = Library(tmp_path / "runs")
-    assert shelf.look("mine").wrong == ""
+    assert shelf.describe_run("mine").error == ""
     assert shelf.explorer("mine") is not None
     model.set_params(random_state=1).fit(images())  # scikit-learn's fit begins anew
     assert Run.load(tmp_path / "runs" / "mine").recipe.seed == 1
@@ -93,12 +93,12 @@ def test_a_run_of_somebody_else_is_left_alone(tmp_path):
     unbraid.fit(unbraid.Recipe(data="sprites32", nets="small32", budget={"steps": 1}), tmp_path / "theirs", quiet=True)
     before = (tmp_path / "theirs" / "model.safetensors").read_bytes()
     with pytest.raises(UnbraidError, match="no estimator made"):
-        Disentangler("vae", 2, out=tmp_path / "theirs", **SMALL).fit(images())
+        Disentangler("vae", 2, out=tmp_path / "theirs", **SMALL_OPTIONS).fit(images())
     assert (tmp_path / "theirs" / "model.safetensors").read_bytes() == before
 
 
 def test_temporary_folders_go_with_the_run():
-    model = Disentangler("vae", 2, **SMALL).fit(images())
+    model = Disentangler("vae", 2, **SMALL_OPTIONS).fit(images())
     run = model.run_
     del model
     gc.collect()
@@ -110,7 +110,7 @@ def test_temporary_folders_go_with_the_run():
 
 
 def test_a_pickle_is_whole_without_the_folder():
-    model = Disentangler("vae", 2, **SMALL).fit(images())
+    model = Disentangler("vae", 2, **SMALL_OPTIONS).fit(images())
     codes, stored = model.transform(images()), pickle.dumps(model)
     del model
     gc.collect()
@@ -121,9 +121,9 @@ def test_a_pickle_is_whole_without_the_folder():
 def test_pipeline_pandas_and_names():
     import pandas
 
-    frame = pandas.DataFrame(rows(), columns=list("abcde"))
+    frame = pandas.DataFrame(random_rows(), columns=list("abcde"))
     tree = {"pose": {"x": 1, "y": 1}, "look": 2}
-    flow = make_pipeline(StandardScaler(), Disentangler("vae", tree, **SMALL)).set_output(transform="pandas")
+    flow = make_pipeline(StandardScaler(), Disentangler("vae", tree, **SMALL_OPTIONS)).set_output(transform="pandas")
     out = flow.fit_transform(frame)
     assert list(out.columns) == list(flow[-1].get_feature_names_out()) == list(flow[-1].run_.recipe.tree.column_names)
     assert list(out.index) == list(frame.index)
@@ -133,7 +133,7 @@ def test_pipeline_pandas_and_names():
 
 def test_clone_and_search_choose_by_the_bound_or_by_a_metric():
     grid = {"objective": [{"name": "beta_vae", "beta": 1}, {"name": "beta_vae", "beta": 1e4}]}
-    base = Disentangler(latent=2, **(SMALL | {"steps": 80, "lr": 0.01}))
+    base = Disentangler(latent=2, **(SMALL_OPTIONS | {"steps": 80, "lr": 0.01}))
     assert clone(base).get_params() == base.get_params()
     found = GridSearchCV(base, grid, cv=2).fit(images())
     assert found.best_params_["objective"]["beta"] == 1, "with a price of 10,000 per nat nothing is encoded"
@@ -144,10 +144,10 @@ def test_clone_and_search_choose_by_the_bound_or_by_a_metric():
 
 
 def test_score_is_the_bound_of_the_run():
-    model = Disentangler("vae", 2, **SMALL).fit(rows())
-    bits = [model.score(rows()) for _ in range(2)]
+    model = Disentangler("vae", 2, **SMALL_OPTIONS).fit(random_rows())
+    bits = [model.score(random_rows()) for _ in range(2)]
     assert bits[0] == bits[1]
-    assert model.score(rows() * 10) < bits[0], "what is far from the data is less likely"
+    assert model.score(random_rows() * 10) < bits[0], "what is far from the data is less likely"
 
 
 @pytest.mark.parametrize(
@@ -163,30 +163,30 @@ def test_score_is_the_bound_of_the_run():
 def test_mistakes_are_named_and_leave_nothing(change, said, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(UnbraidError, match=said):
-        Disentangler("vae", 2, **SMALL).set_params(**change).fit(images())
+        Disentangler("vae", 2, **SMALL_OPTIONS).set_params(**change).fit(images())
     assert not list(tmp_path.iterdir())
 
 
 def test_labels_are_asked_for_and_images_must_be_in_range():
-    model = Disentangler("vae", 2, metric="mig", **SMALL).fit(images())
+    model = Disentangler("vae", 2, metric="mig", **SMALL_OPTIONS).fit(images())
     with pytest.raises(UnbraidError, match="needs labels"):
         model.score(images())
     with pytest.raises(UnbraidError, match=r"\[0, 1\]"):
-        Disentangler("vae", 2, **SMALL).fit(images() / 10)
+        Disentangler("vae", 2, **SMALL_OPTIONS).fit(images() / 10)
 
 
 def test_a_game_has_codes_but_no_bound():
-    model = Disentangler("info_gan", 2, **(SMALL | {"nets": "info_gan_small"})).fit(images())
+    model = Disentangler("info_gan", 2, **(SMALL_OPTIONS | {"nets": "info_gan_small"})).fit(images())
     assert model.transform(images()).shape == (64, 2)
     with pytest.raises(UnbraidError, match="no bound on log p"):
         model.score(images())
 
 
 def test_a_share_of_x_is_held_out_and_decides():
-    model = Disentangler("vae", 2, validation_fraction=0.25, **SMALL).fit(images())
-    assert (len(model.run_.dataset()), len(model.run_.validations()), model.run_.moment) == (48, 3, None)
+    model = Disentangler("vae", 2, validation_fraction=0.25, **SMALL_OPTIONS).fit(images())
+    assert (len(model.run_.dataset()), len(model.run_.validations()), model.run_.snapshot) == (48, 3, None)
     how = {"steps": 40, "lr": 0.3, "budget": {"threads": 1, "validate_every": 2, "patience": 2, "best": True}}
-    model = Disentangler("vae", 2, validation_fraction=0.25, **(SMALL | how)).fit(images())
+    model = Disentangler("vae", 2, validation_fraction=0.25, **(SMALL_OPTIONS | how)).fit(images())
     losses = [row["loss"] for row in model.run_.validations()]
     assert model.run_.state["step"] < 40 or len(losses) == 20, "patience ends it"
     assert np.array_equal(model.transform(images()), Run.load(model.run_.path).best().encode(images()[:, None]))
@@ -194,11 +194,11 @@ def test_a_share_of_x_is_held_out_and_decides():
     assert np.array_equal(pickle.loads(pickle.dumps(model)).transform(images()), codes), "the best weights are kept"
     for wrong in (1.0, -0.1, "half", True):
         with pytest.raises(UnbraidError, match="validation_fraction is a share of X"):
-            Disentangler("vae", 2, validation_fraction=wrong, **SMALL).fit(images())
+            Disentangler("vae", 2, validation_fraction=wrong, **SMALL_OPTIONS).fit(images())
     with pytest.raises(UnbraidError, match="two rows of X at least"):
-        Disentangler("vae", 2, validation_fraction=0.01, **SMALL).fit(images())
+        Disentangler("vae", 2, validation_fraction=0.01, **SMALL_OPTIONS).fit(images())
     with pytest.raises(UnbraidError, match="Say validation_fraction"):
-        Disentangler("vae", 2, **(SMALL | {"budget": {"validate_every": 2}})).fit(images())
+        Disentangler("vae", 2, **(SMALL_OPTIONS | {"budget": {"validate_every": 2}})).fit(images())
 
 
 def test_callbacks_are_told_and_may_stop(tmp_path):
@@ -211,25 +211,25 @@ def test_callbacks_are_told_and_may_stop(tmp_path):
             return step == self.stop
 
     counts = Counts()
-    model = Disentangler("vae", 2, callbacks=[counts], **SMALL).fit(images())
+    model = Disentangler("vae", 2, callbacks=[counts], **SMALL_OPTIONS).fit(images())
     assert counts.told == [1, 2, 3]
     assert clone(model).callbacks[0].told == [1, 2, 3]
-    with pytest.raises(Stopped, match=r"after step 1 of 3; its folder was a temporary one.*out="):
-        Disentangler("vae", 2, callbacks=Counts(stop=1), **SMALL).fit(images())
-    with pytest.raises(Stopped, match="go on with: unbraid train --resume"):
-        Disentangler("vae", 2, callbacks=Counts(stop=1), out=tmp_path / "run", **SMALL).fit(images())
+    with pytest.raises(TrainingInterrupted, match=r"after step 1 of 3; its folder was a temporary one.*out="):
+        Disentangler("vae", 2, callbacks=Counts(stop=1), **SMALL_OPTIONS).fit(images())
+    with pytest.raises(TrainingInterrupted, match="go on with: unbraid train --resume"):
+        Disentangler("vae", 2, callbacks=Counts(stop=1), out=tmp_path / "run", **SMALL_OPTIONS).fit(images())
     assert Run.load(tmp_path / "run").state["status"] == "stopped"
 
 
 def test_one_metric_is_a_score_and_all_are_named():
-    model = Disentangler("vae", 2, metric="all", **SMALL).fit(images())
+    model = Disentangler("vae", 2, metric="all", **SMALL_OPTIONS).fit(images())
     for names in ("all", "mig,dci"):
         with pytest.raises(UnbraidError, match=r"one metric: found '.*allowed: elbo,.* mig,.*unbraid.score"):
             model.set_params(metric=names).score(images(), toy_data(64).labels())
 
 
 def test_numbers_and_chance_of_numpy_are_welcome():
-    how = SMALL | {"batch": np.int64(16), "steps": np.int32(3), "lr": np.float32(1e-3)}
+    how = SMALL_OPTIONS | {"batch": np.int64(16), "steps": np.int32(3), "lr": np.float32(1e-3)}
     model = Disentangler("vae", np.int64(2), random_state=np.random.default_rng(1), **how).fit(images())
     assert model.sample(np.int64(3)).shape == (3, 8, 8)
     assert np.array_equal(model.sample(2, np.random.RandomState(3)), model.sample(2, np.random.RandomState(3)))
@@ -251,14 +251,14 @@ def test_numbers_and_chance_of_numpy_are_welcome():
 )
 def test_errors_speak_of_x(X, message):
     with pytest.raises(UnbraidError, match=message) as raised:
-        Disentangler("vae", 2, **SMALL).fit(X)
+        Disentangler("vae", 2, **SMALL_OPTIONS).fit(X)
     assert "data.npy" not in str(raised.value)
 
 
 def test_channels_first_is_seen_or_said():
     X = np.zeros((64, 3, 6, 5))
     X[:, 0] = 1.0
-    model = Disentangler("vae", 1, **(SMALL | {"steps": 60, "lr": 0.03})).fit(X)
+    model = Disentangler("vae", 1, **(SMALL_OPTIONS | {"steps": 60, "lr": 0.03})).fit(X)
     assert model.run_.state["shape"] == [3, 6, 5]
     back = model.inverse_transform(model.transform(X[:1]))
     assert back.shape == (1, 3, 6, 5)
@@ -267,9 +267,9 @@ def test_channels_first_is_seen_or_said():
     assert model.sample(2).shape == (2, 3, 6, 5)
     for shape in ((20, 3, 8, 3), (20, 8, 8, 8)):
         with pytest.raises(UnbraidError, match=r"not clear which axis of X.*Say channels='last' or channels='first'"):
-            Disentangler("vae", 1, **SMALL).fit(np.zeros(shape))
+            Disentangler("vae", 1, **SMALL_OPTIONS).fit(np.zeros(shape))
     for channels, shape in (("last", [8, 8, 5]), ("first", [8, 8, 5])):
         X = np.zeros((20, 8, 5, 8) if channels == "last" else (20, 8, 8, 5))
-        assert Disentangler("vae", 1, channels=channels, **SMALL).fit(X).run_.state["shape"] == shape
+        assert Disentangler("vae", 1, channels=channels, **SMALL_OPTIONS).fit(X).run_.state["shape"] == shape
     with pytest.raises(UnbraidError, match="last or first"):
-        Disentangler("vae", 1, channels="middle", **SMALL).fit(X)
+        Disentangler("vae", 1, channels="middle", **SMALL_OPTIONS).fit(X)

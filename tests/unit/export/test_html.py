@@ -11,35 +11,36 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tests.exported import content, decode, page_layers
+from tests.exported_page import decode, page_content, page_layers
 from unbraid.cli import app
-from unbraid.export.html import explorer, page
-from unbraid.runs.leaves import DEAD, leaf_notes, prior_values, some_codes
-from unbraid.runs.run import CODES, Run
+from unbraid.export.html import render_explorer, write_explorer
+from unbraid.runs.evaluation.leaf_summary import DEAD_NATS, load_or_encode_codes, sample_prior_values, summarise_leaves
+from unbraid.runs.folder.file_names import CODES_FILE
+from unbraid.runs.run import Run
 
-RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
+OLD_RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
 
 
 @pytest.mark.parametrize("name", ["vae", "hfvae_discrete", "conv", "info_gan"])
 def test_the_page_decodes_its_own_start_as_the_run_does(name):
-    run = Run.load(RUNS / name)
-    text = page(run)
-    z = np.array([content(text)["start"], *content(text)["draws"][:3]])
+    run = Run.load(OLD_RUNS / name)
+    text = render_explorer(run)
+    z = np.array([page_content(text)["start"], *page_content(text)["draws"][:3]])
     assert np.abs(decode(page_layers(text), z) - run.decode(z)).max() < 5e-3
 
 
 def test_leaves_come_sorted_with_what_they_carry():
-    run = Run.load(RUNS / "vae")
-    found = content(page(run))["leaves"]
+    run = Run.load(OLD_RUNS / "vae")
+    found = page_content(render_explorer(run))["leaves"]
     nats = [leaf["nats"] for leaf in found]
     assert nats == sorted(nats, reverse=True)
     assert {leaf["name"] for leaf in found} == {leaf.name for leaf in run.model.tree.leaves}
-    assert all(leaf["dead"] == (leaf["nats"] < DEAD) for leaf in found)
+    assert all(leaf["dead"] == (leaf["nats"] < DEAD_NATS) for leaf in found)
     assert all(leaf["low"][0] <= -2.8 and leaf["high"][0] >= 2.8 for leaf in found)
 
 
 def test_a_leaf_is_named_after_the_factor_it_follows(tmp_path):
-    shutil.copytree(RUNS / "vae", tmp_path / "run")
+    shutil.copytree(OLD_RUNS / "vae", tmp_path / "run")
     (tmp_path / "run" / "audit.json").unlink()
     run = Run.load(tmp_path / "run")
     codes = run.codes()
@@ -47,61 +48,61 @@ def test_a_leaf_is_named_after_the_factor_it_follows(tmp_path):
     told = codes.mean.astype(float).copy()
     told[:, 0] = values[:, 0]  # the first column now says the factor outright
     carried = np.array([1.0] + [0.0] * (len(codes.tree.leaves) - 1))
-    notes = leaf_notes(run, replace(codes, mean=told, kl=carried))
+    notes = summarise_leaves(run, replace(codes, mean=told, kl=carried))
     named = {note.name: note.factor for note in notes}
     assert named[run.model.tree.leaves[0].name] == codes.factors.items[0].name
     assert all(note.factor == "" for note in notes if note.dead), "a leaf that carries nothing follows nothing"
 
 
 def test_ranges_reach_as_far_as_prior_and_codes_do():
-    run = Run.load(RUNS / "info_gan")
-    real = [note for note in leaf_notes(run) if note.kind == "real"]
+    run = Run.load(OLD_RUNS / "info_gan")
+    real = [note for note in summarise_leaves(run) if note.kind == "real"]
     assert all((note.low[0], note.high[0]) == (-1.0, 1.0) for note in real)
-    codes = Run.load(RUNS / "vae").codes()
+    codes = Run.load(OLD_RUNS / "vae").codes()
     far = replace(codes, mean=codes.mean + 7)
-    assert max(note.high[0] for note in leaf_notes(Run.load(RUNS / "vae"), far)) > 7
+    assert max(note.high[0] for note in summarise_leaves(Run.load(OLD_RUNS / "vae"), far)) > 7
 
 
 def test_draws_of_the_prior_are_values_and_repeat():
-    run = Run.load(RUNS / "hfvae_discrete")
-    drawn = prior_values(run, 50)
-    onehot = run.model.tree.columns_of("onehot")
+    run = Run.load(OLD_RUNS / "hfvae_discrete")
+    drawn = sample_prior_values(run, 50)
+    onehot = run.model.tree.columns_of_kind("onehot")
     assert np.allclose(drawn[:, onehot].sum(1), 1)
-    assert np.array_equal(drawn, prior_values(run, 50))
+    assert np.array_equal(drawn, sample_prior_values(run, 50))
 
 
 def test_a_run_without_codes_still_sorts_its_leaves(tmp_path):
-    shutil.copytree(RUNS / "vae", tmp_path / "run")
-    (tmp_path / "run" / CODES).unlink()
+    shutil.copytree(OLD_RUNS / "vae", tmp_path / "run")
+    (tmp_path / "run" / CODES_FILE).unlink()
     (tmp_path / "run" / "audit.json").unlink()
     run = Run.load(tmp_path / "run")
-    codes = some_codes(run, most=100)
+    codes = load_or_encode_codes(run, max_images=100)
     assert codes is not None
-    assert all(note.nats is not None for note in leaf_notes(run, codes))
-    assert not (tmp_path / "run" / CODES).exists()
+    assert all(note.nats is not None for note in summarise_leaves(run, codes))
+    assert not (tmp_path / "run" / CODES_FILE).exists()
 
 
 def test_the_page_asks_for_nothing_outside():
-    text = page(Run.load(RUNS / "vae"))
+    text = render_explorer(Run.load(OLD_RUNS / "vae"))
     assert "default-src 'none'" in text
     assert not re.search(r"""(src|href)\s*=\s*["'](?!data:)""", text)
     assert not re.search(r"https?://|fetch\(|XMLHttpRequest|import\(|WebSocket", text)
 
 
 def test_a_hostile_name_stays_text(tmp_path):
-    shutil.copytree(RUNS / "vae", tmp_path / "run")
+    shutil.copytree(OLD_RUNS / "vae", tmp_path / "run")
     recipe = tmp_path / "run" / "recipe.toml"
     hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     plain = recipe.read_text()
     recipe.write_text(plain.replace('name = "vae"', f"name = '{hostile}'\nabout = '{hostile}'", 1))
-    text = page(Run.load(tmp_path / "run"))
+    text = render_explorer(Run.load(tmp_path / "run"))
     assert "<script>alert" not in text
     assert "<img src=x" not in text
-    assert content(text)["name"] == hostile
+    assert page_content(text)["name"] == hostile
 
 
 def test_the_verb_writes_beside_the_run_or_where_asked(tmp_path):
-    shutil.copytree(RUNS / "vae", tmp_path / "run")
+    shutil.copytree(OLD_RUNS / "vae", tmp_path / "run")
     done = CliRunner().invoke(app, ["export", str(tmp_path / "run"), "--html"])
     assert done.exit_code == 0, done.output
     assert (tmp_path / "run" / "explore.html").is_file()
@@ -114,4 +115,4 @@ def test_the_verb_writes_beside_the_run_or_where_asked(tmp_path):
 
 def test_an_unfinished_run_is_refused_in_words():
     with pytest.raises(ValueError, match="no trained model yet"):
-        explorer(Run.load(RUNS / "stopped"))
+        write_explorer(Run.load(OLD_RUNS / "stopped"))

@@ -15,12 +15,12 @@ from tests.toys import toy_data
 from unbraid import Recipe, Run, UnbraidError, fit
 from unbraid.cli import app
 from unbraid.export.hub import write_hub
-from unbraid.runs.run import MODEL
+from unbraid.runs.folder.file_names import MODEL_FILE
 
-RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
+OLD_RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
 
 
-def head(text: str) -> dict:
+def card_header(text: str) -> dict:
     """The card's YAML head."""
     yaml = pytest.importorskip("yaml")
     return yaml.safe_load(text.split("---\n")[1])
@@ -28,22 +28,22 @@ def head(text: str) -> dict:
 
 @pytest.mark.parametrize("name", ["vae", "hfvae_discrete", "info_gan", "full_posterior"])
 def test_the_folder_is_a_run_with_the_same_bits(name, tmp_path):
-    run = Run.load(RUNS / name)
+    run = Run.load(OLD_RUNS / name)
     folder = write_hub(run, tmp_path / "hub")
     again = Run.load(folder)
-    assert (folder / MODEL).read_bytes() == (run.path / MODEL).read_bytes()
+    assert (folder / MODEL_FILE).read_bytes() == (run.path / MODEL_FILE).read_bytes()
     x = np.random.default_rng(0).random((3, *run.state["shape"]), dtype=np.float32)
     codes = run.encode(x)
     assert np.array_equal(codes, again.encode(x))
     assert np.array_equal(run.decode(codes), again.decode(codes))
     assert np.array_equal(run.sample(2), again.sample(2))
     config = json.loads((folder / "config.json").read_text())
-    assert Recipe.of(config["recipe"]).hash == run.recipe.hash
+    assert Recipe.from_dict(config["recipe"]).hash == run.recipe.hash
     assert config["latent_columns"] == list(run.model.tree.column_names)
 
 
 @pytest.fixture(scope="module")
-def scored(tmp_path_factory):
+def scored_run(tmp_path_factory):
     """A run on a file of images that was scored with intervals and audited."""
     import torch
 
@@ -67,14 +67,14 @@ def scored(tmp_path_factory):
     return run
 
 
-def test_the_card_says_what_the_run_says(scored, tmp_path):
-    result = CliRunner().invoke(app, ["export", str(scored.path), "--hub", "--out", str(tmp_path / "hub")])
+def test_the_card_says_what_the_run_says(scored_run, tmp_path):
+    result = CliRunner().invoke(app, ["export", str(scored_run.path), "--hub", "--out", str(tmp_path / "hub")])
     assert result.exit_code == 0, result.output
     card = (tmp_path / "hub" / "README.md").read_text()
-    found = head(card)
+    found = card_header(card)
     assert found["library_name"] == "unbraid"
     assert "beta_tcvae" in found["tags"]
-    scores = unbraid.Scores.load(scored.path)
+    scores = unbraid.Scores.load(scored_run.path)
     measured = {m["type"]: m["value"] for m in found["model-index"][0]["results"][0]["metrics"]}
     assert measured == {name: pytest.approx(s.value, abs=1e-6) for name, s in scores.items()}
     low, high = scores["mig"].interval
@@ -86,18 +86,18 @@ def test_the_card_says_what_the_run_says(scored, tmp_path):
     assert (tmp_path / "hub" / "traversals.png").read_bytes()[1:4] == b"PNG"
 
 
-def test_paths_of_this_machine_stay_here(scored, tmp_path):
-    folder = write_hub(scored, tmp_path / "hub")
-    place = str(scored.path.parent)
+def test_paths_of_this_machine_stay_here(scored_run, tmp_path):
+    folder = write_hub(scored_run, tmp_path / "hub")
+    place = str(scored_run.path.parent)
     for file in folder.iterdir():
         assert place.encode() not in file.read_bytes(), file.name
-    again = Run.load(folder, dataset=scored.dataset())
-    assert np.array_equal(unbraid.encode(again, quiet=True).mean, scored.codes().mean)
+    again = Run.load(folder, dataset=scored_run.dataset())
+    assert np.array_equal(unbraid.encode(again, quiet=True).mean, scored_run.codes().mean)
 
 
-def test_hugging_faces_own_reader_reads_the_card(scored, tmp_path):
+def test_hugging_faces_own_reader_reads_the_card(scored_run, tmp_path):
     hub = pytest.importorskip("huggingface_hub")
-    card = hub.ModelCard.load(write_hub(scored, tmp_path / "hub") / "README.md")
+    card = hub.ModelCard.load(write_hub(scored_run, tmp_path / "hub") / "README.md")
     assert card.data.library_name == "unbraid"
     assert {result.metric_type for result in card.data.eval_results} == {"mig", "sap"}
 
@@ -109,7 +109,7 @@ def test_a_run_without_scores_or_data_has_a_card_too(tmp_path):
     card = (folder / "README.md").read_text()
     assert "was not scored" in card
     assert "![" not in card
-    assert "model-index" not in head(card)
+    assert "model-index" not in card_header(card)
     assert write_hub(Run.load(tmp_path / "run")) == folder, "written again in its place"
 
 
@@ -118,16 +118,16 @@ def test_snapshots_go_out_too(tmp_path):
     recipe = Recipe(data="toy", latent=2, nets="decomposition_table1b", budget=budget)
     run = fit(recipe, tmp_path / "run", dataset=toy_data(), quiet=True).at(2)
     folder = write_hub(run, tmp_path / "hub")
-    assert (folder / MODEL).read_bytes() == run.weights.read_bytes()
+    assert (folder / MODEL_FILE).read_bytes() == run.weights.read_bytes()
 
 
 def test_somebody_elses_folder_and_an_unfinished_run_are_refused(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "README.md").write_text("mine")
     with pytest.raises(UnbraidError, match="holds something else"):
-        write_hub(Run.load(RUNS / "vae"), tmp_path / "mine")
+        write_hub(Run.load(OLD_RUNS / "vae"), tmp_path / "mine")
     assert [f.name for f in (tmp_path / "mine").iterdir()] == ["README.md"]
-    shutil.copytree(RUNS / "stopped", tmp_path / "stopped")
+    shutil.copytree(OLD_RUNS / "stopped", tmp_path / "stopped")
     with pytest.raises(UnbraidError, match="no trained model yet"):
         write_hub(Run.load(tmp_path / "stopped"))
     assert not (tmp_path / "stopped" / "hub").exists()

@@ -7,38 +7,38 @@ import pytest
 import torch
 from torch import nn
 
-from tests.exported import decode, lively, preset, some, unpacked
-from unbraid.export.layers import Layer, decoder_layers, halved
-from unbraid.ground.errors import UnbraidError
+from tests.exported_page import decode, random_codes, random_model, randomise_weights, unpack_layers
+from unbraid.core.errors import UnbraidError
+from unbraid.export.decoder_layers import Layer, decoder_layers, pack_half_precision
 from unbraid.latent import Latent
 from unbraid.model import NETS
 from unbraid.model.infogan import GAN_NETS
 
-HALF = 5e-3  # of a pixel in 0 … 1: what eleven bits of weight leave over the depth of these nets
+HALF_PRECISION_ERROR = 5e-3  # of a pixel in 0 … 1: what eleven bits of weight leave over the depth of these nets
 
 
-def plain(layers) -> list[dict]:
+def full_precision_layers(layers) -> list[dict]:
     """Layers as the page has them, but with their weights in full."""
-    return [{"op": one.op, **one.settings, **one.arrays, "inner": plain(one.inner)} for one in layers]
+    return [{"op": one.op, **one.settings, **one.arrays, "inner": full_precision_layers(one.inner)} for one in layers]
 
 
-def compare(model, n: int = 4) -> None:
+def assert_layers_agree(model, n: int = 4) -> None:
     """Layers as they are agree with torch to rounding; halved, to what half precision leaves."""
-    z = some(model.tree, n)
+    z = random_codes(model.tree, n)
     with torch.no_grad():
         expected = model.double().decode(torch.from_numpy(z)).numpy()
     layers = decoder_layers(model)
-    found = decode(plain(layers), z)
+    found = decode(full_precision_layers(layers), z)
     assert found.shape == expected.shape
     assert np.abs(found - expected).max() < 1e-9
     assert np.ptp(expected, axis=0).max() > 0.05, "codes must matter, or nothing is compared"
-    near = decode(unpacked(*halved(layers)), z)
-    assert np.abs(near - expected).max() < HALF * max(1, np.abs(expected).max())
+    near = decode(unpack_layers(*pack_half_precision(layers)), z)
+    assert np.abs(near - expected).max() < HALF_PRECISION_ERROR * max(1, np.abs(expected).max())
 
 
 @pytest.mark.parametrize("name", sorted(NETS))
 def test_every_net_decodes_as_in_torch(name):
-    compare(preset(name))
+    assert_layers_agree(random_model(name))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_every_net_decodes_as_in_torch(name):
     ],
 )
 def test_nets_with_options_and_odd_sizes(name, shape, options):
-    compare(preset(name, shape=shape, nets=options))
+    assert_layers_agree(random_model(name, shape=shape, nets=options))
 
 
 @pytest.mark.parametrize("name", sorted(GAN_NETS))
@@ -62,7 +62,7 @@ def test_every_generator_decodes_as_in_torch(name):
     tree = Latent.of({"digit": "onehot(4)", "style": 2})
     size = 28 if name == "info_gan_table4" else 16
     model = GAN_NETS[name](shape=(1, size, size), tree=tree, noise=5, wasserstein=False)
-    compare(lively(model).eval().requires_grad_(False))
+    assert_layers_agree(randomise_weights(model).eval().requires_grad_(False))
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_every_generator_decodes_as_in_torch(name):
     ],
 )
 def test_the_mean_of_every_likelihood(name, options):
-    compare(preset("small32", name, **options))
+    assert_layers_agree(random_model("small32", name, **options))
 
 
 def test_batch_norm_disappears_into_the_layer_before():
-    ops = [layer.op for layer in decoder_layers(preset("hfvae_table5"))]
+    ops = [layer.op for layer in decoder_layers(random_model("hfvae_table5"))]
     assert "affine" not in ops
     assert ops.count("conv") == 6
 
@@ -101,16 +101,16 @@ def test_batch_norm_disappears_into_the_layer_before():
     ids=str,
 )
 def test_every_activation(act):
-    model = preset("mlp")
+    model = random_model("mlp")
     model.decoder = nn.Sequential(act, *model.decoder)
-    compare(model)
+    assert_layers_agree(model)
 
 
 def test_a_net_of_another_kind_is_refused_by_name():
     class Swirl(nn.Module):
         pass
 
-    model = preset("mlp")
+    model = random_model("mlp")
     model.decoder = nn.Sequential(*model.decoder, Swirl())
     with pytest.raises(UnbraidError, match="decodes with Swirl.*allowed: .*Linear"):
         decoder_layers(model, "runs/one")
@@ -122,12 +122,12 @@ def test_a_net_of_another_kind_is_refused_by_name():
 @pytest.mark.parametrize("size", [1e-30, 1e-5, 1.0, 1e20])
 def test_halves_keep_eleven_bits_at_any_scale(size):
     weight = np.random.default_rng(0).normal(size=(1, 1, 7, 9)) * size
-    plain, numbers = halved([Layer("conv", {"stride": 1}, {"weight": weight, "bias": np.zeros(7)})])
-    read = unpacked(plain, numbers)[0]
+    plain, numbers = pack_half_precision([Layer("conv", {"stride": 1}, {"weight": weight, "bias": np.zeros(7)})])
+    read = unpack_layers(plain, numbers)[0]
     assert np.abs(read["weight"] - weight).max() <= np.abs(weight).max() * 2**-11
     assert not read["bias"].any()
 
 
 def test_weights_that_are_no_numbers_are_refused():
     with pytest.raises(UnbraidError, match="NaN"):
-        halved([Layer("affine", {}, {"scale": np.array([np.nan])})])
+        pack_half_precision([Layer("affine", {}, {"scale": np.array([np.nan])})])

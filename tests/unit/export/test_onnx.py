@@ -19,13 +19,13 @@ from unbraid.export.onnx import write_onnx
 from unbraid.model import NETS
 from unbraid.model.infogan import GAN_NETS
 
-RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
+OLD_RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
 onnxruntime = pytest.importorskip("onnxruntime")
 SIZES = {"small32": 32, "info_gan_table4": 28, "info_gan_table4_printed": 28, "info_gan_small": 28}
 MIXED = {"c": "onehot(3)", "b": "binary(2)", "n": 2}
 
 
-def computed(folder, run, n):
+def onnx_errors(folder, run, n):
     """What onnxruntime makes of n random images, and how far that is from the run itself."""
     x = np.random.default_rng(n).random((n, *run.state["shape"]), dtype=np.float32)
     encoder, decoder = (onnxruntime.InferenceSession(str(folder / f"{part}.onnx")) for part in ("encoder", "decoder"))
@@ -38,12 +38,12 @@ def computed(folder, run, n):
 
 
 def test_the_verb_writes_a_run_for_any_batch(tmp_path):
-    run = Run.load(RUNS / "vae")
+    run = Run.load(OLD_RUNS / "vae")
     result = CliRunner().invoke(app, ["export", str(run.path), "--onnx", "--out", str(tmp_path / "o")])
     assert result.exit_code == 0, result.output
     assert "onnx: " in result.output
     for n in (1, 3, 64):
-        assert max(computed(tmp_path / "o", run, n)) < 1e-5
+        assert max(onnx_errors(tmp_path / "o", run, n)) < 1e-5
     about = json.loads((tmp_path / "o" / "about.json").read_text())
     assert about["columns"] == list(run.model.tree.column_names)
     assert max(about["differs_from_torch_by"].values()) < 1e-5
@@ -56,10 +56,10 @@ def test_the_verb_writes_a_run_for_any_batch(tmp_path):
     "name", ["hfvae_discrete", "conv", "full_posterior", "isa_learned", "vamp", "info_gan", "joint_prior"]
 )
 def test_stored_runs_of_every_kind(name, tmp_path):
-    run = Run.load(RUNS / name)
+    run = Run.load(OLD_RUNS / name)
     folder = write_onnx(run, tmp_path / "o")
     for n in (1, 7):
-        assert max(computed(folder, run, n)) < 1e-5
+        assert max(onnx_errors(folder, run, n)) < 1e-5
 
 
 @pytest.mark.slow
@@ -79,13 +79,13 @@ def test_a_real_run_of_every_net(name, tmp_path):
     folder = write_onnx(run)
     assert folder == tmp_path / "run" / "onnx"
     for n in (1, 4):
-        assert max(computed(folder, run, n)) < 1e-4
+        assert max(onnx_errors(folder, run, n)) < 1e-4
 
 
 def test_what_differs_is_not_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(written, "CLOSE", -1.0)
+    monkeypatch.setattr(written, "TOLERANCE", -1.0)
     with pytest.raises(UnbraidError, match="does not compute what torch computes"):
-        write_onnx(Run.load(RUNS / "vae"), tmp_path / "o")
+        write_onnx(Run.load(OLD_RUNS / "vae"), tmp_path / "o")
     assert not list((tmp_path / "o").iterdir())
 
 
@@ -94,7 +94,7 @@ def test_a_net_that_cannot_be_traced_is_named(tmp_path, monkeypatch):
         def forward(self, x):
             return x.flatten(1)[:, :4] * (2 if float(x.sum()) > 0 else 1)  # what it computes depends on the numbers
 
-    run = Run.load(RUNS / "vae")
+    run = Run.load(OLD_RUNS / "vae")
     run.model.encoder = torch.nn.Sequential(Asking(), torch.nn.Linear(4, 6).float())
     with pytest.raises(UnbraidError, match="encoder.onnx of .* cannot be written as ONNX"):
         write_onnx(run, tmp_path / "o")
@@ -104,5 +104,5 @@ def test_a_net_that_cannot_be_traced_is_named(tmp_path, monkeypatch):
 def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UnbraidError, match=r"onnxruntime.*unbraid\[export\]"):
-        write_onnx(Run.load(RUNS / "vae"), tmp_path / "o")
+        write_onnx(Run.load(OLD_RUNS / "vae"), tmp_path / "o")
     assert not (tmp_path / "o").exists()

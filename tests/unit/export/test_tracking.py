@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from tests.toys import toy_data
 from unbraid import Recipe, UnbraidError, fit
 from unbraid.cli import app
+from unbraid.core.errors import TrainingInterrupted
 from unbraid.export import tracking
-from unbraid.export.sinks import SINKS
-from unbraid.export.tracking import numbers, tracker
-from unbraid.ground.errors import Stopped
-from unbraid.runs.run import MODEL
+from unbraid.export.trackers import TRACKERS
+from unbraid.export.tracking import ledger_row_numbers, tracker
+from unbraid.runs.folder.file_names import MODEL_FILE
 
 
 def recipe(**budget) -> Recipe:
@@ -25,14 +25,14 @@ def recipe(**budget) -> Recipe:
     return Recipe(data="toy", latent=2, nets="decomposition_table1b", objective="vae", budget=full)
 
 
-def trained(path, callbacks=(), resume=False, **budget):
+def train(path, callbacks=(), resume=False, **budget):
     held = toy_data(40, seed=1) if budget.get("validate_every") else None
     return fit(
         recipe(**budget), path, quiet=True, dataset=toy_data(), validation=held, callbacks=callbacks, resume=resume
     )
 
 
-def needs(package):
+def skip_without(package):
     missing = importlib.util.find_spec(package) is None
     return pytest.mark.skipif(missing, reason=f"the package {package} is not installed: pip install {package}")
 
@@ -49,21 +49,21 @@ def read_events(folder):
     return scalars, counts, shown
 
 
-def expected(run) -> dict[str, dict[int, float]]:
+def expected_series(run) -> dict[str, dict[int, float]]:
     """What a tool must show of a run, from its ledger."""
     found: dict[str, dict[int, float]] = {}
     for row in [*run.ledger(), *run.validations()]:
-        for name, value in numbers(row).items():
+        for name, value in ledger_row_numbers(row).items():
             found.setdefault(name, {})[row["step"] + 1] = value
     return found
 
 
-@needs("tensorboard")
+@skip_without("tensorboard")
 def test_tensorboard_shows_the_ledger_and_the_snapshots(tmp_path):
     track = tracker("tensorboard", dataset=toy_data())
-    run = trained(tmp_path / "run", [track], validate_every=3, validate_metrics=["mig"], clip=1.0)
+    run = train(tmp_path / "run", [track], validate_every=3, validate_metrics=["mig"], clip=1.0)
     scalars, _, shown = read_events(tmp_path / "run" / "tensorboard")
-    wanted = expected(run)
+    wanted = expected_series(run)
     assert {"train/loss", "train/kl", "price/kl", "validation/loss", "scores/mig", "train/gradient"} <= set(wanted)
     assert set(scalars) == set(wanted)
     for name, series in wanted.items():
@@ -71,25 +71,25 @@ def test_tensorboard_shows_the_ledger_and_the_snapshots(tmp_path):
     assert set(shown) == {"reconstructions", "traversals", "samples"}
     assert set(shown["traversals"]) == {0, 4, 6}, "the snapshots and the end"
     assert len(set(shown["reconstructions"].values())) == 3, "pictures of different weights differ"
-    plain = trained(tmp_path / "plain", validate_every=3, validate_metrics=["mig"], clip=1.0)
-    assert (plain.path / MODEL).read_bytes() == (run.path / MODEL).read_bytes()
+    plain = train(tmp_path / "plain", validate_every=3, validate_metrics=["mig"], clip=1.0)
+    assert (plain.path / MODEL_FILE).read_bytes() == (run.path / MODEL_FILE).read_bytes()
 
 
-@needs("tensorboard")
+@skip_without("tensorboard")
 def test_a_resumed_run_goes_on_in_the_same_curves(tmp_path):
     class Stop:
         def stepped(self, step, row):
             return step == 5
 
-    with pytest.raises(Stopped):
-        trained(tmp_path / "run", [tracker("tensorboard", pictures=False), Stop()], checkpoint_every=2)
-    run = trained(tmp_path / "run", [tracker("tensorboard", pictures=False)], resume=True, checkpoint_every=2)
+    with pytest.raises(TrainingInterrupted):
+        train(tmp_path / "run", [tracker("tensorboard", pictures=False), Stop()], checkpoint_every=2)
+    run = train(tmp_path / "run", [tracker("tensorboard", pictures=False)], resume=True, checkpoint_every=2)
     scalars, counts, _ = read_events(tmp_path / "run" / "tensorboard")
-    assert scalars["train/loss"] == pytest.approx(expected(run)["train/loss"], rel=1e-6)
+    assert scalars["train/loss"] == pytest.approx(expected_series(run)["train/loss"], rel=1e-6)
     assert counts["train/loss"] == len(run.ledger()), "no step is shown twice"
 
 
-@needs("tensorboard")
+@skip_without("tensorboard")
 def test_the_command_line_tracks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     changes = ["budget.steps=2", "nets.name=decomposition_table1b", "budget.batch=8", "budget.threads=1"]
@@ -105,7 +105,7 @@ def test_mistakes_are_named_before_anything_is_trained(tmp_path, monkeypatch):
     with pytest.raises(UnbraidError, match="takes no option 'project'"):
         tracker("tensorboard", project="x") if importlib.util.find_spec("tensorboard") else tracker("mlflow", project=1)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for name, kind in SINKS.items():
+    for name, kind in TRACKERS.items():
         with pytest.raises(UnbraidError, match=f"needs the package '{kind.package}'.*pip install"):
             tracker(name)
     result = CliRunner().invoke(app, ["train", "vae_sprites32", "--out", str(tmp_path / "x"), "--track", "wandb"])
@@ -113,10 +113,10 @@ def test_mistakes_are_named_before_anything_is_trained(tmp_path, monkeypatch):
     assert not (tmp_path / "x").exists()
 
 
-class Failing:
+class FailingSink:
     """A sink whose server goes away."""
 
-    def __init__(self, *told):
+    def __init__(self, *arguments):
         self.left = 2
 
     def numbers(self, step, found):
@@ -132,26 +132,26 @@ class Failing:
 
 
 def test_a_tool_that_fails_ends_no_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(SINKS, "failing", tracking.SINKS["mlflow"].__class__(Failing, "numpy", "", ()))
-    run = trained(tmp_path / "run", [tracker("failing", dataset=toy_data())])
+    monkeypatch.setitem(TRACKERS, "failing", tracking.TRACKERS["mlflow"].__class__(FailingSink, "numpy", "", ()))
+    run = train(tmp_path / "run", [tracker("failing", dataset=toy_data())])
     assert run.state["status"] == "done"
     assert capsys.readouterr().err.count("failing is given up (ConnectionError: no route)") == 1
 
 
 def test_data_that_are_not_at_hand_give_no_pictures_and_that_is_said_once(tmp_path, monkeypatch, capsys):
-    class Quiet(Failing):
+    class Quiet(FailingSink):
         def numbers(self, step, found):
             pass
 
         def close(self):
             pass
 
-    monkeypatch.setitem(SINKS, "quiet", tracking.SINKS["mlflow"].__class__(Quiet, "numpy", "", ()))
-    trained(tmp_path / "run", [tracker("quiet")])
+    monkeypatch.setitem(TRACKERS, "quiet", tracking.TRACKERS["mlflow"].__class__(Quiet, "numpy", "", ()))
+    train(tmp_path / "run", [tracker("quiet")])
     assert capsys.readouterr().err.count("quiet: no pictures") == 1
 
 
-def records_of(raw: bytes):
+def read_records(raw: bytes):
     """The records of an offline run: a log of 32 kB blocks (checksum, length, kind: whole, first, middle, last)."""
     place, piece = 7, b""
     while place + 7 <= len(raw):
@@ -168,17 +168,17 @@ def records_of(raw: bytes):
 
 
 @pytest.mark.slow
-@needs("wandb")
+@skip_without("wandb")
 @pytest.mark.filterwarnings("default")
 def test_wandb_offline_holds_the_ledger_and_the_pictures(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
-    run = trained(tmp_path / "run", [tracker("wandb", dataset=toy_data(), project="mine")], validate_every=3)
+    run = train(tmp_path / "run", [tracker("wandb", dataset=toy_data(), project="mine")], validate_every=3)
     from wandb.proto.wandb_internal_pb2 import Record
 
     (file,) = (run.path / "wandb").glob("offline-run-*/run-*.wandb")
     found, config, pictures = {}, {}, set()
-    for data in records_of(file.read_bytes()):
+    for data in read_records(file.read_bytes()):
         record = Record()
         record.ParseFromString(data)
         if record.WhichOneof("record_type") == "run":
@@ -187,24 +187,24 @@ def test_wandb_offline_holds_the_ledger_and_the_pictures(tmp_path, monkeypatch):
         for name, value in items.items():
             if isinstance(value, float | int) and "/" in name:
                 found.setdefault(name, {})[items["_step"]] = value
-            elif isinstance(value, dict) or name.split(".")[0] in tracking.PICTURES:
+            elif isinstance(value, dict) or name.split(".")[0] in tracking.FIGURE_NAMES:
                 pictures.add(name.split(".")[0])
-    wanted = expected(run)
+    wanted = expected_series(run)
     for name, series in wanted.items():
         assert found[name] == pytest.approx(series, rel=1e-9), name
-    assert pictures == set(tracking.PICTURES)
+    assert pictures == set(tracking.FIGURE_NAMES)
     assert config["objective"] == {"name": "vae"}
     assert list((run.path / "wandb").glob("offline-run-*/files/media/images/*.png"))
 
 
 @pytest.mark.slow
-@needs("mlflow")
+@skip_without("mlflow")
 @pytest.mark.filterwarnings("default")
 def test_mlflow_keeps_the_ledger_and_the_pictures_in_files(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     place = (tmp_path / "mlruns").as_uri()
     track = tracker("mlflow", dataset=toy_data(), uri=place, experiment="mine")
-    run = trained(tmp_path / "run", [track], validate_every=3)
+    run = train(tmp_path / "run", [track], validate_every=3)
     from mlflow import MlflowClient
 
     client = MlflowClient(place)
@@ -212,18 +212,18 @@ def test_mlflow_keeps_the_ledger_and_the_pictures_in_files(tmp_path, monkeypatch
     (kept,) = client.search_runs([experiment.experiment_id])
     assert kept.info.status == "FINISHED"
     assert kept.data.params["budget.steps"] == "6"
-    for name, series in expected(run).items():
+    for name, series in expected_series(run).items():
         history = {m.step: m.value for m in client.get_metric_history(kept.info.run_id, name)}
         assert history == pytest.approx(series, rel=1e-9), name
     shown = {f.path for f in client.list_artifacts(kept.info.run_id)}
-    assert set(tracking.PICTURES) <= shown
+    assert set(tracking.FIGURE_NAMES) <= shown
     files = [f.path for f in client.list_artifacts(kept.info.run_id, "traversals")]
     assert files == [f"traversals/{step:010d}.png" for step in (0, 4, 6)]
 
 
 def test_pictures_are_bytes_of_three_colours(tmp_path):
-    run = trained(tmp_path / "run")
-    for name, pixels in tracking.pictures(run.path, 4, toy_data()).items():
+    run = train(tmp_path / "run")
+    for name, pixels in tracking.render_pictures(run.path, 4, toy_data()).items():
         assert pixels.dtype == np.uint8, name
         assert pixels.ndim == 3, name
         assert pixels.shape[2] == 3, name

@@ -9,15 +9,15 @@ import pytest
 from matplotlib.text import Text
 from PIL import Image
 
-from unbraid.figures.canvas import drawn
-from unbraid.figures.pictures import FIGURES, Choice, draw, write
+from unbraid.core.errors import UnbraidError
+from unbraid.figures.drawing import render_figure
+from unbraid.figures.registry import FIGURES, FigureOptions, draw_figure, write_figure
 from unbraid.figures.report import report
-from unbraid.figures.traversals import middle, traversal_rows, traversals
-from unbraid.ground.errors import UnbraidError
-from unbraid.runs.encoding import encode
+from unbraid.figures.traversals import middle_image_index, traversal_rows, traversals
+from unbraid.runs.evaluation.encoding import encode
+from unbraid.runs.fitting.training import fit
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import Run
-from unbraid.runs.training import fit
 
 TREE = {"class": "onehot(10)", "pose": "real(3)", "bits": "binary(2)", "style": 2}
 
@@ -32,7 +32,7 @@ def run(tmp_path_factory):
     return Run.load(made.path)
 
 
-def words(figure):
+def figure_texts(figure):
     return [text.get_text() for text in figure.findobj(Text)]
 
 
@@ -73,7 +73,7 @@ def test_a_traversal_may_start_from_code_zero(run):
 
 
 def test_a_mixed_tree_keeps_its_heads(run):
-    shown = words(traversals(run, run.codes(), dead=True))
+    shown = figure_texts(traversals(run, run.codes(), dead=True))
     assert {"0", "9", "-2.2", "+2.2", "1"} <= set(shown)
 
 
@@ -81,16 +81,18 @@ def test_the_start_is_the_middle_of_all_factors():
     from unbraid.data import load
 
     sprites = load("sprites32")
-    assert sprites.labels(np.array([middle(sprites)]))[0].tolist() == [1, 3, 8, 8]
+    assert sprites.labels(np.array([middle_image_index(sprites)]))[0].tolist() == [1, 3, 8, 8]
     digits = load("digits", size=8)
-    assert digits.labels()[middle(digits)][0] in (4, 5)
+    assert digits.labels()[middle_image_index(digits)][0] in (4, 5)
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf", "gif"])
 @pytest.mark.parametrize("name", [name for name in FIGURES if name != "positions"])  # digits have no x and y
 def test_every_picture_is_written_as_every_kind_of_file(run, tmp_path, name, kind):
-    told = {"traversals": Choice(images=(3,), steps=3), "reconstructions": Choice(images=(3, 4))}.get(name, Choice())
-    made = write(name, run, tmp_path / f"p.{kind}", told).read_bytes()
+    told = {"traversals": FigureOptions(images=(3,), steps=3), "reconstructions": FigureOptions(images=(3, 4))}.get(
+        name, FigureOptions()
+    )
+    made = write_figure(name, run, tmp_path / f"p.{kind}", told).read_bytes()
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "gif": b"GIF8"}[kind]
     assert made.startswith(start)
     assert len(made) > 800
@@ -101,13 +103,13 @@ def test_every_picture_is_written_as_every_kind_of_file(run, tmp_path, name, kin
 
 def test_the_same_picture_gives_the_same_bytes(run):
     for kind in ("png", "svg", "pdf"):
-        assert drawn(draw("kl", run), kind) == drawn(draw("kl", run), kind)
+        assert render_figure(draw_figure("kl", run), kind) == render_figure(draw_figure("kl", run), kind)
 
 
 def test_a_dollar_in_a_name_is_a_dollar(run, tmp_path):
     page = report(run, tmp_path / "page.html").read_text()
     assert "a $ b_$^x" in page
-    assert "$ b_$^x" in "".join(words(draw("reconstructions", run)))
+    assert "$ b_$^x" in "".join(figure_texts(draw_figure("reconstructions", run)))
 
 
 def test_dollars_in_ledger_and_factor_names_do_not_kill_a_page(run, tmp_path):
@@ -132,30 +134,30 @@ def test_dollars_in_ledger_and_factor_names_do_not_kill_a_page(run, tmp_path):
 
 def test_wrong_choices_are_named(run, tmp_path):
     with pytest.raises(UnbraidError, match="unknown leaf 'pos'. Did you mean 'pose'"):
-        write("traversals", run, tmp_path / "a.png", Choice(leaves=("pos",)))
+        write_figure("traversals", run, tmp_path / "a.png", FigureOptions(leaves=("pos",)))
     with pytest.raises(UnbraidError, match="there is no such image"):
-        write("traversals", run, tmp_path / "a.png", Choice(images=(99_999,)))
+        write_figure("traversals", run, tmp_path / "a.png", FigureOptions(images=(99_999,)))
     with pytest.raises(UnbraidError, match="there is no such image"):
-        write("reconstructions", run, tmp_path / "a.png", Choice(images=(-1,)))
+        write_figure("reconstructions", run, tmp_path / "a.png", FigureOptions(images=(-1,)))
     with pytest.raises(UnbraidError, match="format of a.tiff is not known"):
-        write("traversals", run, tmp_path / "a.tiff")
+        write_figure("traversals", run, tmp_path / "a.tiff")
     with pytest.raises(UnbraidError, match="unknown figure 'traversal'. Did you mean 'traversals'"):
-        write("traversal", run, tmp_path / "a.png")
+        write_figure("traversal", run, tmp_path / "a.png")
     with pytest.raises(UnbraidError, match="from low to high"):
-        write("traversals", run, tmp_path / "a.png", Choice(low=1, high=0))
+        write_figure("traversals", run, tmp_path / "a.png", FigureOptions(low=1, high=0))
     for name, told, message in (
         (
             "kl",
-            Choice(leaves=("pose",), images=(3,), low=-9),
+            FigureOptions(leaves=("pose",), images=(3,), low=-9),
             "'kl' takes no images, leaves, low; allowed: none of images",
         ),
-        ("aggregate", Choice(leaves=("pose",), steps=3), "'aggregate' takes no steps; allowed: leaves"),
-        ("ledger", Choice(dead=True), "'ledger' takes no dead"),
-        ("traversals", Choice(images=(5, 999)), "start from one image: found images 5, 999"),
+        ("aggregate", FigureOptions(leaves=("pose",), steps=3), "'aggregate' takes no steps; allowed: leaves"),
+        ("ledger", FigureOptions(dead=True), "'ledger' takes no dead"),
+        ("traversals", FigureOptions(images=(5, 999)), "start from one image: found images 5, 999"),
     ):
         for kind in ("png", "gif"):
             with pytest.raises(UnbraidError, match=message):
-                write(name, run, tmp_path / f"a.{kind}", told)
+                write_figure(name, run, tmp_path / f"a.{kind}", told)
     assert not list(tmp_path.iterdir())
 
 
@@ -166,28 +168,30 @@ def test_figures_that_need_no_data_do_without(tmp_path):
                dataset=toy_data(), quiet=True)  # fmt: skip
     bare = Run.load(made.path)
     for name in ("ledger", "samples"):
-        assert write(name, bare, tmp_path / f"{name}.png").stat().st_size > 800
+        assert write_figure(name, bare, tmp_path / f"{name}.png").stat().st_size > 800
     with pytest.raises(UnbraidError, match="as 'kl': found no codes yet. Encode it first with"):
-        write("kl", bare, tmp_path / "a.png")
+        write_figure("kl", bare, tmp_path / "a.png")
     encode(made, quiet=True)
     for name in ("kl", "information", "aggregate"):
-        assert write(name, bare, tmp_path / f"{name}.png").stat().st_size > 800
+        assert write_figure(name, bare, tmp_path / f"{name}.png").stat().st_size > 800
     with pytest.raises(
         UnbraidError, match="as 'positions': found codes without factors x and y. Choose another figure"
     ):
-        write("positions", bare, tmp_path / "a.png")
+        write_figure("positions", bare, tmp_path / "a.png")
     with pytest.raises(UnbraidError, match="was trained on data in memory"):
-        write("reconstructions", bare, tmp_path / "a.png")
+        write_figure("reconstructions", bare, tmp_path / "a.png")
 
 
 def test_dead_leaves_are_grey_in_a_heat_map_and_never_the_best():
     from matplotlib.figure import Figure
 
-    from unbraid.figures.canvas import GREY
-    from unbraid.figures.scores import heat_map
+    from unbraid.figures.drawing import GREY
+    from unbraid.figures.score_figures import draw_heat_map
 
     axes = Figure().subplots()
-    heat_map(axes, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.3]]), ["z0", "z1", "wide[0]"], ["x", "y"], dead=["z0"])
+    draw_heat_map(
+        axes, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.3]]), ["z0", "z1", "wide[0]"], ["x", "y"], dead=["z0"]
+    )
     best = {(round(p.get_y() + 0.5), round(p.get_x() + 0.5)) for p in axes.patches}
     assert best == {(2, 0), (1, 1)}, "z0 has the largest number of x, but carries nothing"
     assert [label.get_color() == GREY for label in axes.get_yticklabels()] == [True, False, False]
@@ -195,7 +199,7 @@ def test_dead_leaves_are_grey_in_a_heat_map_and_never_the_best():
     assert np.ptp(colours[0, :, :3], axis=1).max() < 0.02, "shades of grey"
     assert np.ptp(colours[1, 1, :3]) > 0.2
     nothing = Figure().subplots()
-    heat_map(nothing, np.eye(2), ["z0", "z1"], ["x", "y"], dead=["z0", "z1"])
+    draw_heat_map(nothing, np.eye(2), ["z0", "z1"], ["x", "y"], dead=["z0", "z1"])
     assert len(nothing.patches) == 2
 
 
@@ -223,13 +227,13 @@ def test_a_recipe_turned_to_other_data_is_not_called_by_its_old_words(tmp_path):
 
 
 def test_held_out_images_are_told_by_dashes_which_look_the_same_in_the_dark(tmp_path):
-    from unbraid.figures.panels import ledger_curves
+    from unbraid.figures.run_figures import ledger_curves
 
     recipe = Recipe(data={"name": "sprites32", "subsample": 64, "split": "train"}, latent=2, nets={"name": "mlp", "width": 8},
                     budget={"steps": 6, "batch": 8, "validate_every": 2, "log_every": 1})  # fmt: skip
     figure = ledger_curves(fit(recipe, tmp_path / "run", quiet=True))
     assert {line.get_linestyle() for line in figure.axes[0].lines} == {"-", "--"}
-    assert "dashed: held-out images" in " ".join(words(figure))
+    assert "dashed: held-out images" in " ".join(figure_texts(figure))
 
 
 def test_traversals_of_two_runs_stand_side_by_side(run, tmp_path):
@@ -241,7 +245,7 @@ def test_traversals_of_two_runs_stand_side_by_side(run, tmp_path):
     other = fit(run.recipe.set("seed=1"), tmp_path / "other", quiet=True)
     done = CliRunner().invoke(app, ["figure", "traversals", str(run.path), str(other.path), "--out", str(out)])
     assert done.exit_code == 0, done.output
-    one = write("traversals", run, tmp_path / "one.png")
+    one = write_figure("traversals", run, tmp_path / "one.png")
     with Image.open(out) as both, Image.open(one) as single:
         assert both.width > 1.2 * single.width
     refused = CliRunner().invoke(app, ["figure", "kl", str(run.path), str(other.path), "--out", str(out)])

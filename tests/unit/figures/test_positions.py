@@ -7,11 +7,11 @@ import pytest
 from matplotlib.legend import Legend
 
 from unbraid.codes import Codes
+from unbraid.core.errors import UnbraidError
 from unbraid.data import load
-from unbraid.figures.canvas import drawn
-from unbraid.figures.pictures import FIGURES, Scene
-from unbraid.figures.positions import has_places, mean_over, positions
-from unbraid.ground.errors import UnbraidError
+from unbraid.figures.drawing import render_figure
+from unbraid.figures.position_maps import has_positions, mean_by_factors, position_maps
+from unbraid.figures.registry import FIGURES, FigureContext
 from unbraid.latent import Latent
 
 
@@ -28,11 +28,11 @@ def codes():
 
 def test_means_by_hand():
     z, first, second = np.array([1.0, 2.0, 6.0, 4.0]), np.array([0, 0, 0, 1]), np.array([3, 5, 5, 3])
-    np.testing.assert_array_equal(mean_over(z, first, second), [[1, 4], [4, np.nan]])
+    np.testing.assert_array_equal(mean_by_factors(z, first, second), [[1, 4], [4, np.nan]])
 
 
 def test_a_row_a_live_column_and_stripes_for_x(codes):
-    figure = positions(codes)
+    figure = position_maps(codes)
     maps = [axes for axes in figure.axes if axes.images]
     assert [axes.get_ylabel() for axes in maps] == ["z2", "z1"]  # by KL; the dead column is left out
     of_scale, of_x = (np.asarray(axes.images[0].get_array()) for axes in maps)
@@ -43,13 +43,13 @@ def test_a_row_a_live_column_and_stripes_for_x(codes):
     lines = [axes for axes in figure.axes if axes.lines]
     assert [len(axes.lines) for axes in lines] == [3, 3]  # a line a shape, over the scale
     assert [text.get_text() for text in figure.findobj(Legend)[0].get_texts()] == ["square", "ellipse", "heart"]
-    assert len(drawn(figure, "png", 60)) > 2000
+    assert len(render_figure(figure, "png", 60)) > 2000
 
 
 def test_images_without_a_label_are_left_out(codes):
     values = codes.values.copy()
     values[::7, 0] = np.nan
-    figure = positions(Codes(codes.mean, codes.tree, codes.scale, values, codes.factors, codes.kl))
+    figure = position_maps(Codes(codes.mean, codes.tree, codes.scale, values, codes.factors, codes.kl))
     assert np.isfinite(np.asarray(figure.axes[0].images[0].get_array())).all()
 
 
@@ -57,11 +57,11 @@ def test_codes_without_places_are_refused_and_have_no_such_picture(codes):
     other = Codes(
         codes.mean, codes.tree, codes.scale, codes.values[:, :2], load("sprites32", only={"x": 0, "y": 0}).factors
     )
-    assert has_places(codes)
-    assert not has_places(other)
-    assert not has_places(None)
+    assert has_positions(codes)
+    assert not has_positions(other)
+    assert not has_positions(None)
     with pytest.raises(UnbraidError, match="x and y"):
-        positions(other)
+        position_maps(other)
     sprites = load("sprites32")
-    assert FIGURES["positions"].fits(Scene(None, sprites, codes))
-    assert not FIGURES["positions"].fits(Scene(None, sprites, other))
+    assert FIGURES["positions"].can_draw(FigureContext(None, sprites, codes))
+    assert not FIGURES["positions"].can_draw(FigureContext(None, sprites, other))

@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 
 from unbraid import metrics
-from unbraid.ground.errors import UnbraidError
-from unbraid.metrics import METRICS, as_table, battery
-from unbraid.metrics import importances as importances_module
-from unbraid.metrics.suite import runs
+from unbraid.core.errors import UnbraidError
+from unbraid.metrics import METRICS, as_table
+from unbraid.metrics.estimation import importances as importances_module
+from unbraid.metrics.evaluation.battery import battery, count_metric_calls
 
 
 @pytest.fixture(scope="module")
-def world() -> tuple[np.ndarray, np.ndarray]:
+def codes_and_labels() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     y = np.column_stack([rng.integers(3, size=1200), rng.integers(6, size=1200)])
     return y + 0.2 * rng.normal(size=y.shape), y
 
 
-def test_battery_equals_the_metrics_one_by_one(world):
-    z, y = world
+def test_battery_equals_the_metrics_one_by_one(codes_and_labels):
+    z, y = codes_and_labels
     scores = battery(z, y)
     assert set(scores) == {n for n, m in METRICS.items() if m.needs in ("factors", "codes")}
     for name in ("mig", "dci", "completeness", "factor_vae", "sap"):
@@ -29,8 +29,8 @@ def test_battery_equals_the_metrics_one_by_one(world):
         assert scores[name].value == METRICS[name](z, y, **fast).value
 
 
-def test_predictors_are_fitted_once_for_all_that_use_them(world, monkeypatch):
-    z, y = world
+def test_predictors_are_fitted_once_for_all_that_use_them(codes_and_labels, monkeypatch):
+    z, y = codes_and_labels
     calls = []
     plain = importances_module.histogram_boosting
     monkeypatch.setitem(
@@ -40,39 +40,45 @@ def test_predictors_are_fitted_once_for_all_that_use_them(world, monkeypatch):
     assert len(calls) == y.shape[1]
 
 
-def test_protocol_goes_to_those_that_know_it(world):
-    z, y = world
+def test_protocol_goes_to_those_that_know_it(codes_and_labels):
+    z, y = codes_and_labels
     scores = battery(z, y, metrics="mig,factor_vae,mcc", protocol="paper")
     assert scores["factor_vae"].settings["votes_fitted"] == 800
     assert "protocol" not in scores["mcc"].settings
 
 
-def test_without_labels_only_metrics_of_codes_run(world):
-    scores = battery(world[0])
+def test_without_labels_only_metrics_of_codes_run(codes_and_labels):
+    scores = battery(codes_and_labels[0])
     assert set(scores) == {n for n, m in METRICS.items() if m.needs == "codes"}
     with pytest.raises(UnbraidError, match="need factors"):
-        battery(world[0], metrics=["mig"])
+        battery(codes_and_labels[0], metrics=["mig"])
     with pytest.raises(UnbraidError, match="unknown metric 'mgi'"):
-        battery(*world, metrics="mgi")
+        battery(*codes_and_labels, metrics="mgi")
     with pytest.raises(UnbraidError, match="do not score one table"):
-        battery(*world, metrics="udr")
+        battery(*codes_and_labels, metrics="udr")
     with pytest.raises(UnbraidError, match="seeds"):
-        battery(*world, seeds=0)
+        battery(*codes_and_labels, seeds=0)
 
 
-def test_advance_is_told_of_each_metric(world):
+def test_advance_is_told_of_each_metric(codes_and_labels):
     notes = []
-    battery(*world, metrics=["mig", "mcc"], advance=lambda n=1, note="": notes.append(note))
+    battery(*codes_and_labels, metrics=["mig", "mcc"], advance=lambda n=1, note="": notes.append(note))
     assert notes == ["mig", "mcc"]
     for how, count in (("half", 2 + 2 * 3), ("seeds", 2 + 3)):
         notes.clear()
-        battery(*world, metrics=["mig", "dci"], seeds=3, interval=how, advance=lambda n=1, note="": notes.append(note))
+        battery(
+            *codes_and_labels,
+            metrics=["mig", "dci"],
+            seeds=3,
+            interval=how,
+            advance=lambda n=1, note="": notes.append(note),
+        )
         chosen = {name: METRICS[name] for name in ("mig", "dci")}
-        assert len(notes) == count == runs(chosen, 3, how)
+        assert len(notes) == count == count_metric_calls(chosen, 3, how)
 
 
-def test_a_ready_table_can_be_scored(world):
-    table = as_table(*world, names=["a", "b"])
+def test_a_ready_table_can_be_scored(codes_and_labels):
+    table = as_table(*codes_and_labels, names=["a", "b"])
     assert battery(table, metrics="mig")["mig"].table["factors"] == ["a", "b"]
 
 
@@ -97,8 +103,8 @@ def test_exact_copies_share_their_importance():
     assert matrix[0, 0] > 0.45
 
 
-def test_a_metric_that_cannot_run_is_skipped_with_its_reason_unless_it_was_named(world):
-    z, y = world[0][::80], world[1][::80]  # 15 rows, fewer than bins
+def test_a_metric_that_cannot_run_is_skipped_with_its_reason_unless_it_was_named(codes_and_labels):
+    z, y = codes_and_labels[0][::80], codes_and_labels[1][::80]  # 15 rows, fewer than bins
     scores = battery(z, y)
     assert np.isnan(scores["mig"].value)
     assert "as many rows as bins: found 15 rows" in scores["mig"].settings["skipped"]
@@ -111,17 +117,21 @@ def test_a_metric_that_cannot_run_is_skipped_with_its_reason_unless_it_was_named
     assert fewer["mig"].settings["bins"] == 5
     notes = []
     half = battery(
-        world[0][:30], world[1][:30], metrics="mig,mcc", seeds=3, advance=lambda n=1, note="": notes.append(1)
+        codes_and_labels[0][:30],
+        codes_and_labels[1][:30],
+        metrics="mig,mcc",
+        seeds=3,
+        advance=lambda n=1, note="": notes.append(1),
     )
     assert half["mig"].interval is None
     assert half["mig"].settings["interval"].startswith("none: on half of the rows, there must be at least as many rows")
     assert half["mcc"].interval is not None
-    assert len(notes) == runs({n: METRICS[n] for n in ("mig", "mcc")}, 3, "half")
+    assert len(notes) == count_metric_calls({n: METRICS[n] for n in ("mig", "mcc")}, 3, "half")
 
 
-def test_a_function_is_sent_to_the_metrics_that_take_it(world):
+def test_a_function_is_sent_to_the_metrics_that_take_it(codes_and_labels):
     with pytest.raises(UnbraidError, match="factor_vae, beta_vae and irs take a function"):
-        battery(lambda rows: rows, world[1])
+        battery(lambda rows: rows, codes_and_labels[1])
 
 
 def test_images_with_holes_are_a_named_error():

@@ -7,64 +7,69 @@ from hypothesis import strategies as st
 
 from unbraid import metrics
 from unbraid.codes import Codes
+from unbraid.core.errors import UnbraidError
 from unbraid.data.factors import Factors
-from unbraid.ground.errors import UnbraidError
 from unbraid.latent import Latent, onehot
 from unbraid.metrics import METRICS, as_table
-from unbraid.metrics.columns import column
+from unbraid.metrics.inputs.label_columns import encode_column
 
 
-def codes(n: int = 60, d: int = 3) -> np.ndarray:
+def random_codes(n: int = 60, d: int = 3) -> np.ndarray:
     return np.random.default_rng(0).normal(size=(n, d))
 
 
 def test_labels_of_every_type():
-    assert column(np.array([-1, 5, -1, 7]), "y").index.tolist() == [0, 1, 0, 2]  # negative classes are ordinary values
-    assert column(np.array([True, False]), "y").kind == "ordinal"
-    assert column(np.array([0.1, np.nan, 0.1]), "y").index.tolist() == [0, -1, 0]
-    assert column(np.array(["1", "2", ""]), "y").kind == "ordinal"
-    assert column(np.array(["1", "two", None], dtype=object), "y").kind == "class"
-    many = column(np.linspace(0, 1, 500), "y")
+    assert encode_column(np.array([-1, 5, -1, 7]), "y").index.tolist() == [
+        0,
+        1,
+        0,
+        2,
+    ]  # negative classes are ordinary values
+    assert encode_column(np.array([True, False]), "y").kind == "ordinal"
+    assert encode_column(np.array([0.1, np.nan, 0.1]), "y").index.tolist() == [0, -1, 0]
+    assert encode_column(np.array(["1", "2", ""]), "y").kind == "ordinal"
+    assert encode_column(np.array(["1", "two", None], dtype=object), "y").kind == "class"
+    many = encode_column(np.linspace(0, 1, 500), "y")
     assert many.kind == "continuous"
     assert len(many.levels) == 20
-    assert column(np.linspace(0, 1, 500), "y", kind="ordinal").kind == "ordinal"
+    assert encode_column(np.linspace(0, 1, 500), "y", kind="ordinal").kind == "ordinal"
 
 
 def test_groups_by_name_by_column_and_by_tree():
     tree = Latent.of({"pose": {"x": 1, "y": 1}, "shape": onehot(3)})
-    table = as_table(Codes(codes(d=5), tree, kl=np.array([1.0, 2.0, 3.0])), np.arange(60) % 4)
+    table = as_table(Codes(random_codes(d=5), tree, kl=np.array([1.0, 2.0, 3.0])), np.arange(60) % 4)
     assert table.unit_names == ("pose.x", "pose.y", "shape")
     assert table.kl.tolist() == [1, 2, 3]
-    top = as_table(Codes(codes(d=5), tree, kl=np.array([1.0, 2.0, 3.0])), np.arange(60) % 4, groups="top")
+    top = as_table(Codes(random_codes(d=5), tree, kl=np.array([1.0, 2.0, 3.0])), np.arange(60) % 4, groups="top")
     assert top.unit_names == ("pose", "shape")
     assert top.kl.tolist() == [3, 3]
-    assert as_table(codes(d=5), np.arange(60) % 4, groups=tree).unit_names == ("pose.x", "pose.y", "shape")
-    some = as_table(codes(), np.arange(60) % 4, groups={"a": [0, 2]})
-    assert (some.units[0].columns, some.taken, some.unit_names) == ((0, 1), (0, 2), ("a",))
+    assert as_table(random_codes(d=5), np.arange(60) % 4, groups=tree).unit_names == ("pose.x", "pose.y", "shape")
+    some = as_table(random_codes(), np.arange(60) % 4, groups={"a": [0, 2]})
+    assert (some.units[0].columns, some.source_columns, some.unit_names) == ((0, 1), (0, 2), ("a",))
 
 
 @pytest.mark.parametrize(
     ("z", "y", "options", "says"),
     [
-        (codes(), np.zeros(59), {}, "same number of rows"),
+        (random_codes(), np.zeros(59), {}, "same number of rows"),
         (np.full((60, 2), np.nan), np.arange(60), {}, "finite"),
         (np.zeros((2, 2, 2)), np.arange(2), {}, "table"),
         (np.zeros((1, 2)), [0], {}, "at least 2 rows"),
         (np.zeros((60, 0)), np.arange(60), {}, "1 column"),
         (np.array([["a", "b"]] * 60), np.arange(60), {}, "numbers"),
-        (codes() + 1j, np.arange(60), {}, "must be real"),
-        (codes(), np.ones(60), {}, "no factor takes two values"),
-        (codes(), np.full(60, np.nan), {}, "no factor takes two values"),
-        (codes(), np.full(60, np.inf), {}, "finite"),
-        (codes(), [[1, 2], [3]], {}, "table"),
-        (codes(), None, {}, "needs factors"),
-        (codes(), np.arange(60), {"groups": [[0], [0, 1]]}, "share columns"),
-        (codes(), np.arange(60), {"groups": [[7]]}, "columns of the codes"),
-        (codes(), np.arange(60), {"groups": []}, "at least one group"),
-        (codes(), np.arange(60), {"groups": ["pose"]}, "no node"),
-        (codes(), np.arange(60), {"names": ["a", "b"]}, "one name per factor"),
-        (codes(), np.arange(60), {"kinds": ["colour"]}, "one kind per factor"),
-        (codes(), np.arange(60), {"groups": Latent.of(4)}, "one column per column"),
+        (random_codes() + 1j, np.arange(60), {}, "must be real"),
+        (random_codes(), np.ones(60), {}, "no factor takes two values"),
+        (random_codes(), np.full(60, np.nan), {}, "no factor takes two values"),
+        (random_codes(), np.full(60, np.inf), {}, "finite"),
+        (random_codes(), [[1, 2], [3]], {}, "table"),
+        (random_codes(), None, {}, "needs factors"),
+        (random_codes(), np.arange(60), {"groups": [[0], [0, 1]]}, "share columns"),
+        (random_codes(), np.arange(60), {"groups": [[7]]}, "columns of the codes"),
+        (random_codes(), np.arange(60), {"groups": []}, "at least one group"),
+        (random_codes(), np.arange(60), {"groups": ["pose"]}, "no node"),
+        (random_codes(), np.arange(60), {"names": ["a", "b"]}, "one name per factor"),
+        (random_codes(), np.arange(60), {"kinds": ["colour"]}, "one kind per factor"),
+        (random_codes(), np.arange(60), {"groups": Latent.of(4)}, "one column per column"),
     ],
 )
 def test_bad_input_is_a_named_error(z, y, options, says):
@@ -74,9 +79,9 @@ def test_bad_input_is_a_named_error(z, y, options, says):
 
 def test_fewer_rows_than_bins_and_bins_out_of_range():
     with pytest.raises(UnbraidError, match="as many rows as bins"):
-        metrics.mig(codes(10), np.arange(10) % 2)
+        metrics.mig(random_codes(10), np.arange(10) % 2)
     with pytest.raises(UnbraidError, match="from 2 to 256"):
-        metrics.mig(codes(), np.arange(60) % 2, bins=1)
+        metrics.mig(random_codes(), np.arange(60) % 2, bins=1)
 
 
 def test_pruning_by_kl_needs_kl_and_uses_it():
@@ -122,10 +127,10 @@ LABELS = st.one_of(
     st.lists(st.floats(-1e6, 1e6, width=32) | st.just(float("nan")), min_size=24, max_size=24),
     st.lists(st.text(max_size=2), min_size=24, max_size=24),
 )
-SCORED = sorted(n for n, m in METRICS.items() if m.needs in ("factors", "codes"))
+SCORED_METRICS = sorted(n for n, m in METRICS.items() if m.needs in ("factors", "codes"))
 
 
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", SCORED_METRICS)
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(
     columns=st.lists(st.lists(st.floats(-1e9, 1e9, width=32), min_size=24, max_size=24), min_size=1, max_size=3),

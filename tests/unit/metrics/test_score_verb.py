@@ -7,21 +7,21 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tests.toys import app_of
+from tests.toys import make_app
 from unbraid.cli.score import register
 from unbraid.codes import Codes
+from unbraid.core.errors import UnbraidError
 from unbraid.data.factors import Factors
-from unbraid.figures.scores import gallery, heat_maps
-from unbraid.ground.errors import UnbraidError
+from unbraid.figures.score_figures import score_gallery, score_heat_maps
 from unbraid.latent import Latent
-from unbraid.metrics import battery
+from unbraid.metrics.evaluation import battery
 
 FACTORS = Factors.of({"shape": 3, "x": 12})
 
 
 @pytest.fixture(scope="module")
 def app() -> typer.Typer:
-    return app_of(register)
+    return make_app(register)
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def folder(tmp_path):
     return tmp_path
 
 
-def call(app, *arguments):
+def invoke_score(app, *arguments):
     return CliRunner().invoke(app, ["score", *map(str, arguments)])
 
 
 def test_codes_of_a_run_are_scored_and_written_beside_it(app, folder):
-    done = call(app, folder, "--metrics", "mig,dci,factor_vae")
+    done = invoke_score(app, folder, "--metrics", "mig,dci,factor_vae")
     assert done.exit_code == 0, done.exception
     assert "factor_vae" in done.output
     stored = json.loads((folder / "scores.json").read_text())
@@ -52,7 +52,7 @@ def test_codes_of_a_run_are_scored_and_written_beside_it(app, folder):
 
 def test_own_arrays_with_words_as_labels_and_json_alone_on_standard_output(app, folder):
     own = ("--codes", folder / "z.npy", "--factors", folder / "y.csv")
-    done = call(app, *own, "--metrics", "mig", "--seeds", 3, "--json", "--out", folder / "here")
+    done = invoke_score(app, *own, "--metrics", "mig", "--seeds", 3, "--json", "--out", folder / "here")
     assert done.exit_code == 0, done.exception
     report = json.loads(done.stdout)
     assert report["factors"] == {"shape": 3, "x": 12}
@@ -64,7 +64,7 @@ def test_own_arrays_with_words_as_labels_and_json_alone_on_standard_output(app, 
 def test_ceilings_are_printed_with_hashes(app, folder):
     y = Codes.load(folder / "codes.npz").values
     np.save(folder / "h.npy", y[:, 0] * 12 + y[:, 1] % 11)
-    done = call(app, folder, "--metrics", "mig", "--hashes", folder / "h.npy")
+    done = invoke_score(app, folder, "--metrics", "mig", "--hashes", folder / "h.npy")
     assert done.exit_code == 0, done.exception
     assert "ceiling" in done.output
     assert json.loads((folder / "scores.json").read_text())["ceilings"]["mig"] < 1
@@ -72,7 +72,7 @@ def test_ceilings_are_printed_with_hashes(app, folder):
 
 def test_no_number_is_cut_short_whatever_the_width(folder, monkeypatch, capsys):
     from unbraid.cli.score import _print
-    from unbraid.runs.scoring import score
+    from unbraid.runs.evaluation.scoring import score
 
     y = Codes.load(folder / "codes.npz").values
     for more in ({}, {"seeds": 2, "images": y[:, 0] * 12 + y[:, 1] % 11}):
@@ -96,7 +96,7 @@ def test_no_number_is_cut_short_whatever_the_width(folder, monkeypatch, capsys):
 
 
 def test_groups_from_the_command_line(app, folder):
-    done = call(app, folder, "--metrics", "mig", "--groups", "0-1,2", "--json")
+    done = invoke_score(app, folder, "--metrics", "mig", "--groups", "0-1,2", "--json")
     assert json.loads(done.stdout)["units"] == ["z0+z1", "z2"]
 
 
@@ -115,7 +115,7 @@ def test_groups_from_the_command_line(app, folder):
 )
 def test_mistakes_are_named(app, folder, arguments, says):
     (folder / "bad.csv").write_text("1,2\n3\n")
-    done = call(app, *(str(a).replace("{}", str(folder)) for a in arguments))
+    done = invoke_score(app, *(str(a).replace("{}", str(folder)) for a in arguments))
     assert isinstance(done.exception, UnbraidError)
     assert says in str(done.exception)
 
@@ -123,27 +123,27 @@ def test_mistakes_are_named(app, folder, arguments, says):
 def test_figures_hold_every_name():
     y = FACTORS.labels(np.arange(36).repeat(10))
     scores = battery(y.astype(float), y, names=FACTORS.names, metrics="mig,mcc,dci")
-    figure = heat_maps(scores)
+    figure = score_heat_maps(scores)
     texts = {t.get_text() for axes in figure.axes for t in axes.get_xticklabels()}
     assert {"shape", "x"} <= texts
     assert len(figure.axes) == 3
-    shown = gallery({"perfect": scores, "again": scores})
+    shown = score_gallery({"perfect": scores, "again": scores})
     assert [t.get_text() for t in shown.axes[0].get_yticklabels()] == ["mig", "dci", "mcc"]
     with pytest.raises(UnbraidError, match="matrix"):
-        heat_maps(battery(y.astype(float), metrics="hoyer"))
+        score_heat_maps(battery(y.astype(float), metrics="hoyer"))
 
 
 def test_the_footer_says_how_intervals_were_found_and_why_a_score_is_nothing(app, folder):
     np.save(folder / "dead.npy", np.ones((300, 4)))
     own = ("--codes", folder / "dead.npy", "--factors", folder / "y.csv", "--metrics", "factor_vae,mig,dci")
-    done = call(app, *own, "--seeds", 3, "--interval", "bootstrap")
+    done = invoke_score(app, *own, "--seeds", 3, "--interval", "bootstrap")
     assert done.exit_code == 0, done.exception
     text = " ".join(done.output.split())
     assert "factor_vae: all 4 columns are dead: they never change" in text
     assert "dead columns: all 4" in text
     assert "95%: score ± t·deviation over 3 bootstrap samples of the rows" in text
     assert json.loads((folder / "scores.json").read_text())["settings"]["interval"] == "bootstrap"
-    done = call(app, folder, "--metrics", "mig,factor_vae", "--seeds", 3, "--interval", "seeds")
+    done = invoke_score(app, folder, "--metrics", "mig,factor_vae", "--seeds", 3, "--interval", "seeds")
     text = " ".join(done.output.split())
     assert "no interval for mig: this metric does not depend on a seed" in text
     assert "95% (factor_vae): Wilson" in text
@@ -153,20 +153,20 @@ def test_the_footer_says_how_intervals_were_found_and_why_a_score_is_nothing(app
 def test_own_arrays_in_one_file(app, folder):
     z, y = np.load(folder / "z.npy"), Codes.load(folder / "codes.npz").values
     np.savez(folder / "mine.npz", codes=z, factors=y, names=np.array(["kind", "place"]))
-    done = call(app, folder / "mine.npz", "--metrics", "mig", "--json")
+    done = invoke_score(app, folder / "mine.npz", "--metrics", "mig", "--json")
     assert done.exit_code == 0, done.exception
     report = json.loads(done.stdout)
     assert report["factors"] == {"kind": 3, "place": 12}
     assert report["scores"]["mig"]["value"] > 0.95
     np.savez(folder / "other.npz", z=z, y=y)
-    done = call(app, folder / "other.npz")
+    done = invoke_score(app, folder / "other.npz")
     assert "found arrays z, y; allowed: codes" in str(done.exception)
 
 
 def test_few_rows_skip_what_cannot_run_and_fewer_bins_mend_it(app, folder):
     y = Codes.load(folder / "codes.npz").values
     np.savez(folder / "few.npz", codes=y[:15].astype(float), factors=y[:15])
-    done = call(app, folder / "few.npz")
+    done = invoke_score(app, folder / "few.npz")
     assert done.exit_code == 0, done.exception
     text = " ".join(done.output.split())
     assert "skipped mig, mig_sup, jemmig" in text
@@ -174,18 +174,18 @@ def test_few_rows_skip_what_cannot_run_and_fewer_bins_mend_it(app, folder):
     stored = json.loads((folder / "scores.json").read_text())
     assert stored["scores"]["mig"]["value"] is None
     assert "as many rows as bins" in stored["skipped"]["mig"]
-    done = call(app, folder / "few.npz", "--metrics", "mig", "--bins", 4, "--json")
+    done = invoke_score(app, folder / "few.npz", "--metrics", "mig", "--bins", 4, "--json")
     assert json.loads(done.stdout)["scores"]["mig"]["settings"]["bins"] == 4
-    done = call(app, folder / "few.npz", "--metrics", "mig")
+    done = invoke_score(app, folder / "few.npz", "--metrics", "mig")
     assert "as many rows as bins" in str(done.exception)
 
 
 def test_words_as_codes_and_a_header_of_numbers_are_named(app, folder):
     np.save(folder / "words.npy", np.array([["a", "b"]] * 300))
-    done = call(app, "--codes", folder / "words.npy", "--factors", folder / "y.csv")
+    done = invoke_score(app, "--codes", folder / "words.npy", "--factors", folder / "y.csv")
     assert isinstance(done.exception, UnbraidError)
     assert "codes must be numbers" in str(done.exception)
     y = Codes.load(folder / "codes.npz").values
     (folder / "numbers.csv").write_text("0,1\n" + "".join(f"{a},{b}\n" for a, b in y))
-    done = call(app, "--codes", folder / "z.npy", "--factors", folder / "numbers.csv")
+    done = invoke_score(app, "--codes", folder / "z.npy", "--factors", folder / "numbers.csv")
     assert "is a header of numbers" in str(done.exception)

@@ -9,20 +9,20 @@ import pytest
 import torch
 from torch import nn
 
+from unbraid.core.errors import UnbraidError
+from unbraid.core.tensor_files import read_tensors
 from unbraid.data.dataset import Dataset, Pixels
 from unbraid.data.factors import Factor, Factors
-from unbraid.ground.errors import UnbraidError
-from unbraid.ground.tensors import read_tensors
 from unbraid.latent import Latent
 from unbraid.model import Diagonal
 from unbraid.model.infogan import GAN_NETS
-from unbraid.objectives.games import GAMES, info_gan, info_wgan_gp
+from unbraid.objectives.gans import GAMES, info_gan, info_wgan_gp
 from unbraid.priors.hard_codes import HardCodes
-from unbraid.runs import game as gan
-from unbraid.runs.assemble import assemble, prepare
-from unbraid.runs.encoding import encode
+from unbraid.runs.building import gan
+from unbraid.runs.building.builders import build_parts, build_trainer
+from unbraid.runs.evaluation.encoding import encode
+from unbraid.runs.fitting.training import fit
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.training import fit
 
 CODES = {"kind": "onehot(3)", "bit": "binary(1)", "style": 2}
 PAPER = {"kind": "onehot(10)", "style": 2}
@@ -52,7 +52,7 @@ def recipe(name: str, steps: int = 4, **more) -> Recipe:
 def test_nets_have_the_printed_sizes_and_norms(table: str, size: int, count: int, wasserstein: bool) -> None:
     tree = Latent.of(PAPER)
     model = GAN_NETS[f"info_gan_table{table}"]((1, size, size), tree, count, wasserstein)
-    codes, noise = model.inputs(2)
+    codes, noise = model.sample_inputs(2)
     assert model.generate(codes, noise).shape == (2, 1, size, size)
     q = model.posterior(torch.rand(2, 1, size, size))
     assert q.loc.shape == (2, 12)
@@ -70,7 +70,7 @@ def test_codes_are_hard_and_uniform() -> None:
     prior = HardCodes(tree)
     torch.manual_seed(0)
     model = gan.build_model(recipe("info_gan"), (1, 8, 8)).double()
-    values, _ = model.inputs(6000)
+    values, _ = model.sample_inputs(6000)
     assert set(values[:, :4].unique().tolist()) == {0.0, 1.0}
     assert torch.equal(values[:, :3].sum(1), torch.ones(6000))
     assert values[:, 4:].abs().max() <= 1
@@ -80,14 +80,17 @@ def test_codes_are_hard_and_uniform() -> None:
 
 def test_information_is_zero_for_an_encoder_that_knows_nothing_and_log_k_for_one_that_knows_all() -> None:
     model = gan.build_model(recipe("info_gan"), (1, 8, 8)).double()
-    values, _ = model.inputs(5)
+    values, _ = model.sample_inputs(5)
     sure = [200 * values[:, :3], 400 * values[:, 3:4] - 200, values[:, 4:], torch.full((5, 2), -20.0)]
-    known, blank = Diagonal.of(model.tree, torch.cat(sure, 1)), Diagonal.of(model.tree, torch.zeros(5, 8))
+    known, blank = (
+        Diagonal.from_params(model.tree, torch.cat(sure, 1)),
+        Diagonal.from_params(model.tree, torch.zeros(5, 8)),
+    )
     columns = 2 * math.log(2)
     spread = (-0.5 * (values[:, 4:].square() + math.log(2 * math.pi))).sum(1)
-    torch.testing.assert_close(model.information(blank, values), spread + columns)
+    torch.testing.assert_close(model.information_bound(blank, values), spread + columns)
     certain = math.log(3) + math.log(2) + columns + 2 * (10 - 0.5 * math.log(2 * math.pi))
-    torch.testing.assert_close(model.information(known, values), torch.full((5,), certain))
+    torch.testing.assert_close(model.information_bound(known, values), torch.full((5,), certain))
 
 
 def test_the_penalty_is_the_distance_of_the_slope_from_one_and_is_added_to_what_the_critic_minimises() -> None:
@@ -100,7 +103,7 @@ def test_the_penalty_is_the_distance_of_the_slope_from_one_and_is_added_to_what_
     real, fake = torch.rand(4, 1, 8, 8), torch.rand(4, 1, 8, 8)
     slope = gan.gradient_penalty(model, real, fake)
     assert float(slope.detach()) == pytest.approx((float(weight.norm()) - 1) ** 2)
-    codes, _ = model.inputs(4)
+    codes, _ = model.sample_inputs(4)
     spec = info_wgan_gp(lam=0.0)
     torch.manual_seed(1)
     loss, told = gan.critic_loss(model, spec, real, fake, codes)
@@ -112,7 +115,7 @@ def test_the_penalty_is_the_distance_of_the_slope_from_one_and_is_added_to_what_
 
 @pytest.mark.parametrize("name", GAMES)
 def test_a_step_moves_each_player_by_its_own_loss(name: str) -> None:
-    trainer = prepare(assemble(recipe(name, lam=0.5), bars()))
+    trainer = build_trainer(build_parts(recipe(name, lam=0.5), bars()))
     model = trainer.parts.model
     before = {key: p.clone() for key, p in model.named_parameters()}
     ledger = trainer.step(0)
@@ -147,11 +150,11 @@ def test_a_resumed_run_ends_in_the_same_bits_and_gives_codes(name: str, tmp_path
 
 def test_errors_name_the_fix() -> None:
     with pytest.raises(UnbraidError, match="Did you mean 'noise'"):
-        assemble(recipe("info_gan").set("objective.noize=3"), bars())
+        build_parts(recipe("info_gan").set("objective.noize=3"), bars())
     with pytest.raises(UnbraidError, match="penalty above 0"):
-        assemble(recipe("info_wgan_gp", penalty=0), bars())
+        build_parts(recipe("info_wgan_gp", penalty=0), bars())
     with pytest.raises(UnbraidError, match="divisible by 16"):
-        assemble(recipe("info_gan").set("nets.name=info_gan_table5"), bars())
+        build_parts(recipe("info_gan").set("nets.name=info_gan_table5"), bars())
     with pytest.raises(UnbraidError, match="no ELBO"):
         gan.build_model(recipe("info_gan"), (1, 8, 8)).draw(torch.zeros(1, 1, 8, 8))
     with pytest.raises(UnbraidError, match="cannot be audited"):
@@ -179,6 +182,6 @@ def test_the_printed_nets_have_the_norm_after_the_activation(table: str) -> None
 
 def test_a_game_takes_no_other_family_and_no_objects() -> None:
     with pytest.raises(UnbraidError, match="diagonal family: found 'full'"):
-        assemble(recipe("info_gan").set("posterior.family=full"), bars())
+        build_parts(recipe("info_gan").set("posterior.family=full"), bars())
     with pytest.raises(UnbraidError, match="Did you mean 'info_gan'"):
-        assemble(recipe("info_gna"), bars())
+        build_parts(recipe("info_gna"), bars())

@@ -17,23 +17,23 @@ from unbraid import Recipe, fit
 from unbraid.latent import Latent
 from unbraid.model import NETS
 from unbraid.model.nets import upconv
-from unbraid.model.nets.upconv import FEW, Upconv
-from unbraid.runs.run import STATE
+from unbraid.model.nets.upconv import MAX_PHASE_CHANNELS, Upconv
+from unbraid.runs.folder.file_names import STATE_FILE
 
-HERE = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[3]
 
 
-def called(up: Upconv, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+def apply_upconv(up: Upconv, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     return torch.func.functional_call(up, {"weight": weight, "bias": bias}, (x,))
 
 
-def gradients(of: nn.Module, x: torch.Tensor, forward) -> list[torch.Tensor]:
+def gradients(module: nn.Module, x: torch.Tensor, forward) -> list[torch.Tensor]:
     leaf = x.detach().requires_grad_()
-    return list(torch.autograd.grad(forward(leaf).square().sum(), [leaf, *of.parameters()]))
+    return list(torch.autograd.grad(forward(leaf).square().sum(), [leaf, *module.parameters()]))
 
 
 @pytest.mark.parametrize("dropped", [(0, 0), (1, 0), (0, 1), (1, 1)])
-@pytest.mark.parametrize("channels", [1, 3, FEW, FEW + 1])
+@pytest.mark.parametrize("channels", [1, 3, MAX_PHASE_CHANNELS, MAX_PHASE_CHANNELS + 1])
 def test_numbers_and_gradients_are_torchs(channels, dropped):
     up, x = Upconv(3, channels, 4, 2, 1, dropped), torch.randn(2, 3, 4, 5)
     plain = nn.ConvTranspose2d(3, channels, 4, 2, 1, dropped)
@@ -42,12 +42,12 @@ def test_numbers_and_gradients_are_torchs(channels, dropped):
     torch.testing.assert_close(up(x), plain(x), rtol=0, atol=1e-13)
     for ours, theirs in zip(gradients(up, x, up), gradients(plain, x, plain), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
-    assert gradcheck(lambda *given: called(up, *given), (x.requires_grad_(), up.weight, up.bias))
+    assert gradcheck(lambda *given: apply_upconv(up, *given), (x.requires_grad_(), up.weight, up.bias))
 
 
 def test_it_can_be_differentiated_twice():
     up, x = Upconv(2, 1, 4, 2, 1, (1, 0)), torch.randn(1, 2, 3, 2, requires_grad=True)
-    assert gradgradcheck(lambda *given: called(up, *given), (x, up.weight, up.bias))
+    assert gradgradcheck(lambda *given: apply_upconv(up, *given), (x, up.weight, up.bias))
 
 
 @pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
@@ -85,11 +85,11 @@ def test_elsewhere_it_is_torchs_own(monkeypatch):
     assert up.half()(x.half()).dtype == torch.float16
     assert up.to("meta")(x.to("meta")).shape == theirs.shape
     with torch.autocast("cpu", torch.bfloat16):
-        assert not upconv.computes(x, up.weight)
+        assert not upconv.uses_fast_path(x, up.weight)
     assert not ours
 
 
-COMPILED = """
+COMPILE_SCRIPT = """
 import torch
 from torch import nn
 from unbraid.model.nets import upconv
@@ -104,7 +104,7 @@ for found in (torch.compile(up, backend="eager", fullgraph=True)(x), torch.expor
 @pytest.mark.slow
 def test_compiled_it_is_torchs_own():
     """In a process of its own: dynamo cannot follow the checks of shapes that tests add to every function."""
-    done = subprocess.run([sys.executable, "-c", COMPILED], cwd=HERE, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", COMPILE_SCRIPT], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -119,11 +119,11 @@ def test_a_run_begun_by_torchs_upconvolutions_goes_on_and_says_so(tmp_path, caps
     budget = {"steps": 2, "batch": 16, "log_every": 1, "threads": 1, "device": "cpu"}
     recipe = Recipe(data="toy", latent=2, nets="conv", budget=budget)
     run = fit(recipe, tmp_path / "a", quiet=True, dataset=toy_data())
-    state = json.loads((run.path / STATE).read_text())
+    state = json.loads((run.path / STATE_FILE).read_text())
     assert state.pop("upconv") == "unbraid"
     again = fit(recipe.set("budget.steps=3"), run.path, resume=True, quiet=True, dataset=toy_data())
     assert "moved" not in again.state
-    (run.path / STATE).write_text(json.dumps({**state, "step": 3}))  # as 0.1 wrote it
+    (run.path / STATE_FILE).write_text(json.dumps({**state, "step": 3}))  # as 0.1 wrote it
     capsys.readouterr()
     moved = fit(recipe.set("budget.steps=4"), run.path, resume=True, quiet=True, dataset=toy_data())
     assert (

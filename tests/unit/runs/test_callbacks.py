@@ -7,42 +7,43 @@ import pytest
 import torch
 
 from tests.toys import toy_data
-from unbraid.ground.errors import Stopped, UnbraidError
-from unbraid.runs.callbacks import EVENTS, tell
+from unbraid.core.errors import TrainingInterrupted, UnbraidError
+from unbraid.runs.fitting.callbacks import EVENTS, notify
+from unbraid.runs.fitting.training import fit
+from unbraid.runs.folder.file_names import MODEL_FILE
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import MODEL, Run
-from unbraid.runs.training import fit
+from unbraid.runs.run import Run
 
-HOW = {"steps": 6, "batch": 8, "checkpoint_every": 2, "snapshots": [0, 3], "validate_every": 5, "best": True}
+BUDGET = {"steps": 6, "batch": 8, "checkpoint_every": 2, "snapshots": [0, 3], "validate_every": 5, "best": True}
 
 
-class Asks:
+class StoppingCallback:
     """Asks to stop at one event of one step; notes what it was told."""
 
     def __init__(self, event="", step=-1, answer=True):
-        self.event, self.step, self.answer, self.told = event, step, answer, []
+        self.event, self.step, self.answer, self.events = event, step, answer, []
 
     def __getattr__(self, name):
         if name not in EVENTS:
             raise AttributeError(name)
 
-        def heard(*given):
+        def record(*given):
             step = given[2] if name == "started" else given[0]
-            self.told.append((name, step))
+            self.events.append((name, step))
             return self.answer if (name, step) == (self.event, self.step) else None
 
-        return heard
+        return record
 
 
-def trained(path, callbacks=(), resume=False, **budget):
-    recipe = Recipe(data="toy", latent=2, nets="mlp", budget={**HOW, **budget})
+def train(path, callbacks=(), resume=False, **budget):
+    recipe = Recipe(data="toy", latent=2, nets="mlp", budget={**BUDGET, **budget})
     held = toy_data(32, seed=1)
     return fit(recipe, path, quiet=True, dataset=toy_data(), validation=held, callbacks=callbacks, resume=resume)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    return (trained(tmp_path_factory.mktemp("whole") / "run").path / MODEL).read_bytes()
+def uninterrupted_weights(tmp_path_factory):
+    return (train(tmp_path_factory.mktemp("whole") / "run").path / MODEL_FILE).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -58,39 +59,43 @@ def whole(tmp_path_factory):
         ("saved", 5),
     ],
 )
-def test_every_event_stops_the_run_where_it_is_and_it_goes_on_to_the_same_bits(event, step, tmp_path, whole):
-    asks = Asks(event, step)
-    with pytest.raises(Stopped, match=f"stopped by Asks after step {step} of 6; go on with: unbraid train --resume"):
-        trained(tmp_path / "run", [asks])
+def test_every_event_stops_the_run_where_it_is_and_it_goes_on_to_the_same_bits(
+    event, step, tmp_path, uninterrupted_weights
+):
+    asks = StoppingCallback(event, step)
+    with pytest.raises(
+        TrainingInterrupted, match=f"stopped by Asks after step {step} of 6; go on with: unbraid train --resume"
+    ):
+        train(tmp_path / "run", [asks])
     state = Run.load(tmp_path / "run").state
     assert (state["status"], state["step"]) == ("stopped", step)
-    assert asks.told[-1][0] in (event, "saved")
-    assert not [told for told in asks.told if told[0] == "stepped" and told[1] > step]
-    again = trained(tmp_path / "run", Asks(), resume=True)
+    assert asks.events[-1][0] in (event, "saved")
+    assert not [told for told in asks.events if told[0] == "stepped" and told[1] > step]
+    again = train(tmp_path / "run", StoppingCallback(), resume=True)
     assert again.state["status"] == "done"
-    assert (again.path / MODEL).read_bytes() == whole
+    assert (again.path / MODEL_FILE).read_bytes() == uninterrupted_weights
 
 
 @pytest.mark.parametrize(("event", "step"), [("stepped", 6), ("validated", 6), ("finished", 6)])
-def test_after_the_last_step_there_is_nothing_to_stop(event, step, tmp_path, whole):
-    run = trained(tmp_path / "run", [Asks(event, step)])
+def test_after_the_last_step_there_is_nothing_to_stop(event, step, tmp_path, uninterrupted_weights):
+    run = train(tmp_path / "run", [StoppingCallback(event, step)])
     assert run.state["status"] == "done"
-    assert (run.path / MODEL).read_bytes() == whole
+    assert (run.path / MODEL_FILE).read_bytes() == uninterrupted_weights
 
 
 @pytest.mark.parametrize("answer", [True, np.True_, torch.tensor(True), np.array(True)], ids=lambda a: type(a).__name__)
 def test_any_kind_of_true_stops(answer):
-    assert tell((Asks("finished", 1, answer),), "finished", 1, "path") == "Asks"
+    assert notify((StoppingCallback("finished", 1, answer),), "finished", 1, "path") == "Asks"
 
 
 @pytest.mark.parametrize("answer", [None, False, np.False_, torch.tensor(False), 1, "yes", [True], np.ones(3, bool)])
 def test_other_answers_mean_nothing(answer):
-    assert tell((Asks("finished", 1, answer),), "finished", 1, "path") == ""
+    assert notify((StoppingCallback("finished", 1, answer),), "finished", 1, "path") == ""
 
 
 def test_one_callback_needs_no_list_and_what_is_none_is_named(tmp_path):
-    with pytest.raises(Stopped):
-        trained(tmp_path / "run", Asks("started", 0))
-    for wrong in (7, "tensorboard", Asks, [print]):
+    with pytest.raises(TrainingInterrupted):
+        train(tmp_path / "run", StoppingCallback("started", 0))
+    for wrong in (7, "tensorboard", StoppingCallback, [print]):
         with pytest.raises(UnbraidError, match=r"a callback is an object.*allowed: started, stepped"):
-            trained(tmp_path / "other", wrong)
+            train(tmp_path / "other", wrong)

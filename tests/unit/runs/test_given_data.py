@@ -9,13 +9,14 @@ from torch.utils.data import DataLoader, TensorDataset
 from typer.testing import CliRunner
 
 from unbraid.cli import app
+from unbraid.core.errors import TrainingInterrupted, UnbraidError
 from unbraid.data import of
-from unbraid.data.splits import taken
-from unbraid.ground.errors import Stopped, UnbraidError
-from unbraid.runs.encoding import encode
+from unbraid.data.subsets.splits import take_subset
+from unbraid.runs.evaluation.encoding import encode
+from unbraid.runs.fitting.training import fit
+from unbraid.runs.folder.file_names import DATA_FILE
 from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import DATA, Run
-from unbraid.runs.training import fit
+from unbraid.runs.run import Run
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (24, 1, 8, 8), dtype=np.uint8)
 LABELS = np.arange(24) % 4
@@ -28,11 +29,11 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def tiny(**budget):
+def tiny_recipe(**budget):
     return Recipe(data="mine", latent=2, nets="mlp", budget={"steps": 2, "batch": 8, **budget})
 
 
-def columns():
+def huggingface_items():
     """What a Hugging Face data set gives, item by item."""
     return [{"image": x, "label": int(y)} for x, y in zip(IMAGES, LABELS, strict=True)]
 
@@ -43,13 +44,13 @@ def columns():
         lambda: PAIRS,
         lambda: DataLoader(PAIRS, batch_size=5),
         lambda: IMAGES,
-        lambda: columns(),
+        lambda: huggingface_items(),
         lambda: (pair for pair in PAIRS),
     ],
     ids=["dataset", "loader", "array", "mappings", "iterable"],
 )
 def test_fit_takes_what_people_have_and_the_run_opens_it_again(given, tmp_path):
-    run = fit(tiny(validate_every=1), tmp_path / "r", dataset=given(), validation=given(), quiet=True)
+    run = fit(tiny_recipe(validate_every=1), tmp_path / "r", dataset=given(), validation=given(), quiet=True)
     assert len(run.validations()) == 2
     alone = Run.load(tmp_path / "r")
     np.testing.assert_array_equal(alone.dataset().pixels(np.arange(24)), np.float32(IMAGES) * np.float32(1 / 255))
@@ -57,29 +58,29 @@ def test_fit_takes_what_people_have_and_the_run_opens_it_again(given, tmp_path):
 
 
 def test_labels_and_parts_come_back(tmp_path):
-    data = taken(of(PAIRS, quiet=True), np.arange(3, 20), "some")
-    fit(tiny(), tmp_path / "r", dataset=data, quiet=True)
+    data = take_subset(of(PAIRS, quiet=True), np.arange(3, 20), "some")
+    fit(tiny_recipe(), tmp_path / "r", dataset=data, quiet=True)
     again = Run.load(tmp_path / "r").dataset()
     assert again.factors.items == data.factors.items
     np.testing.assert_array_equal(again.labels(), data.labels())
     np.testing.assert_array_equal(again.pixels(np.arange(17)), data.pixels(np.arange(17)))
     bits = of(IMAGES > 99, LABELS, quiet=True)
-    assert Run.load(fit(tiny(), tmp_path / "b", dataset=bits, quiet=True).path).dataset().shape == (1, 8, 8)
+    assert Run.load(fit(tiny_recipe(), tmp_path / "b", dataset=bits, quiet=True).path).dataset().shape == (1, 8, 8)
     rows = of(IMAGES.reshape(24, 64) / 255.0, quiet=True)
-    path = fit(tiny(), tmp_path / "v", dataset=rows, quiet=True).path
+    path = fit(tiny_recipe(), tmp_path / "v", dataset=rows, quiet=True).path
     np.testing.assert_array_equal(Run.load(path).dataset().pixels([3]), rows.pixels([3]))
 
 
 def test_an_array_that_is_mapped_stays_where_it_is(tmp_path, cache):
     np.save(tmp_path / "mine.npy", IMAGES)
     array = np.load(tmp_path / "mine.npy", mmap_mode="r")
-    assert of(array, quiet=True).mapped.path == tmp_path / "mine.npy"
-    assert of(array[:5], quiet=True).mapped is None
+    assert of(array, quiet=True).memmap_location.path == tmp_path / "mine.npy"
+    assert of(array[:5], quiet=True).memmap_location is None
     assert not list(cache.glob("stream-*"))
 
 
 def test_the_verbs_work_on_such_a_run(tmp_path):
-    path = str(fit(tiny(), tmp_path / "r", dataset=PAIRS, quiet=True).path)
+    path = str(fit(tiny_recipe(), tmp_path / "r", dataset=PAIRS, quiet=True).path)
     for verb in (["encode", path, "-q"], ["audit", path, "--rows", "8", "-q"], ["report", path]):
         result = CliRunner().invoke(app, verb)
         assert result.exit_code == 0, result.output
@@ -92,13 +93,13 @@ def test_a_stopped_run_goes_on_without_being_given_its_data(tmp_path):
         def stepped(self, step, row):
             return step == 1
 
-    with pytest.raises(Stopped):
-        fit(tiny(), tmp_path / "r", dataset=PAIRS, quiet=True, callbacks=[Stop()])
-    assert fit(tiny(), tmp_path / "r", resume=True, quiet=True).state["status"] == "done"
+    with pytest.raises(TrainingInterrupted):
+        fit(tiny_recipe(), tmp_path / "r", dataset=PAIRS, quiet=True, callbacks=[Stop()])
+    assert fit(tiny_recipe(), tmp_path / "r", resume=True, quiet=True).state["status"] == "done"
 
 
 def test_data_that_are_gone_or_changed_are_named(tmp_path, cache):
-    run = fit(tiny(), tmp_path / "r", dataset=PAIRS, quiet=True)
+    run = fit(tiny_recipe(), tmp_path / "r", dataset=PAIRS, quiet=True)
     (kept,) = cache.glob("stream-*.npy")
     np.save(kept, 255 - IMAGES)
     with pytest.raises(UnbraidError, match="are not those"):
@@ -110,10 +111,10 @@ def test_data_that_are_gone_or_changed_are_named(tmp_path, cache):
     with pytest.raises(UnbraidError, match=r"are gone: found no file.*unbraid.data.of.*Run.load"):
         Run.load(run.path).dataset()
     assert len(Run.load(run.path, dataset=PAIRS).dataset()) == 24, "given again, they are made again"
-    fit(tiny(), run.path, dataset=of(IMAGES, quiet=True), force=True, quiet=True)
+    fit(tiny_recipe(), run.path, dataset=of(IMAGES, quiet=True), force=True, quiet=True)
     assert Run.load(run.path).dataset().factors is None
-    (run.path / DATA).write_bytes(b"no")
-    with pytest.raises(UnbraidError, match=DATA):
+    (run.path / DATA_FILE).write_bytes(b"no")
+    with pytest.raises(UnbraidError, match=DATA_FILE):
         Run.load(run.path).dataset()
 
 
@@ -128,5 +129,5 @@ def test_data_that_are_gone_or_changed_are_named(tmp_path, cache):
 )
 def test_what_is_no_data_set_is_refused(given, message, tmp_path):
     with pytest.raises(UnbraidError, match=message):
-        fit(tiny(validate_every=1), tmp_path / "r", quiet=True, **given)
+        fit(tiny_recipe(validate_every=1), tmp_path / "r", quiet=True, **given)
     assert not (tmp_path / "r").exists()

@@ -7,17 +7,17 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
 
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.model import Diagonal, Full, Vae
 from unbraid.model.likelihood import Gaussian as GaussianLikelihood
 from unbraid.priors import build
-from unbraid.runs.iwae import iwae
+from unbraid.runs.evaluation.iwae import iwae
 
 SIGMA = 0.5
 
 
-class Linear(nn.Module):
+class LinearDecoder(nn.Module):
     """x = W z on images of shape (6, 1, 1)."""
 
     def __init__(self, weights: Tensor):
@@ -30,7 +30,7 @@ class Linear(nn.Module):
         return (z @ self.weights.T)[:, :, None, None]
 
 
-class Encoder(nn.Module):
+class LinearEncoder(nn.Module):
     """The exact posterior mean, with covariance and mean as given."""
 
     def __init__(self, recognition: Tensor, rest: Tensor):
@@ -58,8 +58,8 @@ def linear_gaussian(exact: bool, blur: float = 0.0) -> tuple[Vae, MultivariateNo
     family = Full if exact else Diagonal
     model = Vae(
         tree,
-        Encoder(recognition, rest),
-        Linear(w),
+        LinearEncoder(recognition, rest),
+        LinearDecoder(w),
         build({"name": "gaussian"}, tree),
         GaussianLikelihood(SIGMA),
         family,
@@ -67,19 +67,19 @@ def linear_gaussian(exact: bool, blur: float = 0.0) -> tuple[Vae, MultivariateNo
     return model, MultivariateNormal(torch.zeros(6), w @ w.T + SIGMA**2 * torch.eye(6))
 
 
-def data(p: MultivariateNormal, n: int = 20) -> Tensor:
+def sample_images(p: MultivariateNormal, n: int = 20) -> Tensor:
     return p.sample((n,))[:, :, None, None]
 
 
 def test_exact_posterior_gives_log_p_with_one_particle() -> None:
     model, p = linear_gaussian(exact=True)
-    x = data(p)
+    x = sample_images(p)
     assert torch.allclose(iwae(model, x, particles=1), p.log_prob(x.flatten(1)))
 
 
 def test_many_particles_reach_log_p() -> None:
     model, p = linear_gaussian(exact=False, blur=0.3)
-    x = data(p)
+    x = sample_images(p)
     exact = p.log_prob(x.flatten(1))
     assert (iwae(model, x, particles=5000) - exact).abs().max() < 0.1
     assert (iwae(model, x, particles=1) - exact).abs().max() > 0.3
@@ -87,7 +87,7 @@ def test_many_particles_reach_log_p() -> None:
 
 def test_rises_with_particles_on_average_and_stays_below() -> None:
     model, p = linear_gaussian(exact=False, blur=0.3)
-    x = data(p, 400)
+    x = sample_images(p, 400)
     exact = p.log_prob(x.flatten(1)).mean().item()
     bounds = [iwae(model, x, particles=k).mean().item() for k in (1, 4, 16, 64, 256)]
     assert bounds == sorted(bounds)
@@ -104,15 +104,15 @@ def test_rises_with_particles_on_average_and_stays_below() -> None:
 @pytest.mark.parametrize("piece", [1, 7, 64, 100_000])
 def test_memory_is_bounded_whatever_the_batch_and_particles(piece: int) -> None:
     model, p = linear_gaussian(exact=True)
-    x = data(p, 5)
-    found = iwae(model, x, particles=50, piece=piece)
+    x = sample_images(p, 5)
+    found = iwae(model, x, particles=50, chunk_size=piece)
     assert model.decoder.most <= piece
     assert torch.allclose(found, p.log_prob(x.flatten(1)))
 
 
 def test_same_seed_same_bound_and_the_callers_chance_is_left_alone() -> None:
     model, p = linear_gaussian(exact=False, blur=0.5)
-    x = data(p)
+    x = sample_images(p)
     before = torch.get_rng_state()
     model.train()
     first = iwae(model, x, particles=3)
@@ -125,8 +125,10 @@ def test_same_seed_same_bound_and_the_callers_chance_is_left_alone() -> None:
 
 def test_mixed_trees_and_mistakes() -> None:
     tree = Latent.of({"k": "onehot(3)", "s": 2})
-    encoder = nn.Sequential(nn.Flatten(), nn.Linear(6, Diagonal.count(tree)))
-    model = Vae(tree, encoder, Linear(torch.randn(6, 5)), build({"name": "student_t"}, tree), GaussianLikelihood())
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(6, Diagonal.param_count(tree)))
+    model = Vae(
+        tree, encoder, LinearDecoder(torch.randn(6, 5)), build({"name": "student_t"}, tree), GaussianLikelihood()
+    )
     model.temperature = 0.5
     x = torch.randn(4, 6, 1, 1)
     few, many = (torch.stack([iwae(model, x, k, seed=s) for s in range(30)]).mean() for k in (1, 50))

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from tests.toys import toy_data
 from unbraid import Recipe, fit
 from unbraid.cli import app
-from unbraid.figures.panels import ledger_curves
+from unbraid.figures.run_figures import ledger_curves
 
 
 @pytest.fixture(scope="module")

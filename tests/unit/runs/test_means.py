@@ -13,10 +13,10 @@ import torch
 
 from tests.toys import toy_data
 from unbraid import Recipe, Run, UnbraidError, fit
-from unbraid.ground.tensors import read_tensors
-from unbraid.runs.run import CHECKPOINT, LEDGER, MODEL, STATE
+from unbraid.core.tensor_files import read_tensors
+from unbraid.runs.folder.file_names import CHECKPOINT_FILE, LEDGER_FILE, MODEL_FILE, STATE_FILE
 
-HERE = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[3]
 BUDGET = {"steps": 4, "batch": 16, "log_every": 1, "threads": 1, "device": "cpu"}
 
 
@@ -24,12 +24,12 @@ def recipe(objective: str = "vae", **budget: object) -> Recipe:
     return Recipe(data="toy", latent=2, nets="decomposition_table1b", objective=objective, budget={**BUDGET, **budget})
 
 
-HALF = """
+BF16_SCRIPT = """
 import sys, torch
 from tests.toys import toy_data
 from tests.unit.runs.test_means import recipe
 from unbraid import fit
-from unbraid.runs.assemble import assemble, prepare
+from unbraid.runs.building.builders import assemble, prepare
 
 trainer = prepare(assemble(recipe(precision="bf16"), toy_data()))
 inside = []
@@ -50,16 +50,21 @@ def test_products_are_in_bf16_and_terms_in_float32(tmp_path):
     """In a process of its own, told to use no instructions that some virtual processors have in name only."""
     env = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}
     done = subprocess.run(
-        [sys.executable, "-c", HALF, str(tmp_path)], env=env, cwd=HERE, capture_output=True, text=True, check=False
+        [sys.executable, "-c", BF16_SCRIPT, str(tmp_path)],
+        env=env,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     for objective in ("vae", "factor_vae"):  # a critic's gradients and its state too
         half, plain, parts = (Run.load(tmp_path / objective / name) for name in ("half", "plain", "parts"))
         near = [abs(a["loss"] / b["loss"] - 1) for a, b in zip(half.ledger(), plain.ledger(), strict=True)]
         assert 0 < max(near) < 0.02, objective
-        for name in (MODEL, CHECKPOINT, LEDGER):
+        for name in (MODEL_FILE, CHECKPOINT_FILE, LEDGER_FILE):
             assert (parts.path / name).read_bytes() == (half.path / name).read_bytes(), objective
-    tensors, _ = read_tensors(half.path / CHECKPOINT, "checkpoint")
+    tensors, _ = read_tensors(half.path / CHECKPOINT_FILE, "checkpoint")
     critic = [t for key, t in tensors.items() if "critic" in key and t.is_floating_point()]
     assert critic
     assert {t.dtype for t in critic} == {torch.float32}
@@ -67,7 +72,7 @@ def test_products_are_in_bf16_and_terms_in_float32(tmp_path):
 
 
 def test_bf16_that_would_end_the_process_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("unbraid.runs.means.bf16_works", lambda: False)
+    monkeypatch.setattr("unbraid.runs.fitting.precision.bf16_works", lambda: False)
     with pytest.raises(UnbraidError, match="cannot be used on this processor"):
         fit(recipe(precision="bf16"), tmp_path / "a", quiet=True, dataset=toy_data())
 
@@ -97,14 +102,14 @@ def test_compiled_nets_resume_to_the_same_bits(objective, tmp_path):
     for name, steps in (("whole", 4), ("parts", 2), ("parts", 4)):
         told = recipe(objective, compile=True, steps=steps)
         fit(told, tmp_path / name, resume=name == "parts", quiet=True, dataset=toy_data())
-    for name in (MODEL, CHECKPOINT, LEDGER):
+    for name in (MODEL_FILE, CHECKPOINT_FILE, LEDGER_FILE):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_a_run_that_moves_to_another_device_goes_on_and_says_so(tmp_path, capsys):
     run = fit(recipe(steps=2), tmp_path / "a", quiet=True, dataset=toy_data())
-    state = json.loads((run.path / STATE).read_text())
-    (run.path / STATE).write_text(json.dumps({**state, "device": "cuda:0"}))
+    state = json.loads((run.path / STATE_FILE).read_text())
+    (run.path / STATE_FILE).write_text(json.dumps({**state, "device": "cuda:0"}))
     moved = fit(recipe(), run.path, resume=True, quiet=True, dataset=toy_data())
     assert "goes on on cpu, after cuda" in capsys.readouterr().err
     assert moved.state["moved"] == ["cuda → cpu after step 2"]
@@ -113,6 +118,6 @@ def test_a_run_that_moves_to_another_device_goes_on_and_says_so(tmp_path, capsys
 
 def test_the_device_of_a_run_is_its_recipes_or_the_one_asked_for(tmp_path):
     run = fit(recipe(), tmp_path / "a", quiet=True, dataset=toy_data())
-    assert run.placed is run.model  # on the CPU nothing is copied
+    assert run.model_on_device is run.model  # on the CPU nothing is copied
     with pytest.raises(UnbraidError, match="device 'mars' cannot be used here"):
         Run.load(run.path, dataset=toy_data(), device="mars")

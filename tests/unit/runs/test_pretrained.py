@@ -9,22 +9,22 @@ import torch
 
 import unbraid
 from unbraid import metrics
-from unbraid.ground.errors import UnbraidError
-from unbraid.runs.pretrained import FOLDER, names
+from unbraid.core.errors import UnbraidError
+from unbraid.runs.pretrained_runs import FOLDER_VARIABLE, pretrained_paths
 
 
 def test_they_are_few_and_small():
-    found = names()
+    found = pretrained_paths()
     assert 1 <= len(found) <= 3
     for path in found.values():
         assert sum(file.stat().st_size for file in path.rglob("*") if file.name != "codes.npz") < 5e6, path
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", pretrained_paths())
 def test_the_scores_beside_a_run_come_out_again(name):
     torch.set_default_dtype(torch.float32)
     run = unbraid.pretrained(name)
-    codes = unbraid.encode(run, most=20_000, save=False, quiet=True)
+    codes = unbraid.encode(run, max_images=20_000, save=False, quiet=True)
     stored = json.loads((run.path / "scores.json").read_text())
     beside = {metric: found["value"] for metric, found in stored["scores"].items()}
     assert metrics.mig(codes).value == pytest.approx(beside["mig"], abs=0.005)
@@ -34,6 +34,6 @@ def test_the_scores_beside_a_run_come_out_again(name):
 def test_a_wrong_name_and_a_place_without_runs_are_named(tmp_path, monkeypatch):
     with pytest.raises(UnbraidError, match="unknown pretrained run 'beta_tcvae'"):
         unbraid.pretrained("beta_tcvae")
-    monkeypatch.setenv(FOLDER, str(tmp_path))
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     with pytest.raises(UnbraidError, match="wheel does not carry them"):
         unbraid.pretrained("beta_tcvae_colour_sprites")

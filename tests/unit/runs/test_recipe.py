@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unbraid.ground.errors import UnbraidError
-from unbraid.runs.assemble import assemble
+from unbraid.core.errors import UnbraidError
+from unbraid.runs.building.builders import build_parts
+from unbraid.runs.fitting.trainer import build_trainer, step
 from unbraid.runs.recipe import Budget, Recipe
 from unbraid.runs.recipes import RECIPES
-from unbraid.runs.trainer import prepare, step
 
 SMALL = {"data": {"name": "sprites32"}, "latent": 4, "nets": {"name": "small32"}, "budget": {"steps": 2, "batch": 8}}
 
@@ -19,7 +19,7 @@ SMALL = {"data": {"name": "sprites32"}, "latent": 4, "nets": {"name": "small32"}
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_named_recipe_round_trips_through_toml(name):
     recipe = Recipe.load(name)
-    assert Recipe.of(tomllib.loads(recipe.toml())) == recipe
+    assert Recipe.from_dict(tomllib.loads(recipe.toml())) == recipe
     assert recipe.name == name
     assert recipe.about
     assert recipe.cite
@@ -72,7 +72,7 @@ def test_differences_name_the_fields():
     assert one.differences(one.set("budget.lr=0.5")) == ["budget.lr: 0.001 → 0.5"]
 
 
-OLD = Path(__file__).parents[2] / "data" / "runs_of_0_1"
+OLD_RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
 HASHES = {
     "aae": "39635b7a6e488970", "conv": "42e1caebc8ee4de2", "factor_vae": "0027bcdf26eaca0e", "stopped": "0027bcdf26eaca0e",
     "full_posterior": "922459114067a135", "hfvae_discrete": "8422ed1feddf9f5f", "info_gan": "7a598674475e28c9",
@@ -83,7 +83,7 @@ HASHES = {
 
 @pytest.mark.parametrize("name", HASHES)
 def test_the_hash_of_a_recipe_is_the_same_for_ever(name):
-    assert Recipe.load(OLD / name / "recipe.toml").hash == HASHES[name]
+    assert Recipe.load(OLD_RUNS / name / "recipe.toml").hash == HASHES[name]
 
 
 def test_a_new_field_with_a_default_leaves_every_hash_as_it_was():
@@ -97,14 +97,14 @@ def test_a_new_field_with_a_default_leaves_every_hash_as_it_was():
         budget: LaterBudget = LaterBudget()
 
     for name, known in HASHES.items():
-        assert Later.load(OLD / name / "recipe.toml").hash == known
-    plain = tomllib.loads((OLD / "vae" / "recipe.toml").read_text())
-    assert Later.of(plain | {"precision": "half"}).hash != HASHES["vae"]
-    assert Later.of(plain | {"budget": plain["budget"] | {"warm_up": 5}}).hash != HASHES["vae"]
+        assert Later.load(OLD_RUNS / name / "recipe.toml").hash == known
+    plain = tomllib.loads((OLD_RUNS / "vae" / "recipe.toml").read_text())
+    assert Later.from_dict(plain | {"precision": "half"}).hash != HASHES["vae"]
+    assert Later.from_dict(plain | {"budget": plain["budget"] | {"warm_up": 5}}).hash != HASHES["vae"]
 
 
 def test_the_hash_counts_what_decides_the_result_and_nothing_else():
-    one = Recipe.of(SMALL)
+    one = Recipe.from_dict(SMALL)
     same = (
         "name=x",
         "about=y",
@@ -126,10 +126,12 @@ def test_the_hash_counts_what_decides_the_result_and_nothing_else():
               "data.orientation=true", "data.orientation=1", "nets.name=mlp", "posterior.temperature=0.5")  # fmt: skip
     assert len({one.hash, *(one.set(change).hash for change in others)}) == len(others) + 1
     tree, turned = {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}
-    assert Recipe.of(SMALL | {"latent": tree}).hash != Recipe.of(SMALL | {"latent": turned}).hash
+    assert Recipe.from_dict(SMALL | {"latent": tree}).hash != Recipe.from_dict(SMALL | {"latent": turned}).hash
     prices = {"kl": 1.0, "mi": 2}
     rows = [{"name": "row", "prices": dict(items)} for items in (prices.items(), [("mi", 2.0), ("kl", 1)])]
-    assert Recipe.of(SMALL | {"objective": rows[0]}).hash == Recipe.of(SMALL | {"objective": rows[1]}).hash
+    assert (
+        Recipe.from_dict(SMALL | {"objective": rows[0]}).hash == Recipe.from_dict(SMALL | {"objective": rows[1]}).hash
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ BAD = {
 def test_bad_recipes_are_named_before_work_starts(case):
     change, said = BAD[case]
     with pytest.raises(UnbraidError, match=said):
-        assemble(Recipe.of(SMALL | change))
+        build_parts(Recipe.from_dict(SMALL | change))
 
 
 plain = st.one_of(
@@ -207,7 +209,7 @@ names = st.sampled_from(
 )
 def test_fuzzed_recipes_never_leave_a_traceback(change):
     try:
-        step(prepare(assemble(Recipe.of(SMALL | change))), 0)
+        step(build_trainer(build_parts(Recipe.from_dict(SMALL | change))), 0)
     except UnbraidError as error:
         assert len(str(error)) > 10
 

@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 from tests.toys import toy_data
 from unbraid.cli import app, main
-from unbraid.figures.panels import ledger_curves
+from unbraid.core.errors import UnbraidError
 from unbraid.figures.report import report
-from unbraid.ground.errors import UnbraidError
-from unbraid.runs.auditing import audit
+from unbraid.figures.run_figures import ledger_curves
+from unbraid.runs.evaluation.auditing import audit
+from unbraid.runs.fitting.training import fit
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import Run
-from unbraid.runs.training import fit
 
 DATA = toy_data(24)
 
@@ -59,12 +59,12 @@ def test_tensors_with_a_gradient_are_taken(run):
     assert run.traverse(z[0], 1).shape == (7, 1, 8, 8)
 
 
-DEEP = "[" * 100_000 + "]" * 100_000
+DEEP_JSON = "[" * 100_000 + "]" * 100_000
 DAMAGE = {
-    "run.json": ["", "3", "[]", "{}", DEEP, '{"status": "done", "step": 1, "shape": 3}',
+    "run.json": ["", "3", "[]", "{}", DEEP_JSON, '{"status": "done", "step": 1, "shape": 3}',
                  '{"status": "done", "step": "x", "shape": [1, 8, 8]}', '{"status": "done", "step": 2, "shape": [1, 8]}'],
-    "audit.json": ["", "null", "[1]", "{}", DEEP, '{"nats": {"kl": "x"}, "errors": {}}', '{"nats": [], "errors": {}}'],
-    "ledger.jsonl": ["x\n", "3\n", "{}\n", DEEP + "\n", '{"step": 1, "nats": {"kl": "x"}, "prices": {}}\n',
+    "audit.json": ["", "null", "[1]", "{}", DEEP_JSON, '{"nats": {"kl": "x"}, "errors": {}}', '{"nats": [], "errors": {}}'],
+    "ledger.jsonl": ["x\n", "3\n", "{}\n", DEEP_JSON + "\n", '{"step": 1, "nats": {"kl": "x"}, "prices": {}}\n',
                      '{"step": "1", "nats": {}, "prices": {}}\n', '{"step": 1, "nats": {"kl": NaN}, "prices": {}}\n'],
 }  # fmt: skip
 READERS = {"run.json": lambda r: r.state, "audit.json": lambda r: r.audited(), "ledger.jsonl": lambda r: r.ledger()}
@@ -82,7 +82,9 @@ def test_an_audit_is_read_back_and_a_folder_for_reading_fails_before_the_work(ru
     written = audit(run, DATA, rows=8, quiet=True)
     assert run.audited() == json.loads(json.dumps(written))
     monkeypatch.setattr(os, "access", lambda *given, **named: False)
-    monkeypatch.setattr("unbraid.runs.auditing.posteriors", lambda *given, **named: pytest.fail("worked first"))
+    monkeypatch.setattr(
+        "unbraid.runs.evaluation.auditing.posteriors", lambda *given, **named: pytest.fail("worked first")
+    )
     with pytest.raises(UnbraidError, match="not writable"):
         audit(run, DATA, rows=8, quiet=True)
 
@@ -148,7 +150,7 @@ def test_a_ledger_of_thousands_of_terms_is_read_and_drawn_in_part(run, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["audit.json", "scores.json", "ledger.jsonl", "run.json"])
-@pytest.mark.parametrize("text", ["{", "3", "[1, 2]", '{"scores": 3}', DEEP])
+@pytest.mark.parametrize("text", ["{", "3", "[1, 2]", '{"scores": 3}', DEEP_JSON])
 def test_a_report_names_the_damaged_file(run, name, text):
     path = run.path / name
     before = path.read_bytes() if path.exists() else None

@@ -10,15 +10,15 @@ import torch
 
 from tests.toys import toy_data
 from unbraid import Recipe, Run, UnbraidError, fit, score
-from unbraid.ground.errors import Stopped
-from unbraid.runs.run import BEST, CHECKPOINT, LEDGER, MODEL
-from unbraid.runs.snapshots import SNAPSHOTS
-from unbraid.runs.validation import Watch
-from unbraid.sweeps.board import _step
+from unbraid.core.errors import TrainingInterrupted
+from unbraid.runs.fitting.validation import EarlyStopping
+from unbraid.runs.folder.file_names import BEST_FILE, CHECKPOINT_FILE, LEDGER_FILE, MODEL_FILE
+from unbraid.runs.folder.snapshots import SNAPSHOT_FOLDER
+from unbraid.sweeps.display.live_display import _read_progress
 
-RATIO = {"name": "factor_vae", "gamma": 2, "critic": {"width": 8, "depth": 1}}
-DIP = {"name": "dip_vae_ii", "rho": 0.3}
-BANK = {"name": "beta_tcvae", "estimator": "memory_bank(32)"}
+FACTOR_VAE = {"name": "factor_vae", "gamma": 2, "critic": {"width": 8, "depth": 1}}
+DIP_VAE = {"name": "dip_vae_ii", "rho": 0.3}
+MEMORY_BANK = {"name": "beta_tcvae", "estimator": "memory_bank(32)"}
 
 
 def recipe(objective: object = "vae", **budget: object) -> Recipe:
@@ -26,44 +26,44 @@ def recipe(objective: object = "vae", **budget: object) -> Recipe:
     return Recipe(data="toy", latent=2, nets="decomposition_table1b", objective=objective, budget=full)
 
 
-def trained(path, objective="vae", callbacks=(), resume=False, **budget):
+def train(path, objective="vae", callbacks=(), resume=False, **budget):
     held = toy_data(40, seed=1) if budget.get("validate_every") else None
     told = {"quiet": True, "dataset": toy_data(), "validation": held, "callbacks": callbacks, "resume": resume}
     return fit(recipe(objective, **budget), path, **told)
 
 
-class Noisy:
+class NoisyCallback:
     """A callback that draws random numbers wherever it is called, and notes what it was told."""
 
     def __init__(self, stop: int = 0):
-        self.stop, self.heard = stop, []
+        self.stop, self.events = stop, []
 
-    def _hear(self, event, step, about):
+    def _record(self, event, step, about):
         torch.rand(7), np.random.rand(3), torch.manual_seed(step)  # noqa: NPY002
-        self.heard.append((event, step, about))
+        self.events.append((event, step, about))
         return event == "stepped" and step == self.stop
 
     def started(self, path, recipe, step):
-        return self._hear("started", step, recipe["name"])
+        return self._record("started", step, recipe["name"])
 
     def stepped(self, step, row):
-        return self._hear("stepped", step, row and row["step"])
+        return self._record("stepped", step, row and row["step"])
 
     def validated(self, step, row):
-        return self._hear("validated", step, row["loss"])
+        return self._record("validated", step, row["loss"])
 
     def saved(self, step, path):
-        return self._hear("saved", step, path.name)
+        return self._record("saved", step, path.name)
 
     def finished(self, step, path):
-        return self._hear("finished", step, path.name)
+        return self._record("finished", step, path.name)
 
 
-@pytest.mark.parametrize("objective", [RATIO, DIP, BANK])
+@pytest.mark.parametrize("objective", [FACTOR_VAE, DIP_VAE, MEMORY_BANK])
 def test_validation_snapshots_and_callbacks_leave_every_bit_of_training(objective, tmp_path):
-    plain = trained(tmp_path / "plain", objective)
-    hears = Noisy()
-    with_all = trained(
+    plain = train(tmp_path / "plain", objective)
+    hears = NoisyCallback()
+    with_all = train(
         tmp_path / "all", objective, [hears], validate_every=2, snapshots=3, best=True, validate_metrics=["mig"]
     )
     for key, tensor in plain.model.state_dict().items():
@@ -73,13 +73,13 @@ def test_validation_snapshots_and_callbacks_leave_every_bit_of_training(objectiv
     assert [row["step"] for row in rows] == [1, 3, 5]
     assert all({"reconstruction", "kl"} <= set(row["nats"]) and "mig" in row["scores"] for row in rows)
     assert rows[0]["images"] == 32  # whole batches of the 40
-    assert [heard[:2] for heard in hears.heard if heard[0] != "saved"] == [
+    assert [heard[:2] for heard in hears.events if heard[0] != "saved"] == [
         ("started", 0), ("stepped", 1), ("stepped", 2), ("validated", 2), ("stepped", 3), ("stepped", 4), ("validated", 4),
         ("stepped", 5), ("stepped", 6), ("validated", 6), ("finished", 6),
     ]  # fmt: skip
-    assert {("saved", 0, "0000000000.safetensors"), ("saved", 2, BEST)} <= set(hears.heard)
+    assert {("saved", 0, "0000000000.safetensors"), ("saved", 2, BEST_FILE)} <= set(hears.events)
     assert recipe(objective, validate_every=2).hash == recipe(objective).hash
-    assert _step(with_all.path)[0] == 6
+    assert _read_progress(with_all.path)[0] == 6
     best = min(rows, key=lambda row: row["loss"])
     assert Run.load(with_all.path, dataset=toy_data()).best().model.temperature
     kept = with_all.best().model.state_dict()
@@ -88,37 +88,37 @@ def test_validation_snapshots_and_callbacks_leave_every_bit_of_training(objectiv
 
 def test_validations_resume_to_the_same_ledger_and_best(tmp_path):
     how = {"validate_every": 2, "best": True, "snapshots": [2]}
-    whole = trained(tmp_path / "whole", **how)
-    with pytest.raises(Stopped, match="stopped by Noisy after step 3 of 6"):
-        trained(tmp_path / "parts", callbacks=[Noisy(stop=3)], **how)
+    whole = train(tmp_path / "whole", **how)
+    with pytest.raises(TrainingInterrupted, match="stopped by Noisy after step 3 of 6"):
+        train(tmp_path / "parts", callbacks=[NoisyCallback(stop=3)], **how)
     assert Run.load(tmp_path / "parts").state["status"] == "stopped"
-    parts = trained(tmp_path / "parts", resume=True, **how)
-    for name in (MODEL, CHECKPOINT, LEDGER, BEST, f"{SNAPSHOTS}/0000000002.safetensors"):
+    parts = train(tmp_path / "parts", resume=True, **how)
+    for name in (MODEL_FILE, CHECKPOINT_FILE, LEDGER_FILE, BEST_FILE, f"{SNAPSHOT_FOLDER}/0000000002.safetensors"):
         assert (parts.path / name).read_bytes() == (whole.path / name).read_bytes(), name
 
 
 def test_a_run_ends_early_when_validation_no_longer_gets_better(tmp_path, monkeypatch):
     losses = {1: 5.0, 3: 4.0, 5: 4.5, 7: 4.25, 9: 1.0}
     row = {"validation": True, "nats": {}, "prices": {}}
-    monkeypatch.setattr("unbraid.runs.training.validate", lambda t, d, n: {"step": n, **row, "loss": losses[n]})
+    monkeypatch.setattr("unbraid.runs.fitting.training.validate", lambda t, d, n: {"step": n, **row, "loss": losses[n]})
     how = {"steps": 10, "validate_every": 2, "patience": 2, "best": True}
-    run = trained(tmp_path / "a", **how)
+    run = train(tmp_path / "a", **how)
     assert (run.state["status"], run.state["step"]) == ("done", 8)
     assert [r["loss"] for r in run.validations()] == [5.0, 4.0, 4.5, 4.25]
-    before = (run.path / CHECKPOINT).read_bytes()
-    assert trained(tmp_path / "a", resume=True, **{**how, "steps": 12}).state["step"] == 8  # it would end there too
-    assert (run.path / CHECKPOINT).read_bytes() == before
-    with pytest.raises(Stopped):
-        trained(tmp_path / "b", callbacks=[Noisy(stop=7)], **how)
-    again = trained(tmp_path / "b", resume=True, **how)
-    for name in (MODEL, LEDGER, BEST):
+    before = (run.path / CHECKPOINT_FILE).read_bytes()
+    assert train(tmp_path / "a", resume=True, **{**how, "steps": 12}).state["step"] == 8  # it would end there too
+    assert (run.path / CHECKPOINT_FILE).read_bytes() == before
+    with pytest.raises(TrainingInterrupted):
+        train(tmp_path / "b", callbacks=[NoisyCallback(stop=7)], **how)
+    again = train(tmp_path / "b", resume=True, **how)
+    for name in (MODEL_FILE, LEDGER_FILE, BEST_FILE):
         assert (again.path / name).read_bytes() == (run.path / name).read_bytes()
     assert recipe(**how).hash != recipe(**{**how, "validate_every": 1}).hash
 
 
 def test_the_loss_of_a_validation_is_at_the_settled_prices_and_by_the_same_noise(tmp_path):
     rising = {"name": "beta_vae", "beta": {"schedule": "linear", "start": 0, "stop": 4, "steps": 100}}
-    run = trained(tmp_path / "a", rising, validate_every=1, lr=1e-9, steps=2)
+    run = train(tmp_path / "a", rising, validate_every=1, lr=1e-9, steps=2)
     first, second = run.validations()
     assert first["prices"]["kl"] == 4
     assert abs(first["loss"] - (first["nats"]["reconstruction"] + 4 * first["nats"]["kl"])) < 1e-4
@@ -148,18 +148,23 @@ def test_the_test_part_of_a_named_set_is_taken(tmp_path):
     run = fit(tiny, tmp_path / "a", quiet=True)
     (row,) = run.validations()
     assert row["images"] == 32  # 46 are held out
-    assert json.loads((run.path / LEDGER).read_text().splitlines()[-1])["validation"] is True
+    assert json.loads((run.path / LEDGER_FILE).read_text().splitlines()[-1])["validation"] is True
 
 
 def test_a_watch_counts_validations_that_were_no_better():
-    watch = Watch()
-    assert [watch.see({"step": s, "loss": x}) for s, x in enumerate((3.0, 2.0, 2.0, 2.5))] == [True, True, False, False]
-    assert (watch.best, watch.at, watch.since) == (2.0, 2, 2)
-    assert watch.see({"step": 9}) is False  # a loss that was not finite has none
+    watch = EarlyStopping()
+    assert [watch.update({"step": s, "loss": x}) for s, x in enumerate((3.0, 2.0, 2.0, 2.5))] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert (watch.best_loss, watch.best_step, watch.checks_since_best) == (2.0, 2, 2)
+    assert watch.update({"step": 9}) is False  # a loss that was not finite has none
 
 
 def test_a_moment_says_which_step_it_is_and_scores_are_those_of_the_last_weights(tmp_path):
-    run = trained(tmp_path / "run", validate_every=2, best=True, snapshots=[2])
+    run = train(tmp_path / "run", validate_every=2, best=True, snapshots=[2])
     step = min(run.validations(), key=lambda row: row["loss"])["step"] + 1
     best = run.best()
     assert (best.state["step"], best.state["weights"]) == (step, "best.safetensors")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from unbraid.studies import STUDIES, front
-from unbraid.studies.results import Results, Row
+from unbraid.studies import STUDIES
+from unbraid.studies.framework import results_index
+from unbraid.studies.framework.results import Results, RunResult
 
 
 def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
     study = STUDIES["hfvae_table2"]
     rows = [
-        Row(
+        RunResult(
             arm.label,
             seed,
             numbers={"factor_vae": 0.5 + 0.1 * i + 0.001 * seed, "dci": 0.5 - 0.1 * i + 0.001 * seed * i},
@@ -19,25 +20,25 @@ def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
     ]
     (tmp_path / "hfvae_table2").mkdir()
     Results("hfvae_table2", "cpu", tuple(rows), {"commit": "abc"}).save(tmp_path / "hfvae_table2")
-    said = front.write(tmp_path).read_text()
+    said = results_index.write_index(tmp_path).read_text()
     assert "6 claims judged: 3 hold, 3 do not hold, 0 undecided." in said
     assert said.count("| ✔ holds |") == 1 + 3  # the head of the tally, and three claims
     assert "| Esmaeili et al. 2018 | 3 | 3 | 0 | [hfvae_table2](hfvae_table2/page.md) |" in said
     assert "`pinwheel`" in said.split("not run yet")[1]
-    dots = front.points(tmp_path)["hfvae_table2"]
+    dots = results_index.claim_points(tmp_path)["hfvae_table2"]
     assert len(dots) == 6
     assert all(
         (x > 1) == (word == "holds") for x, word in dots
     )  # right of 1 is where the interval is on the claimed side
-    assert f"]({front.PICTURE})" in said
-    assert (tmp_path / front.PICTURE).read_bytes()[:4] == b"\x89PNG"
+    assert f"]({results_index.CLAIMS_PLOT_FILE})" in said
+    assert (tmp_path / results_index.CLAIMS_PLOT_FILE).read_bytes()[:4] == b"\x89PNG"
 
 
 def test_one_seed_has_a_number_and_no_interval_and_none_has_neither(tmp_path):
     (tmp_path / "isa_tradeoff").mkdir()
-    rows = tuple(Row(arm, 0, numbers={"mig": mig}) for arm, mig in (("beta2", 0.4), ("isa2", 0.45)))
+    rows = tuple(RunResult(arm, 0, numbers={"mig": mig}) for arm, mig in (("beta2", 0.4), ("isa2", 0.45)))
     Results("isa_tradeoff", "cpu", rows, {"commit": "abc"}).save(tmp_path / "isa_tradeoff")
-    said = front.write(tmp_path).read_text()
+    said = results_index.write_index(tmp_path).read_text()
     assert "| at β = 2 the ISA prior raises MIG | … undecided (pilot) | +0.05 MIG | 1 |" in said
     assert "| at β = 1 the ISA prior raises MIG | … undecided (pilot) | not measured | 0 |" in said
     assert "nan" not in said
@@ -49,10 +50,10 @@ def test_one_seed_has_a_number_and_no_interval_and_none_has_neither(tmp_path):
 
 def test_a_gallery_is_shown_and_not_counted(tmp_path):
     (tmp_path / "traversals").mkdir()
-    Results("traversals", "cpu", (Row("a", 0, numbers={"in_use": 3.0}),), {"commit": "abc"}).save(
+    Results("traversals", "cpu", (RunResult("a", 0, numbers={"in_use": 3.0}),), {"commit": "abc"}).save(
         tmp_path / "traversals"
     )
-    said = front.write(tmp_path).read_text()
+    said = results_index.write_index(tmp_path).read_text()
     waiting = sum(bool(study.claims) for study in STUDIES.values())
     assert f"0 of {waiting} studies have run; 0 claims judged" in said
     assert "Pictures that judge nothing: [traversals](traversals/page.md)." in said
@@ -64,18 +65,18 @@ def test_a_kept_study_is_copied_whole_and_old_pictures_go(tmp_path):
     (kept / "hfvae_table2").mkdir(parents=True)
     (kept / "hfvae_table2" / "old.png").write_bytes(b"old")
     rows = tuple(
-        Row(arm.label, 0, numbers={"factor_vae": 0.5, "dci": 0.5}) for arm in STUDIES["hfvae_table2"].arms("cpu")
+        RunResult(arm.label, 0, numbers={"factor_vae": 0.5, "dci": 0.5}) for arm in STUDIES["hfvae_table2"].arms("cpu")
     )
     Results("hfvae_table2", "cpu", rows, {"commit": "abc"}).save(made)
     (made / "page.md").write_text("the page")
     (made / "new.png").write_bytes(b"new")
-    files = front.keep("hfvae_table2", made, kept)
+    files = results_index.publish_results("hfvae_table2", made, kept)
     assert sorted(p.name for p in (kept / "hfvae_table2").iterdir()) == ["new.png", "page.md", "results.json"]
     assert (kept / "index.md") in files
 
 
 def test_studies_that_judge_the_claims_of_another_again_share_its_recipes_and_no_seed():
-    for name, other in front.AGAIN.items():
+    for name, other in results_index.REPLICATIONS.items():
         plain = {arm.label: arm.recipe for arm in STUDIES[name].arms("cpu")}
         assert all(plain[arm.label] == arm.recipe for arm in STUDIES[other].arms("cpu"))
         assert not set(STUDIES[name].seeds["cpu"]) & set(STUDIES[other].seeds["cpu"])
@@ -85,13 +86,13 @@ def test_claims_judged_again_count_further_seeds_and_all_of_them():
     def results(name, seeds, gap):
         numbers = {"beta2": 0.4, "isa2": 0.4 + gap}
         rows = [
-            Row(arm, s, numbers={"mig": v + 0.01 * (s % 3) * (arm == "isa2")})
+            RunResult(arm, s, numbers={"mig": v + 0.01 * (s % 3) * (arm == "isa2")})
             for arm, v in numbers.items()
             for s in seeds
         ]
         return Results(name, "cpu", tuple(rows), {"commit": "abc"})
 
-    said = front.again(
+    said = results_index.replication_markdown(
         "isa_tradeoff",
         results("isa_tradeoff", range(3), 0.1),
         "isa_latents",

@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from unbraid.objectives import ROWS
-from unbraid.studies.contrasts import between
-from unbraid.studies.results import Results, Row
-from unbraid.studies.settings import to_64
+from unbraid.studies.framework.effects import group_difference
+from unbraid.studies.framework.results import Results, RunResult
+from unbraid.studies.framework.shared_settings import scale_to_64
 from unbraid.studies.trained import info_gan, pinwheel, tournament
 
-GENERAL = {"row", "four_terms"}  # not methods of their own: any row can be written with them
+GENERAL_OBJECTIVES = {"row", "four_terms"}  # not methods of their own: any row can be written with them
 
 
 def test_the_tournament_has_every_row_of_the_table():
-    assert set(tournament.ROWS) == set(ROWS) - GENERAL
+    assert set(tournament.ROWS) == set(ROWS) - GENERAL_OBJECTIVES
     assert all(own["objective"]["name"] == name for name, own in tournament.ROWS.items())
     assert not set(tournament.PRICED) & set(tournament.UNPRICED)
 
@@ -42,18 +42,22 @@ def mixture_heights(locs, scale):
     ],
 )
 def test_modes_stand_apart_only_where_they_do(locs, scale, apart):
-    assert pinwheel.modes(mixture_heights(locs, scale)) == apart
+    assert pinwheel.count_modes(mixture_heights(locs, scale)) == apart
 
 
 def test_equal_heights_are_no_modes():
-    assert pinwheel.modes(np.zeros((4, 4))) == 0
+    assert pinwheel.count_modes(np.zeros((4, 4))) == 0
 
 
 def test_nats_of_smaller_images_count_as_at_64():
     def run(*shape):
         return SimpleNamespace(dataset=lambda: SimpleNamespace(shape=shape))
 
-    assert [to_64(run(1, 32, 32)), to_64(run(3, 64, 64)), to_64(run(3, 24, 24))] == [4, 1, pytest.approx(64 / 9)]
+    assert [scale_to_64(run(1, 32, 32)), scale_to_64(run(3, 64, 64)), scale_to_64(run(3, 24, 24))] == [
+        4,
+        1,
+        pytest.approx(64 / 9),
+    ]
 
 
 def test_a_digit_changes_along_a_code_only_where_the_referee_says_so():
@@ -71,16 +75,16 @@ def test_a_digit_changes_along_a_code_only_where_the_referee_says_so():
     def referee(images):
         return (images[:, 0] > 0).astype(int)
 
-    assert info_gan.traversed(run, dataset, referee, np.arange(4)) == pytest.approx((3 / 7 + 0) / 2)
+    assert info_gan.traversal_change_rate(run, dataset, referee, np.arange(4)) == pytest.approx((3 / 7 + 0) / 2)
 
 
 def test_what_choosing_a_row_without_labels_buys_and_loses():
     """Row b is best by MIG, row a by UDR: a buys .4 − .5 over the mean and loses .5 against b."""
     migs, udrs = {"a": 0.4, "b": 0.9, "c": 0.2}, {"a": 0.8, "b": 0.7, "c": 0.1}
-    rows = tuple(Row(arm, 0, numbers={"mig": migs[arm], "udr": udrs[arm]}) for arm in migs)
+    rows = tuple(RunResult(arm, 0, numbers={"mig": migs[arm], "udr": udrs[arm]}) for arm in migs)
     found, arms = Results("made", "cpu", rows), list(migs)
-    assert tournament.chosen("mig", "udr", arms)(found, 0) == pytest.approx(0.4 - 0.5)
-    assert tournament.lost("mig", "udr", arms, 0.1)(found, 0) == pytest.approx(0.1 - 0.5)
-    assert between("mig", ["a", "b"], ["c"])(found, 0) == pytest.approx(0.65 - 0.2)
-    for effect in (tournament.chosen("mig", "udr", [*arms, "d"]), between("mig", ["a"], ["d"])):
+    assert tournament.selection_gain("mig", "udr", arms)(found, 0) == pytest.approx(0.4 - 0.5)
+    assert tournament.selection_loss_within("mig", "udr", arms, 0.1)(found, 0) == pytest.approx(0.1 - 0.5)
+    assert group_difference("mig", ["a", "b"], ["c"])(found, 0) == pytest.approx(0.65 - 0.2)
+    for effect in (tournament.selection_gain("mig", "udr", [*arms, "d"]), group_difference("mig", ["a"], ["d"])):
         assert effect(found, 0) is None  # a row is missing

@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from unbraid.ground.errors import UnbraidError
-from unbraid.studies import contrasts
-from unbraid.studies.results import Results, Row
+from unbraid.core.errors import UnbraidError
+from unbraid.studies.framework import effects
+from unbraid.studies.framework.results import Results, RunResult
 
 
-def made() -> Results:
+def make_results() -> Results:
     rows = [
-        Row(
+        RunResult(
             f"{method}{s}",
             seed,
             numbers={"score": round((s + (method == "b")) * 0.1 + seed, 6), "recon": 10.0 * s, "tc": 8.0 - s},
@@ -23,16 +23,16 @@ def made() -> Results:
         for s in (1, 2, 3)
         for seed in (0, 1)
     ]
-    rows.append(Row("a1", 7, status="failed", reason="the loss is no longer finite"))
+    rows.append(RunResult("a1", 7, status="failed", reason="the loss is no longer finite"))
     return Results("made", "cpu", tuple(rows), {"commit": "abc"})
 
 
 def test_results_survive_the_disk_and_keep_failures(tmp_path):
-    found = made()
+    found = make_results()
     found.save(tmp_path)
     again = Results.load(tmp_path)
     assert again == found
-    assert [row.reason for row in again.failed] == ["the loss is no longer finite"]
+    assert [row.reason for row in again.failed_rows] == ["the loss is no longer finite"]
     assert again.seeds("a1", "b3") == (0, 1)
     assert again.value("a1", 7, "score") is None
 
@@ -47,31 +47,34 @@ def test_damaged_results_are_named(tmp_path, content):
 
 
 def test_contrasts_by_hand():
-    found = made()
-    assert contrasts.difference("score", "b1", "a1")(found, 1) == pytest.approx(0.1)
-    assert contrasts.difference("score", "b1", "a1", -1)(found, 1) == pytest.approx(-0.1)
-    assert contrasts.difference("score", "b1", "a1")(found, 7) is None
-    assert contrasts.level("score", ["a1", "a3"], 0.2)(found, 0) == pytest.approx(0.0)
-    assert contrasts.slope("tc", ["a1", "a2", "a3"], [1, 2, 3], -1)(found, 0) == pytest.approx(1.0)
-    assert contrasts.gap("recon", "tc", ["a1"])(found, 0) == pytest.approx(3.0)
-    assert contrasts.correlation("score", "tc", ["a1", "a2", "a3"])(found, 0) == pytest.approx(-1.0)
-    assert contrasts.correlation("score", "nothing", ["a1", "a2", "a3"])(found, 0) is None
-    assert contrasts.within("score", "a1", "b2", 0.25)(found, 0) == pytest.approx(0.05)  # 0.1 against 0.3
-    assert contrasts.within("score", "a1", "b2", 0.25)(found, 7) is None
+    found = make_results()
+    assert effects.paired_difference("score", "b1", "a1")(found, 1) == pytest.approx(0.1)
+    assert effects.paired_difference("score", "b1", "a1", -1)(found, 1) == pytest.approx(-0.1)
+    assert effects.paired_difference("score", "b1", "a1")(found, 7) is None
+    assert effects.mean_above("score", ["a1", "a3"], 0.2)(found, 0) == pytest.approx(0.0)
+    assert effects.slope("tc", ["a1", "a2", "a3"], [1, 2, 3], -1)(found, 0) == pytest.approx(1.0)
+    assert effects.quantity_gap("recon", "tc", ["a1"])(found, 0) == pytest.approx(3.0)
+    assert effects.correlation("score", "tc", ["a1", "a2", "a3"])(found, 0) == pytest.approx(-1.0)
+    assert effects.correlation("score", "nothing", ["a1", "a2", "a3"])(found, 0) is None
+    assert effects.within_margin("score", "a1", "b2", 0.25)(found, 0) == pytest.approx(0.05)  # 0.1 against 0.3
+    assert effects.within_margin("score", "a1", "b2", 0.25)(found, 7) is None
 
 
 def test_at_equal_reconstruction_interpolates_over_the_shared_range():
-    rows = [Row("a1", 0, numbers={"s": 1.0, "r": 0.0}), Row("a2", 0, numbers={"s": 3.0, "r": 2.0})]
-    rows += [Row("b1", 0, numbers={"s": 0.0, "r": 1.0}), Row("b2", 0, numbers={"s": 3.0, "r": 4.0})]
+    rows = [RunResult("a1", 0, numbers={"s": 1.0, "r": 0.0}), RunResult("a2", 0, numbers={"s": 3.0, "r": 2.0})]
+    rows += [RunResult("b1", 0, numbers={"s": 0.0, "r": 1.0}), RunResult("b2", 0, numbers={"s": 3.0, "r": 4.0})]
     found = Results("made", "cpu", tuple(rows))
     x = np.linspace(1, 2, 50)
     by_hand = np.mean((1 + x) - (x - 1))
-    assert contrasts.at_equal("s", "r", ["a1", "a2"], ["b1", "b2"])(found, 0) == pytest.approx(by_hand)
-    apart = [Row("c1", 0, numbers={"s": 1.0, "r": 9.0}), Row("c2", 0, numbers={"s": 1.0, "r": 10.0})]
-    assert contrasts.at_equal("s", "r", ["a1", "a2"], ["c1", "c2"])(Results("x", "cpu", (*rows, *apart)), 0) is None
+    assert effects.difference_at_equal("s", "r", ["a1", "a2"], ["b1", "b2"])(found, 0) == pytest.approx(by_hand)
+    apart = [RunResult("c1", 0, numbers={"s": 1.0, "r": 9.0}), RunResult("c2", 0, numbers={"s": 1.0, "r": 10.0})]
+    assert (
+        effects.difference_at_equal("s", "r", ["a1", "a2"], ["c1", "c2"])(Results("x", "cpu", (*rows, *apart)), 0)
+        is None
+    )
 
 
 def test_results_are_plain_json(tmp_path):
-    plain = json.loads(made().save(tmp_path).read_text())
+    plain = json.loads(make_results().save(tmp_path).read_text())
     assert plain["schema"] == 1
     assert len(plain["rows"]) == 13

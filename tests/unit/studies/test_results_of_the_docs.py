@@ -7,34 +7,37 @@ from pathlib import Path
 
 import pytest
 
-from unbraid.studies import STUDIES, front, page
-from unbraid.studies.results import Results
-from unbraid.studies.running import source_digest
+from unbraid.studies import STUDIES
+from unbraid.studies.framework import results_index, study_page
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.runner import study_checksum
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
-STUDIED = sorted(p.parent.name for p in RESULTS.glob("*/results.json"))
+STUDIES_WITH_RESULTS = sorted(p.parent.name for p in RESULTS.glob("*/results.json"))
 
 
-@pytest.mark.parametrize("name", STUDIED or [pytest.param("none", marks=pytest.mark.skip("no results are kept yet"))])
+@pytest.mark.parametrize(
+    "name", STUDIES_WITH_RESULTS or [pytest.param("none", marks=pytest.mark.skip("no results are kept yet"))]
+)
 def test_a_kept_page_is_what_its_results_say(name):
     folder = RESULTS / name
     results = Results.load(folder)
     pictures = sorted(p.name for p in folder.glob("*.png"))
     kept = (folder / "page.md").read_text()
     assert results.scale != "tiny"
-    assert kept == page.markdown(name, STUDIES[name], results, pictures)
+    assert kept == study_page.page_markdown(name, STUDIES[name], results, pictures)
     assert all(f"]({picture})" in kept for picture in pictures)
-    assert results.about["commit"]
-    assert results.about["code"] == source_digest(STUDIES[name])  # what measured it is what stands here today
+    assert results.metadata["commit"]
+    assert results.metadata["code"] == study_checksum(STUDIES[name])  # what measured it is what stands here today
 
 
-@pytest.mark.skipif(not STUDIED, reason="no results are kept yet")
+@pytest.mark.skipif(not STUDIES_WITH_RESULTS, reason="no results are kept yet")
 def test_the_front_page_is_what_the_results_say():
-    assert (RESULTS / front.FRONT).read_text() == front.markdown(RESULTS)
+    assert (RESULTS / results_index.INDEX_FILE).read_text() == results_index.index_markdown(RESULTS)
 
 
 def test_numbers_of_studies_in_the_readme_stand_on_the_front_page():
     told = (RESULTS.parents[1] / "README.md").read_text().split("## What still stands")[1].split("\n## ")[0]
     numbers = re.findall(r"[+-][\d.]+ \[[^\]]+\]", told)
     assert len(numbers) >= 5
-    assert not [each for each in numbers if each not in (RESULTS / front.FRONT).read_text()]
+    assert not [each for each in numbers if each not in (RESULTS / results_index.INDEX_FILE).read_text()]

@@ -10,23 +10,24 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tests.toys import app_of
+from tests.toys import make_app
 from unbraid.cli.study import register
-from unbraid.ground.errors import UnbraidError
-from unbraid.studies import STUDIES, Findings, Study, draw, hfvae_toy, isa_vae_toys, metric_sensitivity, priors_gallery
+from unbraid.core.errors import UnbraidError
+from unbraid.studies import STUDIES, Study, StudyOutput, run_analytic_study
+from unbraid.studies.analytic import hfvae_toy, isa_vae_toys, metric_sensitivity, priors_gallery
 
 
 @pytest.fixture(scope="module")
 def app() -> typer.Typer:
-    return app_of(register)
+    return make_app(register)
 
 
-def call(app, *arguments):
+def invoke_study(app, *arguments):
     return CliRunner().invoke(app, ["study", *map(str, arguments)], env={"COLUMNS": "80"})
 
 
 def test_every_study_is_listed_in_80_columns_with_its_paper(app):
-    done = call(app)
+    done = invoke_study(app)
     assert done.exit_code == 0, done.exception
     for name, study in STUDIES.items():
         (line,) = re.findall(rf"^{name} .*$", done.output, re.M)  # one line each
@@ -46,7 +47,7 @@ def test_the_list_does_not_wait_for_torch():
 def test_dry_builds_every_arm_once_whatever_the_number_of_seeds(app):
     arms = [arm.label for arm in STUDIES["pinwheel"].arms("tiny")]
     for seeds in (1, 2, 3):
-        done = call(app, "pinwheel", "--scale", "tiny", "--seeds", seeds, "--dry")
+        done = invoke_study(app, "pinwheel", "--scale", "tiny", "--seeds", seeds, "--dry")
         assert done.exit_code == 0, done.exception
         assert f"{seeds * len(arms)} runs ({len(arms)} arms × {seeds} seeds)" in done.output
         built, asked = done.output.split("\ncost: ")
@@ -65,65 +66,65 @@ def test_dry_builds_every_arm_once_whatever_the_number_of_seeds(app):
     ],
 )
 def test_mistakes_are_named(app, arguments, says):
-    done = call(app, *arguments)
+    done = invoke_study(app, *arguments)
     assert isinstance(done.exception, UnbraidError)
     assert re.search(says, str(done.exception))
 
 
 @pytest.fixture
-def small(monkeypatch) -> None:
+def quick_study(monkeypatch) -> None:
     def quick(out, advance):
         (out / "a.png").write_bytes(b"picture")
         advance(note="one")
-        return Findings(("what", "nats"), [("H[q(z)]", "+1.50"), ("widest", "60°")], {"entropy": 1.5}, ("a.png",))
+        return StudyOutput(("what", "nats"), [("H[q(z)]", "+1.50"), ("widest", "60°")], {"entropy": 1.5}, ("a.png",))
 
-    monkeypatch.setitem(STUDIES, "quick", Study("a study", "Nobody 2020", call=quick, steps=1))
+    monkeypatch.setitem(STUDIES, "quick", Study("a study", "Nobody 2020", main=quick, steps=1))
 
 
-def test_a_study_writes_pictures_and_numbers_and_prints_a_table(app, small, tmp_path):
-    done = call(app, "quick", "--out", tmp_path / "here")
+def test_a_study_writes_pictures_and_numbers_and_prints_a_table(app, quick_study, tmp_path):
+    done = invoke_study(app, "quick", "--out", tmp_path / "here")
     assert done.exit_code == 0, done.exception
     assert "H[q(z)]" in done.output  # not taken for markup
     assert "a.png" in done.output
     stored = json.loads((tmp_path / "here" / "quick.json").read_text())
     assert stored == {"study": "quick", "cite": "Nobody 2020", "numbers": {"entropy": 1.5}}
-    assert json.loads(call(app, "quick", "--out", tmp_path, "--json").stdout) == {"entropy": 1.5}
+    assert json.loads(invoke_study(app, "quick", "--out", tmp_path, "--json").stdout) == {"entropy": 1.5}
 
 
-def checked(found: Findings, folder) -> None:
+def check_output(found: StudyOutput, folder) -> None:
     json.dumps(found.numbers, allow_nan=False)
-    assert all(len(row) == len(found.head) for row in found.rows)
-    widths = [max(map(len, column)) for column in zip(found.head, *found.rows, strict=True)]
+    assert all(len(row) == len(found.columns) for row in found.rows)
+    widths = [max(map(len, column)) for column in zip(found.columns, *found.rows, strict=True)]
     assert sum(widths) + 3 * len(widths) <= 80, "the table must fit 80 columns"
     for picture in found.pictures:
         assert (folder / picture).read_bytes()[:4] == b"\x89PNG"
 
 
-def counted() -> tuple[list[str], object]:
+def recording_advance() -> tuple[list[str], object]:
     notes: list[str] = []
     return notes, lambda n=1, note="": notes.append(note)
 
 
 def test_four_terms_small(tmp_path):
-    notes, advance = counted()
-    checked(hfvae_toy.main(tmp_path, advance, steps=3), tmp_path)
+    notes, advance = recording_advance()
+    check_output(hfvae_toy.main(tmp_path, advance, steps=3), tmp_path)
     assert len(notes) == STUDIES["hfvae_toy"].steps
 
 
 def test_priors_gallery(tmp_path):
     """Each sums to one but for tails outside of the square (1.6% of draws of the widest) and the edge of the uniform one."""
-    notes, advance = counted()
+    notes, advance = recording_advance()
     found = priors_gallery.main(tmp_path, advance)
-    checked(found, tmp_path)
+    check_output(found, tmp_path)
     assert len(notes) == STUDIES["priors_gallery"].steps
-    assert len(found.numbers["mass"]) == len(priors_gallery.PLANE)
+    assert len(found.numbers["mass"]) == len(priors_gallery.PLANE_PRIORS)
     assert all(0.97 < mass < 1.02 for mass in found.numbers["mass"].values())
 
 
 def test_isa_toys_small(tmp_path):
-    notes, advance = counted()
+    notes, advance = recording_advance()
     found = isa_vae_toys.main(tmp_path, advance, rounds=2)
-    checked(found, tmp_path)
+    check_output(found, tmp_path)
     assert len(notes) == 2 * 2 + len(found.pictures)
     assert STUDIES["isa_vae_toys"].steps == 2 * 200 + len(found.pictures)
     assert found.rows[2][2] == found.rows[2][3] == "-57.16"
@@ -131,9 +132,9 @@ def test_isa_toys_small(tmp_path):
 
 def test_sensitivity_small(tmp_path):
     """One seed: the steps of Adagrad matter, votes hardly do, and K − 1 factors fool Higgins' metric alone."""
-    notes, advance = counted()
+    notes, advance = recording_advance()
     found = metric_sensitivity.main(tmp_path, advance, seeds=1)
-    checked(found, tmp_path)
+    check_output(found, tmp_path)
     assert len(notes) == STUDIES["metric_sensitivity"].steps
     score = {(s["metric"], s["setting"]): np.mean(s["scores"]) for s in found.numbers["scores"]}
     assert score["Higgins", "3,000 steps, L = 50"] > score["Higgins", "100 steps, L = 50"] + 0.2
@@ -147,8 +148,8 @@ def test_sensitivity_small(tmp_path):
 
 @pytest.mark.slow
 def test_theory_through_run(tmp_path):
-    notes, advance = counted()
-    found = draw("theory", tmp_path, advance)
-    checked(found, tmp_path)
+    notes, advance = recording_advance()
+    found = run_analytic_study("theory", tmp_path, advance)
+    check_output(found, tmp_path)
     assert len(notes) == STUDIES["theory"].steps
     assert json.loads((tmp_path / "theory.json").read_text())["numbers"].keys() == {"theorems", "entropy", "tc"}

@@ -7,37 +7,38 @@ from dataclasses import replace
 
 import pytest
 
+from unbraid.core.errors import UnbraidError
 from unbraid.data import DATASETS
-from unbraid.ground.errors import UnbraidError
-from unbraid.runs.assemble import assemble
-from unbraid.studies import STUDIES, page, running
-from unbraid.studies.results import Results
-from unbraid.studies.study import SCALES, recipes
-from unbraid.studies.verdicts import verdicts
-from unbraid.sweeps.task import execute
+from unbraid.runs.building.builders import build_parts
+from unbraid.studies import STUDIES
+from unbraid.studies.framework import runner, study_page
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.study import SCALES, study_recipes
+from unbraid.studies.framework.verdicts import judge_claims
+from unbraid.sweeps.engine.job_runner import claim_and_run
 
-TRAINED = [name for name, study in STUDIES.items() if study.arms is not None]
+TRAINED_STUDIES = [name for name, study in STUDIES.items() if study.arms is not None]
 
 
-def in_this_process(plan, workers=0, quiet=False):
+def train_in_process(plan, workers=0, quiet=False):
     """What the sweep does, without a process of its own: torch is loaded already."""
     for job in plan.jobs:
-        execute(job, plan.folder, None)
+        claim_and_run(job, plan.folder, None)
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("name", TRAINED_STUDIES)
 def test_tiny_from_recipes_to_page(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "train", in_this_process)
+    monkeypatch.setattr(runner, "train", train_in_process)
     study = STUDIES[name]
-    results, files = running.run(name, study, tmp_path, "tiny", workers=1, quiet=True)
-    assert not results.failed, results.failed
+    results, files = runner.run_study(name, study, tmp_path, "tiny", workers=1, quiet=True)
+    assert not results.failed_rows, results.failed_rows
     assert len(results.rows) == len(study.arms("tiny")) * len(study.seeds["tiny"])
     assert all(path.stat().st_size > 500 for path in files)
     said = (tmp_path / "page.md").read_text()
     assert "yields no verdict" in said
     assert not any(word in said for word in ("HOLDS", "UNDECIDED", "DOES NOT"))
     assert Results.load(tmp_path) == results
-    again = running.collect(name, study, "tiny", study.seeds["tiny"], tmp_path, 1, quiet=True)
+    again = runner.collect_results(name, study, "tiny", study.seeds["tiny"], tmp_path, 1, quiet=True)
     assert again.rows == results.rows  # measured once, by the same code
 
 
@@ -46,75 +47,79 @@ def test_a_study_goes_on_from_kept_rows_and_trains_only_what_is_not_there(tmp_pa
 
     def counted(plan, workers=0, quiet=False):
         trained.append([job.name for job in plan.jobs])
-        in_this_process(plan)
+        train_in_process(plan)
 
-    monkeypatch.setattr(running, "train", counted)
+    monkeypatch.setattr(runner, "train", counted)
     name, study, kept = "isa_orientation", STUDIES["isa_orientation"], tmp_path / "kept"
-    first, _ = running.run(name, study, tmp_path / "one", "tiny", 1, 1, quiet=True, kept=kept)
+    first, _ = runner.run_study(name, study, tmp_path / "one", "tiny", 1, 1, quiet=True, results_folder=kept)
     shutil.copytree(tmp_path / "one", kept / name)
-    both, files = running.run(name, study, tmp_path / "two", "tiny", 2, 1, quiet=True, kept=kept)
+    both, files = runner.run_study(name, study, tmp_path / "two", "tiny", 2, 1, quiet=True, results_folder=kept)
     assert [len(each) for each in trained] == [4, 4]
     assert not set(trained[0]) & set(trained[1])
     assert both.rows[:4] == first.rows  # the rows of the first seed are the kept ones, to the letter
     assert {row.seed for row in both.rows} == {0, 1}
-    assert both.about["commit"] == first.about["commit"]
+    assert both.metadata["commit"] == first.metadata["commit"]
     assert all(path.stat().st_size > 500 for path in files)
     shutil.copytree(tmp_path / "two", kept / name, dirs_exist_ok=True)
     with pytest.raises(UnbraidError, match="other recipes, seeds or measurements.*Move it away"):
-        running.run(name, study, tmp_path / "three", "tiny", 1, 1, quiet=True, kept=kept)  # would lose the second seed
+        runner.run_study(
+            name, study, tmp_path / "three", "tiny", 1, 1, quiet=True, results_folder=kept
+        )  # would lose the second seed
     assert not (tmp_path / "three" / "runs").exists()
 
 
 def test_pictures_that_need_runs_stay_as_they_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "train", in_this_process)
+    monkeypatch.setattr(runner, "train", train_in_process)
     name, study, kept = "isa_latents", STUDIES["isa_latents"], tmp_path / "kept"
-    running.run(name, study, tmp_path / "one", "tiny", 1, 1, quiet=True, kept=kept)
+    runner.run_study(name, study, tmp_path / "one", "tiny", 1, 1, quiet=True, results_folder=kept)
     shutil.copytree(tmp_path / "one", kept / name)
-    _, files = running.run(name, study, tmp_path / "two", "tiny", 1, 1, quiet=True, kept=kept)
+    _, files = runner.run_study(name, study, tmp_path / "two", "tiny", 1, 1, quiet=True, results_folder=kept)
     drawn = [path for path in files if path.suffix == ".png"]
     assert drawn
     assert all(path.read_bytes() == (kept / name / path.name).read_bytes() for path in drawn)
 
 
 def test_numbers_of_all_runs_of_an_arm_are_added_where_two_lie_on_this_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "train", in_this_process)
+    monkeypatch.setattr(runner, "train", train_in_process)
     study, kept = STUDIES["tournament"], tmp_path / "kept"
     small = replace(study, arms=lambda scale: [a for a in study.arms(scale) if a.label in ("vae", "dip_vae_i")])
-    one, _ = running.run("tournament", small, tmp_path / "one", "tiny", 1, 1, quiet=True)
+    one, _ = runner.run_study("tournament", small, tmp_path / "one", "tiny", 1, 1, quiet=True)
     assert all("udr" not in row.numbers for row in one.rows)  # one model of a row has nobody to agree with
-    two, _ = running.run("tournament", small, tmp_path / "two", "tiny", 2, 1, quiet=True)
+    two, _ = runner.run_study("tournament", small, tmp_path / "two", "tiny", 2, 1, quiet=True)
     assert all(0 <= row.numbers["udr"] <= 1 for row in two.rows)
     shutil.copytree(tmp_path / "two", kept / "tournament", ignore=shutil.ignore_patterns("runs"))
-    again = running.collect("tournament", small, "tiny", (0, 1), tmp_path / "three", 1, True, kept)
+    again = runner.collect_results("tournament", small, "tiny", (0, 1), tmp_path / "three", 1, True, kept)
     assert again.rows == two.rows  # kept rows keep what their runs gave together
 
 
 def test_an_arm_may_have_fewer_seeds_and_its_claims_count_them():
     study = STUDIES["sparsity"]
-    every = recipes(study, "sparsity", "cpu", study.seeds["cpu"])
+    every = study_recipes(study, "sparsity", "cpu", study.seeds["cpu"])
     count = {arm.label: sum(a.label == arm.label for a, _, _ in every) for arm, _, _ in every}
     assert count["g0.9-a300"] == len(study.seeds["cpu"])
     assert count["g0-a100"] == 2
     assert [seed for _, seed, _ in every] == sorted(seed for _, seed, _ in every)  # seed by seed: whole pairs first
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("name", TRAINED_STUDIES)
 def test_every_claim_has_an_effect_on_a_full_table(name):
     """Numbers for every arm and seed of scale cpu give every claim an effect: labels and quantities are spelled right."""
-    from unbraid.studies.results import Row
+    from unbraid.studies.framework.results import RunResult
 
     study = STUDIES[name]
     quantities = {q: 0.1 * i for i, q in enumerate(QUANTITIES[name])} | (
         {"linear": 1.0} if name == "isa_orientation" else {}
     )
     rows = tuple(
-        Row(arm.label, seed, numbers={q: v + 0.001 * seed * (i + 1) + 0.1 * (i % 3) for q, v in quantities.items()})
+        RunResult(
+            arm.label, seed, numbers={q: v + 0.001 * seed * (i + 1) + 0.1 * (i % 3) for q, v in quantities.items()}
+        )
         for i, arm in enumerate(study.arms("cpu"))
-        for seed in study.seeds["cpu"][: arm.most or None]
+        for seed in study.seeds["cpu"][: arm.max_seeds or None]
     )
-    for verdict in verdicts(study.claims, Results(name, "cpu", rows)):
+    for verdict in judge_claims(study.claims, Results(name, "cpu", rows)):
         assert verdict.contrast.n >= 2, verdict.claim
-        assert not verdict.missing, verdict.claim
+        assert not verdict.missing_seeds, verdict.claim
 
 
 QUANTITIES = {
@@ -164,11 +169,11 @@ QUANTITIES = {
 }
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("name", TRAINED_STUDIES)
 def test_every_scale_has_recipes_seeds_and_a_cost(name):
     study = STUDIES[name]
     for scale in SCALES:
-        every = recipes(study, name, scale, study.seeds[scale])
+        every = study_recipes(study, name, scale, study.seeds[scale])
         assert len({r.hash for _, _, r in every}) == len(every), "two arms are the same run"
         assert study.cost[scale]
     judged = set(study.seeds["cpu"])
@@ -179,26 +184,26 @@ def test_every_scale_has_recipes_seeds_and_a_cost(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("name", TRAINED_STUDIES)
 def test_every_arm_of_scale_cpu_builds(name):
     """Model, data and objective of each; sets whose files are not at hand are left out."""
-    for arm, _, recipe in recipes(STUDIES[name], name, "cpu", STUDIES[name].seeds["cpu"][:1]):
+    for arm, _, recipe in study_recipes(STUDIES[name], name, "cpu", STUDIES[name].seeds["cpu"][:1]):
         if not DATASETS[recipe.data["name"]].status().startswith("needs"):
-            assert assemble(recipe) is not None, arm.label
+            assert build_parts(recipe) is not None, arm.label
 
 
 def test_a_page_shows_failures_and_the_verdict_of_what_is_there(tmp_path):
-    from unbraid.studies.results import Row
+    from unbraid.studies.framework.results import RunResult
 
     study = STUDIES["hfvae_table2"]
     rows = [
-        Row(arm.label, seed, numbers={"factor_vae": 0.5 + 0.1 * i + 0.001 * seed, "dci": 0.5, "mig": 0.1})
+        RunResult(arm.label, seed, numbers={"factor_vae": 0.5 + 0.1 * i + 0.001 * seed, "dci": 0.5, "mig": 0.1})
         for i, arm in enumerate(study.arms("cpu"))
         for seed in range(4)
     ]
-    rows.append(Row("vae", 4, "failed", reason="the loss is no longer finite at step 12"))
+    rows.append(RunResult("vae", 4, "failed", reason="the loss is no longer finite at step 12"))
     results = Results("hfvae_table2", "cpu", tuple(rows), {"commit": "abc1234"})
-    said = page.markdown("hfvae_table2", study, results, [])
+    said = study_page.page_markdown("hfvae_table2", study, results, [])
     assert "HOLDS (pilot)" in said
     assert "no longer finite at step 12" in said
     assert "commit abc1234" in said

@@ -6,65 +6,65 @@ import numpy as np
 import pytest
 
 from unbraid.comparing.statistics import seeds_needed, smallest_gap
-from unbraid.ground.errors import UnbraidError
-from unbraid.studies.contrasts import difference
-from unbraid.studies.results import Results, Row
-from unbraid.studies.study import Claim
-from unbraid.studies.verdicts import DOES_NOT, HOLDS, UNDECIDED, judged, verdicts
+from unbraid.core.errors import UnbraidError
+from unbraid.studies.framework.effects import paired_difference
+from unbraid.studies.framework.results import Results, RunResult
+from unbraid.studies.framework.study import Claim
+from unbraid.studies.framework.verdicts import DOES_NOT_HOLD, HOLDS, UNDECIDED, judge_claims, judge_effects
 
 
-def claim(name: str = "c", **more) -> Claim:
+def claim(name: str = "c", **options) -> Claim:
     """A claim whose effect is given directly."""
-    return Claim(name, "A above B", "Fig. 1", effect=difference("mig", "a", "b"), **more)
+    return Claim(name, "A above B", "Fig. 1", effect=paired_difference("mig", "a", "b"), **options)
 
 
-def page(truths, n: int, studies: int, seed: int, sd: float = 0.1, gap: float = 0.1):
+def simulate_pages(truths, n: int, studies: int, seed: int, sd: float = 0.1, gap: float = 0.1):
     """Verdicts of many simulated pages; each has a claim for every true effect."""
     rng = np.random.default_rng(seed)
-    claims = [claim(str(i), gap=gap) for i in range(len(truths))]
+    claims = [claim(str(i), paper_effect=gap) for i in range(len(truths))]
     draws = rng.normal(np.array(truths)[None, :, None], sd, (studies, len(truths), n))
-    return [judged(claims, [dict(enumerate(x)) for x in one]) for one in draws]
+    return [judge_effects(claims, [dict(enumerate(x)) for x in one]) for one in draws]
 
 
 def test_the_rule_by_hand():
     up, down, none = {0: 0.1, 1: 0.12, 2: 0.11}, {0: -0.1, 1: -0.12, 2: -0.11}, {0: 0.001, 1: -0.001, 2: 0.0005}
     open_ = {0: 0.2, 1: -0.1, 2: 0.05}
-    found = judged([claim(gap=0.1)] * 4, [up, down, none, open_])
-    assert [v.word for v in found] == [HOLDS, DOES_NOT, DOES_NOT, UNDECIDED]
+    found = judge_effects([claim(paper_effect=0.1)] * 4, [up, down, none, open_])
+    assert [v.decision for v in found] == [HOLDS, DOES_NOT_HOLD, DOES_NOT_HOLD, UNDECIDED]
     assert found[1].note == "it is on the other side"
     assert found[2].note == "the effect is within ±0.02"
-    assert found[3].seeds is not None
-    assert found[3].seeds > 3
-    lone = judged([claim(gap=0.1)], [open_])[0]
-    assert lone.seeds == seeds_needed(lone.contrast.mean, lone.contrast.deviation)
-    assert lone.smallest == pytest.approx(smallest_gap(lone.contrast.deviation, 3))
+    assert found[3].required_seeds is not None
+    assert found[3].required_seeds > 3
+    lone = judge_effects([claim(paper_effect=0.1)], [open_])[0]
+    assert lone.required_seeds == seeds_needed(lone.contrast.mean, lone.contrast.deviation)
+    assert lone.detectable_gap == pytest.approx(smallest_gap(lone.contrast.deviation, 3))
 
 
 def test_a_tiny_effect_of_the_claimed_sign_holds_and_says_how_small():
-    v = judged([claim(gap=1.0)], [{i: 0.01 + 0.0001 * i for i in range(6)}])[0]
-    assert v.word == HOLDS
+    v = judge_effects([claim(paper_effect=1.0)], [{i: 0.01 + 0.0001 * i for i in range(6)}])[0]
+    assert v.decision == HOLDS
     assert v.note == "but smaller than 0.2"
 
 
 def test_nothing_is_dropped_without_a_word():
-    v = judged([claim(gap=0.1, headline=True)], [{0: 0.1, 1: None, 2: 0.12, 3: 0.11}])[0]
-    assert v.missing == (1,)
+    v = judge_effects([claim(paper_effect=0.1, headline=True)], [{0: 0.1, 1: None, 2: 0.12, 3: 0.11}])[0]
+    assert v.missing_seeds == (1,)
     assert v.contrast.n == 3
     assert v.pilot
     assert "HOLDS (pilot)" in v.lines()[1]
-    empty = judged([claim(gap=0.1)], [{0: 0.1}])[0]
-    assert (empty.word, empty.seeds) == (UNDECIDED, None)
+    empty = judge_effects([claim(paper_effect=0.1)], [{0: 0.1}])[0]
+    assert (empty.decision, empty.required_seeds) == (UNDECIDED, None)
     assert "needs 2 seeds" in empty.lines()[1]
     assert empty.as_dict()["low"] is None
     with pytest.raises(UnbraidError, match="effects for every claim"):
-        judged([claim()], [])
+        judge_effects([claim()], [])
 
 
 def test_from_results():
-    rows = [Row(arm, s, numbers={"mig": m}) for s in range(5) for arm, m in (("a", 0.5 + 0.01 * s), ("b", 0.3))]
-    rows += [Row("a", 5, numbers={"mig": 0.9}), Row("b", 5, "failed", {"mig": 0.1}, reason="diverged")]
-    v = verdicts([claim(gap=0.1)], Results("demo", "cpu", tuple(rows)))[0]
-    assert (v.word, v.contrast.n, v.missing) == (HOLDS, 5, (5,))
+    rows = [RunResult(arm, s, numbers={"mig": m}) for s in range(5) for arm, m in (("a", 0.5 + 0.01 * s), ("b", 0.3))]
+    rows += [RunResult("a", 5, numbers={"mig": 0.9}), RunResult("b", 5, "failed", {"mig": 0.1}, reason="diverged")]
+    v = judge_claims([claim(paper_effect=0.1)], Results("demo", "cpu", tuple(rows)))[0]
+    assert (v.decision, v.contrast.n, v.missing_seeds) == (HOLDS, 5, (5,))
     assert v.contrast.mean == pytest.approx(0.22)
     assert v.as_dict()["verdict"] == "holds"
 
@@ -72,8 +72,8 @@ def test_from_results():
 @pytest.mark.parametrize("n", [5, 20])
 def test_false_holds_below_one_in_twenty(n):
     """Four claims, all of them wrong: a page with any false 'holds' is rare, and so is one with a false word either way."""
-    pages = page([0.0] * 4, n, 250, n)
-    false = np.mean([any(v.word == HOLDS for v in one) for one in pages])
+    pages = simulate_pages([0.0] * 4, n, 250, n)
+    false = np.mean([any(v.decision == HOLDS for v in one) for one in pages])
     other = np.mean([any(v.note == "it is on the other side" for v in one) for one in pages])
     assert false < 0.025 + 3 * (0.025 / 250) ** 0.5
     assert false + other < 0.05 + 3 * (0.05 / 250) ** 0.5
@@ -82,11 +82,11 @@ def test_false_holds_below_one_in_twenty(n):
 def test_power_is_as_predicted():
     """One claim with a true effect: 'holds' as often as the formula says; at the smallest visible gap in 80 of 100."""
     gap = smallest_gap(0.1, 12)
-    share = np.mean([one[0].word == HOLDS for one in page([gap], 12, 500, 1)])
+    share = np.mean([one[0].decision == HOLDS for one in simulate_pages([gap], 12, 500, 1)])
     assert share == pytest.approx(0.8, abs=4 * (0.16 / 500) ** 0.5)
 
 
 def test_one_seed_says_its_number_and_no_verdict_and_no_seed_neither():
-    one, none = judged([claim(), claim()], [{0: 0.16}, {0: None}])
+    one, none = judge_effects([claim(), claim()], [{0: 0.16}, {0: None}])
     assert one.lines() == ["ours +0.16  1 seed: no interval", "UNDECIDED  (needs 2 seeds or more)"]
     assert none.lines()[0] == "ours  0 seeds: no interval"

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from unbraid.ground.errors import UnbraidError
+from unbraid.core.errors import UnbraidError
 from unbraid.runs.run import Run
-from unbraid.studio.library import Library
+from unbraid.studio.run_library import Library
 
-RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
+OLD_RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
 
 
 @pytest.fixture
 def library(tmp_path):
     """One good run, one deeper, one damaged, one foreign, and a secret beside the directory."""
     root = tmp_path / "runs"
-    shutil.copytree(RUNS / "vae", root / "vae")
-    shutil.copytree(RUNS / "vae", root / "sweep" / "deep")
-    shutil.copytree(RUNS / "vae", tmp_path / "outside")
+    shutil.copytree(OLD_RUNS / "vae", root / "vae")
+    shutil.copytree(OLD_RUNS / "vae", root / "sweep" / "deep")
+    shutil.copytree(OLD_RUNS / "vae", tmp_path / "outside")
     (root / "broken").mkdir()
     (root / "broken" / "recipe.toml").write_text("nonsense = [")
     (root / "foreign").mkdir()
@@ -35,12 +35,12 @@ def test_runs_are_found_wherever_they_lie(library):
 
 
 def test_damaged_and_foreign_runs_are_shown_as_such(library):
-    shown = {name: library.look(name) for name in library.names()}
-    assert shown["vae"].wrong == ""
+    shown = {name: library.describe_run(name) for name in library.names()}
+    assert shown["vae"].error == ""
     assert shown["vae"].status == "done"
-    assert "not valid TOML" in shown["broken"].wrong
+    assert "not valid TOML" in shown["broken"].error
     assert "cake" not in shown["foreign"].status
-    assert shown["foreign"].wrong
+    assert shown["foreign"].error
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_run_trained_anew_is_read_anew(library):
 
 def test_models_in_memory_are_bounded(library):
     for i in range(9):
-        shutil.copytree(RUNS / "vae", library.root / f"more{i}")
+        shutil.copytree(OLD_RUNS / "vae", library.root / f"more{i}")
         library.explorer(f"more{i}")
     assert len(library._open) <= 6
 

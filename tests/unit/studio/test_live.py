@@ -12,25 +12,25 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unbraid.ground.errors import UnbraidError
-from unbraid.studio.exploring import UPLOAD
-from unbraid.studio.library import Library
-from unbraid.studio.live import answer
+from unbraid.core.errors import UnbraidError
+from unbraid.studio.explorer import MAX_UPLOAD_BYTES
+from unbraid.studio.run_library import Library
+from unbraid.studio.websocket import handle_message
 
-RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
+OLD_RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     root = tmp_path_factory.mktemp("runs")
     for name in ("vae", "hfvae_discrete", "info_gan"):
-        shutil.copytree(RUNS / name, root / name)
+        shutil.copytree(OLD_RUNS / name, root / name)
     return Library(root)
 
 
-def asked(library, **question):
+def send_message(library, **question):
     """Head and images of an answer."""
-    raw = answer(library, json.dumps(question))
+    raw = handle_message(library, json.dumps(question))
     size = struct.unpack("<I", raw[:4])[0]
     head, at, images = json.loads(raw[4 : 4 + size]), 4 + size, []
     for shape in head["images"]:
@@ -41,7 +41,7 @@ def asked(library, **question):
     return head, images
 
 
-def shown(images):
+def to_pixels(images):
     """What a canvas would show of decoded images."""
     return np.rint(np.clip(images, 0, 1) * 255).astype(np.uint8).transpose(0, 2, 3, 1)
 
@@ -49,39 +49,39 @@ def shown(images):
 @pytest.mark.parametrize("name", ["vae", "hfvae_discrete", "info_gan"])
 def test_a_code_is_answered_with_what_the_run_decodes(library, name):
     run = library.run(name)
-    head, images = asked(library, ask="open", run=name)
+    head, images = send_message(library, ask="open", run=name)
     z = np.array(head["start"])
-    assert np.array_equal(images[0], shown(run.decode(z))[0])
+    assert np.array_equal(images[0], to_pixels(run.decode(z))[0])
     z[0] += 1
-    head, images = asked(library, ask="decode", run=name, z=z.tolist(), n=7)
+    head, images = send_message(library, ask="decode", run=name, z=z.tolist(), n=7)
     assert head["n"] == 7
-    assert np.abs(images[0].astype(int) - shown(run.decode(z))[0].astype(int)).max() <= 1
+    assert np.abs(images[0].astype(int) - to_pixels(run.decode(z))[0].astype(int)).max() <= 1
 
 
 def test_an_image_comes_with_its_posterior(library):
     import torch
 
     run = library.run("vae")
-    head, images = asked(library, ask="image", run="vae", index=5)
+    head, images = send_message(library, ask="image", run="vae", index=5)
     x = run.dataset().pixels(5)
     q = run.model.posterior(torch.from_numpy(x))
     assert np.allclose(head["mean"], q.mean[0].numpy(), atol=1e-6)
     assert np.allclose(head["scale"], q.scale[0].numpy(), atol=1e-6)
-    assert np.array_equal(images[0], shown(x)[0])
-    assert np.array_equal(images[1], shown(run.decode(head["mean"]))[0])
+    assert np.array_equal(images[0], to_pixels(x)[0])
+    assert np.array_equal(images[1], to_pixels(run.decode(head["mean"]))[0])
     assert head["label"].startswith("class ")
 
 
 def test_draws_from_the_prior_follow_their_seed(library):
-    first = asked(library, ask="prior", run="vae", seed=1)[0]["z"]
-    assert first == asked(library, ask="prior", run="vae", seed=1)[0]["z"]
-    assert first != asked(library, ask="prior", run="vae", seed=2)[0]["z"]
+    first = send_message(library, ask="prior", run="vae", seed=1)[0]["z"]
+    assert first == send_message(library, ask="prior", run="vae", seed=1)[0]["z"]
+    assert first != send_message(library, ask="prior", run="vae", seed=2)[0]["z"]
 
 
 @pytest.mark.parametrize("mode", ["prior", "data", "image"])
 def test_the_wall_has_a_row_per_leaf_and_each_cell_is_its_code(library, mode):
     run = library.run("hfvae_discrete")
-    head, images = asked(library, ask="wall", run="hfvae_discrete", mode=mode)
+    head, images = send_message(library, ask="wall", run="hfvae_discrete", mode=mode)
     widths = {leaf.name: leaf for leaf in run.model.tree.leaves}
     assert {row["leaf"] for row in head["rows"]} == set(widths)
     at = 0
@@ -92,7 +92,7 @@ def test_the_wall_has_a_row_per_leaf_and_each_cell_is_its_code(library, mode):
         codes = np.array(row["codes"])
         moved = np.ptp(codes, axis=0) > 0
         assert set(np.flatnonzero(moved)) <= set(run.model.tree.columns(row["leaf"]))
-        truth = shown(run.decode(codes))
+        truth = to_pixels(run.decode(codes))
         for i in range(len(codes)):
             assert np.abs(images[at].astype(int) - truth[i].astype(int)).max() <= 1
             at += 1
@@ -118,7 +118,7 @@ def test_the_wall_has_a_row_per_leaf_and_each_cell_is_its_code(library, mode):
     ids=str,
 )
 def test_nonsense_is_answered_in_words(library, question):
-    head, images = asked(library, **question)
+    head, images = send_message(library, **question)
     assert head["error"]
     assert "Traceback" not in head["error"]
     assert images == []
@@ -126,10 +126,10 @@ def test_nonsense_is_answered_in_words(library, question):
 
 @pytest.mark.parametrize("raw", ["", "[", "[1]", "null", '{"ask": NaN}', "[" * 5000])
 def test_what_is_no_question_is_answered_too(library, raw):
-    assert b'"error"' in answer(library, raw)
+    assert b'"error"' in handle_message(library, raw)
 
 
-def png(size, mode="L", **options):
+def png_bytes(size, mode="L", **options):
     """A picture as bytes."""
     out = io.BytesIO()
     Image.new(mode, size, 128).save(out, "PNG", **options)
@@ -137,7 +137,7 @@ def png(size, mode="L", **options):
 
 
 def test_a_dropped_picture_is_cropped_resized_and_encoded(library):
-    seen = library.explorer("vae").dropped(png((50, 30), "RGB"))
+    seen = library.explorer("vae").dropped(png_bytes((50, 30), "RGB"))
     assert seen.image.shape == (8, 8, 1)
     assert np.isfinite(seen.mean).all()
 
@@ -145,8 +145,8 @@ def test_a_dropped_picture_is_cropped_resized_and_encoded(library):
 @pytest.mark.parametrize(
     "raw",
     [b"", b"not a picture", b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>",
-     b"\x89PNG\r\n\x1a\n" + b"\0" * 50, png((8, 8))[:40],
-     b"%!PS-Adobe-3.0 EPSF\n(run) system", b"\x80\x04cos\nsystem\n", b"\0" * (UPLOAD + 1)],
+     b"\x89PNG\r\n\x1a\n" + b"\0" * 50, png_bytes((8, 8))[:40],
+     b"%!PS-Adobe-3.0 EPSF\n(run) system", b"\x80\x04cos\nsystem\n", b"\0" * (MAX_UPLOAD_BYTES + 1)],
     ids=["empty", "text", "svg", "damaged", "cut", "postscript", "pickle", "huge"],
 )  # fmt: skip
 def test_hostile_files_are_refused_in_words(library, raw):
@@ -156,13 +156,13 @@ def test_hostile_files_are_refused_in_words(library, raw):
 
 def test_a_small_file_of_many_pixels_is_refused(library):
     with pytest.raises(UnbraidError, match="decompression|pixels|exceeds"):
-        library.explorer("vae").dropped(png((10000, 10000), "1"))
+        library.explorer("vae").dropped(png_bytes((10000, 10000), "1"))
 
 
 def test_a_film_moves_one_leaf(library):
     explorer = library.explorer("hfvae_discrete")
-    film = Image.open(io.BytesIO(explorer.film(explorer.start, "digit")))
+    film = Image.open(io.BytesIO(explorer.traversal_gif(explorer.start, "digit")))
     assert film.n_frames == next(note.width for note in explorer.notes if note.name == "digit")
     film.close()
     with pytest.raises(UnbraidError, match="no such leaf"):
-        explorer.film(explorer.start, "../x")
+        explorer.traversal_gif(explorer.start, "../x")

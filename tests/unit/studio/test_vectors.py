@@ -6,33 +6,36 @@ import numpy as np
 import torch
 
 from unbraid import Recipe, fit
-from unbraid.studio.exploring import Explorer
-from unbraid.studio.vectors import DATA, EDGE, POINT, SIDE, Sheet
+from unbraid.studio.explorer import Explorer
+from unbraid.studio.vector_images import DATA_COLOUR, MARGIN, POINT_COLOUR, SIDE, VectorCanvas
 
 
 def test_a_run_on_points_shows_the_point_it_decodes_to_among_the_data(tmp_path):
     torch.set_default_dtype(torch.float32)
     recipe = Recipe.load("decomposition_pinwheel").set("budget.steps=2")
-    explorer = Explorer.of(fit(recipe, tmp_path / "run", quiet=True))
-    seen = explorer.image(3)
+    explorer = Explorer.from_run(fit(recipe, tmp_path / "run", quiet=True))
+    seen = explorer.dataset_image(3)
     assert seen.image.shape == (SIDE, SIDE, 3)
-    assert (seen.image == DATA).all(-1).sum() > 100
-    column, row = explorer.sheet.places(explorer.dataset.pixels(3).reshape(1, 2))[0]
-    assert (seen.image[row, column] == POINT).all()
+    assert (seen.image == DATA_COLOUR).all(-1).sum() > 100
+    column, row = explorer.vector_canvas.pixel_positions(explorer.dataset.pixels(3).reshape(1, 2))[0]
+    assert (seen.image[row, column] == POINT_COLOUR).all()
     assert explorer.decode(np.zeros((2, 2), np.float32)).shape == (2, SIDE, SIDE, 3)
 
 
 def test_dots_stay_on_the_sheet_and_up_is_up():
-    sheet = Sheet.of(np.array([[0.0, 0.0], [1.0, 1.0]]))
-    low, high, far = sheet.drawn(np.array([[0.5, 0.1], [0.5, 0.9], [99.0, np.nan]]))
-    rows = [np.argwhere((p == POINT).all(-1))[:, 0].mean() for p in (low, high)]
+    sheet = VectorCanvas.from_points(np.array([[0.0, 0.0], [1.0, 1.0]]))
+    low, high, far = sheet.render(np.array([[0.5, 0.1], [0.5, 0.9], [99.0, np.nan]]))
+    rows = [np.argwhere((p == POINT_COLOUR).all(-1))[:, 0].mean() for p in (low, high)]
     assert rows[0] > SIDE / 2 > rows[1]
-    assert (far == POINT).all(-1).sum() == 49
+    assert (far == POINT_COLOUR).all(-1).sum() == 49
 
 
 def test_longer_vectors_are_bars_as_high_as_their_numbers():
-    sheet = Sheet.of(np.random.default_rng(0).uniform(size=(200, 5)))
-    picture = sheet.drawn(np.array([[0.0, 0.25, 0.5, 0.75, 1.0]]))[0]
-    heights = [(picture[:, x] == POINT).all(-1).sum() for x in np.linspace(EDGE, SIDE - EDGE, 6)[:-1].astype(int) + 3]
+    sheet = VectorCanvas.from_points(np.random.default_rng(0).uniform(size=(200, 5)))
+    picture = sheet.render(np.array([[0.0, 0.25, 0.5, 0.75, 1.0]]))[0]
+    heights = [
+        (picture[:, x] == POINT_COLOUR).all(-1).sum()
+        for x in np.linspace(MARGIN, SIDE - MARGIN, 6)[:-1].astype(int) + 3
+    ]
     assert heights == sorted(heights)
     assert heights[4] > heights[0] + SIDE // 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from unbraid.ground.errors import UnbraidError
-from unbraid.sweeps.sweepfile import Sweep
+from unbraid.core.errors import UnbraidError
+from unbraid.sweeps.planning.sweep_file import Sweep
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ import subprocess
 import pytest
 from typer.testing import CliRunner
 
-from tests.toys import app_of
+from tests.toys import make_app
 from unbraid.cli import sweep as verb
-from unbraid.ground.errors import UnbraidError
-from unbraid.sweeps import task
-from unbraid.sweeps.plan import plan
-from unbraid.sweeps.sweepfile import Sweep
+from unbraid.core.errors import UnbraidError
+from unbraid.sweeps.engine import job_runner
+from unbraid.sweeps.planning.plan import build_plan
+from unbraid.sweeps.planning.sweep_file import Sweep
 
-FILE = """
+SWEEP_TOML = """
 name = "pin"
 recipe = "decomposition_pinwheel"
 seeds = 2
@@ -30,64 +30,64 @@ audit = 16
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def invoke(tmp_path, monkeypatch):
     """Ask the verb something in a folder that holds s.toml."""
-    (tmp_path / "s.toml").write_text(FILE)
+    (tmp_path / "s.toml").write_text(SWEEP_TOML)
     monkeypatch.chdir(tmp_path)
 
-    def ask(*words, code=0, says=""):
-        found = CliRunner().invoke(app_of(verb.register), ["sweep", *words], input=says, catch_exceptions=False)
+    def invoke_sweep(*words, code=0, says=""):
+        found = CliRunner().invoke(make_app(verb.register), ["sweep", *words], input=says, catch_exceptions=False)
         assert found.exit_code == code, found.output
         return found.output
 
-    return ask
+    return invoke_sweep
 
 
-def test_dry_builds_every_recipe_and_writes_nothing(run, tmp_path):
-    said = run("s.toml", "--dry")
-    names = [job.name for job in plan(Sweep.load(tmp_path / "s.toml"), tmp_path / "runs" / "pin").jobs]
+def test_dry_builds_every_recipe_and_writes_nothing(invoke, tmp_path):
+    said = invoke("s.toml", "--dry")
+    names = [job.name for job in build_plan(Sweep.load(tmp_path / "s.toml"), tmp_path / "runs" / "pin").jobs]
     assert all(name in said for name in names)
     assert "4 runs in runs/pin, 0 of them done" in said
     assert "kB of disk" in said
     assert "of one core; scoring apart" in said
     assert [p.name for p in tmp_path.iterdir()] == ["s.toml"]
-    assert run("s.toml", "--dry", "--shard", "2/4").count("decomposition-") == 1
+    assert invoke("s.toml", "--dry", "--shard", "2/4").count("decomposition-") == 1
 
 
-def test_dry_names_the_recipes_that_cannot_be_built(run, tmp_path):
-    (tmp_path / "s.toml").write_text(FILE.replace("[0.5, 1]", '[0.5, "much"]'))
-    said = run("s.toml", "--dry", code=1)
+def test_dry_names_the_recipes_that_cannot_be_built(invoke, tmp_path):
+    (tmp_path / "s.toml").write_text(SWEEP_TOML.replace("[0.5, 1]", '[0.5, "much"]'))
+    said = invoke("s.toml", "--dry", code=1)
     assert said.count("cannot be built: decomposition-bmuch-s") == 2
     assert "'beta' of objective 'decomposition'" in said
 
 
-def test_status_clean_and_the_table_of_a_sweep_that_was_half_done(run, tmp_path):
-    from unbraid.sweeps.table import lines
+def test_status_clean_and_the_table_of_a_sweep_that_was_half_done(invoke, tmp_path):
+    from unbraid.sweeps.display.results_table import results_table_lines
 
     with pytest.raises(UnbraidError, match="no directory runs/pin yet"):
-        run("s.toml", "--status")
-    asked = plan(Sweep.load(tmp_path / "s.toml"), tmp_path / "runs" / "pin")
+        invoke("s.toml", "--status")
+    asked = build_plan(Sweep.load(tmp_path / "s.toml"), tmp_path / "runs" / "pin")
     for job in asked.jobs[:3]:
-        task.execute(job, asked.folder, asked.score)
+        job_runner.claim_and_run(job, asked.folder, asked.score)
     begun = asked.folder / asked.jobs[2].name
     for file in ("outcome.json", "model.safetensors"):
         (begun / file).unlink()
-    said = run("s.toml", "--status")
+    said = invoke("s.toml", "--status")
     assert "2 of 4 runs done" in said
     assert f"1 begun: {begun.name}" in said
     assert f"1 not begun: {asked.jobs[3].name}" in said
-    shown = "\n".join(lines(asked))
+    shown = "\n".join(results_table_lines(asked))
     assert "β=0.5" in shown
     assert "elbo" in shown
-    assert begun.name in run("s.toml", "--clean", says="n\n")
+    assert begun.name in invoke("s.toml", "--clean", says="n\n")
     assert begun.is_dir()
-    assert "1 removed" in run("s.toml", "--clean", "--yes")
+    assert "1 removed" in invoke("s.toml", "--clean", "--yes")
     assert not begun.exists()
-    assert "nothing to clean" in run("s.toml", "--clean")
+    assert "nothing to clean" in invoke("s.toml", "--clean")
 
 
-def test_the_script_is_bash_and_its_options_are_plain_words(run, tmp_path):
-    text = run("s.toml", "--script", "slurm", "--shards", "3", "--memory", "8G", "--retries", "2")
+def test_the_script_is_bash_and_its_options_are_plain_words(invoke, tmp_path):
+    text = invoke("s.toml", "--script", "slurm", "--shards", "3", "--memory", "8G", "--retries", "2")
     subprocess.run(["bash", "-n"], input=text, text=True, check=True)
     assert "#SBATCH --mem=8G\n" in text
     assert 'part="--shard $SLURM_ARRAY_TASK_ID/3"\n' in text
@@ -104,10 +104,10 @@ def test_the_script_is_bash_and_its_options_are_plain_words(run, tmp_path):
         (("--dry", "--status"), "one at a time"),
     ]:
         with pytest.raises(UnbraidError, match=said):
-            run("s.toml", *words)
+            invoke("s.toml", *words)
 
 
-def test_the_script_takes_account_qos_any_option_of_sbatch_and_what_to_do_before(run):
+def test_the_script_takes_account_qos_any_option_of_sbatch_and_what_to_do_before(invoke):
     more = (
         "--sbatch",
         "--constraint=a100",
@@ -118,7 +118,7 @@ def test_the_script_takes_account_qos_any_option_of_sbatch_and_what_to_do_before
         "--setup",
         "ulimit -c 0",
     )
-    text = run("s.toml", "--script", "slurm", "--account", "lab", "--qos", "long", "--gpus", "2", *more)
+    text = invoke("s.toml", "--script", "slurm", "--account", "lab", "--qos", "long", "--gpus", "2", *more)
     subprocess.run(["bash", "-n"], input=text, text=True, check=True)
     head, _, tail = text.partition("if [ -n ")
     for line in (

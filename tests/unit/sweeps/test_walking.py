@@ -11,78 +11,81 @@ from types import SimpleNamespace
 import pytest
 
 from unbraid.runs.recipe import Recipe
-from unbraid.sweeps import outcomes, task
-from unbraid.sweeps.claims import claim
-from unbraid.sweeps.outcomes import Outcome, settled, tries
-from unbraid.sweeps.plan import Plan, jobs
-from unbraid.sweeps.scoring import Scoring
-from unbraid.sweeps.status import clean, remains, status
-from unbraid.sweeps.summary import best, summary
-from unbraid.sweeps.walk import Walk
+from unbraid.sweeps.display.status import leftovers, remove_leftovers, sweep_status
+from unbraid.sweeps.display.summary import best_run, summary_lines
+from unbraid.sweeps.engine import job_results, job_runner
+from unbraid.sweeps.engine.job_claims import try_claim
+from unbraid.sweeps.engine.job_results import JobResult, allowed_tries, is_final
+from unbraid.sweeps.engine.scheduler import Scheduler
+from unbraid.sweeps.planning.plan import Plan, build_jobs
+from unbraid.sweeps.planning.scoring import Scoring
 
 TINY = Recipe.load("decomposition_pinwheel").set("budget.steps=4", "budget.checkpoint_every=2", "budget.threads=1")
 SCORE = Scoring(metrics=["active_units"], audit=32)
 
 
-class Here:
+class InProcessPool:
     """A crew of one: this very process does each job as it is given."""
 
     def __init__(self):
-        self.news, self.worker = queue.Queue(), SimpleNamespace(job=None, give=self.give, end=self.end)
+        self.news, self.worker = (
+            queue.Queue(),
+            SimpleNamespace(job=None, assign=self.assign, exit_reason=self.exit_reason),
+        )
         self.given: list[str] = []
 
-    def give(self, job, plan, most):
+    def assign(self, job, plan, most):
         self.worker.job = job
         self.given.append(job.name)
         try:
-            found = task.execute(job, plan.folder, plan.score, most)
-            self.news.put((self.worker, {"outcome": found.plain() if found else None}))
+            found = job_runner.claim_and_run(job, plan.folder, plan.score, most)
+            self.news.put((self.worker, {"outcome": found.as_dict() if found else None}))
         except SystemExit:  # a worker that dies
             self.news.put((self.worker, None))
 
-    def end(self):
+    def exit_reason(self):
         return "killed", "its process ended by SIGKILL"
 
-    def idle(self, wanted):
+    def idle_workers(self, wanted):
         return [self.worker] if wanted else []
 
-    def hear(self, seconds):
+    def poll(self, seconds):
         return self.news.get() if self.news.qsize() else None
 
 
-def walked(plan: Plan) -> tuple[dict[str, Outcome], list[str]]:
-    state = Walk(plan, Here())
-    while not state.over:
-        state.turn()
-    return state.ended, state.workers.given
+def run_plan(plan: Plan) -> tuple[dict[str, JobResult], list[str]]:
+    state = Scheduler(plan, InProcessPool())
+    while not state.is_done:
+        state.run_once()
+    return state.results, state.workers.given
 
 
-def planned(folder, count=3, **options) -> Plan:
+def make_plan(folder, count=3, **options) -> Plan:
     recipes = [TINY.set(f"seed={i}") for i in range(count)]
-    return Plan(folder, jobs(folder, recipes, [f"p-s{i}" for i in range(count)]), **options)
+    return Plan(folder, build_jobs(folder, recipes, [f"p-s{i}" for i in range(count)]), **options)
 
 
 @pytest.fixture
-def failing(monkeypatch):
+def fail_training(monkeypatch):
     """Have the training of one run raise, some times or always; the others train as ever."""
-    import unbraid.runs.training as training
+    import unbraid.runs.fitting.training as training
 
     fit, left = training.fit, {}
 
-    def broken(recipe, *rest, **named):
+    def failing_fit(recipe, *rest, **named):
         error, times = left.get(recipe.seed, (None, 0))
         if times:
             left[recipe.seed] = (error, times - 1)
             raise error
         return fit(recipe, *rest, **named)
 
-    monkeypatch.setattr(training, "fit", broken)
+    monkeypatch.setattr(training, "fit", failing_fit)
     return lambda seed, error, times=99: left.update({seed: (error, times)})
 
 
 def test_every_run_is_trained_encoded_audited_and_scored_once(tmp_path):
-    plan = planned(tmp_path, score=SCORE)
-    ended, given = walked(plan)
+    plan = make_plan(tmp_path, score=SCORE)
+    ended, given = run_plan(plan)
     assert all(o.done for o in ended.values())
     assert len(given) == 3
     for name, o in ended.items():
@@ -94,24 +97,24 @@ def test_every_run_is_trained_encoded_audited_and_scored_once(tmp_path):
             == json.loads((tmp_path / name / "outcome.json").read_text())["scores"]["active_units"]
         )
         assert set(o.seconds) == {"train", "encode", "audit", "score"}
-    again, given = walked(planned(tmp_path, score=SCORE))
+    again, given = run_plan(make_plan(tmp_path, score=SCORE))
     assert (again, given) == (ended, [])
-    _, given = walked(planned(tmp_path, 4, score=SCORE))
-    assert given == [planned(tmp_path, 4).jobs[3].name]  # only what is new
-    assert best(ended, SCORE).startswith("active_units ")
+    _, given = run_plan(make_plan(tmp_path, 4, score=SCORE))
+    assert given == [make_plan(tmp_path, 4).jobs[3].name]  # only what is new
+    assert best_run(ended, SCORE).startswith("active_units ")
 
 
-def test_other_scores_are_made_without_training_again(tmp_path, failing):
-    first, _ = walked(planned(tmp_path, 1, score=SCORE))
-    failing(0, AssertionError("it trains again"))
+def test_other_scores_are_made_without_training_again(tmp_path, fail_training):
+    first, _ = run_plan(make_plan(tmp_path, 1, score=SCORE))
+    fail_training(0, AssertionError("it trains again"))
     other = Scoring(metrics=["active_units"], audit=16)
-    ended, given = walked(planned(tmp_path, 1, score=other))
+    ended, given = run_plan(make_plan(tmp_path, 1, score=other))
     assert len(given) == 1
     [(name, after)] = ended.items()
     assert after.done
     assert after.scores["elbo"] != first[name].scores["elbo"]
     assert after.seconds["train"] == first[name].seconds["train"]
-    assert walked(planned(tmp_path, 1))[1] == []  # a sweep that scores nothing is content with any
+    assert run_plan(make_plan(tmp_path, 1))[1] == []  # a sweep that scores nothing is content with any
 
 
 @pytest.mark.parametrize(
@@ -124,31 +127,33 @@ def test_other_scores_are_made_without_training_again(tmp_path, failing):
     ],
     ids=str,
 )
-def test_a_failure_is_recorded_and_the_others_go_on(tmp_path, failing, monkeypatch, error, kind, reason):
-    from unbraid.runs.trainer import Broken
+def test_a_failure_is_recorded_and_the_others_go_on(tmp_path, fail_training, monkeypatch, error, kind, reason):
+    from unbraid.runs.fitting.trainer import NonFiniteLossError
 
-    failing(1, Broken("the loss is no longer finite at step 2: kl broke.") if error == "diverging" else error)
-    plan = planned(tmp_path)
-    ended, given = walked(plan)
+    fail_training(
+        1, NonFiniteLossError("the loss is no longer finite at step 2: kl broke.") if error == "diverging" else error
+    )
+    plan = make_plan(tmp_path)
+    ended, given = run_plan(plan)
     bad = plan.jobs[1].name
     assert [name for name, o in ended.items() if not o.done] == [bad]
     assert (ended[bad].kind, ended[bad].tries) == (kind, 1)
     assert reason in ended[bad].reason
-    assert outcomes.read(tmp_path, plan.jobs[1]) == ended[bad]
+    assert job_results.read_result(tmp_path, plan.jobs[1]) == ended[bad]
     assert len(given) == 3
-    said = "\n".join(summary(plan, ended))
+    said = "\n".join(summary_lines(plan, ended))
     assert "2 of 3 runs done" in said
     assert f"1 failed (1 {kind}):\n  {bad}  {kind}: " in said
     assert str(tmp_path / bad / "log.txt") in said
     # another start: a run that diverged would diverge again; the others are worth a try
     monkeypatch.undo()
-    _, given = walked(planned(tmp_path))
+    _, given = run_plan(make_plan(tmp_path))
     assert given == ([] if kind == "diverged" else [bad])
 
 
-def test_retries_are_counted_even_when_nothing_can_be_written(tmp_path, failing, monkeypatch):
-    failing(0, RuntimeError("boom"), times=2)
-    ended, given = walked(planned(tmp_path / "a", 1, retries=2))
+def test_retries_are_counted_even_when_nothing_can_be_written(tmp_path, fail_training, monkeypatch):
+    fail_training(0, RuntimeError("boom"), times=2)
+    ended, given = run_plan(make_plan(tmp_path / "a", 1, retries=2))
     assert len(given) == 3
     [outcome] = ended.values()
     assert (outcome.done, outcome.tries) == (True, 3)
@@ -156,114 +161,118 @@ def test_retries_are_counted_even_when_nothing_can_be_written(tmp_path, failing,
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    failing(0, OSError(errno.ENOSPC, "No space left on device"))
-    monkeypatch.setattr(outcomes, "write_json", full)
-    ended, given = walked(planned(tmp_path / "b", 2, retries=2))
+    fail_training(0, OSError(errno.ENOSPC, "No space left on device"))
+    monkeypatch.setattr(job_results, "write_json", full)
+    ended, given = run_plan(make_plan(tmp_path / "b", 2, retries=2))
     assert [o.tries for o in ended.values() if not o.done] == [3]
     assert len(given) == 4
     monkeypatch.undo()
-    ended, given = walked(planned(tmp_path / "b", 2))  # room again: what was trained is not trained twice
+    ended, given = run_plan(make_plan(tmp_path / "b", 2))  # room again: what was trained is not trained twice
     assert all(o.done for o in ended.values())
 
 
 def test_a_run_in_other_hands_is_waited_for_and_taken_over_when_let_go(tmp_path, monkeypatch):
-    from unbraid.sweeps import walk as module
+    from unbraid.sweeps.engine import scheduler as module
 
-    monkeypatch.setattr(module, "LOOK_AGAIN", 0.0)
-    plan = planned(tmp_path, 2)
-    state = Walk(plan, Here())
-    with claim(tmp_path, plan.jobs[0].name) as mine:
+    monkeypatch.setattr(module, "CLAIM_POLL_SECONDS", 0.0)
+    plan = make_plan(tmp_path, 2)
+    state = Scheduler(plan, InProcessPool())
+    with try_claim(tmp_path, plan.jobs[0].name) as mine:
         assert mine
         for _ in range(8):
-            state.turn()
-        assert list(state.elsewhere) == [plan.jobs[0].name]
-        assert list(state.ended) == [plan.jobs[1].name]
-        assert status(plan).running == [plan.jobs[0].name]
-        assert not remains(plan)
-    while not state.over:
-        state.turn()
-    assert all(o.done for o in state.ended.values())
+            state.run_once()
+        assert list(state.claimed_elsewhere) == [plan.jobs[0].name]
+        assert list(state.results) == [plan.jobs[1].name]
+        assert sweep_status(plan).running == [plan.jobs[0].name]
+        assert not leftovers(plan)
+    while not state.is_done:
+        state.run_once()
+    assert all(o.done for o in state.results.values())
 
 
 def test_a_run_that_is_trained_by_hand_is_waited_for(tmp_path):
-    from unbraid.runs.directory import locked
+    from unbraid.runs.folder.run_writer import lock_run_folder
 
-    [job] = planned(tmp_path, 1).jobs
-    with locked(tmp_path / job.name):
-        assert task.execute(job, tmp_path, None) is None
-    assert task.execute(job, tmp_path, None).done
-
-
-def test_what_another_command_finished_meanwhile_is_not_done_again(tmp_path, failing):
-    plan = planned(tmp_path, 1)
-    state = Walk(plan, Here())
-    task.execute(plan.jobs[0], tmp_path, None)
-    failing(0, AssertionError("it trains again"))
-    state.turn()
-    assert state.ended[plan.jobs[0].name].done
+    [job] = make_plan(tmp_path, 1).jobs
+    with lock_run_folder(tmp_path / job.name):
+        assert job_runner.claim_and_run(job, tmp_path, None) is None
+    assert job_runner.claim_and_run(job, tmp_path, None).done
 
 
-def test_clean_removes_what_came_to_nothing_and_never_a_finished_run(tmp_path, failing):
-    plan = planned(tmp_path, 4)
-    failing(1, RuntimeError("boom"))
-    failing(2, RuntimeError("boom"))
-    walked(planned(tmp_path, 3))
+def test_what_another_command_finished_meanwhile_is_not_done_again(tmp_path, fail_training):
+    plan = make_plan(tmp_path, 1)
+    state = Scheduler(plan, InProcessPool())
+    job_runner.claim_and_run(plan.jobs[0], tmp_path, None)
+    fail_training(0, AssertionError("it trains again"))
+    state.run_once()
+    assert state.results[plan.jobs[0].name].done
+
+
+def test_clean_removes_what_came_to_nothing_and_never_a_finished_run(tmp_path, fail_training):
+    plan = make_plan(tmp_path, 4)
+    fail_training(1, RuntimeError("boom"))
+    fail_training(2, RuntimeError("boom"))
+    run_plan(make_plan(tmp_path, 3))
     (tmp_path / plan.jobs[0].name / ".model.safetensors.x.part").write_bytes(b"half")
     fewer = Plan(tmp_path, plan.jobs[1:])  # the first is no longer asked for
-    now = status(fewer)
+    now = sweep_status(fewer)
     assert (len(now.failed), now.waiting, now.other) == (2, [plan.jobs[3].name], [plan.jobs[0].name])
-    found = remains(fewer)
+    found = leftovers(fewer)
     assert {p.name for p in found} == {plan.jobs[1].name, plan.jobs[2].name, ".model.safetensors.x.part"}
-    with claim(tmp_path, plan.jobs[2].name):
-        assert len(clean(fewer, list(found))) == 2
+    with try_claim(tmp_path, plan.jobs[2].name):
+        assert len(remove_leftovers(fewer, list(found))) == 2
     assert (tmp_path / plan.jobs[2].name).is_dir()
     assert not (tmp_path / plan.jobs[1].name).exists()
     assert (tmp_path / plan.jobs[0].name / "model.safetensors").is_file()
 
 
 def test_settled_and_tries():
-    failed = Outcome("failed", "killed", tries=2)
-    assert tries(None, 3) == 4
-    assert tries(failed, 0) == 3
-    assert tries(Outcome("failed", "diverged", tries=2), 0) == 2
-    assert settled(failed, "", 2)
-    assert not settled(failed, "", 3)
-    assert not settled(Outcome("done", scored="a"), "b", 1)
+    failed = JobResult("failed", "killed", tries=2)
+    assert allowed_tries(None, 3) == 4
+    assert allowed_tries(failed, 0) == 3
+    assert allowed_tries(JobResult("failed", "diverged", tries=2), 0) == 2
+    assert is_final(failed, "", 2)
+    assert not is_final(failed, "", 3)
+    assert not is_final(JobResult("done", scored="a"), "b", 1)
 
 
 def test_a_run_begun_with_other_threads_starts_anew_and_a_finished_one_stays(tmp_path):
     from unbraid.runs.run import Run
 
-    [job] = planned(tmp_path, 1).jobs
+    [job] = make_plan(tmp_path, 1).jobs
     path = tmp_path / job.name
-    assert task.execute(job, tmp_path, None).done
+    assert job_runner.claim_and_run(job, tmp_path, None).done
     state = json.loads((path / "run.json").read_text())
     (path / "run.json").write_text(json.dumps(state | {"threads": 7}))
-    assert task.trained(job, tmp_path, {}).state["threads"] == 7
+    assert job_runner.train_or_load(job, tmp_path, {}).state["threads"] == 7
     (path / "run.json").write_text(json.dumps(state | {"threads": 7, "status": "running", "step": 2}))
     (path / "outcome.json").unlink()
-    assert task.execute(job, tmp_path, None).done
+    assert job_runner.claim_and_run(job, tmp_path, None).done
     assert Run.load(path).state["threads"] == 1
 
 
-def test_scores_are_of_the_part_the_metrics_and_the_factors_asked_for(tmp_path, failing):
+def test_scores_are_of_the_part_the_metrics_and_the_factors_asked_for(tmp_path, fail_training):
+    from unbraid.runs.evaluation.scores import Scores
     from unbraid.runs.run import Run
-    from unbraid.runs.scores import Scores
 
-    [job] = planned(tmp_path, 1).jobs
-    outcome = task.execute(job, tmp_path, Scoring(split="test", metrics=["mig", "active_units"], audit=16))
+    [job] = make_plan(tmp_path, 1).jobs
+    outcome = job_runner.claim_and_run(job, tmp_path, Scoring(split="test", metrics=["mig", "active_units"], audit=16))
     assert outcome.done, outcome.reason
     assert set(outcome.scores) == {"mig", "active_units", "elbo", "reconstruction"}
     scores, codes = Scores.load(tmp_path / job.name), Run.load(tmp_path / job.name).codes()
     assert scores.settings["split"] == codes.notes["split"] == "test"
     assert len(codes) < 400
-    failing(0, AssertionError("it trains again"))
-    refused = task.execute(job, tmp_path, Scoring(leave_out=["leg"]), most=9)
+    fail_training(0, AssertionError("it trains again"))
+    refused = job_runner.claim_and_run(job, tmp_path, Scoring(leave_out=["leg"]), max_tries=9)
     assert (refused.kind, "leg" in refused.reason) == ("refused", True)
-    assert set(task.execute(job, tmp_path, Scoring(audit=0), most=9).scores) == {"mig", "dci", "factor_vae"}
+    assert set(job_runner.claim_and_run(job, tmp_path, Scoring(audit=0), max_tries=9).scores) == {
+        "mig",
+        "dci",
+        "factor_vae",
+    }
     sprites = Recipe.load("vae_sprites32").set("seed=7", "budget.steps=2", "nets.name=small32")
-    [job] = jobs(tmp_path, [sprites], ["v"])
-    outcome = task.execute(job, tmp_path, Scoring(leave_out=["shape"], metrics=["mig"], audit=0, most=600))
+    [job] = build_jobs(tmp_path, [sprites], ["v"])
+    outcome = job_runner.claim_and_run(job, tmp_path, Scoring(leave_out=["shape"], metrics=["mig"], audit=0, most=600))
     assert outcome.done, outcome.reason
     scores = Scores.load(tmp_path / job.name)
     assert (scores.settings["left_out"], scores.rows, "shape" in scores.factors) == (["shape"], 600, False)

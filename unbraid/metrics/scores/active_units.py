@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.metrics.inputs import as_table, unlabelled
-from unbraid.metrics.score import Score
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import as_table, drop_label_options
 
 
 def active_units(codes: Any, factors: Any = None, *, least: float = 0.01, seed: int = 0, **inputs: Any) -> Score:
@@ -18,7 +18,9 @@ def active_units(codes: Any, factors: Any = None, *, least: float = 0.01, seed: 
     >>> active_units(np.array([[0.0, 1.0], [0.0, -1.0]])).value
     1.0
     """
-    table = as_table(codes, None, asked="active_units", seed=seed, needs_factors=False, **unlabelled(inputs))
+    table = as_table(
+        codes, None, metric_name="active_units", seed=seed, needs_factors=False, **drop_label_options(inputs)
+    )
     variance = np.array([table.deviations[list(u.columns)].max() ** 2 for u in table.units])
     return Score(
         "active_units",

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose
-from unbraid.metrics.importances import MOST, split
-from unbraid.metrics.inputs import Table, as_table
-from unbraid.metrics.score import Score
-from unbraid.metrics.table import PIECE, pieces
+from unbraid.core.errors import choose
+from unbraid.metrics.estimation.importances import MAX_ROWS, split_rows
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.table import CHUNK_SIZE, row_chunks
+from unbraid.metrics.inputs.validation import Table, as_table
 
-VALUES = {"paper": "accuracy", "fast": "balanced accuracy"}
+PROTOCOL_VALUES = {"paper": "accuracy", "fast": "balanced accuracy"}
 
 
 def attributes(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **inputs: Any) -> Score:
@@ -32,19 +32,21 @@ def attributes(codes: Any, factors: Any = None, *, protocol: str = "fast", seed:
     >>> attributes(z, z[:, 0] > 0).value > 0.9
     True
     """
-    table = as_table(codes, factors, asked="attributes", seed=seed, **inputs)
-    value_is = choose(protocol, VALUES, "attributes protocol")
-    small = table.limited(MOST, seed)
+    table = as_table(codes, factors, metric_name="attributes", seed=seed, **inputs)
+    value_is = choose(protocol, PROTOCOL_VALUES, "attributes protocol")
+    small = table.subsample(MAX_ROWS, seed)
     # one shift for all rows changes no prediction, and nor does one scale where projections are divided by their own
     unit = (float(small.deviations.max()) or 1.0) if protocol == "fast" else 1.0
     names, plain, balanced = [], [], []
     for k in range(len(table.names)):
-        fit, test = split(small, k, seed)
-        for name, positive in _attributes(small, k, fit):
+        fit, test = split_rows(small, k, seed)
+        for name, positive in _binary_attributes(small, k, fit):
             if 0 < positive[fit].sum() < len(fit) and 0 < positive[test].sum() < len(test):
                 share = np.where(positive[fit], 1 / positive[fit].sum(), -1 / (~positive[fit]).sum())
-                w = sum(((part - small.means) / unit).T @ weight for part, weight in _parts(small.z, fit, share))
-                along = np.concatenate([((part - small.means) / unit) @ w for part in pieces(small.z)])
+                w = sum(
+                    ((part - small.means) / unit).T @ weight for part, weight in _weighted_chunks(small.z, fit, share)
+                )
+                along = np.concatenate([((part - small.means) / unit) @ w for part in row_chunks(small.z)])
                 bias = hinge_bias(along[fit], positive[fit], protocol == "fast")
                 right = (along[test] + bias > 0) == positive[test]
                 names.append(name)
@@ -63,13 +65,13 @@ def attributes(codes: Any, factors: Any = None, *, protocol: str = "fast", seed:
     )
 
 
-def _parts(z: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _weighted_chunks(z: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Some of the rows with their weights, a piece at a time."""
-    step = max(1, PIECE // z.shape[1])
+    step = max(1, CHUNK_SIZE // z.shape[1])
     return ((z[rows[a : a + step]], weights[a : a + step]) for a in range(0, len(rows), step))
 
 
-def _attributes(table: Table, k: int, fit: np.ndarray) -> list[tuple[str, np.ndarray]]:
+def _binary_attributes(table: Table, k: int, fit: np.ndarray) -> list[tuple[str, np.ndarray]]:
     y, name, levels = table.y[:, k], table.names[k], table.levels[k]
     if len(levels) == 2:
         return [(name, y == 1)]

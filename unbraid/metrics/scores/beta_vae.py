@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose, expect
-from unbraid.metrics.fixed import CHUNK, Fixed, fixed_rows
-from unbraid.metrics.score import Score, wilson
+from unbraid.core.errors import choose, expect
+from unbraid.metrics.estimation.fixed_factor_sampling import CHUNK_SIZE, FixedFactorSampler, fixed_factor_sampler
+from unbraid.metrics.evaluation.records import Score, wilson_interval
 
 
 @dataclass(frozen=True)
-class Protocol:
+class BetaVaeProtocol:
     """Points that fit, points that score, pairs per point, the classifier, and whether codes are scaled."""
 
     fitted: int
@@ -25,11 +25,11 @@ class Protocol:
 
 
 PROTOCOLS = {
-    "paper": Protocol(100_000, 800, 200, "adagrad", False),
-    "dlib": Protocol(10_000, 5_000, 64, "logistic", False),
-    "dip_vae": Protocol(10_000, 5_000, 64, "svm", False),
-    "dip_vae_squared": Protocol(10_000, 5_000, 64, "squared_svm", False),
-    "fast": Protocol(2_000, 2_000, 64, "logistic", True),
+    "paper": BetaVaeProtocol(100_000, 800, 200, "adagrad", False),
+    "dlib": BetaVaeProtocol(10_000, 5_000, 64, "logistic", False),
+    "dip_vae": BetaVaeProtocol(10_000, 5_000, 64, "svm", False),
+    "dip_vae_squared": BetaVaeProtocol(10_000, 5_000, 64, "squared_svm", False),
+    "fast": BetaVaeProtocol(2_000, 2_000, 64, "logistic", True),
 }
 
 
@@ -65,11 +65,16 @@ def beta_vae(
         found=f"points {points}, pairs {pairs}",
     )
     plan = replace(plan, fitted=points or plan.fitted, pairs=pairs or plan.pairs)
-    source = fixed_rows(codes, factors, seed, asked="beta_vae", **inputs)
+    source = fixed_factor_sampler(codes, factors, seed, metric_name="beta_vae", **inputs)
     rng = np.random.default_rng([seed, 3])
-    classifier = {"adagrad": adagrad, "logistic": logistic, "svm": svm, "squared_svm": squared_svm}[plan.classifier]
-    x, k = differences(source, rng, plan.fitted, plan)
-    x_new, k_new = differences(source, rng, plan.scored, plan)
+    classifier = {
+        "adagrad": adagrad_classifier,
+        "logistic": logistic_classifier,
+        "svm": svm_classifier,
+        "squared_svm": squared_svm_classifier,
+    }[plan.classifier]
+    x, k = pair_differences(source, rng, plan.fitted, plan)
+    x_new, k_new = pair_differences(source, rng, plan.scored, plan)
     if len(np.unique(k)) > 1:
         predicted, weights = classifier(x, k, x_new, len(source.table.names), seed)
     else:  # one factor: there is nothing to tell apart
@@ -98,37 +103,41 @@ def beta_vae(
         "beta_vae",
         hits / plan.scored,
         table,
-        wilson(hits, plan.scored),
+        wilson_interval(hits, plan.scored),
         settings | {"interval": "Wilson, of the points scored"},
         "Higgins et al. 2017",
     )
 
 
-def differences(source: Fixed, rng: np.random.Generator, count: int, plan: Protocol) -> tuple[np.ndarray, np.ndarray]:
+def pair_differences(
+    source: FixedFactorSampler, rng: np.random.Generator, count: int, plan: BetaVaeProtocol
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean absolute differences "m u" over pairs that share factor k, and k "m"."""
     k = rng.integers(len(source.table.names), size=count)
     out = np.empty((count, source.table.z.shape[1]))
-    step = max(1, CHUNK // (2 * plan.pairs * source.table.z.shape[1]))
+    step = max(1, CHUNK_SIZE // (2 * plan.pairs * source.table.z.shape[1]))
     for a in range(0, count, step):
-        z = source.codes(rng, np.repeat(k[a : a + step], plan.pairs), 2)
+        z = source.sample_codes(rng, np.repeat(k[a : a + step], plan.pairs), 2)
         out[a : a + step] = np.abs(z[:, 0] - z[:, 1]).reshape(-1, plan.pairs, z.shape[-1]).mean(1)
     if not plan.scaled:
         out *= source.table.deviations
     widths = np.array([[len(u.columns)] for u in source.table.units])
-    return (source.table.summed(out.T) / widths).T, k
+    return (source.table.sum_by_unit(out.T) / widths).T, k
 
 
-def logistic(x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def logistic_classifier(
+    x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Multinomial logistic regression with scikit-learn's defaults, as disentanglement_lib uses it."""
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it stops at 100 iterations there too
         model = LogisticRegression(random_state=seed).fit(x, k)
-    return model.predict(x_new), _columns(model.coef_, model.classes_, factors)
+    return model.predict(x_new), _weights_by_factor(model.coef_, model.classes_, factors)
 
 
-def svm(
+def svm_classifier(
     x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int, loss: str = "hinge"
 ) -> tuple[np.ndarray, np.ndarray]:
     """One-vs-rest linear SVM, ½‖w‖² + C Σ max(0, 1 − t (w·x + b)) with C = 0.01. Kumar et al. 2017, Sec. 3."""
@@ -137,17 +146,17 @@ def svm(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the last digits of its dual are not needed
         model = LinearSVC(C=0.01, loss=loss, max_iter=10_000, random_state=seed).fit(x, k)
-    return model.predict(x_new), _columns(model.coef_, model.classes_, factors)
+    return model.predict(x_new), _weights_by_factor(model.coef_, model.classes_, factors)
 
 
-def squared_svm(
+def squared_svm_classifier(
     x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same with the squared hinge, scikit-learn's default."""
-    return svm(x, k, x_new, factors, seed, "squared_hinge")
+    return svm_classifier(x, k, x_new, factors, seed, "squared_hinge")
 
 
-def adagrad(
+def adagrad_classifier(
     x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int, rate: float = 0.01, batch: int = 10
 ) -> tuple[np.ndarray, np.ndarray]:
     """Softmax regression by Adagrad, one pass in batches of 10, from zero weights. Kim & Mnih 2018, App. B."""
@@ -164,7 +173,7 @@ def adagrad(
     return (x_new @ w).argmax(1), np.abs(w[:-1])
 
 
-def _columns(weights: np.ndarray, classes: np.ndarray, factors: int) -> np.ndarray:
+def _weights_by_factor(weights: np.ndarray, classes: np.ndarray, factors: int) -> np.ndarray:
     out = np.zeros((weights.shape[1], factors))
     out[:, classes if len(weights) == len(classes) else classes[-1:]] = np.abs(weights.T)
     return out

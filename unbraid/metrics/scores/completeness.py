@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbraid.metrics.score import Score
-from unbraid.metrics.spreads import spread
+from unbraid.metrics.estimation.dci_scores import dci_score
+from unbraid.metrics.evaluation.records import Score
 
 
 def completeness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
@@ -17,4 +17,4 @@ def completeness(codes: Any, factors: Any = None, *, protocol: str = "fast", see
     >>> round(completeness(y.astype(float), y).value, 3)
     1.0
     """
-    return spread("completeness", "completeness", codes, factors, protocol, seed, options)
+    return dci_score("completeness", "completeness", codes, factors, protocol, seed, options)

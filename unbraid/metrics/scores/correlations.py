@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.metrics.gaps import tables
-from unbraid.metrics.inputs import Table, as_table
-from unbraid.metrics.matching import MOST, strengths
-from unbraid.metrics.pruning import KL_LEAST, used
-from unbraid.metrics.score import Score
+from unbraid.metrics.estimation.top_two import labelled_matrix
+from unbraid.metrics.estimation.unit_correlations import MAX_ROWS, unit_factor_correlations
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.pruning import KL_THRESHOLD, active_unit_mask
+from unbraid.metrics.inputs.validation import Table, as_table
 
-ACTIVE = 0.01  # share of a column's variance in q(z) that its means must make up
+ACTIVE_VARIANCE_SHARE = 0.01  # share of a column's variance in q(z) that its means must make up
 
 
-SHOWN = 512  # columns up to which the whole matrix is kept
-TILE = 1024  # columns compared at once
+MAX_MATRIX_COLUMNS = 512  # columns up to which the whole matrix is kept
+TILE_COLUMNS = 1024  # columns compared at once
 
 
 def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0, **inputs: Any) -> Score:
@@ -34,17 +34,17 @@ def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0
     >>> round(correlations(y.astype(float), y).value, 6)
     0.0
     """
-    table = as_table(codes, factors, asked="correlations", seed=seed, needs_factors=False, **inputs)
-    small = table.limited(MOST, seed)
+    table = as_table(codes, factors, metric_name="correlations", seed=seed, needs_factors=False, **inputs)
+    small = table.subsample(MAX_ROWS, seed)
     alive = table.deviations > 0
     active, rule = active_columns(table)
     value = mean_correlation(small, active)
     over_all = value if (active == alive).all() else mean_correlation(small, alive)
-    rows: dict[str, Any] = {"over_active": value, "over_all": over_all, "columns": list(table.columns)}
-    rows |= {"codes": matrix(small, alive)} if len(alive) <= SHOWN else {}
+    rows: dict[str, Any] = {"over_active": value, "over_all": over_all, "columns": list(table.column_names)}
+    rows |= {"codes": column_correlations(small, alive)} if len(alive) <= MAX_MATRIX_COLUMNS else {}
     if table.names:
-        s = strengths(small)
-        rows |= tables(table, s) | {
+        s = unit_factor_correlations(small)
+        rows |= labelled_matrix(table, s) | {
             "entangled": {name: _entangled(table, s, k, top) for k, name in enumerate(table.names)}
         }
     settings = {
@@ -61,25 +61,27 @@ def active_columns(table: Table) -> tuple[np.ndarray, str]:
     """True for each column in use "d", and the rule that decided."""
     alive = table.deviations > 0
     if table.kl is not None:
-        units, _ = used(table, "kl")
-        return alive & np.array([units[owner] for owner in table.owner]), f"KL of at least {KL_LEAST} nats"
+        units, _ = active_unit_mask(table, "kl")
+        return alive & np.array([units[owner] for owner in table.unit_of_column]), f"KL of at least {KL_THRESHOLD} nats"
     if table.scale is not None:
         noise = np.array([(s.astype(np.float64) ** 2).mean() for s in table.scale.T])
         variance = table.deviations**2
-        return alive & (variance > ACTIVE * (variance + noise)), f"more than {ACTIVE} of the variance of q(z)"
+        return alive & (
+            variance > ACTIVE_VARIANCE_SHARE * (variance + noise)
+        ), f"more than {ACTIVE_VARIANCE_SHARE} of the variance of q(z)"
     return alive, "columns that change"
 
 
-def mean_correlation(table: Table, chosen: np.ndarray) -> float:
+def mean_correlation(table: Table, mask: np.ndarray) -> float:
     """Mean |corr| over pairs of different columns, in tiles: no matrix of columns × columns is held."""
-    columns, total = np.flatnonzero(chosen), 0.0
+    columns, total = np.flatnonzero(mask), 0.0
     d = len(columns)
     if d < 2:
         return 0.0
-    for a in range(0, d, TILE):
-        some = table.scaled[:, columns[a : a + TILE]]
-        for b in range(a, d, TILE):
-            tile = np.abs(some.T @ table.scaled[:, columns[b : b + TILE]])
+    for a in range(0, d, TILE_COLUMNS):
+        some = table.scaled[:, columns[a : a + TILE_COLUMNS]]
+        for b in range(a, d, TILE_COLUMNS):
+            tile = np.abs(some.T @ table.scaled[:, columns[b : b + TILE_COLUMNS]])
             total += (
                 float(tile.sum(dtype=np.float64) - np.trace(tile, dtype=np.float64))
                 if a == b
@@ -88,7 +90,7 @@ def mean_correlation(table: Table, chosen: np.ndarray) -> float:
     return float(np.clip(total / len(table) / (d * (d - 1)), 0, 1))
 
 
-def matrix(table: Table, alive: np.ndarray) -> np.ndarray:
+def column_correlations(table: Table, alive: np.ndarray) -> np.ndarray:
     """Correlations of all columns "d d"; 0 for those that never change."""
     c = np.zeros((len(alive), len(alive)))
     z = table.scaled[:, alive].astype(np.float64)

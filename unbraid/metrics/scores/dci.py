@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbraid.metrics.score import Score
-from unbraid.metrics.spreads import spread
+from unbraid.metrics.estimation.dci_scores import dci_score
+from unbraid.metrics.evaluation.records import Score
 
 
 def dci(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
@@ -21,4 +21,4 @@ def dci(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 
     >>> round(dci(y.astype(float), y).value, 3)
     1.0
     """
-    return spread("dci", "disentanglement", codes, factors, protocol, seed, options)
+    return dci_score("dci", "disentanglement", codes, factors, protocol, seed, options)

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose
-from unbraid.metrics.curves import CAPACITIES, losses
-from unbraid.metrics.importances import MOST
-from unbraid.metrics.inputs import as_table
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose
+from unbraid.metrics.estimation.importances import MAX_ROWS
+from unbraid.metrics.estimation.random_features import CAPACITIES, capacity_losses
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import as_table
 
-LEARNED = 0.02  # a factor whose loss falls by less than this was not learned at any capacity
+MIN_LOSS_DROP = 0.02  # a factor whose loss falls by less than this was not learned at any capacity
 
 
 def dci_es(codes: Any, factors: Any = None, *, lowest: str = "curve", seed: int = 0, **inputs: Any) -> Score:
@@ -31,15 +31,15 @@ def dci_es(codes: Any, factors: Any = None, *, lowest: str = "curve", seed: int 
     >>> round(dci_es(y.astype(float), y).value, 2)
     1.0
     """
-    table = as_table(codes, factors, asked="dci_es", seed=seed, **inputs)
-    small = table.limited(MOST, seed)
+    table = as_table(codes, factors, metric_name="dci_es", seed=seed, **inputs)
+    small = table.subsample(MAX_ROWS, seed)
     choose(lowest, {"curve": 0, "zero": 0}, "lowest loss")
-    curve = np.minimum(losses(small, CAPACITIES, seed), 1)  # a predictor may always fall back on the mean
+    curve = np.minimum(capacity_losses(small, CAPACITIES, seed), 1)  # a predictor may always fall back on the mean
     kappa = np.log(1 + int((table.deviations > 0).sum()) + np.array(CAPACITIES))
     best = np.minimum.accumulate(curve, 1)
     low = best[:, -1]
     area = ((best[:, 1:] + best[:, :-1]) / 2 - low[:, None]) @ np.diff(kappa)
-    learned = 1 - low > LEARNED
+    learned = 1 - low > MIN_LOSS_DROP
     height = 1 - low if lowest == "curve" else np.ones_like(low)
     e = 1 - area / np.maximum(0.5 * (kappa[-1] - kappa[0]) * height, 1e-12)
     e = np.where(learned | (lowest == "zero"), e, 0.0)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.metrics.gaps import tables, top_two
-from unbraid.metrics.information import factor_entropies, mutual
-from unbraid.metrics.inputs import as_table
-from unbraid.metrics.score import Score
+from unbraid.metrics.estimation.information import factor_entropies, mutual_information_matrix
+from unbraid.metrics.estimation.top_two import labelled_matrix, top_two
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import as_table
 
 
 def dcimig(
@@ -24,8 +24,8 @@ def dcimig(
     >>> round(dcimig(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, asked="dcimig", seed=seed, **inputs)
-    i, h = mutual(table, "histogram", bins, binning, seed), factor_entropies(table)
+    table = as_table(codes, factors, metric_name="dcimig", seed=seed, **inputs)
+    i, h = mutual_information_matrix(table, "histogram", bins, binning, seed), factor_entropies(table)
     first, second = top_two(i.T)
     owner, earned = i.argmax(1), np.zeros(len(h))
     np.maximum.at(earned, owner, first - second)
@@ -33,7 +33,7 @@ def dcimig(
     return Score(
         "dcimig",
         float(np.clip(earned.sum() / h.sum(), 0, 1)),
-        tables(table, i, earned=earned, entropies=h),
+        labelled_matrix(table, i, earned=earned, entropies=h),
         None,
         settings,
         "Sepliarskaia et al. 2019",

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose
-from unbraid.metrics.importances import MOST
-from unbraid.metrics.inputs import as_table
-from unbraid.metrics.linear import area, logistic
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose
+from unbraid.metrics.estimation.importances import MAX_ROWS
+from unbraid.metrics.estimation.linear import logistic_probabilities, roc_auc
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import as_table
 
 
 def explicitness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **inputs: Any) -> Score:
@@ -26,13 +26,13 @@ def explicitness(codes: Any, factors: Any = None, *, protocol: str = "fast", see
     >>> round(explicitness(y.astype(float), y[:, 1]).value, 3)
     1.0
     """
-    table = as_table(codes, factors, asked="explicitness", seed=seed, **inputs)
+    table = as_table(codes, factors, metric_name="explicitness", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "explicitness protocol")
-    small = table.limited(MOST, seed)
+    small = table.subsample(MAX_ROWS, seed)
     areas = []
     for k in range(len(table.names)):
-        probability, test, classes = logistic(small, k, seed, again=protocol == "paper")
-        areas.append([area(probability[:, c], small.y[test, k] == value) for c, value in enumerate(classes)])
+        probability, test, classes = logistic_probabilities(small, k, seed, in_sample=protocol == "paper")
+        areas.append([roc_auc(probability[:, c], small.y[test, k] == value) for c, value in enumerate(classes)])
     per_factor = np.array([np.nanmean(a) if np.isfinite(a).any() else 0.5 for a in map(np.array, areas)])
     per_factor = 2 * per_factor - 1 if protocol == "fast" else per_factor
     settings = {

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose, expect
-from unbraid.metrics.fixed import Fixed, fixed_rows
-from unbraid.metrics.pruning import WHY, used
-from unbraid.metrics.score import Score, wilson
+from unbraid.core.errors import choose, expect
+from unbraid.metrics.estimation.fixed_factor_sampling import FixedFactorSampler, fixed_factor_sampler
+from unbraid.metrics.evaluation.records import Score, wilson_interval
+from unbraid.metrics.inputs.pruning import PRUNE_REASONS, active_unit_mask
 
 
 @dataclass(frozen=True)
-class Protocol:
+class FactorVaeProtocol:
     """How many votes fit the classifier, how many score it (0: the same ones), and rows per vote."""
 
     fitted: int
@@ -22,7 +22,11 @@ class Protocol:
     rows: int
 
 
-PROTOCOLS = {"paper": Protocol(800, 0, 100), "dlib": Protocol(10_000, 5_000, 64), "fast": Protocol(4_000, 4_000, 64)}
+PROTOCOLS = {
+    "paper": FactorVaeProtocol(800, 0, 100),
+    "dlib": FactorVaeProtocol(10_000, 5_000, 64),
+    "fast": FactorVaeProtocol(4_000, 4_000, 64),
+}
 
 
 def factor_vae(
@@ -53,10 +57,10 @@ def factor_vae(
     >>> factor_vae(y.astype(float), y, protocol="paper").value
     1.0
     """
-    plan = planned(choose(protocol, PROTOCOLS, "FactorVAE protocol"), votes, rows)
-    source = fixed_rows(codes, factors, seed, asked="factor_vae", **inputs)
+    plan = override_protocol(choose(protocol, PROTOCOLS, "FactorVAE protocol"), votes, rows)
+    source = fixed_factor_sampler(codes, factors, seed, metric_name="factor_vae", **inputs)
     prune = prune or ("kl" if source.table.kl is not None else "variance" if protocol == "dlib" else "none")
-    alive, least = used(source.table, prune, least)
+    alive, least = active_unit_mask(source.table, prune, least)
     rng = np.random.default_rng([seed, 1])
     k = len(source.table.names)
     settings = {
@@ -77,11 +81,11 @@ def factor_vae(
             0.0,
             {"votes": np.zeros((len(alive), k), int)},
             None,
-            {**settings, **source.table.silence(alive, WHY[prune].format(least))},
+            {**settings, **source.table.no_units_note(alive, PRUNE_REASONS[prune].format(least))},
             cite,
         )
-    fitted = tally(source, alive, rng, plan.fitted, plan.rows)
-    scored = tally(source, alive, rng, plan.scored, plan.rows) if plan.scored else fitted
+    fitted = count_votes(source, alive, rng, plan.fitted, plan.rows)
+    scored = count_votes(source, alive, rng, plan.scored, plan.rows) if plan.scored else fitted
     hits = int(scored[np.arange(len(scored)), fitted.argmax(1)].sum())
     total = int(scored.sum())
     per_factor = np.bincount(fitted.argmax(1), scored[np.arange(len(scored)), fitted.argmax(1)], k) / np.maximum(
@@ -99,13 +103,13 @@ def factor_vae(
         "factor_vae",
         hits / total,
         table,
-        wilson(hits, total),
+        wilson_interval(hits, total),
         settings | {"interval": "Wilson, of the votes scored"},
         cite,
     )
 
 
-def planned(plan: Protocol, votes: int | None, rows: int | None) -> Protocol:
+def override_protocol(plan: FactorVaeProtocol, votes: int | None, rows: int | None) -> FactorVaeProtocol:
     """A protocol with other numbers of votes (for fitting and for scoring) or of rows per vote."""
     expect(votes is None or votes >= 1, "there must be at least one vote", found=votes)
     expect(rows is None or rows >= 2, "a variance needs at least two rows per vote", found=rows)
@@ -114,9 +118,11 @@ def planned(plan: Protocol, votes: int | None, rows: int | None) -> Protocol:
     return plan if rows is None else replace(plan, rows=rows)
 
 
-def tally(source: Fixed, alive: np.ndarray, rng: np.random.Generator, count: int, rows: int) -> np.ndarray:
+def count_votes(
+    source: FixedFactorSampler, alive: np.ndarray, rng: np.random.Generator, count: int, rows: int
+) -> np.ndarray:
     """Votes "u k": how often each unit was the steadiest while each factor was held."""
     k = rng.integers(len(source.table.names), size=count)
     out = np.zeros((len(alive), len(source.table.names)), dtype=np.int64)
-    np.add.at(out, (source.steadiest(rng, k, rows, alive), k), 1)
+    np.add.at(out, (source.least_varying_unit(rng, k, rows, alive), k), 1)
     return out

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.metrics.inputs import Table, as_table, unlabelled
-from unbraid.metrics.score import Score
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import Table, as_table, drop_label_options
 
-MOST = 100_000  # rows that the covariance is taken over
+MAX_ROWS = 100_000  # rows that the covariance is taken over
 
 
 def gaussian_total_correlation(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any) -> Score:
@@ -25,13 +25,13 @@ def gaussian_total_correlation(codes: Any, factors: Any = None, *, seed: int = 0
     0.0
     """
     asked = "gaussian_total_correlation"
-    table = as_table(codes, None, asked=asked, seed=seed, needs_factors=False, **unlabelled(inputs))
-    small = table.limited(MOST, seed)
+    table = as_table(codes, None, metric_name=asked, seed=seed, needs_factors=False, **drop_label_options(inputs))
+    small = table.subsample(MAX_ROWS, seed)
     settings = {"unit": "nats", "scales": table.scale is not None, "seed": seed, **small.notes}
-    return Score(asked, max(0.0, _gaussian(small)), {}, None, settings, "Watanabe 1960")
+    return Score(asked, max(0.0, _covariance_total_correlation(small)), {}, None, settings, "Watanabe 1960")
 
 
-def _gaussian(table: Table) -> float:
+def _covariance_total_correlation(table: Table) -> float:
     units = [tuple(c for c in u.columns if table.deviations[c] > 0) for u in table.units]
     units = [u for u in units if u]
     order = [c for u in units for c in u]

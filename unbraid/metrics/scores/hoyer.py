@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose
-from unbraid.metrics.inputs import as_table, unlabelled
-from unbraid.metrics.score import Score
-from unbraid.metrics.table import pieces
-from unbraid.metrics.units import Unit
+from unbraid.core.errors import choose
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.table import row_chunks
+from unbraid.metrics.inputs.units import Unit
+from unbraid.metrics.inputs.validation import as_table, drop_label_options
 
-_HOYER = "Mathieu et al. 2019; Hurley & Rickard 2009"
+_CITE = "Mathieu et al. 2019; Hurley & Rickard 2009"
 
 
 def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: int = 0, **inputs: Any) -> Score:
@@ -26,16 +26,16 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
     >>> hoyer(np.eye(4), scaling="none").value
     1.0
     """
-    table = as_table(codes, None, asked="hoyer", seed=seed, needs_factors=False, **unlabelled(inputs))
+    table = as_table(codes, None, metric_name="hoyer", seed=seed, needs_factors=False, **drop_label_options(inputs))
     choose(scaling, {"deviation": 0, "none": 0}, "scaling")
-    small = table.limited(100_000, seed)
+    small = table.subsample(100_000, seed)
     unit = np.where(table.deviations > 0, table.deviations, 1) if scaling == "deviation" else np.ones(small.z.shape[1])
     units = [u for u, live in zip(table.units, table.live, strict=True) if live or scaling == "none"]
     d = len(units)
     if d < 2:
         few = {"scaling": scaling, "columns": d, "note": "fewer than two live units", **small.notes}
-        return Score("hoyer", 0.0, {}, None, few, _HOYER)
-    values = np.concatenate([sparsity(piece / unit, units) for piece in pieces(small.z)])
+        return Score("hoyer", 0.0, {}, None, few, _CITE)
+    values = np.concatenate([hoyer_sparsity(piece / unit, units) for piece in row_chunks(small.z)])
     half = 1.96 * float(values.std()) / np.sqrt(len(values))
     value = float(values.mean())
     return Score(
@@ -44,11 +44,11 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
         {"deviation": float(values.std())},
         (value - half, value + half),
         {"scaling": scaling, "columns": d, "interval": "normal, over rows", **small.notes},
-        _HOYER,
+        _CITE,
     )
 
 
-def sparsity(z: np.ndarray, units: list[Unit]) -> np.ndarray:
+def hoyer_sparsity(z: np.ndarray, units: list[Unit]) -> np.ndarray:
     """Hoyer's measure of each row, groups by their norm, "n"."""
     d = len(units)
     if all(len(u.columns) == 1 for u in units):

@@ -6,15 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose
-from unbraid.metrics.gaps import tables
-from unbraid.metrics.importances import MOST
-from unbraid.metrics.information import entropy, factor_entropies, informative, mutual
-from unbraid.metrics.inputs import Table, as_table
-from unbraid.metrics.linear import logistic
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose
+from unbraid.metrics.estimation.importances import MAX_ROWS
+from unbraid.metrics.estimation.information import (
+    entropy,
+    factor_entropies,
+    informative_units,
+    mutual_information_matrix,
+)
+from unbraid.metrics.estimation.linear import logistic_probabilities
+from unbraid.metrics.estimation.top_two import labelled_matrix
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import Table, as_table
 
-NEAR = 10_000  # rows among which neighbours are looked for
+MAX_KNN_ROWS = 10_000  # rows among which neighbours are looked for
 
 
 def info_mec(
@@ -34,20 +39,23 @@ def info_mec(
     >>> round(info_mec(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, asked="info_mec", seed=seed, **inputs)
+    table = as_table(codes, factors, metric_name="info_mec", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "fast": 0}, "InfoMEC protocol")
     if protocol == "paper":
         span = np.ptp(table.z, axis=0)
         active = table.live & np.array([span[list(u.columns)].max() > span.max() / 20 for u in table.units])
-        i, why = mutual(table, "knn", seed=seed, most=NEAR, near=10), "they hardly move"
+        i, why = (
+            mutual_information_matrix(table, "knn", seed=seed, max_rows=MAX_KNN_ROWS, n_neighbours=10),
+            "they hardly move",
+        )
     else:
-        i, why = mutual(table, "histogram", bins, seed=seed), "they say no more than chance"
-        active = informative(table, i, bins, seed=seed)
+        i, why = mutual_information_matrix(table, "histogram", bins, seed=seed), "they say no more than chance"
+        active = informative_units(table, i, bins, seed=seed)
     n = i / factor_entropies(table)
     m, c = _concentration(n[active]), _concentration(n[active].T)
-    small = table.limited(MOST, seed)
-    e = np.array([_usable(small, k, seed, again=protocol == "paper") for k in range(len(table.names))])
-    rows = tables(
+    small = table.subsample(MAX_ROWS, seed)
+    e = np.array([_usable_information(small, k, seed, in_sample=protocol == "paper") for k in range(len(table.names))])
+    rows = labelled_matrix(
         table, n, modularity=m, compactness=c, explicitness=float(e.mean()), factor_explicitness=e, active=active
     )
     settings = {
@@ -56,12 +64,12 @@ def info_mec(
         "active_units": int(active.sum()),
         "explicitness_on": "the rows fitted" if protocol == "paper" else "held-out rows",
         "seed": seed,
-        **table.silence(active, why),
+        **table.no_units_note(active, why),
         **small.notes,
     }
-    if protocol == "paper" and len(table) > NEAR:
+    if protocol == "paper" and len(table) > MAX_KNN_ROWS:
         rest = f"; explicitness {settings['subsampled']}" if "subsampled" in settings else ""
-        settings["subsampled"] = f"{NEAR:,} of {len(table):,} rows for neighbours{rest}"
+        settings["subsampled"] = f"{MAX_KNN_ROWS:,} of {len(table):,} rows for neighbours{rest}"
     return Score("info_mec", m, rows, None, settings, "Hsu et al. 2023")
 
 
@@ -74,13 +82,13 @@ def _concentration(n: np.ndarray) -> float:
     return float((share.mean() - 1 / n.shape[1]) / (1 - 1 / n.shape[1]))
 
 
-def _usable(table: Table, k: int, seed: int, again: bool) -> float:
+def _usable_information(table: Table, k: int, seed: int, in_sample: bool) -> float:
     """1 − log-loss of the regression over that of one that sees nothing (which is uniform if classes are balanced)."""
-    probability, test, classes = logistic(table, k, seed, again=again, balanced=again)
+    probability, test, classes = logistic_probabilities(table, k, seed, in_sample=in_sample, balanced=in_sample)
     known = np.isin(table.y[test, k], classes)
     index = np.searchsorted(classes, table.y[test, k][known])
     if not len(index):
         return 0.0
     loss = -np.log(np.clip(probability[known][np.arange(len(index)), index], 1e-12, 1)).mean()
-    h = float(np.log(len(classes))) if again else float(entropy(np.bincount(index)))
+    h = float(np.log(len(classes))) if in_sample else float(entropy(np.bincount(index)))
     return float(np.clip(1 - loss / h, 0, 1)) if h > 0 else 0.0

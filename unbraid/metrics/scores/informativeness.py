@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbraid.metrics.score import Score
-from unbraid.metrics.spreads import spread
+from unbraid.metrics.estimation.dci_scores import dci_score
+from unbraid.metrics.evaluation.records import Score
 
 
 def informativeness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
@@ -18,4 +18,4 @@ def informativeness(codes: Any, factors: Any = None, *, protocol: str = "fast", 
     >>> informativeness(y.astype(float), y).value
     1.0
     """
-    return spread("informativeness", "informativeness", codes, factors, protocol, seed, options)
+    return dci_score("informativeness", "informativeness", codes, factors, protocol, seed, options)

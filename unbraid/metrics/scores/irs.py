@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose, expect
-from unbraid.metrics.fixed import Fixed, fixed_rows
-from unbraid.metrics.gaps import tables
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose, expect
+from unbraid.metrics.estimation.fixed_factor_sampling import FixedFactorSampler, fixed_factor_sampler
+from unbraid.metrics.estimation.top_two import labelled_matrix
+from unbraid.metrics.evaluation.records import Score
 
-BLOCK = 256  # single columns at once
+COLUMN_BLOCK = 256  # single columns at once
 
 
 def irs(
@@ -41,12 +41,12 @@ def irs(
     usual = choose(protocol, {"paper": 1.0, "dlib": 0.99, "fast": 0.99}, "IRS protocol")
     quantile = usual if quantile is None else quantile
     expect(0 < quantile <= 1, "quantile must lie in (0, 1]", found=quantile)
-    source = fixed_rows(codes, factors, seed, asked="irs", **inputs)
+    source = fixed_factor_sampler(codes, factors, seed, metric_name="irs", **inputs)
     if len(source.table) > most:
-        small = source.table.limited(most, seed)
-        source = fixed_rows(small, None, seed)
+        small = source.table.subsample(most, seed)
+        source = fixed_factor_sampler(small, None, seed)
     table = source.table
-    farthest, d = deviations(source, quantile)
+    farthest, d = unit_deviations(source, quantile)
     matrix = np.where(farthest[:, None] > 0, 1 - d / np.maximum(farthest, 1e-12)[:, None], 0.0)
     scale = np.array([table.deviations[list(u.columns)].max() for u in table.units])
     weights = (table.live.astype(float) if protocol == "fast" else farthest * scale) * table.live
@@ -55,36 +55,38 @@ def irs(
         "protocol": protocol,
         "quantile": quantile,
         "weights": "equal" if protocol == "fast" else "deviation",
-        **table.silence(table.live, ""),
+        **table.no_units_note(table.live, ""),
         **source.notes,
     }
     return Score(
         "irs",
         value,
-        tables(table, matrix, unit_scores=matrix.max(1)),
+        labelled_matrix(table, matrix, unit_scores=matrix.max(1)),
         None,
         settings,
         "Suter et al. 2019",
     )
 
 
-def deviations(source: Fixed, quantile: float) -> tuple[np.ndarray, np.ndarray]:
+def unit_deviations(source: FixedFactorSampler, quantile: float) -> tuple[np.ndarray, np.ndarray]:
     """How far each unit ever is from its mean "u", and is while each factor is held "u k"."""
     table = source.table
     farthest, d = np.zeros(len(table.units)), np.zeros((len(table.units), len(table.names)))
     single = [u for u, unit in enumerate(table.units) if len(unit.columns) == 1]
-    blocks = [single[a : a + BLOCK] for a in range(0, len(single), BLOCK)]
+    blocks = [single[a : a + COLUMN_BLOCK] for a in range(0, len(single), COLUMN_BLOCK)]
     for block in blocks + [[u] for u, unit in enumerate(table.units) if len(unit.columns) > 1]:
         z = table.scaled[:, [c for u in block for c in table.units[u].columns]].astype(np.float64)
-        farthest[block] = _away(z, len(block)).max(0)
+        farthest[block] = _distances_to_mean(z, len(block)).max(0)
         for k in range(len(table.names)):
-            order, start, size = source.sorted(k)
+            order, start, size = source.rows_by_value(k)
             held = [z[order[a : a + n]] for a, n in zip(start, size, strict=True)]
-            d[block, k] = np.mean([np.quantile(_away(rows, len(block)), quantile, axis=0) for rows in held], axis=0)
+            d[block, k] = np.mean(
+                [np.quantile(_distances_to_mean(rows, len(block)), quantile, axis=0) for rows in held], axis=0
+            )
     return farthest, d
 
 
-def _away(z: np.ndarray, units: int) -> np.ndarray:
+def _distances_to_mean(z: np.ndarray, units: int) -> np.ndarray:
     """Distances to the mean of each unit "n u": of single columns, or of one group by its Euclidean distance."""
     centred = z - z.mean(0)
     return np.abs(centred) if units == z.shape[1] else np.linalg.norm(centred, axis=1, keepdims=True)

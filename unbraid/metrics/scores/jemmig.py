@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.metrics.gaps import tables, top_two
-from unbraid.metrics.information import factor_entropies, mutual, unit_entropies
-from unbraid.metrics.inputs import as_table
-from unbraid.metrics.score import Score
+from unbraid.metrics.estimation.information import factor_entropies, mutual_information_matrix, unit_entropies
+from unbraid.metrics.estimation.top_two import labelled_matrix, top_two
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import as_table
 
 
 def jemmig(
@@ -27,8 +27,8 @@ def jemmig(
     >>> round(jemmig(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, asked="jemmig", seed=seed, **inputs)
-    i, h = mutual(table, "histogram", bins, binning, seed), factor_entropies(table)
+    table = as_table(codes, factors, metric_name="jemmig", seed=seed, **inputs)
+    i, h = mutual_information_matrix(table, "histogram", bins, binning, seed), factor_entropies(table)
     best, (first, second) = i.argmax(0), top_two(i)
     h_z = unit_entropies(table, bins, binning, seed)
     raw = (h_z[best] + h - first) - first + second
@@ -37,7 +37,7 @@ def jemmig(
     return Score(
         "jemmig",
         float(np.clip(values.mean(), 0, 1)),
-        tables(table, i, nats=raw, factors_scores=values),
+        labelled_matrix(table, i, nats=raw, factors_scores=values),
         None,
         settings,
         "Do & Tran 2020",

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose
-from unbraid.metrics.gaps import tables
-from unbraid.metrics.inputs import as_table
-from unbraid.metrics.matching import MOST, strengths
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose
+from unbraid.metrics.estimation.top_two import labelled_matrix
+from unbraid.metrics.estimation.unit_correlations import MAX_ROWS, unit_factor_correlations
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import as_table
 
 
 def mcc(codes: Any, factors: Any = None, *, correlation: str = "pearson", seed: int = 0, **inputs: Any) -> Score:
@@ -28,10 +28,10 @@ def mcc(codes: Any, factors: Any = None, *, correlation: str = "pearson", seed: 
     """
     from scipy.optimize import linear_sum_assignment
 
-    table = as_table(codes, factors, asked="mcc", seed=seed, **inputs)
+    table = as_table(codes, factors, metric_name="mcc", seed=seed, **inputs)
     choose(correlation, {"pearson": 0, "spearman": 0}, "correlation")
-    small = table.limited(MOST, seed)
-    c = strengths(small, correlation)
+    small = table.subsample(MAX_ROWS, seed)
+    c = unit_factor_correlations(small, correlation)
     u, k = linear_sum_assignment(-c)
     matched = np.zeros(len(table.names))
     matched[k] = c[u, k]
@@ -40,7 +40,7 @@ def mcc(codes: Any, factors: Any = None, *, correlation: str = "pearson", seed: 
     return Score(
         "mcc",
         float(matched.mean()),
-        tables(table, c, matched=matched) | {"pairs": pairs},
+        labelled_matrix(table, c, matched=matched) | {"pairs": pairs},
         None,
         settings,
         "Hyvärinen & Morioka 2016",

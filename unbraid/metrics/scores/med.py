@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose, expect
-from unbraid.metrics.information import factor_entropies, informative, mutual
-from unbraid.metrics.inputs import as_table
-from unbraid.metrics.score import Score
-from unbraid.metrics.spreads import relative_entropy
+from unbraid.core.errors import choose, expect
+from unbraid.metrics.estimation.dci_scores import normalised_entropy
+from unbraid.metrics.estimation.information import factor_entropies, informative_units, mutual_information_matrix
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import as_table
 
 
 def med(
@@ -36,20 +36,20 @@ def med(
     >>> round(med(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, asked="med", seed=seed, **inputs)
+    table = as_table(codes, factors, metric_name="med", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "fast": 0}, "MED protocol")
     expect(top is None or top >= 1, "top must be at least 1", found=top)
-    raw = mutual(table, "histogram", bins, binning, seed)
-    used = table.live if protocol == "paper" else informative(table, raw, bins, binning, seed)
+    raw = mutual_information_matrix(table, "histogram", bins, binning, seed)
+    used = table.live if protocol == "paper" else informative_units(table, raw, bins, binning, seed)
     kept = raw * used[:, None]
     r = kept / np.maximum(kept.sum(0), 1e-12)
-    chosen = r if top is None else r[purest(r, top)]
+    chosen = r if top is None else r[purest_units(r, top)]
     rows = {
         "matrix": r,
         "units": list(table.unit_names),
         "factors": list(table.names),
         "entropies": factor_entropies(table),
-        "completeness": _weighted(chosen, 0),
+        "completeness": _weighted_concentration(chosen, 0),
     }
     settings = {
         "protocol": protocol,
@@ -57,12 +57,12 @@ def med(
         "bins": bins,
         "binning": binning,
         "used_units": int(used.sum()),
-        **table.silence(used, "they say no more than chance"),
+        **table.no_units_note(used, "they say no more than chance"),
         **table.notes,
     }
     return Score(
         "med",
-        _weighted(chosen, 1),
+        _weighted_concentration(chosen, 1),
         rows,
         None,
         settings,
@@ -70,18 +70,18 @@ def med(
     )
 
 
-def purest(r: np.ndarray, top: int) -> np.ndarray:
+def purest_units(r: np.ndarray, top: int) -> np.ndarray:
     """Rows: for each factor, the `top` units with the highest D_u among those it is the best factor of.
 
-    >>> purest(np.array([[0.6, 0.0], [0.4, 0.3], [0.0, 0.7]]), 1).tolist()
+    >>> purest_units(np.array([[0.6, 0.0], [0.4, 0.3], [0.0, 0.7]]), 1).tolist()
     [0, 2]
     """
-    d_u, best = 1 - relative_entropy(r, 1), r.argmax(1)
+    d_u, best = 1 - normalised_entropy(r, 1), r.argmax(1)
     order = np.argsort(-d_u, kind="stable")
     return np.sort(np.concatenate([order[best[order] == k][:top] for k in range(r.shape[1])]))
 
 
-def _weighted(r: np.ndarray, axis: int) -> float:
+def _weighted_concentration(r: np.ndarray, axis: int) -> float:
     """Mean of 1 − relative entropy of the rows (axis 1) or columns (axis 0), weighted by their sums."""
-    found = r.sum(axis) @ (1 - relative_entropy(r, axis)) / r.sum() if r.sum() > 0 else 0.0
+    found = r.sum(axis) @ (1 - normalised_entropy(r, axis)) / r.sum() if r.sum() > 0 else 0.0
     return float(np.clip(found, 0, 1))

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose
-from unbraid.metrics.gaps import tables, top_two
-from unbraid.metrics.information import factor_entropies, mutual, sampled
-from unbraid.metrics.inputs import Table, as_table
-from unbraid.metrics.posterior import DRAWS, information
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose
+from unbraid.metrics.estimation.aggregate_posterior import DRAWS, pointwise_information
+from unbraid.metrics.estimation.information import factor_entropies, mutual_information_matrix, sampling_note
+from unbraid.metrics.estimation.top_two import labelled_matrix, top_two
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import Table, as_table
 
-ESTIMATORS = {"dlib": "histogram", "fast": "histogram", "paper": "posterior", "knn": "knn"}
+PROTOCOL_ESTIMATORS = {"dlib": "histogram", "fast": "histogram", "paper": "posterior", "knn": "knn"}
 
 
 def mig(
@@ -39,11 +39,11 @@ def mig(
     >>> round(mig(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, asked="mig", seed=seed, **inputs)
-    estimator = choose(protocol, ESTIMATORS, "MIG protocol")
+    table = as_table(codes, factors, metric_name="mig", seed=seed, **inputs)
+    estimator = choose(protocol, PROTOCOL_ESTIMATORS, "MIG protocol")
     if estimator == "posterior" and table.scale is None:
         estimator = "histogram"
-    i, h = mutual(table, estimator, bins, binning, seed, draws=draws), factor_entropies(table)
+    i, h = mutual_information_matrix(table, estimator, bins, binning, seed, draws=draws), factor_entropies(table)
     first, second = top_two(i)
     gaps = (first - second) / h
     settings = {
@@ -53,19 +53,19 @@ def mig(
         "binning": binning,
         "seed": seed,
         **table.notes,
-        **sampled(table, estimator, draws=draws),
+        **sampling_note(table, estimator, draws=draws),
     }
     value = float(np.clip(gaps.mean(), 0, 1))
-    error = _error(table, i, h, seed, draws) if estimator == "posterior" else None
-    rows = tables(table, i, gaps=gaps, entropies=h) | ({} if error is None else {"standard_error": error})
+    error = _standard_error(table, i, h, seed, draws) if estimator == "posterior" else None
+    rows = labelled_matrix(table, i, gaps=gaps, entropies=h) | ({} if error is None else {"standard_error": error})
     bounds = None if error is None else (max(0.0, value - 1.96 * error), min(1.0, value + 1.96 * error))
     settings |= {} if error is None else {"interval": "normal, over draws"}
     return Score("mig", value, rows, bounds, settings, "Chen et al. 2018")
 
 
-def _error(table: Table, i: np.ndarray, h: np.ndarray, seed: int, draws: int) -> float:
+def _standard_error(table: Table, i: np.ndarray, h: np.ndarray, seed: int, draws: int) -> float:
     """The standard error of MIG over the draws: of each one's mean gap between the two best units."""
-    gains = information(table, seed, draws)
+    gains = pointwise_information(table, seed, draws)
     order = np.argsort(-i, axis=0)
     k = np.arange(len(h))
     second = gains[:, order[1], k] if len(order) > 1 else 0.0

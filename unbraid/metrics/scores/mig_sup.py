@@ -6,14 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose
-from unbraid.metrics.gaps import tables, top_two
-from unbraid.metrics.information import factor_entropies, informative, mutual, sampled
-from unbraid.metrics.inputs import as_table
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose
+from unbraid.metrics.estimation.information import (
+    factor_entropies,
+    informative_units,
+    mutual_information_matrix,
+    sampling_note,
+)
+from unbraid.metrics.estimation.top_two import labelled_matrix, top_two
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import as_table
 
-ACTIVE = 0.01  # variance of the means above which a unit is in use, as in Li et al.'s code
-SILENT = {"variance": f"the variance of their means is below {ACTIVE}", "chance": "they say no more than chance"}
+ACTIVE_VARIANCE = 0.01  # variance of the means above which a unit is in use, as in Li et al.'s code
+UNUSED_REASONS = {
+    "variance": f"the variance of their means is below {ACTIVE_VARIANCE}",
+    "chance": "they say no more than chance",
+}
 
 
 def mig_sup(
@@ -38,15 +46,18 @@ def mig_sup(
     >>> round(mig_sup(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, asked="mig_sup", seed=seed, **inputs)
+    table = as_table(codes, factors, metric_name="mig_sup", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "fast": 0}, "MIG-sup protocol")
     estimator = "posterior" if protocol == "paper" and table.scale is not None else "histogram"
-    raw = mutual(table, estimator, bins, binning, seed)
+    raw = mutual_information_matrix(table, estimator, bins, binning, seed)
     i = raw / factor_entropies(table)
     if protocol == "paper":
-        used, why = np.array([(table.deviations[list(u.columns)] ** 2).max() > ACTIVE for u in table.units]), "variance"
+        used, why = (
+            np.array([(table.deviations[list(u.columns)] ** 2).max() > ACTIVE_VARIANCE for u in table.units]),
+            "variance",
+        )
     else:
-        used, why = informative(table, raw, bins, binning, seed), "chance"
+        used, why = informative_units(table, raw, bins, binning, seed), "chance"
     first, second = top_two(i.T)
     gaps = np.where(used, first - second, 0.0)
     value = float(gaps[used].mean()) if used.any() else 0.0
@@ -57,14 +68,14 @@ def mig_sup(
         "binning": binning,
         "units_by": why,
         "used_units": int(used.sum()),
-        **table.silence(used, SILENT[why]),
+        **table.no_units_note(used, UNUSED_REASONS[why]),
         **table.notes,
-        **sampled(table, estimator),
+        **sampling_note(table, estimator),
     }
     return Score(
         "mig_sup",
         value,
-        tables(table, i, gaps=gaps),
+        labelled_matrix(table, i, gaps=gaps),
         None,
         settings,
         "Li et al. 2020",

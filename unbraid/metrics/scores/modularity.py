@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose
-from unbraid.metrics.gaps import tables
-from unbraid.metrics.information import informative, mutual
-from unbraid.metrics.inputs import as_table
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose
+from unbraid.metrics.estimation.information import informative_units, mutual_information_matrix
+from unbraid.metrics.estimation.top_two import labelled_matrix
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import as_table
 
 
 def modularity(
@@ -35,27 +35,27 @@ def modularity(
     >>> round(modularity(y.astype(float), y).value, 6)
     1.0
     """
-    table = as_table(codes, factors, asked="modularity", seed=seed, **inputs)
+    table = as_table(codes, factors, metric_name="modularity", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "modularity protocol")
-    i = mutual(table, "histogram", bins, binning, seed)
+    i = mutual_information_matrix(table, "histogram", bins, binning, seed)
     best = i.max(1)
     others = (i**2).sum(1) - best**2
     theta = best**2 * max(i.shape[1] - 1, 1)
     values = np.where(best > 0, 1 - np.divide(others, theta, out=np.zeros_like(theta), where=theta > 0), 0.0)
-    counted = informative(table, i, bins, binning, seed) if protocol == "fast" else np.ones(len(i), bool)
+    counted = informative_units(table, i, bins, binning, seed) if protocol == "fast" else np.ones(len(i), bool)
     value = float(values[counted].mean()) if counted.any() else 0.0
     settings = {
         "protocol": protocol,
         "bins": bins,
         "binning": binning,
         "units_counted": int(counted.sum()),
-        **table.silence(counted & table.live, "they say no more than chance"),
+        **table.no_units_note(counted & table.live, "they say no more than chance"),
         **table.notes,
     }
     return Score(
         "modularity",
         value,
-        tables(table, i, unit_modularity=values),
+        labelled_matrix(table, i, unit_modularity=values),
         None,
         settings,
         "Ridgeway & Mozer 2018",

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose
-from unbraid.metrics.curves import CAPACITIES, losses
-from unbraid.metrics.importances import MOST
-from unbraid.metrics.inputs import as_table
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose
+from unbraid.metrics.estimation.importances import MAX_ROWS
+from unbraid.metrics.estimation.random_features import CAPACITIES, capacity_losses
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import as_table
 
 
 def r2(codes: Any, factors: Any = None, *, model: str = "linear", seed: int = 0, **inputs: Any) -> Score:
@@ -24,10 +24,10 @@ def r2(codes: Any, factors: Any = None, *, model: str = "linear", seed: int = 0,
     >>> round(r2(y @ np.array([[1.0, 1.0], [1.0, -1.0]]), y).value, 3)
     1.0
     """
-    table = as_table(codes, factors, asked="r2", seed=seed, **inputs)
+    table = as_table(codes, factors, metric_name="r2", seed=seed, **inputs)
     capacity = choose(model, {"linear": 0, "nonlinear": CAPACITIES[-1]}, "R² model")
-    small = table.limited(MOST, seed)
-    values = np.clip(1 - losses(small, (capacity,), seed)[:, 0], 0, 1)
+    small = table.subsample(MAX_ROWS, seed)
+    values = np.clip(1 - capacity_losses(small, (capacity,), seed)[:, 0], 0, 1)
     settings = {"model": model, "random_features": capacity, "seed": seed, **small.notes}
     return Score(
         "r2",

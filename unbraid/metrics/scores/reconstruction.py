@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose, expect
-from unbraid.metrics.arrays import array_of, unmasked
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose, expect
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.array_like import as_numpy, require_unmasked
 
 
 def reconstruction(images: Any, reconstructions: Any, *, kind: str = "squared") -> Score:
@@ -20,7 +20,7 @@ def reconstruction(images: Any, reconstructions: Any, *, kind: str = "squared") 
     >>> reconstruction(np.ones((2, 4)), np.zeros((2, 4))).value
     4.0
     """
-    x, y = unmasked(array_of(images)), unmasked(array_of(reconstructions))
+    x, y = require_unmasked(as_numpy(images)), require_unmasked(as_numpy(reconstructions))
     expect(
         x.shape == y.shape and x.ndim >= 2 and len(x) > 0,
         "images and reconstructions must have the same shape, rows first",

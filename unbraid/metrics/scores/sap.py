@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose
-from unbraid.metrics.gaps import tables, top_two
-from unbraid.metrics.importances import MOST, split
-from unbraid.metrics.inputs import Table, as_table
-from unbraid.metrics.linear import determination
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose
+from unbraid.metrics.estimation.importances import MAX_ROWS, split_rows
+from unbraid.metrics.estimation.linear import r_squared
+from unbraid.metrics.estimation.top_two import labelled_matrix, top_two
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import Table, as_table
 
 
 def sap(codes: Any, factors: Any = None, *, protocol: str = "paper", seed: int = 0, **inputs: Any) -> Score:
@@ -29,10 +29,10 @@ def sap(codes: Any, factors: Any = None, *, protocol: str = "paper", seed: int =
     >>> round(sap(y.astype(float), y).value, 3)
     1.0
     """
-    table = as_table(codes, factors, asked="sap", seed=seed, **inputs)
+    table = as_table(codes, factors, metric_name="sap", seed=seed, **inputs)
     choose(protocol, {"paper": 0, "fast": 0, "dlib": 0}, "SAP protocol")
-    small = table.limited(MOST, seed)
-    predict = _svm if protocol == "dlib" else _paper
+    small = table.subsample(MAX_ROWS, seed)
+    predict = _svm_accuracy if protocol == "dlib" else _paper_score
     s = np.array(
         [
             [predict(small, u, k, seed) if table.live[u] else 0.0 for k in range(len(table.names))]
@@ -47,21 +47,21 @@ def sap(codes: Any, factors: Any = None, *, protocol: str = "paper", seed: int =
     return Score(
         "sap",
         float(np.mean(first - second)),
-        tables(table, s, gaps=first - second),
+        labelled_matrix(table, s, gaps=first - second),
         None,
         settings,
         "Kumar et al. 2017",
     )
 
 
-def _paper(table: Table, u: int, k: int, seed: int) -> float:
+def _paper_score(table: Table, u: int, k: int, seed: int) -> float:
     columns = list(table.units[u].columns)
     if table.kinds[k] != "class":
         rows = table.y[:, k] >= 0
-        return determination(table.scaled[:, columns][rows], table.v[rows, k][:, None])
+        return r_squared(table.scaled[:, columns][rows], table.v[rows, k][:, None])
     from sklearn.tree import DecisionTreeClassifier
 
-    fit, test = split(table, k, seed)
+    fit, test = split_rows(table, k, seed)
     x, y, classes = table.scaled[:, columns], table.y[:, k], len(table.levels[k])
     model = DecisionTreeClassifier(max_leaf_nodes=max(2, classes), class_weight="balanced", random_state=seed).fit(
         x[fit], y[fit]
@@ -72,10 +72,10 @@ def _paper(table: Table, u: int, k: int, seed: int) -> float:
     return max(0.0, (accuracy - 1 / len(present)) / (1 - 1 / len(present))) if len(present) > 1 else 0.0
 
 
-def _svm(table: Table, u: int, k: int, seed: int) -> float:
+def _svm_accuracy(table: Table, u: int, k: int, seed: int) -> float:
     from sklearn.svm import LinearSVC
 
-    fit, test = split(table, k, seed)
+    fit, test = split_rows(table, k, seed)
     x, y = table.scaled[:, list(table.units[u].columns)], table.y[:, k]
     if len(np.unique(y[fit])) < 2:
         return 0.0

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.metrics.inputs import as_table, unlabelled
-from unbraid.metrics.posterior import DRAWS, dependence
-from unbraid.metrics.score import Score
+from unbraid.metrics.estimation.aggregate_posterior import DRAWS, pointwise_total_correlation
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import as_table, drop_label_options
 
 
 def total_correlation(codes: Any, factors: Any = None, *, draws: int = DRAWS, seed: int = 0, **inputs: Any) -> Score:
@@ -27,8 +27,10 @@ def total_correlation(codes: Any, factors: Any = None, *, draws: int = DRAWS, se
     >>> total_correlation(Codes(z, Latent.of(2), np.full((1000, 2), 0.5))).value < 0.1
     True
     """
-    table = as_table(codes, None, asked="total_correlation", seed=seed, needs_factors=False, **unlabelled(inputs))
-    each = dependence(table, seed, draws)
+    table = as_table(
+        codes, None, metric_name="total_correlation", seed=seed, needs_factors=False, **drop_label_options(inputs)
+    )
+    each = pointwise_total_correlation(table, seed, draws)
     value, error = max(0.0, float(each.mean())), float(each.std(ddof=1) / np.sqrt(len(each)))
     settings = {
         "unit": "nats",

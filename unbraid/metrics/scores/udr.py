@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.ground.errors import choose, expect
-from unbraid.metrics.inputs import Table, as_table
-from unbraid.metrics.matching import ranks
-from unbraid.metrics.pruning import KL_LEAST
-from unbraid.metrics.score import Score
+from unbraid.core.errors import choose, expect
+from unbraid.metrics.estimation.unit_correlations import rank_columns
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.pruning import KL_THRESHOLD
+from unbraid.metrics.inputs.validation import Table, as_table
 
 
 def udr(
@@ -22,7 +22,7 @@ def udr(
     *,
     similarity: str = "spearman",
     average: str = "columns",
-    least: float = KL_LEAST,
+    least: float = KL_THRESHOLD,
     most: int = 10_000,
     seed: int = 0,
     **inputs: Any,
@@ -52,16 +52,16 @@ def udr(
         found=f"{len(runs) if isinstance(runs, list | tuple) else type(runs).__name__}",
         do="Give a list of codes.",
     )
-    tables_ = [as_table(r, needs_factors=False, asked="udr", seed=seed, **inputs) for r in runs]
+    tables_ = [as_table(r, needs_factors=False, metric_name="udr", seed=seed, **inputs) for r in runs]
     expect(
         len({len(t) for t in tables_}) == 1, "all models must encode the same examples", found=[len(t) for t in tables_]
     )
-    small = [t.limited(most, seed) for t in tables_]
+    small = [t.subsample(most, seed) for t in tables_]
     used = [t.live if t.kl is None else t.live & (t.kl > least) for t in tables_]
     pairwise = np.full((len(runs), len(runs)), np.nan)
     for i, j in permutations(range(len(runs)), 2):
         r = how(small[i], small[j], used[i])
-        pairwise[i, j] = agreement(r, used[i], used[j], average)
+        pairwise[i, j] = pair_agreement(r, used[i], used[j], average)
     per_model = np.nanmedian(pairwise, 0)
     settings = {
         "similarity": similarity,
@@ -90,10 +90,10 @@ def udr(
     )
 
 
-def agreement(r: np.ndarray, used_a: np.ndarray, used_b: np.ndarray, average: str = "columns") -> float:
+def pair_agreement(r: np.ndarray, used_a: np.ndarray, used_b: np.ndarray, average: str = "columns") -> float:
     """UDR of one pair from similarities "a b": how near R is to a permutation, on the informative columns.
 
-    >>> agreement(np.array([[1.0, 0.0, 0.4], [0.0, 0.5, 0.4]]), np.array([True, True]), np.array([True, True, False]))
+    >>> pair_agreement(np.array([[1.0, 0.0, 0.4], [0.0, 0.5, 0.4]]), np.array([True, True]), np.array([True, True, False]))
     0.75
     """
     if not used_a.any() or not used_b.any():
@@ -108,19 +108,19 @@ def agreement(r: np.ndarray, used_a: np.ndarray, used_b: np.ndarray, average: st
 
 def _spearman(a: Table, b: Table, used: np.ndarray) -> np.ndarray:
     def scaled(t: Table) -> np.ndarray:
-        z = ranks(t.z).astype(np.float64)
+        z = rank_columns(t.z).astype(np.float64)
         z -= z.mean(0)
         return np.where(t.deviations > 0, z / np.maximum(z.std(0), 1e-12), 0.0)
 
     columns = np.abs(scaled(a).T @ scaled(b)) / len(a)
-    return _grouped(columns, a, b)
+    return _unit_similarities(columns, a, b)
 
 
 def _lasso(a: Table, b: Table, used: np.ndarray) -> np.ndarray:
     """|weights| of each column of b from the informative columns of a."""
     from sklearn.linear_model import Lasso
 
-    x = a.scaled * ((a.owner >= 0) & used[a.owner])
+    x = a.scaled * ((a.unit_of_column >= 0) & used[a.unit_of_column])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         columns = np.stack(
@@ -130,9 +130,9 @@ def _lasso(a: Table, b: Table, used: np.ndarray) -> np.ndarray:
             ],
             1,
         )
-    return _grouped(columns, a, b)
+    return _unit_similarities(columns, a, b)
 
 
-def _grouped(columns: np.ndarray, a: Table, b: Table) -> np.ndarray:
+def _unit_similarities(columns: np.ndarray, a: Table, b: Table) -> np.ndarray:
     """Similarities of units: the largest over the columns of each pair of groups."""
     return np.array([[columns[np.ix_(u.columns, w.columns)].max() for w in b.units] for u in a.units])

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from unbraid.model.nets.broadcast import broadcast
 from unbraid.model.nets.conv import conv
+from unbraid.model.nets.layers import Pair
 from unbraid.model.nets.mlp import mlp
-from unbraid.model.nets.parts import Pair
 from unbraid.model.nets.presets import PRESETS
 from unbraid.model.nets.residual import residual
 

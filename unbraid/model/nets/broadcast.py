@@ -8,10 +8,21 @@ from typing import Any
 import torch
 from torch import nn
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.model.nets.parts import NORMS, Make, Pair, Shape, activation, head, normed, sizes, stack, whole
+from unbraid.model.nets.layers import (
+    NORMS,
+    ActivationFactory,
+    Pair,
+    Shape,
+    activation,
+    check_count,
+    check_norm,
+    encoder_head,
+    linear_layers,
+    parse_widths,
+)
 
 
 class Broadcast(nn.Module):
@@ -22,7 +33,9 @@ class Broadcast(nn.Module):
 
     places: Tensor
 
-    def __init__(self, code: int, hidden: int, pixel: tuple[int, ...], shape: Shape, act: Make, spread: float):
+    def __init__(
+        self, code: int, hidden: int, pixel: tuple[int, ...], shape: Shape, act: ActivationFactory, spread: float
+    ):
         super().__init__()
         channels, self.height, self.width = shape
         self.code = nn.Sequential(nn.Linear(code, hidden), act())
@@ -42,7 +55,7 @@ class Broadcast(nn.Module):
         return self.rest(laid.unflatten(1, (self.height, self.width)).permute(0, 3, 1, 2))
 
 
-def halved(shape: Shape, channels: tuple[int, ...]) -> tuple[int, int]:
+def halved_size(shape: Shape, channels: tuple[int, ...]) -> tuple[int, int]:
     """Height and width after one halving per entry of `channels`."""
     factor = 2 ** len(channels)
     expect(
@@ -79,21 +92,26 @@ def broadcast(
     good = isinstance(spread, int | float) and not isinstance(spread, bool) and 0 < spread <= 1000
     expect(good, "nets.spread is out of range", found=spread, allowed="above 0, 1000 at most")
     width = ((256, 128) if channels is None else (128,)) if width is None else width
-    up, made = sizes(width, "width", depth), activation(act)
-    maps = () if channels is None else sizes(channels, "channels")
-    inner = halved(shape, maps)
+    up, made = parse_widths(width, "width", depth), activation(act)
+    maps = () if channels is None else parse_widths(channels, "channels")
+    inner = halved_size(shape, maps)
     convolutions = (
         [
             layer
             for a, b in zip((shape[0], *maps[:-1]), maps, strict=True)
-            for layer in (nn.Conv2d(a, b, 4, 2, 1), *NORMS[normed(norm)](b, True), made())
+            for layer in (nn.Conv2d(a, b, 4, 2, 1), *NORMS[check_norm(norm)](b, True), made())
         ]
         if maps
         else []
     )
     flat = (maps[-1] if maps else shape[0]) * math.prod(inner)
     encoder = nn.Sequential(
-        *convolutions, nn.Flatten(), *stack((flat, *up), made, normed(norm)), head(up[-1], tree, params)
+        *convolutions,
+        nn.Flatten(),
+        *linear_layers((flat, *up), made, check_norm(norm)),
+        encoder_head(up[-1], tree, params),
     )
     painted = (outputs, *shape[1:])
-    return encoder, Broadcast(tree.width, whole(hidden, "hidden"), sizes(pixel, "pixel"), painted, made, float(spread))
+    return encoder, Broadcast(
+        tree.width, check_count(hidden, "hidden"), parse_widths(pixel, "pixel"), painted, made, float(spread)
+    )

@@ -7,9 +7,21 @@ from typing import Any
 
 from torch import nn
 
-from unbraid.ground.errors import expect
+from unbraid.core.errors import expect
 from unbraid.latent import Latent
-from unbraid.model.nets.parts import DEEPEST, NORMS, Make, Pair, Shape, activation, head, normed, relu, sizes, whole
+from unbraid.model.nets.layers import (
+    MAX_DEPTH,
+    NORMS,
+    ActivationFactory,
+    Pair,
+    Shape,
+    activation,
+    check_count,
+    check_norm,
+    encoder_head,
+    parse_widths,
+    relu,
+)
 from unbraid.model.nets.upconv import Upconv
 
 
@@ -29,8 +41,8 @@ class Conv:
     norm: str = "none"
     split: bool = False
     bare: bool = False
-    inner_act: Make = relu
-    act: Make = relu
+    inner_act: ActivationFactory = relu
+    act: ActivationFactory = relu
     odd: bool = False
 
     def __call__(self, shape: Shape, tree: Latent, params: int, outputs: int) -> Pair:
@@ -45,7 +57,7 @@ class Conv:
             nn.Linear(self.up[-1] * flat, self.hidden),
             *([] if self.bare else [self.act()]),
         ]
-        encoder = nn.Sequential(*up, *full, head(self.hidden, tree, params, self.split))
+        encoder = nn.Sequential(*up, *full, encoder_head(self.hidden, tree, params, self.split))
         wide = self.hidden // 2 if self.split else self.hidden
         down: list[nn.Module] = [
             nn.Linear(tree.width, wide),
@@ -104,12 +116,12 @@ def conv(
         allowed="2×2 or more",
         do="Choose nets 'mlp'.",
     )
-    times = _halvings(shape) if depth is None else whole(depth, "depth", DEEPEST)
+    times = _halvings(shape) if depth is None else check_count(depth, "depth", MAX_DEPTH)
     ours = (32, 32, 64, 64)[-times:] if times <= 4 else (32, 32, *(64,) * (times - 2))
-    up = ours if channels is None else sizes(channels, "channels", depth)
-    wide = (128 if len(up) < 3 else 256) if hidden is None else whole(hidden, "hidden")
+    up = ours if channels is None else parse_widths(channels, "channels", depth)
+    wide = (128 if len(up) < 3 else 256) if hidden is None else check_count(hidden, "hidden")
     made = activation(act)
-    net = Conv(up, (up[-1], *up[::-1][1:]), wide, normed(norm), inner_act=made, act=made, odd=True)
+    net = Conv(up, (up[-1], *up[::-1][1:]), wide, check_norm(norm), inner_act=made, act=made, odd=True)
     return net(shape, tree, params, outputs)
 
 

@@ -9,7 +9,17 @@ from typing import Any
 from torch import nn
 
 from unbraid.latent import Latent
-from unbraid.model.nets.parts import Make, Pair, Shape, activation, head, normed, relu, sizes, stack
+from unbraid.model.nets.layers import (
+    ActivationFactory,
+    Pair,
+    Shape,
+    activation,
+    check_norm,
+    encoder_head,
+    linear_layers,
+    parse_widths,
+    relu,
+)
 
 
 @dataclass(frozen=True)
@@ -18,8 +28,8 @@ class Mlp:
 
     up: tuple[int, ...]
     down: tuple[int, ...]
-    up_act: Make = relu
-    down_act: Make = relu
+    up_act: ActivationFactory = relu
+    down_act: ActivationFactory = relu
     split: bool = False
     norm: str = "none"
 
@@ -28,11 +38,11 @@ class Mlp:
         pixels = math.prod(shape)
         encoder = nn.Sequential(
             nn.Flatten(),
-            *stack((pixels, *self.up), self.up_act, self.norm),
-            head(self.up[-1], tree, params, self.split),
+            *linear_layers((pixels, *self.up), self.up_act, self.norm),
+            encoder_head(self.up[-1], tree, params, self.split),
         )
         decoder = nn.Sequential(
-            *stack((tree.width, *self.down), self.down_act, self.norm),
+            *linear_layers((tree.width, *self.down), self.down_act, self.norm),
             nn.Linear(self.down[-1], outputs * shape[1] * shape[2]),
             nn.Unflatten(1, (outputs, *shape[1:])),
         )
@@ -51,6 +61,6 @@ def mlp(
     norm: str = "none",
 ) -> Pair:
     """Layers of `width` (a list, or one number and a `depth`) to the code, and their mirror back to the image."""
-    up = sizes(width, "width", depth)
+    up = parse_widths(width, "width", depth)
     made = activation(act)
-    return Mlp(up, up[::-1], made, made, norm=normed(norm))(shape, tree, params, outputs)
+    return Mlp(up, up[::-1], made, made, norm=check_norm(norm))(shape, tree, params, outputs)

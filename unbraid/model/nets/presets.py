@@ -7,8 +7,8 @@ from collections.abc import Callable
 from torch import nn
 
 from unbraid.model.nets.conv import Conv, dcgan
+from unbraid.model.nets.layers import Pair
 from unbraid.model.nets.mlp import Mlp
-from unbraid.model.nets.parts import Pair
 
 PRESETS: dict[str, Callable[..., Pair]] = {
     "small32": Conv((16, 32, 32), (32, 32, 16), 128),

@@ -6,16 +6,27 @@ from typing import Any
 
 from torch import nn
 
-from unbraid.ground.errors import expect
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.model.nets.parts import DEEPEST, NORMS, Make, Pair, Shape, activation, head, normed, sizes, whole
+from unbraid.model.nets.layers import (
+    MAX_DEPTH,
+    NORMS,
+    ActivationFactory,
+    Pair,
+    Shape,
+    activation,
+    check_count,
+    check_norm,
+    encoder_head,
+    parse_widths,
+)
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """x + F(x), F = norm, activation, 3×3, twice; the last convolution starts at 0, so a block starts as the identity."""
 
-    def __init__(self, channels: int, act: Make, norm: str):
+    def __init__(self, channels: int, act: ActivationFactory, norm: str):
         super().__init__()
         layers: list[nn.Module] = []
         for _ in range(2):
@@ -47,8 +58,12 @@ def residual(
     Sizes are rounded up on the way down and met exactly on the way up. He et al. 2016, Sec. 3 (pre-activation form).
     """
     most = 1 + _halvings(shape)
-    levels = min(most, 3) if depth is None else whole(depth, "depth", DEEPEST)
-    wide = tuple(min(32 * 2**i, 128) for i in range(levels)) if channels is None else sizes(channels, "channels", depth)
+    levels = min(most, 3) if depth is None else check_count(depth, "depth", MAX_DEPTH)
+    wide = (
+        tuple(min(32 * 2**i, 128) for i in range(levels))
+        if channels is None
+        else parse_widths(channels, "channels", depth)
+    )
     expect(
         len(wide) <= most,
         f"net 'residual' halves the image {len(wide) - 1} times",
@@ -56,19 +71,19 @@ def residual(
         allowed=f"{most} levels at most",
         do="Give fewer channels.",
     )
-    made, named, count = activation(act), normed(norm), whole(blocks, "blocks", DEEPEST)
-    middle = whole(hidden, "hidden")
+    made, named, count = activation(act), check_norm(norm), check_count(blocks, "blocks", MAX_DEPTH)
+    middle = check_count(hidden, "hidden")
     maps = [(-(-shape[1] // 2**i), -(-shape[2] // 2**i)) for i in range(len(wide))]
     up: list[nn.Module] = [nn.Conv2d(shape[0], wide[0], 3, 1, 1)]
     for level, width in enumerate(wide):
         up += [nn.Conv2d(wide[level - 1], width, 3, 2, 1)] if level else []
-        up += [Block(width, made, named) for _ in range(count)]
+        up += [ResidualBlock(width, made, named) for _ in range(count)]
     flat = wide[-1] * maps[-1][0] * maps[-1][1]
-    encoder = nn.Sequential(*up, nn.Flatten(), nn.Linear(flat, middle), made(), head(middle, tree, params))
+    encoder = nn.Sequential(*up, nn.Flatten(), nn.Linear(flat, middle), made(), encoder_head(middle, tree, params))
     down: list[nn.Module] = [nn.Linear(tree.width, middle), made(), nn.Linear(middle, flat), made()]
     down += [nn.Unflatten(1, (wide[-1], *maps[-1]))]
     for level in reversed(range(len(wide))):
-        down += [Block(wide[level], made, named) for _ in range(count)]
+        down += [ResidualBlock(wide[level], made, named) for _ in range(count)]
         if level:
             down += [nn.Upsample(maps[level - 1], mode="nearest"), nn.Conv2d(wide[level], wide[level - 1], 3, 1, 1)]
     return encoder, nn.Sequential(*down, made(), nn.Conv2d(wide[0], outputs, 3, 1, 1))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, conv_transpose2d
 
-FEW = 4  # output channels up to which phases are faster: 16 numbers then fill a vector of the processor
+MAX_PHASE_CHANNELS = 4  # output channels up to which phases are faster: 16 numbers then fill a vector of the processor
 HALVING = ((4, 4), (2, 2), (1, 1), (1, 1), 1)  # kernel, stride, padding, dilation, groups
 
 
@@ -27,20 +27,20 @@ class Upconv(nn.ConvTranspose2d):
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         """See `torch.nn.ConvTranspose2d.forward`."""
         plain = input.dim() == 4 and output_size is None and isinstance(self.padding, tuple)
-        if not plain or not computes(input, self.weight):
+        if not plain or not uses_fast_path(input, self.weight):
             return super().forward(input, output_size)
         settings = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
         return _Upconv.apply(input, self.weight, self.bias, settings)
 
 
-def computes(x: Tensor, weight: Tensor) -> bool:
+def uses_fast_path(x: Tensor, weight: Tensor) -> bool:
     """Whether an upconvolution of x goes our way: on the CPU, in float32 or float64, run as it is written."""
     same = x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64)
     elsewhere = x.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
     return same and not elsewhere
 
 
-def by_phases(x: Tensor, weight: Tensor, bias: Tensor | None, below: int, beside: int) -> Tensor:
+def by_phases(x: Tensor, weight: Tensor, bias: Tensor | None, extra_rows: int, extra_columns: int) -> Tensor:
     """An upconvolution 4×4 of stride 2 and padding 1 as one convolution 2×2 of stride 1 and four copies.
 
     An output at (2r + p, 2s + q) sees 2×2 inputs, through weights that depend on its phase (p, q) alone; so the four
@@ -49,7 +49,7 @@ def by_phases(x: Tensor, weight: Tensor, bias: Tensor | None, below: int, beside
     (n, c, h, w), many = x.shape, weight.shape[1]
     kernel = weight.flip(2, 3).reshape(c, many, 2, 2, 2, 2).permute(3, 5, 1, 0, 2, 4).reshape(4 * many, c, 2, 2)
     seen = conv2d(x, kernel, None if bias is None else bias.repeat(4), padding=1).split(many, 1)
-    out = x.new_empty(n, many, 2 * h + below, 2 * w + beside)
+    out = x.new_empty(n, many, 2 * h + extra_rows, 2 * w + extra_columns)
     for part, (p, q) in zip(seen, product((0, 1), (0, 1)), strict=True):
         phase = out[:, :, p::2, q::2]
         phase.copy_(part[:, :, p : p + phase.shape[2], q : q + phase.shape[3]])
@@ -64,7 +64,10 @@ class _Upconv(torch.autograd.Function):
         ctx.save_for_backward(x, weight)
         ctx.settings = settings
         stride, padding, more, groups, dilation = settings
-        if weight.shape[1] <= FEW and (tuple(weight.shape[2:]), stride, padding, dilation, groups) == HALVING:
+        if (
+            weight.shape[1] <= MAX_PHASE_CHANNELS
+            and (tuple(weight.shape[2:]), stride, padding, dilation, groups) == HALVING
+        ):
             return by_phases(x, weight, bias, *more)
         return conv_transpose2d(x, weight, bias, stride, padding, more, groups, dilation)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
-from unbraid.ground.shapes import Float, Tensor
+from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.model import relaxed
+from unbraid.model import relaxed_discrete
 from unbraid.model.posterior import Posterior
-from unbraid.model.posteriors.diagonal import normal
+from unbraid.model.posteriors.diagonal import normal_log_prob
 from unbraid.priors.gaussian import LOG_2PI
 
 
@@ -22,8 +22,8 @@ class Full(Posterior):
     L = diag(s)·(I + T), T strictly lower triangular, so that the T of an encoder says how columns depend on each other
     in units of their own scale. The marginal at a node is its block of L Lᵀ. Mathieu et al. 2019, Theorem 2, needs it.
 
-    >>> tree = Latent.of(3)
-    >>> q = Full.of(tree, torch.randn(4, Full.count(tree)))
+    >>> tree = Latent.from_params(3)
+    >>> q = Full.from_params(tree, torch.randn(4, Full.param_count(tree)))
     >>> q.log_prob(q.rsample().unsqueeze(1)).shape    # all pairs: 4 × 4 × (root, z0, z1, z2)
     torch.Size([4, 4, 4])
     """
@@ -36,15 +36,15 @@ class Full(Posterior):
     independent = False
 
     @staticmethod
-    def count(tree: Latent) -> int:
+    def param_count(tree: Latent) -> int:
         """See `Posterior.count`: and one number below the diagonal for each pair of real columns."""
-        r = len(tree.columns_of("real"))
+        r = len(tree.columns_of_kind("real"))
         return tree.width + r + r * (r - 1) // 2
 
     @classmethod
-    def of(cls, tree: Latent, params: Float[Tensor, "b p"], temperature: float = 1.0) -> Full:
+    def from_params(cls, tree: Latent, params: Float[Tensor, "b p"], temperature: float = 1.0) -> Full:
         """Split an encoder's output into means and logits, log s², and the numbers below the diagonal."""
-        d, r = tree.width, len(tree.columns_of("real"))
+        d, r = tree.width, len(tree.columns_of_kind("real"))
         loc, log_s, below = params[:, :d], 0.5 * params[:, d : d + r], params[:, d + r :]
         rows, columns = torch.tril_indices(r, r, -1, device=params.device)
         unit = torch.eye(r, dtype=params.dtype, device=params.device).repeat(params.shape[0], 1, 1)
@@ -58,18 +58,20 @@ class Full(Posterior):
         """From means (and logits) and the Cholesky factor over the real columns."""
         marginal = 0.5 * factor.square().sum(-1).log()
         if not tree.all_real:
-            marginal = torch.zeros_like(loc).index_copy(1, relaxed.index(tree, "real", loc), marginal)
+            marginal = torch.zeros_like(loc).index_copy(1, relaxed_discrete.column_index(tree, "real", loc), marginal)
         return cls(tree, loc, marginal, factor, temperature)
 
     def rsample(self) -> Float[Tensor, "*s d"]:
         """See `Posterior.rsample`."""
-        real = relaxed.index(self.tree, "real", self.loc)
+        real = relaxed_discrete.column_index(self.tree, "real", self.loc)
         mean = self.loc.index_select(-1, real)
         drawn = mean + (self.factor @ torch.randn_like(mean).unsqueeze(-1)).squeeze(-1)
         if self.tree.all_real:
             return drawn
         # the noise that the diagonal family would draw is drawn and dropped, so that a seed keeps its meaning
-        rest = relaxed.sample(self.tree, self.loc, self.temperature, lambda s: torch.randn_like(self.loc[..., s]))
+        rest = relaxed_discrete.sample(
+            self.tree, self.loc, self.temperature, lambda s: torch.randn_like(self.loc[..., s])
+        )
         return rest.index_copy(-1, real, drawn)
 
     def log_prob(self, z: Float[Tensor, "... d"]) -> Float[Tensor, "... v"]:
@@ -81,7 +83,7 @@ class Full(Posterior):
             if name in names:
                 nodes.append(leaves[..., names.index(name)])
                 continue
-            below = self.tree.below(name)
+            below = self.tree.subtree_names(name)
             discrete = [i for i, leaf in enumerate(self.tree.leaves) if leaf.kind != "real" and leaf.name in below]
             nodes.append(self._gaussian(name, z) + leaves[..., discrete].sum(-1))
         return torch.stack(nodes, -1)
@@ -90,21 +92,21 @@ class Full(Posterior):
         """See `Posterior.leaf_log_prob`: a leaf of several columns has a full covariance too."""
 
         if self.tree.all_real and self.tree.width == len(self.tree.leaves):
-            return normal(z, self.loc, self.log_scale)
+            return normal_log_prob(z, self.loc, self.log_scale)
 
         def real(s: slice) -> Tensor:
             if s.stop - s.start == 1:
-                return normal(z[..., s], self.loc[..., s], self.log_scale[..., s]).sum(-1)
+                return normal_log_prob(z[..., s], self.loc[..., s], self.log_scale[..., s]).sum(-1)
             return self._gaussian(self.tree.leaves[self.tree.slices.index(s)].name, z)
 
-        return relaxed.log_prob(self.tree, z, self.loc, self.temperature, real)
+        return relaxed_discrete.log_prob(self.tree, z, self.loc, self.temperature, real)
 
     def _positions(self, name: str) -> list[int]:
         """The rows of the factor below a node."""
-        real = {column: row for row, column in enumerate(self.tree.columns_of("real"))}
+        real = {column: row for row, column in enumerate(self.tree.columns_of_kind("real"))}
         return [real[c] for c in self.tree.columns(name) if c in real]
 
-    def block(self, name: str) -> Float[Tensor, "*s k k"]:
+    def marginal_factor(self, name: str) -> Float[Tensor, "*s k k"]:
         """The Cholesky factor of the marginal covariance of one node's real columns."""
         at = self._positions(name)
         if at == list(range(len(at))):
@@ -113,11 +115,11 @@ class Full(Posterior):
         return torch.linalg.cholesky(rows @ rows.mT)
 
     def _gaussian(self, name: str, z: Tensor) -> Tensor:
-        real = self.tree.columns_of("real")
+        real = self.tree.columns_of_kind("real")
         columns = [real[row] for row in self._positions(name)]
         if not columns:
             return (z[..., 0] + self.loc[..., 0]) * 0
-        factor = self.block(name)
+        factor = self.marginal_factor(name)
         identity = torch.eye(len(columns), dtype=z.dtype, device=z.device).expand_as(factor)
         inverse = torch.linalg.solve_triangular(factor, identity, upper=False)
         u = torch.einsum("...ij,...j->...i", inverse, z[..., columns] - self.loc[..., columns])
@@ -130,7 +132,7 @@ class Full(Posterior):
     def mean_covariance(self) -> Float[Tensor, "d d"]:
         """See `Posterior.mean_covariance`."""
         covariance = (self.factor @ self.factor.mT).mean(0)
-        real = relaxed.index(self.tree, "real", self.loc)
+        real = relaxed_discrete.column_index(self.tree, "real", self.loc)
         whole = self.loc.new_zeros(self.tree.width, self.tree.width)
         return whole.index_put((real[:, None], real[None, :]), covariance)
 
@@ -141,31 +143,33 @@ class Full(Posterior):
     def dependence(self, cut: Iterable[str] | None = None) -> Float[Tensor, "*s"]:
         """See `Posterior.dependence`: ½ (Σ_v log |Σ_vv| − log |Σ|)."""
         if cut is None:
-            inner = self.inner()
+            inner = self.within_leaf_dependence()
             bound = inner.sum(-1) if isinstance(inner, Tensor) else inner
             return self.log_scale.sum(-1) - bound - 0.5 * self.log_det()
-        blocks = [self.block(name) for name in cut if self._positions(name)]
+        blocks = [self.marginal_factor(name) for name in cut if self._positions(name)]
         parts = [block.diagonal(dim1=-2, dim2=-1).log().sum(-1) for block in blocks]
         if not parts:
             return self.loc.new_zeros(self.loc.shape[:-1])
         return torch.stack(parts).sum(0) - 0.5 * self.log_det()
 
-    def inner(self) -> Float[Tensor, "*s l"] | float:
+    def within_leaf_dependence(self) -> Float[Tensor, "*s l"] | float:
         """See `Posterior.inner`: only leaves of several columns bind any."""
         if all(leaf.width == 1 or leaf.kind != "real" for leaf in self.tree.leaves):
             return 0.0
-        return torch.stack([self.restrict(leaf.name)._bound() for leaf in self.tree.leaves], -1)
+        return torch.stack([self.restrict(leaf.name)._column_dependence() for leaf in self.tree.leaves], -1)
 
-    def _bound(self) -> Tensor:
+    def _column_dependence(self) -> Tensor:
         return self.log_scale.sum(-1) - 0.5 * self.log_det()
 
     @property
     def scale(self) -> Float[Tensor, "*s d"]:
         """See `Posterior.scale`: of the marginals."""
-        return relaxed.scale(self.tree, self.log_scale)
+        return relaxed_discrete.scale(self.tree, self.log_scale)
 
     def restrict(self, name: str) -> Full:
         """See `Posterior.restrict`."""
         columns = torch.as_tensor(self.tree.columns(name), device=self.loc.device)
         loc, log_scale = self.loc.index_select(-1, columns), self.log_scale.index_select(-1, columns)
-        return self.having(tree=self.tree.subtree(name), loc=loc, log_scale=log_scale, factor=self.block(name))
+        return self.with_changes(
+            tree=self.tree.subtree(name), loc=loc, log_scale=log_scale, factor=self.marginal_factor(name)
+        )

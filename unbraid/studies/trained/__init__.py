@@ -8,8 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from unbraid.studies.study import Study
+from unbraid.studies.framework.study import Study
 
-TRAINED: dict[str, Study] = {
+TRAINED_STUDIES: dict[str, Study] = {
     name: import_module(f"{__name__}.{name}").STUDY for name in sorted(module.name for module in iter_modules(__path__))
 }

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import Effect, difference, slope
-from unbraid.studies.printed import DIP_ATTRIBUTES, KUMAR
-from unbraid.studies.results import Results
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import Effect, paired_difference, slope
+from unbraid.studies.framework.paper_numbers import DIP_ATTRIBUTES, KUMAR
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
-PLACE = f"{KUMAR}, Table 2"
-BETAS, DIP = (1, 2, 4, 8), "dip10"
+SOURCE = f"{KUMAR}, Table 2"
+BETAS, DIP_ARM = (1, 2, 4, 8), "dip10"
 BETA_ARMS = [f"beta{b}" for b in BETAS]
 SPLIT = {"split": "train", "test": 0.1}
 SETTING: dict[str, dict[str, Any]] = {
@@ -48,19 +48,19 @@ def arms(scale: str) -> list[Arm]:
     base = {**SETTING[scale], "latent": 32 if scale == "paper" else 16}
     chosen = (1, 8) if scale == "tiny" else BETAS
     rows = {f"beta{b}": ("β-VAE", {"name": "beta_vae", "beta": float(b)}) for b in chosen}
-    rows[DIP] = ("DIP-VAE-I", {"name": "dip_vae_i", "lambda_od": 10.0, "rho": 0.1})
+    rows[DIP_ARM] = ("DIP-VAE-I", {"name": "dip_vae_i", "lambda_od": 10.0, "rho": 0.1})
     return [Arm(label, {**base, "objective": row}, method) for label, (method, row) in rows.items()]
 
 
 def measure(run: Run) -> dict[str, float]:
     """Accuracy over attributes as printed and balanced, the hardest quarter of them, and the error: on unseen images."""
     from unbraid import data, metrics
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.encoding import encode
 
     table = {key: value for key, value in run.recipe.data.items() if key not in ("name", "subsample")}
     held = data.load(run.recipe.data["name"], **{**table, "split": "test"})
     hands = [name for name in held.factors.names if name == "hand"] if held.factors is not None else []
-    codes = encode(run, held, leave_out=hands, most=10_000, quiet=True, save=False)
+    codes = encode(run, held, leave_out=hands, max_images=10_000, quiet=True, save=False)
     told = metrics.attributes(codes, protocol="paper")
     balanced = np.asarray(told.table["balanced_accuracy"], float)
     index = np.asarray(codes.index)[:2000]
@@ -74,57 +74,59 @@ def measure(run: Run) -> dict[str, float]:
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Accuracy of each arm, as printed and balanced, and against the error."""
-    drawn, axes = pictures.figure(3)
+    drawn, axes = study_plots.create_figure(3)
     for each, (quantity, label) in zip(
         axes, (("accuracy", "accuracy"), ("balanced", "balanced accuracy")), strict=False
     ):
-        pictures.boxes(each, results, results.arms, quantity)
+        study_plots.plot_boxes(each, results, results.arms, quantity)
         each.set_ylabel(f"{label}, mean over attributes")
-    methods = {"β-VAE": BETA_ARMS, "DIP-VAE-I": [DIP]}
-    pictures.tradeoff(axes[2], results, methods, "error", "balanced")
+    methods = {"β-VAE": BETA_ARMS, "DIP-VAE-I": [DIP_ARM]}
+    study_plots.plot_tradeoff(axes[2], results, methods, "error", "balanced")
     axes[2].set(xlabel="squared error per pixel, unseen images", ylabel="balanced accuracy")
-    pictures.legend(axes[2])
+    study_plots.add_legend(axes[2])
     drawn.savefig(out / "dip_attributes.png", dpi=110)
     return ["dip_attributes.png"]
 
 
-def _gap(other: str) -> float:
+def _paper_gap(other: str) -> float:
     return DIP_ATTRIBUTES["dip"].value - DIP_ATTRIBUTES[other].value
 
 
 # what β costs in the paper: the slope of the printed means over log2 β
-FALL = -float(
+PAPER_SLOPE = -float(
     np.polyfit(np.log2(BETAS), [DIP_ATTRIBUTES[k].value for k in ("vae", "beta_2", "beta_4", "beta_8")], 1)[0]
 )
 
 
-def _claim(name: str, text: str, effect: Effect, other: str = "", **more: Any) -> Claim:
+def _claim(name: str, text: str, effect: Effect, baseline: str = "", **options: Any) -> Claim:
     printed = (
-        f"{DIP_ATTRIBUTES['dip'].value:.3f} against {DIP_ATTRIBUTES[other].value:.3f}, mean of 12" if other else ""
+        f"{DIP_ATTRIBUTES['dip'].value:.3f} against {DIP_ATTRIBUTES[baseline].value:.3f}, mean of 12"
+        if baseline
+        else ""
     )
-    size: dict[str, Any] = {"gap": _gap(other)} if other else {"least": 0.005}
-    return Claim(name, text, PLACE, effect, **{"printed": printed, "unit": "accuracy", **size, **more})
+    size: dict[str, Any] = {"paper_effect": _paper_gap(baseline)} if baseline else {"min_effect": 0.005}
+    return Claim(name, text, SOURCE, effect, **{"paper_value": printed, "unit": "accuracy", **size, **options})
 
 
 STUDY = Study(
     about="attributes told by one direction of the code each, by DIP-VAE, β-VAE and VAE",
-    cite=PLACE,
+    cite=SOURCE,
     cost={"tiny": "5 s", "cpu": "25 min", "paper": "5 runs × 10 h a seed"},
     claims=(
         _claim("above_vae", "DIP-VAE tells attributes better than the VAE",
-               difference("accuracy", DIP, "beta1"), "vae", headline=True),
-        _claim("above_beta", "and better than β-VAE (4)", difference("accuracy", DIP, "beta4"), "beta_4", headline=True),
+               paired_difference("accuracy", DIP_ARM, "beta1"), "vae", headline=True),
+        _claim("above_beta", "and better than β-VAE (4)", paired_difference("accuracy", DIP_ARM, "beta4"), "beta_4", headline=True),
         _claim("above_vae_balanced", "the first by balanced accuracy, where chance is one half",
-               difference("balanced", DIP, "beta1")),
+               paired_difference("balanced", DIP_ARM, "beta1")),
         _claim("worse_with_beta", "β-VAE gets worse as β grows",
-               slope("accuracy", BETA_ARMS, np.log2(BETAS).tolist(), -1), least=None, gap=FALL,
-               printed=f"{FALL:.4f} for a doubling of β, from the means of 12", unit="accuracy per doubling of β"),
+               slope("accuracy", BETA_ARMS, np.log2(BETAS).tolist(), -1), min_effect=None, paper_effect=PAPER_SLOPE,
+               paper_value=f"{PAPER_SLOPE:.4f} for a doubling of β, from the means of 12", unit="accuracy per doubling of β"),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(5))},
     measure=measure,
     figures=figures,
-    unlike="Strokes by four hands (40,000 images; ten classes against the rest, thickness, slant and width above the median) "
+    deviations="Strokes by four hands (40,000 images; ten classes against the rest, thickness, slant and width above the median) "
     "in place of CelebA, which cannot be had here; a dense net with 16 columns, 5,000 steps. The paper's mean is over "
     "the 12 attributes it prints, those that change most; directions are fitted on one half of the unseen images and "
     "judged on the other, the paper fits them on training images.",

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import difference
-from unbraid.studies.printed import DIP_VAE, KUMAR
-from unbraid.studies.results import Results
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import paired_difference
+from unbraid.studies.framework.paper_numbers import DIP_VAE, KUMAR
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
 BETAS, LAMBDAS = (1, 4, 16, 60), (5, 20, 50)
-DIP = "dip20"  # fixed before any run, from the upper half of the printed range
-HEADS = {"β-VAE": "beta", "DIP-VAE-I": "dip"}
-PRINTED = (
+DIP_ARM = "dip20"  # fixed before any run, from the upper half of the printed range
+ARM_PREFIXES = {"β-VAE": "beta", "DIP-VAE-I": "dip"}
+PAPER_POINTS = (
     ("VAE", "error_vae", "vae"),
     ("4", "error_beta_4", "beta_4"),
     ("60", "error_beta_60", "beta_60"),
@@ -65,11 +65,11 @@ def arms(scale: str) -> list[Arm]:
 def measure(run: Run) -> dict[str, float]:
     """Higgins' metric as a linear SVM, squared error per pixel, correlations: all on images that training never saw."""
     from unbraid import data, metrics
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.encoding import encode
 
     table = {**run.recipe.data, "split": "test"}
     held = data.load(table.pop("name"), **table)
-    codes = encode(run, held, most=20_000, quiet=True, save=False)
+    codes = encode(run, held, max_images=20_000, quiet=True, save=False)
     index = np.asarray(codes.index)[:4000]
     images = held.pixels(index)
     error = float(np.mean((run.decode(codes.mean[:4000]) - images) ** 2))
@@ -88,16 +88,16 @@ def measure(run: Run) -> dict[str, float]:
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Fig. 1: the score against the test error, each seed a dot; and the correlation of active latents, a box an arm."""
-    drawn, (left, right) = pictures.figure(2, 4.6)
-    methods = {name: [a for a in results.arms if a.startswith(head)] for name, head in HEADS.items()}
-    pictures.tradeoff(left, results, methods, "error", "higgins")
-    for name, x_key, y_key in PRINTED:
+    drawn, (left, right) = study_plots.create_figure(2, 4.6)
+    methods = {name: [a for a in results.arms if a.startswith(head)] for name, head in ARM_PREFIXES.items()}
+    study_plots.plot_tradeoff(left, results, methods, "error", "higgins")
+    for name, x_key, y_key in PAPER_POINTS:
         point = (DIP_VAE[x_key].value, DIP_VAE[y_key].value)
         left.plot(*point, "o", mfc="none", color="grey", ms=6)
         left.annotate(name, point, fontsize=7, color="grey", textcoords="offset points", xytext=(4, -9))
     left.set(xscale="log", xlabel="squared error per pixel, test images", ylabel="Higgins' score (linear SVM)")
-    pictures.legend(left, title="hollow: printed, 64×64", title_fontsize=7)
-    pictures.boxes(right, results, results.arms, "correlation")
+    study_plots.add_legend(left, title="hollow: printed, 64×64", title_fontsize=7)
+    study_plots.plot_boxes(right, results, results.arms, "correlation")
     right.set_ylabel("mean |correlation| of active latents")
     drawn.savefig(out / "dip_table1.png", dpi=110)
     return ["dip_table1.png", draw_correlations(results, runs, out)]
@@ -106,36 +106,36 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 def draw_correlations(results: Results, runs: Path, out: Path) -> str:
     """Table 3: |correlation| of latents with each other and with the factors, of three models with one seed."""
     from unbraid import data
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.encoding import encode
 
-    arms = [arm for arm in ("beta1", "beta4", DIP) if arm in results.arms]
-    drawn, axes = pictures.figure(2 * len(arms), 2.5, 2.9)
-    for k, (arm, run) in enumerate(zip(arms, pictures.trained(results, runs, *arms), strict=True)):
+    arms = [arm for arm in ("beta1", "beta4", DIP_ARM) if arm in results.arms]
+    drawn, axes = study_plots.create_figure(2 * len(arms), 2.5, 2.9)
+    for k, (arm, run) in enumerate(zip(arms, study_plots.load_paired_runs(results, runs, *arms), strict=True)):
         table = {**run.recipe.data, "split": "test"}
-        codes = encode(run, data.load(table.pop("name"), **table), most=20_000, quiet=True, save=False)
+        codes = encode(run, data.load(table.pop("name"), **table), max_images=20_000, quiet=True, save=False)
         assert codes.values is not None
         assert codes.factors is not None
         live = np.flatnonzero(codes.mean.std(0) > 0.1)
         width = len(live)
         both = np.abs(np.corrcoef(codes.mean[:, live].T, codes.values.T))
         names = [f"z{c}" for c in live]
-        pictures.matrix(axes[2 * k], both[:width, :width], f"{arm}: latents", names, names)
-        pictures.matrix(axes[2 * k + 1], both[:width, width:], f"{arm}: factors", names, codes.factors.names)
+        study_plots.plot_matrix(axes[2 * k], both[:width, :width], f"{arm}: latents", names, names)
+        study_plots.plot_matrix(axes[2 * k + 1], both[:width, width:], f"{arm}: factors", names, codes.factors.names)
         axes[2 * k + 1].tick_params(axis="x", rotation=50)
     drawn.savefig(out / "dip_table1_correlations.png", dpi=110)
     return "dip_table1_correlations.png"
 
 
-def _cheap(results: Results, seed: int) -> float | None:
+def _cost_margin(results: Results, seed: int) -> float | None:
     """A fifth of what β = 60 costs in reconstruction, less what DIP-VAE costs: positive if DIP-VAE is that cheap."""
-    found = [results.value(arm, seed, "error") for arm in ("beta1", "beta60", DIP)]
+    found = [results.value(arm, seed, "error") for arm in ("beta1", "beta60", DIP_ARM)]
     if any(value is None for value in found):
         return None
     vae, strong, dip = (float(value) for value in found if value is not None)
     return (strong - vae) / 5 - (dip - vae)
 
 
-def _gap(first: str, second: str) -> float:
+def _paper_gap(first: str, second: str) -> float:
     return DIP_VAE[first].value - DIP_VAE[second].value
 
 
@@ -148,9 +148,9 @@ STUDY = Study(
             "above_vae",
             "DIP-VAE scores above the VAE",
             f"{KUMAR}, Table 1",
-            difference("higgins", DIP, "beta1"),
-            printed="98.7 against 81.3",
-            gap=_gap("dip", "vae"),
+            paired_difference("higgins", DIP_ARM, "beta1"),
+            paper_value="98.7 against 81.3",
+            paper_effect=_paper_gap("dip", "vae"),
             unit="Higgins' score",
             headline=True,
         ),
@@ -158,9 +158,9 @@ STUDY = Study(
             "above_beta4",
             "DIP-VAE scores above β-VAE (4)",
             f"{KUMAR}, Table 1",
-            difference("higgins", DIP, "beta4"),
-            printed="98.7 against 80.7",
-            gap=_gap("dip", "beta_4"),
+            paired_difference("higgins", DIP_ARM, "beta4"),
+            paper_value="98.7 against 80.7",
+            paper_effect=_paper_gap("dip", "beta_4"),
             unit="Higgins' score",
             headline=True,
         ),
@@ -168,9 +168,9 @@ STUDY = Study(
             "above_beta60",
             "DIP-VAE scores above β-VAE (60)",
             f"{KUMAR}, Table 1",
-            difference("higgins", DIP, "beta60"),
-            printed="98.7 against 95.7",
-            gap=_gap("dip", "beta_60"),
+            paired_difference("higgins", DIP_ARM, "beta60"),
+            paper_value="98.7 against 95.7",
+            paper_effect=_paper_gap("dip", "beta_60"),
             unit="Higgins' score",
             headline=True,
         ),
@@ -178,9 +178,9 @@ STUDY = Study(
             "cheap",
             "at little cost in reconstruction: less than a fifth of what β = 60 costs",
             f"{KUMAR}, Table 1",
-            _cheap,
-            printed=".0018, VAE .0017, β = 60 .0113",
-            least=1e-4,
+            _cost_margin,
+            paper_value=".0018, VAE .0017, β = 60 .0113",
+            min_effect=1e-4,
             unit="squared error per pixel",
             headline=True,
         ),
@@ -188,8 +188,8 @@ STUDY = Study(
             "less_correlated",
             "DIP-VAE's latents correlate less than the VAE's",
             f"{KUMAR}, Sec. 3, Table 3",
-            difference("correlation", "beta1", DIP),
-            least=0.02,
+            paired_difference("correlation", "beta1", DIP_ARM),
+            min_effect=0.02,
             unit="mean |r| of active latents",
             headline=True,
         ),
@@ -197,8 +197,8 @@ STUDY = Study(
             "beta_correlates",
             "β-VAE's latents correlate more than the VAE's",
             f"{KUMAR}, Sec. 3, Table 3",
-            difference("correlation", "beta4", "beta1"),
-            least=0.02,
+            paired_difference("correlation", "beta4", "beta1"),
+            min_effect=0.02,
             unit="mean |r| of active latents",
             headline=True,
         ),
@@ -207,7 +207,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="32×32 sprites with orientation (92,160 images) in place of dSprites, a dense net, 5,000 steps; λ_od of Table 1 "
+    deviations="32×32 sprites with orientation (92,160 images) in place of dSprites, a dense net, 5,000 steps; λ_od of Table 1 "
     "and the rate of the running covariance (0.1) are not printed and are ours, fixed before any run. Here β = 60 "
     "switches every column off (error .040): the two claims that compare with it hold against a model that has "
     "learned nothing. DIP-VAE's own error is 42% above the VAE's, where the paper prints 6%.",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import at_equal, correlation, difference, gap, slope
-from unbraid.studies.printed import FACTOR_VAE, KIM
-from unbraid.studies.results import Results
-from unbraid.studies.settings import COLOUR_SPRITES, kim
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import correlation, difference_at_equal, paired_difference, quantity_gap, slope
+from unbraid.studies.framework.paper_numbers import FACTOR_VAE, KIM
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.shared_settings import COLOUR_SPRITES, kim_settings
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
@@ -25,7 +25,7 @@ SMALL_CRITIC = {"width": 256, "depth": 3, "lr": 5e-3}  # at 1e-3 the model outru
 
 def arms(scale: str) -> list[Arm]:
     """β-VAE over β, FactorVAE over γ, and AAE and Eq. 12 at γ = 10."""
-    base = {"latent": 10, **kim()} if scale == "paper" else {"latent": 8, **COLOUR_SPRITES[scale]}
+    base = {"latent": 10, **kim_settings()} if scale == "paper" else {"latent": 8, **COLOUR_SPRITES[scale]}
     critic = {"width": 1000, "depth": 6, "lr": 1e-4} if scale == "paper" else SMALL_CRITIC
 
     def arm(label: str, method: str, setting: float, **objective: Any) -> Arm:
@@ -41,10 +41,10 @@ def arms(scale: str) -> list[Arm]:
 def measure(run: Run) -> dict[str, float]:
     """Both metrics, MIG and DCI; the true total correlation and leaf-wise KL by the audit; what the critic said at the end."""
     from unbraid import metrics
-    from unbraid.runs.auditing import audit
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.auditing import audit
+    from unbraid.runs.evaluation.encoding import encode
 
-    codes = encode(run, most=50_000, quiet=True)
+    codes = encode(run, max_images=50_000, quiet=True)
     nats = audit(run, quiet=True)["nats"]
     found = {
         "factor_vae": metrics.factor_vae(codes, protocol="paper").value,
@@ -66,57 +66,61 @@ def measure(run: Run) -> dict[str, float]:
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Fig. 5: score against reconstruction, each seed a dot; Fig. 7: the true TC and the critic's, against γ; then the rest."""
-    drawn, (left, middle, right) = pictures.figure(3)
+    drawn, (left, middle, right) = study_plots.create_figure(3)
     methods = {"β-VAE": BETA_ARMS, "FactorVAE": GAMMA_ARMS, "AAE": ["aae10"], "Eq. 12": ["eq12"]}
-    pictures.tradeoff(left, results, methods, "reconstruction", "factor_vae")
-    pictures.tradeoff(middle, results, methods, "reconstruction", "mig")
+    study_plots.plot_tradeoff(left, results, methods, "reconstruction", "factor_vae")
+    study_plots.plot_tradeoff(middle, results, methods, "reconstruction", "mig")
     left.set(xlabel="reconstruction, nats", ylabel="FactorVAE's metric")
     middle.set(xlabel="reconstruction, nats", ylabel="MIG")
     series = {"true, by the audit": "tc", "the critic's": "tc_ratio"}
-    pictures.lines(right, results, {n: {g: (f"gamma{g}", q) for g in GAMMAS} for n, q in series.items()}, "γ")
+    study_plots.plot_lines(right, results, {n: {g: (f"gamma{g}", q) for g in GAMMAS} for n, q in series.items()}, "γ")
     right.set(xscale="log", ylabel="total correlation, nats", xticks=GAMMAS, xticklabels=GAMMAS)
     for axes in (left, right):
-        pictures.legend(axes)
+        study_plots.add_legend(axes)
     drawn.savefig(out / "factor_vae_tradeoff.png", dpi=110)
     return ["factor_vae_tradeoff.png", draw_critic(results, runs, out), draw_traversals(results, runs, out)]
 
 
 def draw_critic(results: Results, runs: Path, out: Path) -> str:
     """Fig. 37: the critic's accuracy against γ, and over training; Fig. 40: histograms of q(z_j) against the prior."""
-    from unbraid.figures.canvas import LINES
+    from unbraid.figures.drawing import LINE_COLOURS
 
-    drawn, (accuracy, training, beta, gamma) = pictures.figure(4, 3.1, 3.2)
-    pictures.lines(accuracy, results, {"end of training": {g: (f"gamma{g}", "accuracy") for g in GAMMAS}}, "γ")
+    drawn, (accuracy, training, beta, gamma) = study_plots.create_figure(4, 3.1, 3.2)
+    study_plots.plot_lines(accuracy, results, {"end of training": {g: (f"gamma{g}", "accuracy") for g in GAMMAS}}, "γ")
     accuracy.axhline(0.5, color="grey", lw=0.7, ls="--")
     accuracy.set(xscale="log", ylabel="the critic's accuracy", xticks=GAMMAS, xticklabels=GAMMAS)
-    pictures.legend(accuracy)
+    study_plots.add_legend(accuracy)
     known = [arm for arm in GAMMA_ARMS if arm in results.arms]
-    for colour, run, arm in zip(LINES, pictures.trained(results, runs, *known), known, strict=False):
+    for colour, run, arm in zip(LINE_COLOURS, study_plots.load_paired_runs(results, runs, *known), known, strict=False):
         told = [(row["step"], row["nats"]["accuracy:ratio"]) for row in run.ledger() if "accuracy:ratio" in row["nats"]]
         steps, values = np.array(told).T
         width = max(1, len(values) // 12)  # a moving mean: one batch says little
         training.plot(steps[width - 1 :], np.convolve(values, np.ones(width) / width, "valid"), color=colour,
-                      label=f"γ = {pictures.number(arm)}", lw=1)  # fmt: skip
+                      label=f"γ = {study_plots.arm_setting(arm)}", lw=1)  # fmt: skip
     training.axhline(0.5, color="grey", lw=0.7, ls="--")
     training.set(xlabel="step", ylabel="the critic's accuracy, one seed")
-    pictures.legend(training)
+    study_plots.add_legend(training)
     for each, arm, words in ((beta, "beta4", "β-VAE (4)"), (gamma, "gamma40", "FactorVAE (40)")):
-        pictures.marginals(each, pictures.trained(results, runs, arm)[0], f"q(z_j), {words}, one seed")
+        study_plots.plot_marginals(
+            each, study_plots.load_paired_runs(results, runs, arm)[0], f"q(z_j), {words}, one seed"
+        )
     drawn.savefig(out / "factor_vae_tradeoff_critic.png", dpi=110)
     return "factor_vae_tradeoff_critic.png"
 
 
 def draw_traversals(results: Results, runs: Path, out: Path) -> str:
     """Fig. 6: traversals of β-VAE (4) and FactorVAE (10) from the same image, columns by their KL, first seed at hand."""
-    from unbraid.figures.pictures import write_beside
+    from unbraid.figures.registry import write_side_by_side
 
-    write_beside(
-        pictures.trained(results, runs, "beta4", "gamma10"), out / "factor_vae_tradeoff_traversals.png", dpi=110
+    write_side_by_side(
+        study_plots.load_paired_runs(results, runs, "beta4", "gamma10"),
+        out / "factor_vae_tradeoff_traversals.png",
+        dpi=110,
     )
     return "factor_vae_tradeoff_traversals.png"
 
 
-def _barely(results: Results, seed: int) -> float | None:
+def _cost_margin(results: Results, seed: int) -> float | None:
     """Half of what β = 4 costs in reconstruction, less what γ = 20 costs: positive if FactorVAE is that cheap."""
     found = [results.value(arm, seed, "reconstruction") for arm in ("beta1", "beta4", "gamma20")]
     known = [value for value in found if value is not None]
@@ -132,9 +136,9 @@ STUDY = Study(
             "equal_reconstruction",
             "at equal reconstruction FactorVAE scores above β-VAE",
             f"{KIM}, Fig. 5",
-            at_equal("factor_vae", "reconstruction", GAMMA_ARMS, BETA_ARMS),
-            printed=".82 (γ = 40) against .73 (β = 4), both at 45 nats",
-            gap=FACTOR_VAE["factor_vae_40"].value - FACTOR_VAE["beta_vae_4"].value,
+            difference_at_equal("factor_vae", "reconstruction", GAMMA_ARMS, BETA_ARMS),
+            paper_value=".82 (γ = 40) against .73 (β = 4), both at 45 nats",
+            paper_effect=FACTOR_VAE["factor_vae_40"].value - FACTOR_VAE["beta_vae_4"].value,
             unit="FactorVAE metric",
             headline=True,
         ),
@@ -142,8 +146,8 @@ STUDY = Study(
             "equal_reconstruction_mig",
             "the same by MIG, which does not saturate",
             f"{KIM}, Fig. 5 (their metric, ours)",
-            at_equal("mig", "reconstruction", GAMMA_ARMS, BETA_ARMS),
-            least=0.05,
+            difference_at_equal("mig", "reconstruction", GAMMA_ARMS, BETA_ARMS),
+            min_effect=0.05,
             unit="MIG",
             headline=True,
         ),
@@ -151,16 +155,16 @@ STUDY = Study(
             "barely",
             "FactorVAE barely sacrifices reconstruction against the VAE: γ = 20 costs less than half of what β = 4 costs",
             f"{KIM}, Sec. 6",
-            _barely,
-            least=0.5,
+            _cost_margin,
+            min_effect=0.5,
             unit="nats",
         ),
         Claim(
             "underestimates",
             "the critic underestimates the true total correlation",
             f"{KIM}, Fig. 7",
-            gap("tc", "tc_ratio", GAMMA_ARMS),
-            least=0.05,
+            quantity_gap("tc", "tc_ratio", GAMMA_ARMS),
+            min_effect=0.05,
             unit="nats",
         ),
         Claim(
@@ -168,7 +172,7 @@ STUDY = Study(
             "a higher γ lowers the true total correlation",
             f"{KIM}, Fig. 7",
             slope("tc", GAMMA_ARMS, np.log2(GAMMAS).tolist(), -1),
-            least=0.02,
+            min_effect=0.02,
             unit="nats per doubling of γ",
         ),
         Claim(
@@ -176,31 +180,31 @@ STUDY = Study(
             "a higher γ lowers the critic's accuracy",
             f"{KIM}, Fig. 37",
             slope("accuracy", GAMMA_ARMS, np.log2(GAMMAS).tolist(), -1),
-            least=0.005,
+            min_effect=0.005,
             unit="accuracy per doubling of γ",
         ),
         Claim(
             "above_aae",
             "FactorVAE (10) scores above AAE (10)",
             f"{KIM}, Fig. 23",
-            difference("factor_vae", "gamma10", "aae10"),
-            least=0.02,
+            paired_difference("factor_vae", "gamma10", "aae10"),
+            min_effect=0.02,
             unit="FactorVAE metric",
         ),
         Claim(
             "above_eq12",
             "FactorVAE (10) scores above Eq. 12 (10), which aims at the prior instead",
             f"{KIM}, Fig. 23",
-            difference("factor_vae", "gamma10", "eq12"),
-            least=0.02,
+            paired_difference("factor_vae", "gamma10", "eq12"),
+            min_effect=0.02,
             unit="FactorVAE metric",
         ),
         Claim(
             "marginals",
             "FactorVAE's marginals differ more from the prior than β-VAE's",
             f"{KIM}, Fig. 40",
-            difference("dw", "gamma40", "beta4"),
-            least=0.05,
+            paired_difference("dw", "gamma40", "beta4"),
+            min_effect=0.05,
             unit="nats of leaf-wise KL",
         ),
         Claim(
@@ -208,8 +212,8 @@ STUDY = Study(
             "the two metrics correlate over models (rank correlation over eight models of a seed)",
             f"{KIM}, Sec. 6",
             correlation("factor_vae", "higgins", BETA_ARMS + GAMMA_ARMS),
-            printed="Pearson .404, Kendall .310, Spearman .444",
-            gap=FACTOR_VAE["spearman"].value,
+            paper_value="Pearson .404, Kendall .310, Spearman .444",
+            paper_effect=FACTOR_VAE["spearman"].value,
             unit="Spearman",
         ),
     ),
@@ -217,7 +221,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Coloured 24×24 sprites (6,912 images) with a broadcast decoder in place of dSprites with a convolutional one, "
+    deviations="Coloured 24×24 sprites (6,912 images) with a broadcast decoder in place of dSprites with a convolutional one, "
     "2,500 steps, a critic of 3 × 256 at rate 5e-3; AAE and Eq. 12 at one γ. Both metrics are close to their ceilings "
     "here: Higgins' is exactly 1 in many arms.",
 )

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import between, difference, level
-from unbraid.studies.printed import KIM
-from unbraid.studies.results import Results
-from unbraid.studies.settings import COLOUR_SPRITES, kim
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import group_difference, mean_above, paired_difference
+from unbraid.studies.framework.paper_numbers import KIM
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.shared_settings import COLOUR_SPRITES, kim_settings
+from unbraid.studies.framework.study import Arm, Claim, Study
 from unbraid.studies.trained.factor_vae_tradeoff import SMALL_CRITIC
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
-CURVES = "curves.json"
+CURVES_FILE = "curves.json"
 BETAS, GAMMAS = (1, 4), (10, 40)
 GAMMA_ARMS = [f"gamma{g}" for g in GAMMAS]
 SNAPSHOTS = {"tiny": 3, "cpu": 11, "paper": 31}
@@ -28,7 +28,9 @@ WINDOW = 0.04  # of all steps, before and after a snapshot: the critic's word on
 
 def arms(scale: str) -> list[Arm]:
     """β-VAE and FactorVAE at two prices each, their weights kept on the way."""
-    base: dict[str, Any] = {"latent": 10, **kim()} if scale == "paper" else {"latent": 8, **COLOUR_SPRITES[scale]}
+    base: dict[str, Any] = (
+        {"latent": 10, **kim_settings()} if scale == "paper" else {"latent": 8, **COLOUR_SPRITES[scale]}
+    )
     critic = {"width": 1000, "depth": 6, "lr": 1e-4} if scale == "paper" else SMALL_CRITIC
     base["budget"] = {**base["budget"], "snapshots": SNAPSHOTS[scale]}
     made = [Arm(f"beta{b}", {**base, "objective": {"name": "beta_vae", "beta": float(b)}}, "β-VAE", b) for b in BETAS]
@@ -41,10 +43,10 @@ def measure(run: Run) -> dict[str, float]:
 
     The untrained model (step 0) is in the curves and in no number: its total correlation is that of noise.
     """
-    from unbraid.ground.files import write_json
-    from unbraid.runs.over_training import over_training
+    from unbraid.core.files import write_json
+    from unbraid.runs.evaluation.snapshot_scores import score_snapshots
 
-    told = over_training(run, metrics=("factor_vae", "beta_vae", "mig"), protocol="dlib", save=False, quiet=True)[
+    told = score_snapshots(run, metrics=("factor_vae", "beta_vae", "mig"), protocol="dlib", save=False, quiet=True)[
         "rows"
     ]
     curves: dict[str, list[float]] = {"step": [float(row["step"]) for row in told]}
@@ -54,32 +56,32 @@ def measure(run: Run) -> dict[str, float]:
         curves[name] = [float(row["nats"][key]) for row in told]
     said = [(row["step"], row["nats"]["tc_q@ratio"]) for row in run.ledger() if "tc_q@ratio" in row["nats"]]
     if said:
-        curves["tc_ratio"] = near(said, curves["step"], WINDOW * run.recipe.budget.steps)
-    write_json(run.path / CURVES, curves)
+        curves["tc_ratio"] = window_means(said, curves["step"], WINDOW * run.recipe.budget.steps)
+    write_json(run.path / CURVES_FILE, curves)
     found = {name: curves[name][-1] for name in ("factor_vae", "higgins", "mig", "reconstruction", "tc")}
     found["tc_mean"] = float(np.mean(curves["tc"][1:]))
     found["fell"] = curves["tc"][1] - curves["tc"][-1]
-    found["falls"] = falls(curves["tc"][1:])
+    found["falls"] = net_decrease_share(curves["tc"][1:])
     if said:
         found["least_gap"] = float(np.min(np.subtract(curves["tc"], curves["tc_ratio"])[1:]))
     return found
 
 
-def near(points: Sequence[tuple[int, float]], steps: Sequence[float], within: float) -> list[float]:
+def window_means(points: Sequence[tuple[int, float]], steps: Sequence[float], half_window: float) -> list[float]:
     """The mean of what was said within so many steps of each of `steps`, or what was said nearest to it.
 
-    >>> near([(0, 1.0), (10, 2.0), (20, 6.0)], [0, 15, 40], 5)
+    >>> window_means([(0, 1.0), (10, 2.0), (20, 6.0)], [0, 15, 40], 5)
     [1.0, 4.0, 6.0]
     """
     at, values = np.array(points, float).T
     away = [np.abs(at - step) for step in steps]
-    return [float(values[far <= max(within, far.min())].mean()) for far in away]
+    return [float(values[far <= max(half_window, far.min())].mean()) for far in away]
 
 
-def falls(values: Sequence[float]) -> float:
+def net_decrease_share(values: Sequence[float]) -> float:
     """The share of steps between neighbours that go down, less those that go up: 1 where a curve only falls.
 
-    >>> falls([3.0, 2.0, 1.0]), falls([3.0, 2.0, 3.0, 2.5, 1.0])
+    >>> net_decrease_share([3.0, 2.0, 1.0]), net_decrease_share([3.0, 2.0, 3.0, 2.5, 1.0])
     (1.0, 0.5)
     """
     return float(-np.sign(np.diff(values)).mean())
@@ -87,7 +89,7 @@ def falls(values: Sequence[float]) -> float:
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Fig. 4: reconstruction and both metrics over training; Fig. 7: the true TC and the critic's. Mean and seeds."""
-    drawn, axes = pictures.figure(5, 3.0, 3.1)
+    drawn, axes = study_plots.create_figure(5, 3.0, 3.1)
     panels = ("reconstruction", "higgins", "factor_vae", "tc", "tc_ratio")
     words = (
         "reconstruction, nats",
@@ -97,36 +99,40 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
         "TC, the critic's, nats",
     )
     for each, quantity, label in zip(axes, panels, words, strict=True):
-        draw_curves(each, results, lambda arm, quantity=quantity: _curves(results, runs, arm, quantity))
+        draw_curves(each, results, lambda arm, quantity=quantity: _load_curves(results, runs, arm, quantity))
         each.set(xlabel="step", ylabel=label)
     axes[0].set_yscale("log")
     high = max(axes[3].get_ylim()[1], axes[4].get_ylim()[1])
     for each in axes[3:]:
         each.set_ylim(min(0, each.get_ylim()[0]), high)
-    pictures.legend(axes[0])
+    study_plots.add_legend(axes[0])
     drawn.savefig(out / "factor_vae_training.png", dpi=110)
     return ["factor_vae_training.png"]
 
 
-def draw_curves(axes: Any, results: Results, curves: Callable[[str], list[np.ndarray]]) -> None:
+def draw_curves(axes: Any, results: Results, load_curves: Callable[[str], list[np.ndarray]]) -> None:
     """Every seed a faint line, the mean a strong one, an arm a colour; step 0 is left out."""
-    from unbraid.figures.canvas import LINES
+    from unbraid.figures.drawing import LINE_COLOURS
 
-    for colour, arm in zip(LINES, results.arms, strict=False):
-        found = curves(arm)
+    for colour, arm in zip(LINE_COLOURS, results.arms, strict=False):
+        found = load_curves(arm)
         for steps, values in found:
             axes.plot(steps[1:], values[1:], color=colour, lw=0.6, alpha=0.35)
         if found:
-            name = f"β = {pictures.number(arm)}" if arm.startswith("beta") else f"γ = {pictures.number(arm)}"
+            name = (
+                f"β = {study_plots.arm_setting(arm)}"
+                if arm.startswith("beta")
+                else f"γ = {study_plots.arm_setting(arm)}"
+            )
             mean = np.mean([values for _, values in found], 0)
             axes.plot(found[0][0][1:], mean[1:], color=colour, lw=1.8, label=name)
 
 
-def _curves(results: Results, runs: Path, arm: str, quantity: str) -> list[np.ndarray]:
+def _load_curves(results: Results, runs: Path, arm: str, quantity: str) -> list[np.ndarray]:
     """(steps, values) of every seed whose run lies on this disk."""
-    from unbraid.ground.files import read_json
+    from unbraid.core.files import read_json
 
-    places = [runs / str(results.about["runs"][f"{arm}/{seed}"]) / CURVES for seed in results.seeds(arm)]
+    places = [runs / str(results.metadata["runs"][f"{arm}/{seed}"]) / CURVES_FILE for seed in results.seeds(arm)]
     told = [read_json(place, "curves") for place in places if place.is_file()]
     return [np.array([each["step"], each[quantity]]) for each in told if quantity in each]
 
@@ -140,8 +146,8 @@ STUDY = Study(
             "above_vae",
             "FactorVAE (10 and 40) scores above the VAE",
             f"{KIM}, Sec. 6, on Fig. 4",
-            between("factor_vae", GAMMA_ARMS, ["beta1"]),
-            least=0.02,
+            group_difference("factor_vae", GAMMA_ARMS, ["beta1"]),
+            min_effect=0.02,
             unit="FactorVAE metric",
             headline=True,
         ),
@@ -149,16 +155,16 @@ STUDY = Study(
             "above_vae_mig",
             "the same by MIG, which does not saturate",
             f"{KIM}, Sec. 6, on Fig. 4 (their metric, ours)",
-            between("mig", GAMMA_ARMS, ["beta1"]),
-            least=0.05,
+            group_difference("mig", GAMMA_ARMS, ["beta1"]),
+            min_effect=0.05,
             unit="MIG",
         ),
         Claim(
             "decreases",
             "the true total correlation decreases throughout training (γ = 10 and 40): most of nine stretches go down",
             f"{KIM}, Fig. 7",
-            level("falls", GAMMA_ARMS),
-            least=0.1,
+            mean_above("falls", GAMMA_ARMS),
+            min_effect=0.1,
             unit="share of stretches down less up",
             headline=True,
         ),
@@ -166,16 +172,16 @@ STUDY = Study(
             "consistently",
             "the critic underestimates it all the time: the least gap of a run is above 0",
             f"{KIM}, Fig. 7",
-            level("least_gap", GAMMA_ARMS),
-            least=0.05,
+            mean_above("least_gap", GAMMA_ARMS),
+            min_effect=0.05,
             unit="nats",
         ),
         Claim(
             "higher_lower",
             "a higher γ leads to a lower total correlation, on average over training",
             f"{KIM}, Fig. 7",
-            difference("tc_mean", "gamma10", "gamma40"),
-            least=0.05,
+            paired_difference("tc_mean", "gamma10", "gamma40"),
+            min_effect=0.05,
             unit="nats",
             headline=True,
         ),
@@ -184,7 +190,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(20, 30)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a convolutional one, 2,500 steps, a "
+    deviations="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a convolutional one, 2,500 steps, a "
     "critic of 3 × 256 at rate 5e-3, four settings; ten snapshots after the first. Seeds 20 and up: those below were "
     "seen in `factor_vae_tradeoff`. The true total correlation is by the exact q(z) of all images.",
 )

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import difference, level
-from unbraid.studies.printed import ESMAEILI
-from unbraid.studies.results import Results
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import mean_above, paired_difference
+from unbraid.studies.framework.paper_numbers import ESMAEILI
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
-PLACE = f"{ESMAEILI}, Sec. 6.3"
-LEAF, DRAWS = "code", 40  # prior samples of each class of the code
+SOURCE = f"{ESMAEILI}, Sec. 6.3"
+LEAF, DRAWS_PER_CLASS = "code", 40  # prior samples of each class of the code
 SETS: dict[str, tuple[dict[str, Any], int]] = {
     "fashion": ({"name": "fashion_mnist", "size": 32}, 10),
     "mnist": ({"name": "mnist", "size": 32}, 10),
@@ -59,7 +59,7 @@ def arms(scale: str) -> list[Arm]:
 
 def measure(run: Run) -> dict[str, float]:
     """The class in the code of each image, and in the prior samples of each code as the referee sees them."""
-    from unbraid.studies import referees
+    from unbraid.studies.framework import classifiers
     from unbraid.studies.trained.hfvae_table2 import purity
 
     dataset, tree = run.dataset(), run.model.tree
@@ -68,40 +68,40 @@ def measure(run: Run) -> dict[str, float]:
     index = np.sort(np.random.default_rng(0).permutation(len(dataset))[:5000])
     told = run.encode(dataset.pixels(index))[:, tree.columns(LEAF)].argmax(1)
     truth = dataset.labels(index)[:, dataset.factors.names.index(factor)].astype(int)
-    referee, classes = referees.digits(dataset, factor=factor), len(tree.columns(LEAF))
-    asked = np.repeat(np.arange(classes), DRAWS)
-    seen = referee(run.decode(samples(run, asked)))
+    referee, classes = classifiers.factor_classifier(dataset, factor=factor), len(tree.columns(LEAF))
+    asked = np.repeat(np.arange(classes), DRAWS_PER_CLASS)
+    seen = referee(run.decode(sample_codes(run, asked)))
     return {
         "purity": purity(told, truth),
-        "captured": shared(told, truth, classes),
+        "captured": normalised_information(told, truth, classes),
         "purity_sampled": purity(asked, seen),
-        "sampled": shared(asked, seen, classes),
+        "sampled": normalised_information(asked, seen, classes),
         "used": float(len(np.unique(told))),
         "referee": referee.accuracy,
     }
 
 
-def samples(run: Run, classes: np.ndarray, seed: int = 0) -> np.ndarray:
+def sample_codes(run: Run, classes: np.ndarray, seed: int = 0) -> np.ndarray:
     """Codes from the prior with the discrete leaf set to the given classes."""
     import torch
 
-    from unbraid.model.posterior import emit
+    from unbraid.model.posterior import to_values
 
     tree = run.model.tree
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        values = emit(tree, run.model.prior.sample(len(classes))).numpy().copy()
+        values = to_values(tree, run.model.prior.sample(len(classes))).numpy().copy()
     columns = tree.columns(LEAF)
     values[:, columns] = np.eye(len(columns), dtype=values.dtype)[classes]
     return values
 
 
-def shared(code: Any, truth: Any, classes: int) -> float:
+def normalised_information(code: Any, truth: Any, classes: int) -> float:
     """I(code; class) / log of how many classes there are: 0 for chance, 1 where each class has a code of its own.
 
     What shuffled pairs share on average is taken off, since few draws share something by chance.
 
-    >>> round(shared([0, 0, 1, 1], [2, 2, 0, 0], 2), 3), round(shared([0, 1, 0, 1], [2, 2, 0, 0], 2), 3)
+    >>> round(normalised_information([0, 0, 1, 1], [2, 2, 0, 0], 2), 3), round(normalised_information([0, 1, 0, 1], [2, 2, 0, 0], 2), 3)
     (1.0, 0.0)
     """
     from sklearn.metrics import mutual_info_score
@@ -117,22 +117,22 @@ def shared(code: Any, truth: Any, classes: int) -> float:
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """What the code captures on each set, and prior samples of each class of the code for the first seed of two arms."""
-    from unbraid.figures.canvas import tile
+    from unbraid.figures.drawing import tile_images
     from unbraid.runs.run import Run
 
     chosen = [arm for arm in ("mnist-hfvae", "mnist-beta_svae") if results.seeds(arm)]
     chosen = chosen or [arm for arm in ("strokes-hfvae", "strokes-beta_svae") if results.seeds(arm)]
-    drawn, axes = pictures.figure(2 + len(chosen), 3.4)
+    drawn, axes = study_plots.create_figure(2 + len(chosen), 3.4)
     for each, quantity in zip(axes, ("captured", "sampled"), strict=False):
-        pictures.boxes(each, results, results.arms, quantity)
+        study_plots.plot_boxes(each, results, results.arms, quantity)
         each.set_ylim(-0.03, 1.03)
     axes[0].set_ylabel("class in the code, share of its entropy")
     axes[1].set_ylabel("class in prior samples of a code")
     for each, arm in zip(axes[2:], chosen, strict=True):
-        run = Run.load(runs / str(results.about["runs"][f"{arm}/{results.seeds(arm)[0]}"]))
+        run = Run.load(runs / str(results.metadata["runs"][f"{arm}/{results.seeds(arm)[0]}"]))
         classes = np.repeat(np.arange(len(run.model.tree.columns(LEAF))), 8)
-        images = run.decode(samples(run, classes))
-        each.imshow(tile(images.reshape(-1, 8, *images.shape[1:]), gap=1))
+        images = run.decode(sample_codes(run, classes))
+        each.imshow(tile_images(images.reshape(-1, 8, *images.shape[1:]), gap=1))
         each.set_title(f"{arm}: a code a row", fontsize=9)
         each.axis("off")
     drawn.savefig(out / "hfvae_discrete.png", dpi=110)
@@ -140,31 +140,31 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 
 
 def _claim(name: str, text: str, effect: Any, unit: str = "share of the entropy") -> Claim:
-    return Claim(name, text, PLACE, effect, least=0.05, unit=unit, headline=True)
+    return Claim(name, text, SOURCE, effect, min_effect=0.05, unit=unit, headline=True)
 
 
 STUDY = Study(
     about="what a discrete code captures without labels, and what its prior samples show",
-    cite=PLACE,
+    cite=SOURCE,
     cost={"tiny": "10 s", "cpu": "15 min", "paper": "6 runs × 1–3 h a seed"},
     claims=(
         _claim("clothes_above_digits", "HFVAE's code captures the classes of Fashion-MNIST better than those of MNIST",
-               difference("captured", "fashion-hfvae", "mnist-hfvae")),
+               paired_difference("captured", "fashion-hfvae", "mnist-hfvae")),
         _claim("digits_above_shapes", "and those of MNIST better than the shapes of sprites",
-               difference("captured", "mnist-hfvae", "sprites-hfvae")),
+               paired_difference("captured", "mnist-hfvae", "sprites-hfvae")),
         _claim("strokes_above_shapes", "the same with drawn strokes in place of MNIST",
-               difference("captured", "strokes-hfvae", "sprites-hfvae")),
+               paired_difference("captured", "strokes-hfvae", "sprites-hfvae")),
         _claim("shapes_missed", "the shapes of sprites are not captured: less than a fifth of their entropy is in the code",
-               level("captured", ["sprites-hfvae"], below=0.2, sign=-1)),
+               mean_above("captured", ["sprites-hfvae"], threshold=0.2, sign=-1)),
         _claim("samples", "HFVAE's prior samples of a code show one digit, β-SVAE's do not (MNIST)",
-               difference("sampled", "mnist-hfvae", "mnist-beta_svae")),
-        _claim("samples_strokes", "the same on drawn strokes", difference("sampled", "strokes-hfvae", "strokes-beta_svae")),
+               paired_difference("sampled", "mnist-hfvae", "mnist-beta_svae")),
+        _claim("samples_strokes", "the same on drawn strokes", paired_difference("sampled", "strokes-hfvae", "strokes-beta_svae")),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(6)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Binary 32×32 sprites in place of dSprites, 2,500 steps at batch 64; temperatures and the referee are ours: the "
+    deviations="Binary 32×32 sprites in place of dSprites, 2,500 steps at batch 64; temperatures and the referee are ours: the "
     "paper says this in words alone. MNIST and Fashion-MNIST need their files ('unbraid data make mnist'); drawn "
     "strokes stand beside them as a stand-in that needs none. In twelve pilots (seed 100; strokes, MNIST and "
     "Fashion-MNIST) HFVAE left its discrete code all but unused, under .05 nats: what rests on that code is judged "

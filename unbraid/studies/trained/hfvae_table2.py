@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import difference
-from unbraid.studies.printed import ESMAEILI, HFVAE
-from unbraid.studies.results import Results
-from unbraid.studies.settings import COLOUR_SPRITES
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import paired_difference
+from unbraid.studies.framework.paper_numbers import ESMAEILI, HFVAE
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.shared_settings import COLOUR_SPRITES
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
@@ -45,10 +45,10 @@ def arms(scale: str) -> list[Arm]:
 def measure(run: Run) -> dict[str, float]:
     """Both metrics of the table by the papers' protocols, MIG beside, and what the discrete code says of the shape."""
     from unbraid import metrics
-    from unbraid.runs.auditing import audit
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.auditing import audit
+    from unbraid.runs.evaluation.encoding import encode
 
-    codes = encode(run, most=20_000, quiet=True)
+    codes = encode(run, max_images=20_000, quiet=True)
     found = {
         "factor_vae": metrics.factor_vae(codes, protocol="paper").value,
         "dci": metrics.dci(codes, protocol="paper").value,
@@ -63,7 +63,7 @@ def measure(run: Run) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()}
 
 
-def purity(told: Any, truth: Any) -> float:
+def purity(codes: Any, truth: Any) -> float:
     """The share of rows whose class is the commonest one of their code.
 
     >>> purity([0, 0, 1, 1], [2, 2, 0, 2])
@@ -71,19 +71,19 @@ def purity(told: Any, truth: Any) -> float:
     """
     import numpy as np
 
-    told, truth = np.asarray(told), np.asarray(truth).astype(int)
-    return float(sum(np.bincount(truth[told == code]).max() for code in np.unique(told)) / len(told))
+    codes, truth = np.asarray(codes), np.asarray(truth).astype(int)
+    return float(sum(np.bincount(truth[codes == code]).max() for code in np.unique(codes)) / len(codes))
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """A box per row for each metric, the printed numbers as crosses."""
-    drawn, axes = pictures.figure(3)
+    drawn, axes = study_plots.create_figure(3)
     for each, (quantity, prefix) in zip(axes, (("factor_vae", ""), ("dci", "dci_"), ("mig", None)), strict=True):
-        pictures.boxes(each, results, results.arms, quantity)
+        study_plots.plot_boxes(each, results, results.arms, quantity)
         if prefix is not None:
             printed = [HFVAE[f"{prefix}{arm}"].value for arm in results.arms]
             each.plot(range(1, len(printed) + 1), printed, "x", color="grey", label="printed (dSprites)")
-            pictures.legend(each)
+            study_plots.add_legend(each)
         each.set_ylim(0, 1.03)
     drawn.savefig(out / "hfvae_table2.png", dpi=110)
     return ["hfvae_table2.png"]
@@ -96,9 +96,9 @@ def _claim(name: str, text: str, quantity: str, arm: str, other: str) -> Claim:
         name,
         text,
         f"{ESMAEILI}, Table 2",
-        difference(quantity, arm, other),
-        printed=f"{ours:.2f} against {theirs:.2f}",
-        gap=ours - theirs,
+        paired_difference(quantity, arm, other),
+        paper_value=f"{ours:.2f} against {theirs:.2f}",
+        paper_effect=ours - theirs,
         unit={"factor_vae": "FactorVAE metric", "dci": "disentanglement"}[quantity],
         headline=True,
     )
@@ -120,7 +120,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 2,500 steps at batch 64; "
+    deviations="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 2,500 steps at batch 64; "
     "temperatures are ours. The FactorVAE metric is at its ceiling here (.92 to 1 for all five) and tells little "
     "apart.",
 )

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import difference
-from unbraid.studies.printed import ESMAEILI
-from unbraid.studies.results import Results
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import paired_difference
+from unbraid.studies.framework.paper_numbers import ESMAEILI
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
 THICK_SEVENS = {"class": "7", "thickness": {"min": 3.5}}
-RULES = {  # widths of drawn strokes are shares of the height, those of MNIST are measured in pixels
+HELD_OUT_RULES = {  # widths of drawn strokes are shares of the height, those of MNIST are measured in pixels
     "strokes": [THICK_SEVENS, {"class": "0", "width": {"max": 0.7}}],
     "mnist": [THICK_SEVENS, {"class": "0", "width": {"max": 13.0}}],
 }
@@ -41,7 +41,7 @@ BUDGET: dict[str, dict[str, Any]] = {
     "paper": {"batch": 512, "steps": 20_000, "lr": 1e-3, "log_every": 200},
 }
 TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
-STARTS = 8  # images of each digit from which thickness is moved
+STARTS_PER_DIGIT = 8  # images of each digit from which thickness is moved
 
 
 def arms(scale: str) -> list[Arm]:
@@ -49,7 +49,7 @@ def arms(scale: str) -> list[Arm]:
     name = "mnist" if scale == "paper" else "strokes"
     made = []
     for part in ("full", "pruned"):
-        data: dict[str, Any] = {"name": name, **({"hold_out": RULES[name]} if part == "pruned" else {})}
+        data: dict[str, Any] = {"name": name, **({"hold_out": HELD_OUT_RULES[name]} if part == "pruned" else {})}
         if scale == "tiny":
             data["subsample"] = 800
         for label, (latent, objective) in ROWS.items():
@@ -63,11 +63,11 @@ def arms(scale: str) -> list[Arm]:
 def measure(run: Run) -> dict[str, float]:
     """Errors on the held images and on the rest, the referee's word on held reconstructions and along thickness."""
     from unbraid import data
-    from unbraid.studies import referees
+    from unbraid.studies.framework import classifiers
 
     name = run.recipe.data["name"]
-    whole, held = (data.load(name, **options) for options in ({}, {"held_out": RULES[name]}))
-    referee = referees.digits(whole)
+    whole, held = (data.load(name, **options) for options in ({}, {"held_out": HELD_OUT_RULES[name]}))
+    referee = classifiers.factor_classifier(whole)
     rng = np.random.default_rng(0)
     at, rest = (np.sort(rng.permutation(len(d))[:600]) for d in (held, whole))
     unseen, others = held.pixels(at), whole.pixels(rest)
@@ -75,46 +75,46 @@ def measure(run: Run) -> dict[str, float]:
     found = {
         "error_held": np.mean((seen_again - unseen) ** 2),
         "error_rest": np.mean((run.decode(run.encode(others)) - others) ** 2),
-        "digit_held": np.mean(referee(seen_again) == _factor(held, at, "class")),
+        "digit_held": np.mean(referee(seen_again) == _factor_values(held, at, "class")),
         "referee": referee.accuracy,
-        **_moved(run, whole, referee),
-        **_code(run, whole, rest),
+        **_thickness_traversal(run, whole, referee),
+        **_digit_in_code(run, whole, rest),
     }
     return {name: float(value) for name, value in found.items()}
 
 
-def _factor(dataset: Any, index: np.ndarray, name: str) -> np.ndarray:
+def _factor_values(dataset: Any, index: np.ndarray, name: str) -> np.ndarray:
     return dataset.labels(index)[:, dataset.factors.names.index(name)].astype(int)
 
 
-def thickness(dataset: Any, index: np.ndarray) -> np.ndarray:
+def stroke_thickness(dataset: Any, index: np.ndarray) -> np.ndarray:
     """In pixels: as it was drawn, or measured where nobody knows."""
-    from unbraid.data import measures
+    from unbraid.data.subsets import handwriting_attributes
 
     if "thickness" not in dataset.factors.names:
-        return np.array([measures.thickness(image[0]) for image in dataset.pixels(index)])
+        return np.array([handwriting_attributes.thickness(image[0]) for image in dataset.pixels(index)])
     values = np.asarray(dataset.factors.items[dataset.factors.names.index("thickness")].values, float)
-    return values[_factor(dataset, index, "thickness")]
+    return values[_factor_values(dataset, index, "thickness")]
 
 
-def _moved(run: Run, whole: Any, referee: Any) -> dict[str, float]:
+def _thickness_traversal(run: Run, dataset: Any, classifier: Any) -> dict[str, float]:
     """Fig. 7: the column that follows thickness moved from −3 to 3, some images a digit; the share still called that digit."""
-    index = np.sort(np.random.default_rng(1).permutation(len(whole))[:2000])
-    codes, classes = run.encode(whole.pixels(index)), _factor(whole, index, "class")
-    column, score = thickness_column(run, codes, thickness(whole, index))
-    chosen = np.concatenate([np.flatnonzero(classes == digit)[:STARTS] for digit in range(10)])
-    kept = [np.mean(referee(run.traverse(codes[i], column)) == classes[i]) for i in chosen]
+    index = np.sort(np.random.default_rng(1).permutation(len(dataset))[:2000])
+    codes, classes = run.encode(dataset.pixels(index)), _factor_values(dataset, index, "class")
+    column, score = thickness_column(run, codes, stroke_thickness(dataset, index))
+    chosen = np.concatenate([np.flatnonzero(classes == digit)[:STARTS_PER_DIGIT] for digit in range(10)])
+    kept = [np.mean(classifier(run.traverse(codes[i], column)) == classes[i]) for i in chosen]
     return {"thickness": score, "digit_kept": float(np.mean(kept))}
 
 
-def thickness_column(run: Run, codes: np.ndarray, pixels: np.ndarray) -> tuple[int, float]:
+def thickness_column(run: Run, codes: np.ndarray, thicknesses: np.ndarray) -> tuple[int, float]:
     """The real column that correlates most with thickness, and its |correlation|."""
-    real = run.model.tree.columns_of("real")
-    scores = [abs(np.corrcoef(codes[:, c], pixels)[0, 1]) if codes[:, c].std() > 1e-6 else 0.0 for c in real]
+    real = run.model.tree.columns_of_kind("real")
+    scores = [abs(np.corrcoef(codes[:, c], thicknesses)[0, 1]) if codes[:, c].std() > 1e-6 else 0.0 for c in real]
     return real[int(np.argmax(scores))], float(max(scores))
 
 
-def _code(run: Run, whole: Any, index: np.ndarray) -> dict[str, float]:
+def _digit_in_code(run: Run, dataset: Any, index: np.ndarray) -> dict[str, float]:
     """How well the discrete leaf names the digit, and the referee's purity of prior samples of each code (Sec. 6.3)."""
     from unbraid.studies.trained.hfvae_table2 import purity
 
@@ -122,32 +122,32 @@ def _code(run: Run, whole: Any, index: np.ndarray) -> dict[str, float]:
     leaf = next((leaf for leaf in tree.leaves if leaf.kind == "onehot"), None)
     if leaf is None:
         return {}
-    told = run.encode(whole.pixels(index))[:, tree.columns(leaf.name)].argmax(1)
-    return {"digit_in_code": purity(told, _factor(whole, index, "class"))}
+    told = run.encode(dataset.pixels(index))[:, tree.columns(leaf.name)].argmax(1)
+    return {"digit_in_code": purity(told, _factor_values(dataset, index, "class"))}
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Boxes: the error on what was left out, the digit held along thickness, the digit in the code; then Figs. 7 and 9."""
-    drawn, axes = pictures.figure(3, 4.2)
+    drawn, axes = study_plots.create_figure(3, 4.2)
     for each, quantity in zip(axes, ("error_held", "digit_kept", "digit_held"), strict=True):
-        pictures.boxes(each, results, results.arms, quantity)
+        study_plots.plot_boxes(each, results, results.arms, quantity)
     drawn.savefig(out / "hfvae_zero_shot.png", dpi=110)
     return ["hfvae_zero_shot.png", draw_thickness(results, runs, out), draw_unseen(results, runs, out)]
 
 
 def draw_thickness(results: Results, runs: Path, out: Path) -> str:
     """Fig. 7: one image of each digit moved along thickness by three models of one seed, a digit a row."""
-    from unbraid.figures.canvas import tile
+    from unbraid.figures.drawing import tile_images
 
     arms = [f"{row}-full" for row in ("beta_vae", "beta_svae", "hfvae")]
-    drawn, axes = pictures.figure(len(arms), 2.9, 4.3)
-    for each, arm, run in zip(axes, arms, pictures.trained(results, runs, *arms), strict=True):
+    drawn, axes = study_plots.create_figure(len(arms), 2.9, 4.3)
+    for each, arm, run in zip(axes, arms, study_plots.load_paired_runs(results, runs, *arms), strict=True):
         whole = run.dataset()
         index = np.sort(np.random.default_rng(1).permutation(len(whole))[:2000])
-        codes, classes = run.encode(whole.pixels(index)), _factor(whole, index, "class")
-        column, score = thickness_column(run, codes, thickness(whole, index))
+        codes, classes = run.encode(whole.pixels(index)), _factor_values(whole, index, "class")
+        column, score = thickness_column(run, codes, stroke_thickness(whole, index))
         rows = [run.traverse(codes[np.flatnonzero(classes == d)[0]], column) for d in range(10) if (classes == d).any()]
-        each.imshow(tile(np.stack(rows), gap=1), cmap="gray")
+        each.imshow(tile_images(np.stack(rows), gap=1), cmap="gray")
         each.set_title(f"{arm}: −3 … 3, |r| {score:.2f}", fontsize=9)
         each.axis("off")
     drawn.savefig(out / "hfvae_zero_shot_thickness.png", dpi=110)
@@ -157,22 +157,22 @@ def draw_thickness(results: Results, runs: Path, out: Path) -> str:
 def draw_unseen(results: Results, runs: Path, out: Path) -> str:
     """Fig. 9: images that were left out above what two models make of them, and where their thickness lies in the code."""
     from unbraid import data
-    from unbraid.figures.canvas import LINES, tile
+    from unbraid.figures.drawing import LINE_COLOURS, tile_images
 
     arms = ["hfvae-pruned", "vae-pruned"]
-    made = pictures.trained(results, runs, *arms)
+    made = study_plots.load_paired_runs(results, runs, *arms)
     name = made[0].recipe.data["name"]
-    whole, held = data.load(name), data.load(name, held_out=RULES[name])
-    sevens = np.flatnonzero(_factor(held, np.arange(len(held)), "class") == 7)
+    whole, held = data.load(name), data.load(name, held_out=HELD_OUT_RULES[name])
+    sevens = np.flatnonzero(_factor_values(held, np.arange(len(held)), "class") == 7)
     shown = np.sort(np.random.default_rng(0).permutation(len(held))[:12])
-    drawn, (pairs, *axes) = pictures.figure(3, 4.2, 2.9)
+    drawn, (pairs, *axes) = study_plots.create_figure(3, 4.2, 2.9)
     unseen = held.pixels(shown)
     rows = [unseen, *(run.decode(run.encode(unseen)) for run in made)]
-    pairs.imshow(tile(np.stack(rows), gap=1), cmap="gray")
+    pairs.imshow(tile_images(np.stack(rows), gap=1), cmap="gray")
     pairs.set_title("never seen; " + "; ".join(arms), fontsize=9)
     pairs.axis("off")
     index = np.sort(np.random.default_rng(1).permutation(len(whole))[:3000])
-    pixels, classes = thickness(whole, index), _factor(whole, index, "class")
+    pixels, classes = stroke_thickness(whole, index), _factor_values(whole, index, "class")
     for each, arm, run in zip(axes, arms, made, strict=True):
         codes = run.encode(whole.pixels(index))
         column, _ = thickness_column(run, codes, pixels)
@@ -181,15 +181,15 @@ def draw_unseen(results: Results, runs: Path, out: Path) -> str:
             "other thick digits": codes[(pixels >= 3.5) & (classes != 7), column],
             "thin 7s": codes[(pixels < 3.5) & (classes == 7), column],
         }
-        for colour, (words, values) in zip(LINES, groups.items(), strict=False):
+        for colour, (words, values) in zip(LINE_COLOURS, groups.items(), strict=False):
             each.hist(values, np.linspace(-3, 3, 31), density=True, histtype="step", color=colour, label=words)
         each.set(title=f"{arm}: the column of thickness", yticks=[])
-        pictures.legend(each)
+        study_plots.add_legend(each)
     drawn.savefig(out / "hfvae_zero_shot_unseen.png", dpi=110)
     return "hfvae_zero_shot_unseen.png"
 
 
-def _generalises(row: str) -> Any:
+def _generalisation(row: str) -> Any:
     """Half of a row's error on the held images when it saw them, less what leaving them out adds to it."""
 
     def effect(results: Results, seed: int) -> float | None:
@@ -208,40 +208,40 @@ STUDY = Study(
             "generalises",
             "HFVAE reconstructs combinations it never saw: leaving them out costs less than half of the error itself",
             f"{ESMAEILI}, Fig. 9",
-            _generalises("hfvae"),
-            least=1e-4,
+            _generalisation("hfvae"),
+            min_effect=1e-4,
             unit="squared error per pixel",
         ),
         Claim(
             "better_than_vae",
             "and does so better than a plain VAE (the paper has no baseline): a smaller error on unseen images",
             f"{ESMAEILI}, Fig. 9",
-            difference("error_held", "vae-pruned", "hfvae-pruned"),
-            least=1e-3,
+            paired_difference("error_held", "vae-pruned", "hfvae-pruned"),
+            min_effect=1e-3,
             unit="squared error per pixel",
         ),
         Claim(
             "digit_kept_hfvae",
             "HFVAE keeps the digit along thickness where β-VAE does not",
             f"{ESMAEILI}, Fig. 7",
-            difference("digit_kept", "hfvae-full", "beta_vae-full"),
-            least=0.05,
+            paired_difference("digit_kept", "hfvae-full", "beta_vae-full"),
+            min_effect=0.05,
             unit="share of frames",
         ),
         Claim(
             "digit_kept_svae",
             "β-SVAE keeps it too",
             f"{ESMAEILI}, Fig. 7",
-            difference("digit_kept", "beta_svae-full", "beta_vae-full"),
-            least=0.05,
+            paired_difference("digit_kept", "beta_svae-full", "beta_vae-full"),
+            min_effect=0.05,
             unit="share of frames",
         ),
         Claim(
             "code",
             "HFVAE's discrete code names the digit better than β-SVAE's",
             f"{ESMAEILI}, Sec. 6.3",
-            difference("digit_in_code", "hfvae-full", "beta_svae-full"),
-            least=0.05,
+            paired_difference("digit_in_code", "hfvae-full", "beta_svae-full"),
+            min_effect=0.05,
             unit="purity",
         ),
     ),
@@ -249,7 +249,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Drawn strokes with known thickness and width in place of MNIST, 2,500 steps at batch 64; the baselines and the "
+    deviations="Drawn strokes with known thickness and width in place of MNIST, 2,500 steps at batch 64; the baselines and the "
     "referee are ours: the paper shows pictures of one model. In twelve pilots (seed 100, 800 to 3,000 steps; "
     "strokes, MNIST and Fashion-MNIST, temperatures from 1 to .3, prices warmed up from 0, three nets, 3 to 10 "
     "columns of style) HFVAE left its discrete code all but unused, under .05 nats: what rests on that code is judged "

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import Effect, difference, level, within
-from unbraid.studies.printed import KIM
-from unbraid.studies.results import Results
-from unbraid.studies.settings import kim
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import Effect, mean_above, paired_difference, within_margin
+from unbraid.studies.framework.paper_numbers import KIM
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.shared_settings import kim_settings
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
@@ -25,11 +25,11 @@ CODE_ARMS = {
     "digits_2": (2, 2),
     "digits_20": (20, 2),
 }  # categories, continuous codes: Figs. 27–31
-SHAPES, DIGITS = {"shape": "onehot(3)", "rest": 4}, {"digit": "onehot(10)", "style": 2}
+SHAPE_LATENT, DIGIT_LATENT = {"shape": "onehot(3)", "rest": 4}, {"digit": "onehot(10)", "style": 2}
 STEPS = {"tiny": 8, "cpu": 2000, "paper": 300_000}
-LONGER = {"tiny": 1, "cpu": 3, "paper": 1}  # InfoGAN's steps are a third as dear, and its critic fails late
-NETS = {"sprites": "info_gan_table5", "digits": "info_gan_table4"}  # at scale paper
-FEW = 2  # seeds of other numbers of codes and of the bigger net at `cpu`: the paper shows one run of each
+STEP_MULTIPLIER = {"tiny": 1, "cpu": 3, "paper": 1}  # InfoGAN's steps are a third as dear, and its critic fails late
+PAPER_NETS = {"sprites": "info_gan_table5", "digits": "info_gan_table4"}  # at scale paper
+FEW_SEEDS = 2  # seeds of other numbers of codes and of the bigger net at `cpu`: the paper shows one run of each
 
 
 def arms(scale: str) -> list[Arm]:
@@ -43,35 +43,35 @@ def arms(scale: str) -> list[Arm]:
     def game(
         label: str, data: dict[str, Any], latent: Any, steps: int = 1, most: int = 0, net: str = "", **objective: Any
     ) -> Arm:
-        net = net or (NETS["sprites" if data is sprites else "digits"] if paper else "info_gan_small")
+        net = net or (PAPER_NETS["sprites" if data is sprites else "digits"] if paper else "info_gan_small")
         budget = {**plain, "steps": steps * STEPS[scale], "lr": 1e-3, "betas": [0.5, 0.999]}
         budget |= {"snapshots": [STEPS[scale]]} if steps > 1 else {}  # from before the critic fails
         recipe = {"data": {**data, **cut}, "latent": latent, "nets": {"name": net}, "objective": objective}
-        return Arm(label, {**recipe, "budget": budget}, objective["name"], most=most)
+        return Arm(label, {**recipe, "budget": budget}, objective["name"], max_seeds=most)
 
     wgan: dict[str, Any] = {"name": "info_wgan_gp", **({} if paper else {"critic_steps": 2, "critic_lr": 5e-4})}
     critic = {} if paper else {"critic": {"width": 256, "depth": 3, "lr": 5e-3}}
-    base = kim() if paper else {
+    base = kim_settings() if paper else {
         "data": {**sprites, **cut},
         "nets": {"name": "conv", "channels": [16, 32], "hidden": 128},
         "budget": {**plain, "steps": STEPS[scale], "lr": 1e-3},
     }  # fmt: skip
     reference = {**base, "latent": 5, "objective": {"name": "factor_vae", "gamma": 35.0, **critic}}
     net, noise = ("info_gan_table6", 128) if paper else ("info_gan_table5", 32)
-    few = FEW if scale == "cpu" else 0
+    few = FEW_SEEDS if scale == "cpu" else 0
     codes = [] if tiny else [
-        game(label, digits, {"digit": f"onehot({categories})", "style": style}, LONGER[scale], few,
+        game(label, digits, {"digit": f"onehot({categories})", "style": style}, STEP_MULTIPLIER[scale], few,
              name="info_gan", noise=62, lam=1.0)
         for label, (categories, style) in CODE_ARMS.items()
     ]  # fmt: skip
     return [
         Arm("factor_vae", reference, "factor_vae"),
-        game("gan", sprites, SHAPES, LONGER[scale], name="info_gan", noise=5, lam=0.2),
-        game("wgan", sprites, SHAPES, **wgan, noise=5, lam=0.2),
+        game("gan", sprites, SHAPE_LATENT, STEP_MULTIPLIER[scale], name="info_gan", noise=5, lam=0.2),
+        game("wgan", sprites, SHAPE_LATENT, **wgan, noise=5, lam=0.2),
         game("wgan_flat", sprites, 5, **wgan, noise=5, lam=0.2),
-        game("digits_gan", digits, DIGITS, LONGER[scale], name="info_gan", noise=62, lam=1.0),
-        game("digits_wgan", digits, DIGITS, **wgan, noise=62, lam=1.0),
-        *([] if tiny else [game("wgan_big", sprites, SHAPES, 1, few, net, **wgan, noise=noise, lam=0.6)]),
+        game("digits_gan", digits, DIGIT_LATENT, STEP_MULTIPLIER[scale], name="info_gan", noise=62, lam=1.0),
+        game("digits_wgan", digits, DIGIT_LATENT, **wgan, noise=62, lam=1.0),
+        *([] if tiny else [game("wgan_big", sprites, SHAPE_LATENT, 1, few, net, **wgan, noise=noise, lam=0.6)]),
         *codes,
     ]
 
@@ -82,28 +82,28 @@ def measure(run: Run) -> dict[str, float]:
     InfoGAN goes on until its critic fails; all else is measured well before, as in the paper.
     """
     from unbraid import metrics
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.encoding import encode
 
-    dataset, found, early = run.dataset(), {}, before(run)
+    dataset, found, early = run.dataset(), {}, snapshot_before_failure(run)
     assert dataset.factors is not None
     if "class" in dataset.factors.names:
-        found = _digits(early, dataset)
+        found = _digit_scores(early, dataset)
     else:
-        codes = encode(early, most=20_000, quiet=True, save=False)
+        codes = encode(early, max_images=20_000, quiet=True, save=False)
         found["factor_vae"] = metrics.factor_vae(codes, protocol="paper", prune="variance").value
         found["higgins"] = metrics.beta_vae(codes, protocol="dlib").value
         found["mig"] = metrics.mig(codes).value
     if run.recipe.objective["name"] == "info_gan":
-        found |= _critic(run, dataset)
+        found |= _critic_scores(run, dataset)
     return {name: float(value) for name, value in found.items()}
 
 
-def before(run: Run) -> Run:
+def snapshot_before_failure(run: Run) -> Run:
     """The run at its snapshot from before the critic fails; itself, if it has none."""
     return run.at(run.snapshots[-1]) if run.snapshots else run
 
 
-def _critic(run: Run, dataset: Any) -> dict[str, float]:
+def _critic_scores(run: Run, dataset: Any) -> dict[str, float]:
     """The share of real and of generated images that the critic calls real, batch norm as in training: each kind by itself."""
     import copy
 
@@ -119,35 +119,35 @@ def _critic(run: Run, dataset: Any) -> dict[str, float]:
     return {**told, "all_called_real": min(told.values())}
 
 
-def _digits(run: Run, dataset: Any) -> dict[str, float]:
+def _digit_scores(run: Run, dataset: Any) -> dict[str, float]:
     """The digit in the code, and how often a reconstruction changes its class as the noise varies (Fig. 26)."""
-    from unbraid.studies import referees
+    from unbraid.studies.framework import classifiers
     from unbraid.studies.trained.hfvae_table2 import purity
 
-    referee = referees.digits(dataset)
+    referee = classifiers.factor_classifier(dataset)
     index = np.sort(np.random.default_rng(0).permutation(len(dataset))[:2000])
     truth = dataset.labels(index)[:, dataset.factors.names.index("class")].astype(int)
     told = run.encode(dataset.pixels(index))[:, run.model.tree.columns("digit")].argmax(1)
-    images = varied(run, dataset.pixels(index[::40]), 10)
+    images = resample_noise(run, dataset.pixels(index[::40]), 10)
     seen = referee(images.reshape(-1, *images.shape[2:])).reshape(images.shape[:2])
     commonest = [np.bincount(row).max() / len(row) for row in seen]
     kept = np.mean(seen == truth[::40][:, None])
-    moved = {"moved": traversed(run, dataset, referee, index[:: len(index) // 40])}
+    moved = {"moved": traversal_change_rate(run, dataset, referee, index[:: len(index) // 40])}
     return {"purity": purity(told, truth), "changed": 1 - float(np.mean(commonest)), "kept": float(kept), **moved}
 
 
-def traversed(run: Run, dataset: Any, referee: Any, index: np.ndarray) -> float:
+def traversal_change_rate(run: Run, dataset: Any, classifier: Any, index: np.ndarray) -> float:
     """How often the digit changes along a continuous code (Figs. 25, 27–29): the share of frames not called the commonest."""
     codes, model = run.encode(dataset.pixels(index)), run.model
     apart = []
-    for column in model.tree.columns_of("real"):
+    for column in model.tree.columns_of_kind("real"):
         for code in codes:
-            seen = referee(run.traverse(code, column, np.linspace(-1, 1, 7)))
+            seen = classifier(run.traverse(code, column, np.linspace(-1, 1, 7)))
             apart.append(1 - np.bincount(seen).max() / len(seen))
     return float(np.mean(apart))
 
 
-def varied(run: Run, images: np.ndarray, noises: int, seed: int = 0) -> np.ndarray:
+def resample_noise(run: Run, images: np.ndarray, n_noise: int, seed: int = 0) -> np.ndarray:
     """Reconstructions "n noises c h w" of images with their codes held and the noise drawn anew; discrete codes are hard."""
     import torch
 
@@ -161,70 +161,70 @@ def varied(run: Run, images: np.ndarray, noises: int, seed: int = 0) -> np.ndarr
             codes[:, columns] = codes[:, columns].clip(-1, 1)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        noise = torch.randn(noises, model.noise, dtype=model.still.dtype).repeat(len(codes), 1)
-        drawn = model.generate(torch.as_tensor(codes).repeat_interleave(noises, 0), noise)
-    return drawn.numpy().reshape(len(codes), noises, *drawn.shape[1:])
+        noise = torch.randn(n_noise, model.noise, dtype=model.still.dtype).repeat(len(codes), 1)
+        drawn = model.generate(torch.as_tensor(codes).repeat_interleave(n_noise, 0), noise)
+    return drawn.numpy().reshape(len(codes), n_noise, *drawn.shape[1:])
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Fig. 8: scores; Fig. 24: InfoGAN's critic over training; Fig. 26: reconstructions, the noise varied along a row."""
-    from unbraid.figures.canvas import LINES, tile
+    from unbraid.figures.drawing import LINE_COLOURS, tile_images
     from unbraid.runs.run import Run
 
-    drawn, axes = pictures.figure(4, 3.4)
-    pictures.boxes(axes[0], results, [arm for arm in SPRITE_ARMS if arm in results.arms], "factor_vae")
+    drawn, axes = study_plots.create_figure(4, 3.4)
+    study_plots.plot_boxes(axes[0], results, [arm for arm in SPRITE_ARMS if arm in results.arms], "factor_vae")
     axes[0].set(ylabel="FactorVAE's metric", ylim=(0, 1.03))
     axes[1].set(xlabel="step", ylabel="critic's accuracy", ylim=(0.3, 1.03))
-    for colour, arm in zip(LINES, ("gan", "digits_gan"), strict=False):
+    for colour, arm in zip(LINE_COLOURS, ("gan", "digits_gan"), strict=False):
         for seed in results.seeds(arm):
-            rows = Run.load(runs / str(results.about["runs"][f"{arm}/{seed}"])).ledger()
+            rows = Run.load(runs / str(results.metadata["runs"][f"{arm}/{seed}"])).ledger()
             steps, values = [r["step"] for r in rows], [r["nats"]["accuracy"] for r in rows]
             label = arm if seed == results.seeds(arm)[0] else None
             axes[1].plot(steps, values, color=colour, lw=0.8, alpha=0.7, label=label)
-    pictures.legend(axes[1])
+    study_plots.add_legend(axes[1])
     for each, arm in zip(axes[2:], DIGIT_ARMS, strict=True):
         each.axis("off")
         if not results.seeds(arm):
             continue
-        run = before(Run.load(runs / str(results.about["runs"][f"{arm}/{results.seeds(arm)[0]}"])))
+        run = snapshot_before_failure(Run.load(runs / str(results.metadata["runs"][f"{arm}/{results.seeds(arm)[0]}"])))
         dataset = run.dataset()
         images = dataset.pixels(np.linspace(0, len(dataset) - 1, 10).astype(int))
-        each.imshow(tile(np.concatenate([images[:, None], varied(run, images, 8)], 1), gap=1))
+        each.imshow(tile_images(np.concatenate([images[:, None], resample_noise(run, images, 8)], 1), gap=1))
         each.set_title(f"{arm}: image, then the noise varied", fontsize=9)
     drawn.savefig(out / "info_gan.png", dpi=110)
     return ["info_gan.png"]
 
 
-def _claim(name: str, text: str, place: str, effect: Effect, unit: str, least: float = 0.05) -> Claim:
-    return Claim(name, text, f"{KIM}, {place}", effect, least=least, unit=unit, headline=True)
+def _claim(name: str, text: str, location: str, effect: Effect, unit: str, min_effect: float = 0.05) -> Claim:
+    return Claim(name, text, f"{KIM}, {location}", effect, min_effect=min_effect, unit=unit, headline=True)
 
 
-METRIC = "FactorVAE metric"
+METRIC_UNIT = "FactorVAE metric"
 STUDY = Study(
     about="InfoGAN and InfoWGAN-GP: scores, the critic's fate, and what the noise holds",
     cite=f"{KIM}, Figs. 8, 9, 24–36",
     cost={"tiny": "15 s", "cpu": "90 min", "paper": "10 runs × 1–6 d a seed"},
     claims=(
         _claim("low", "InfoWGAN-GP scores below FactorVAE on sprites", "Fig. 8",
-               difference("factor_vae", "factor_vae", "wgan"), METRIC),
+               paired_difference("factor_vae", "factor_vae", "wgan"), METRIC_UNIT),
         _claim("gan_low", "InfoGAN scores below it too", "Sec. 6, on Fig. 9",
-               difference("factor_vae", "factor_vae", "gan"), METRIC),
+               paired_difference("factor_vae", "factor_vae", "gan"), METRIC_UNIT),
         _claim("flat", "five continuous codes and no categorical one do not improve it (by .05)", "Sec. 6, on Fig. 9",
-               within("factor_vae", "wgan", "wgan_flat", 0.05), METRIC, 0.01),
+               within_margin("factor_vae", "wgan", "wgan_flat", 0.05), METRIC_UNIT, 0.01),
         _claim("degenerates", "InfoGAN's critic ends up calling every image real: nine in ten of either kind on digits",
-               "App. H, Fig. 24", level("all_called_real", ["digits_gan"], below=0.9), "share of images"),
+               "App. H, Fig. 24", mean_above("all_called_real", ["digits_gan"], threshold=0.9), "share of images"),
         _claim("noise", "varying the noise of InfoGAN changes the digit in more than a tenth of reconstructions",
-               "App. H, Fig. 26", level("changed", ["digits_gan"], below=0.1), "share of images"),
+               "App. H, Fig. 26", mean_above("changed", ["digits_gan"], threshold=0.1), "share of images"),
         _claim("noise_wgan", "InfoWGAN-GP does not mend this", "App. H (in words)",
-               level("changed", ["digits_wgan"], below=0.1), "share of images"),
+               mean_above("changed", ["digits_wgan"], threshold=0.1), "share of images"),
         _claim("code", "the categorical code does not name the digit: less than 8 in 10 are right", "App. H, Fig. 25",
-               level("purity", list(DIGIT_ARMS), below=0.8, sign=-1), "purity"),
+               mean_above("purity", list(DIGIT_ARMS), threshold=0.8, sign=-1), "purity"),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(6)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Binary 32×32 sprites and drawn strokes in place of dSprites and MNIST, small convolutional nets, 2,000 steps "
+    deviations="Binary 32×32 sprites and drawn strokes in place of dSprites and MNIST, small convolutional nets, 2,000 steps "
     "(InfoGAN 6,000); thresholds and referee are ours: the paper shows pictures and box plots. Dead columns are told "
     "by their variance in all arms, since a game has no KL. Other numbers of codes and a bigger net (Figs. 27–31, 34, "
     "35) have two seeds and no claim. A game that has learned nothing also fails to name the digit: the table says "

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import Effect, at_equal, difference, level
-from unbraid.studies.printed import EXPONENTS, STUEHMER
-from unbraid.studies.results import Results
-from unbraid.studies.settings import COLOUR_SPRITES, room
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import Effect, difference_at_equal, mean_above, paired_difference
+from unbraid.studies.framework.paper_numbers import EXPONENTS, STUEHMER
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.shared_settings import COLOUR_SPRITES, shapes3d_settings
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
-P0, START, RATE = EXPONENTS["p0"].value, 2.0, 5e-4  # App. A.2; p0 is held
-FIXED = 1.9  # leptokurtic, as the paper has it on faces
+P0, START_EXPONENT, EXPONENT_LR = EXPONENTS["p0"].value, 2.0, 5e-4  # App. A.2; p0 is held
+FIXED_EXPONENT = 1.9  # leptokurtic, as the paper has it on faces
 BETAS = (0.5, 1.0, 2.0)
 GROUPS = {"a": 3, "b": 3, "c": 4}  # ten columns in three groups; how the paper cuts them is not printed
 METHODS = {"beta": "β-VAE", "isa": "ISA-VAE, p = 1.9", "learned": "ISA-VAE, learned"}
@@ -33,22 +33,24 @@ PAPER: dict[str, Any] = {  # Table 2: 1,500 epochs of 239,840 images
 }
 
 
-def label(method: str, beta: float) -> str:
+def arm_label(method: str, beta: float) -> str:
     """The arm of a method at one β."""
     return f"{method}{beta:g}"
 
 
 def arms(scale: str) -> list[Arm]:
     """β-VAE, ISA-VAE with fixed exponents and with learned ones, over β on the same ten columns."""
-    base = {**{"tiny": COLOUR_SPRITES["tiny"], "cpu": room(), "paper": PAPER}[scale], "latent": GROUPS}
+    base = {**{"tiny": COLOUR_SPRITES["tiny"], "cpu": shapes3d_settings(), "paper": PAPER}[scale], "latent": GROUPS}
     prior: dict[str, dict[str, Any]] = {
         "beta": {},
-        "isa": {"prior": {"name": "isa", "p0": P0, "exponents": FIXED}},
-        "learned": {"prior": {"name": "isa", "p0": P0, "exponents": START, "learned": True, "lr": RATE}},
+        "isa": {"prior": {"name": "isa", "p0": P0, "exponents": FIXED_EXPONENT}},
+        "learned": {
+            "prior": {"name": "isa", "p0": P0, "exponents": START_EXPONENT, "learned": True, "lr": EXPONENT_LR}
+        },
     }
     return [
         Arm(
-            label(method, beta),
+            arm_label(method, beta),
             {
                 **base,
                 **prior[method],
@@ -66,10 +68,10 @@ def arms(scale: str) -> list[Arm]:
 def measure(run: Run) -> dict[str, float]:
     """MIG over ordered factors (faces: azimuth, elevation, light), reconstruction, and the sorted exponents."""
     from unbraid import metrics
-    from unbraid.runs.auditing import audit
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.auditing import audit
+    from unbraid.runs.evaluation.encoding import encode
 
-    codes = encode(run, most=20_000, quiet=True)
+    codes = encode(run, max_images=20_000, quiet=True)
     assert codes.values is not None
     assert codes.factors is not None
     kept = [i for i, factor in enumerate(codes.factors.items) if factor.kind != "class"]
@@ -88,29 +90,29 @@ def measure(run: Run) -> dict[str, float]:
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Fig. 5c: MIG against reconstruction; Fig. 7: the learned exponents over seeds and β, the printed modes as lines."""
-    from unbraid.figures.canvas import LINES
+    from unbraid.figures.drawing import LINE_COLOURS
 
-    drawn, axes = pictures.figure(4, 3.2)
-    lines = {words: [label(method, b) for b in BETAS] for method, words in METHODS.items()}
-    pictures.tradeoff(axes[0], results, lines, "reconstruction", "mig")
+    drawn, axes = study_plots.create_figure(4, 3.2)
+    lines = {words: [arm_label(method, b) for b in BETAS] for method, words in METHODS.items()}
+    study_plots.plot_tradeoff(axes[0], results, lines, "reconstruction", "mig")
     axes[0].set(xlabel="reconstruction, nats", ylabel="MIG")
-    pictures.legend(axes[0])
-    for each, name, colour in zip(axes[1:], ("p1", "p2", "p3"), LINES, strict=False):
-        values = [value for b in BETAS for value in results.values(label("learned", b), name)]
+    study_plots.add_legend(axes[0])
+    for each, name, colour in zip(axes[1:], ("p1", "p2", "p3"), LINE_COLOURS, strict=False):
+        values = [value for b in BETAS for value in results.values(arm_label("learned", b), name)]
         each.hist(values, bins=12, color=colour, alpha=0.8)
         each.axvline(EXPONENTS[name].value, color="grey", lw=1, label="printed mode (faces)")
         each.axvline(P0, color="black", lw=1, ls=":", label="p0")
         each.set(xlabel=name, ylabel="models")
-    pictures.legend(axes[1])
+    study_plots.add_legend(axes[1])
     drawn.savefig(out / "isa_faces.png", dpi=110)
     return ["isa_faces.png"]
 
 
-LEARNED = [label("learned", b) for b in BETAS]
+LEARNED_ARMS = [arm_label("learned", b) for b in BETAS]
 
 
-def _mig(name: str, text: str, effect: Effect) -> Claim:
-    return Claim(name, text, f"{STUEHMER}, Fig. 5c", effect, least=0.02, unit="MIG", headline=True)
+def _mig_claim(name: str, text: str, effect: Effect) -> Claim:
+    return Claim(name, text, f"{STUEHMER}, Fig. 5c", effect, min_effect=0.02, unit="MIG", headline=True)
 
 
 STUDY = Study(
@@ -118,21 +120,21 @@ STUDY = Study(
     cite=f"{STUEHMER}, Figs. 5c and 7",
     cost={"tiny": "10 s", "cpu": "75 min", "paper": "9 runs × 2–3 d a seed"},
     claims=(
-        _mig("learned_beta1", "at β = 1 learned exponents raise MIG over β-VAE",
-             difference("mig", label("learned", 1), label("beta", 1))),
-        _mig("learned_beta05", "and at β = 0.5", difference("mig", label("learned", 0.5), label("beta", 0.5))),
-        _mig("learned_fixed", "at β = 1 learned exponents raise MIG over fixed ones",
-             difference("mig", label("learned", 1), label("isa", 1))),
-        _mig("equal_reconstruction", "at equal reconstruction their MIG lies above β-VAE's",
-             at_equal("mig", "reconstruction", LEARNED, [label("beta", b) for b in BETAS])),
+        _mig_claim("learned_beta1", "at β = 1 learned exponents raise MIG over β-VAE",
+             paired_difference("mig", arm_label("learned", 1), arm_label("beta", 1))),
+        _mig_claim("learned_beta05", "and at β = 0.5", paired_difference("mig", arm_label("learned", 0.5), arm_label("beta", 0.5))),
+        _mig_claim("learned_fixed", "at β = 1 learned exponents raise MIG over fixed ones",
+             paired_difference("mig", arm_label("learned", 1), arm_label("isa", 1))),
+        _mig_claim("equal_reconstruction", "at equal reconstruction their MIG lies above β-VAE's",
+             difference_at_equal("mig", "reconstruction", LEARNED_ARMS, [arm_label("beta", b) for b in BETAS])),
         Claim("largest", "the largest exponent ends above 2.17", f"{STUEHMER}, App. A.2 and Fig. 7",
-              level("p3", LEARNED, below=EXPONENTS["p3"].value), printed="always above 2.17", least=0.02, unit="exponent"),
+              mean_above("p3", LEARNED_ARMS, threshold=EXPONENTS["p3"].value), paper_value="always above 2.17", min_effect=0.02, unit="exponent"),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(15))},
     measure=measure,
     figures=figures,
-    unlike="No faces: one ray-cast object in a room at 32×32 (hue, scale, orientation; 4,800 pictures) with a broadcast "
+    deviations="No faces: one ray-cast object in a room at 32×32 (hue, scale, orientation; 4,800 pictures) with a broadcast "
     "decoder, 4,000 steps at batch 64. At `paper` faces3d.npy must hold renderings of 3D Faces ('unbraid data list "
     "faces3d').",
 )  # fmt: skip

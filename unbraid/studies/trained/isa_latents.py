@@ -10,27 +10,27 @@ from pathlib import Path
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import Effect
-from unbraid.studies.printed import STUEHMER
-from unbraid.studies.results import Results
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import Effect
+from unbraid.studies.framework.paper_numbers import STUEHMER
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.study import Arm, Claim, Study
 from unbraid.studies.trained import isa_tradeoff
 
-PLACE = f"{STUEHMER}, App. A.5"
-WIDTH = 0.02  # the least width of a mode, in MIG
-SHOWN = {"tiny": ("beta1", "isa1"), "cpu": ("beta2", "isa2"), "paper": ("beta2", "isa2")}
+SOURCE = f"{STUEHMER}, App. A.5"
+MIN_MODE_WIDTH = 0.02  # the least width of a mode, in MIG
+ARM_LABELS = {"tiny": ("beta1", "isa1"), "cpu": ("beta2", "isa2"), "paper": ("beta2", "isa2")}
 
 
 def arms(scale: str) -> list[Arm]:
     """β-VAE and ISA-VAE at β = 2, as in `isa_tradeoff`, with more seeds."""
-    return [arm for arm in isa_tradeoff.arms(scale) if arm.label in SHOWN[scale]]
+    return [arm for arm in isa_tradeoff.arms(scale) if arm.label in ARM_LABELS[scale]]
 
 
-def representative(score: Sequence[float], reconstruction: Sequence[float]) -> int:
+def representative_run(score: Sequence[float], reconstruction: Sequence[float]) -> int:
     """Which run is nearest to the mean of the better half by score, each axis over its deviation there (App. A.5).
 
-    >>> representative([0.1, 0.3, 0.5, 0.6, 0.7], [20, 22, 21, 22, 25])
+    >>> representative_run([0.1, 0.3, 0.5, 0.6, 0.7], [20, 22, 21, 22, 25])
     3
     """
     values = np.column_stack([score, reconstruction]).astype(float)
@@ -40,7 +40,7 @@ def representative(score: Sequence[float], reconstruction: Sequence[float]) -> i
     return int(np.argmin(np.where(values[:, 0] >= np.median(values[:, 0]), away, np.inf)))
 
 
-def two_modes(quantity: str, arm: str) -> Effect:
+def bimodality(quantity: str, arm: str) -> Effect:
     """How much better two normal laws foretell a seed than one beta law does, both fitted to the other seeds: nats.
 
     A coefficient of skewness and kurtosis would take a skewed law for two modes; a beta law may be skewed. In simulations of
@@ -54,12 +54,12 @@ def two_modes(quantity: str, arm: str) -> Effect:
         others = np.array([value for s, value in known.items() if s != seed])
         if len(known) < 5 or seed not in known or np.ptp(others) == 0:
             return None
-        return foretold(others, known[seed])
+        return log_density_gain(others, known[seed])
 
     return effect
 
 
-def foretold(others: np.ndarray, value: float) -> float:
+def log_density_gain(others: np.ndarray, value: float) -> float:
     """log density of a value between 0 and 1 by two normal laws, less that by a beta law of the others' mean and variance."""
     from scipy import stats
     from sklearn.mixture import GaussianMixture
@@ -67,30 +67,30 @@ def foretold(others: np.ndarray, value: float) -> float:
     mean, variance = others.mean(), max(float(others.var()), 1e-6)
     weight = max(mean * (1 - mean) / variance - 1, 1e-3)
     one = stats.beta.logpdf(np.clip(value, 1e-3, 1 - 1e-3), max(mean * weight, 0.05), max((1 - mean) * weight, 0.05))
-    two = GaussianMixture(2, reg_covar=WIDTH**2, random_state=0).fit(others[:, None])
+    two = GaussianMixture(2, reg_covar=MIN_MODE_WIDTH**2, random_state=0).fit(others[:, None])
     return float(two.score_samples(np.array([[value]]))[0] - one)
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """MIG over seeds, and the latents over position of each arm's representative run."""
-    from unbraid.figures.canvas import LINES
-    from unbraid.figures.positions import positions
+    from unbraid.figures.drawing import LINE_COLOURS
+    from unbraid.figures.position_maps import position_maps
     from unbraid.runs.run import Run
 
-    drawn, axes = pictures.figure(len(results.arms), 4.2, 3.0)
+    drawn, axes = study_plots.create_figure(len(results.arms), 4.2, 3.0)
     names = ["isa_latents.png"]
-    for each, arm, colour in zip(axes, results.arms, LINES, strict=False):
+    for each, arm, colour in zip(axes, results.arms, LINE_COLOURS, strict=False):
         values = results.values(arm, "mig")
         each.hist(values, bins=12, range=(0, 1), color=colour, alpha=0.8)
         each.set(xlabel="MIG without shape", ylabel="runs", title=arm)
         if not values:
             continue
-        seed = results.seeds(arm)[representative(values, results.values(arm, "reconstruction"))]
+        seed = results.seeds(arm)[representative_run(values, results.values(arm, "reconstruction"))]
         mig = results.value(arm, seed, "mig")
         each.axvline(mig, color="grey", lw=1)
         each.set_title(f"{arm} (line: the representative, seed {seed})", fontsize=10)
-        run = Run.load(runs / str(results.about["runs"][f"{arm}/{seed}"]))
-        figure = positions(run.codes(), title=f"{arm}, seed {seed}: MIG {mig:.2f}")
+        run = Run.load(runs / str(results.metadata["runs"][f"{arm}/{seed}"]))
+        figure = position_maps(run.codes(), title=f"{arm}, seed {seed}: MIG {mig:.2f}")
         figure.savefig(out / f"isa_latents_{arm}.png", dpi=110)
         names.append(f"isa_latents_{arm}.png")
     drawn.savefig(out / names[0], dpi=110)
@@ -101,9 +101,9 @@ def _claim(arm: str, method: str) -> Claim:
     return Claim(
         f"bimodal_{arm}",
         f"MIG over runs of {method} (β = 2) is bimodal: two modes foretell a seed better than one does",
-        PLACE,
-        two_modes("mig", arm),
-        least=0.05,
+        SOURCE,
+        bimodality("mig", arm),
+        min_effect=0.05,
         unit="nats a seed",
         headline=True,
     )
@@ -111,14 +111,14 @@ def _claim(arm: str, method: str) -> Claim:
 
 STUDY = Study(
     about="is MIG bimodal over seeds, and what does a representative model show",
-    cite=f"{PLACE} and Figs. 8–16",
+    cite=f"{SOURCE} and Figs. 8–16",
     cost={"tiny": "10 s", "cpu": "15 min", "paper": "2 runs × 3 h a seed"},
     claims=(_claim("beta2", "β-VAE"), _claim("isa2", "ISA-VAE")),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(20, 40)), "paper": tuple(range(50))},
     measure=isa_tradeoff.measure,
     figures=figures,
-    unlike="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 2,500 steps at batch 64. "
+    deviations="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a dense one, 2,500 steps at batch 64. "
     "It is said in words there; how modes are told is ours: each seed is foretold from the others by two normal laws "
     "and by one beta law, which may be skewed. Seeds 20 and up: those below were seen in `isa_tradeoff`, "
     "whose claims at β = 2 the front page of results judges again with these.",

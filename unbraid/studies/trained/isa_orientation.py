@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import Effect, difference
-from unbraid.studies.printed import STUEHMER
-from unbraid.studies.results import Results
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import Effect, paired_difference
+from unbraid.studies.framework.paper_numbers import STUEHMER
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
@@ -23,7 +23,7 @@ PRIORS: dict[str, dict[str, Any]] = {
     "p2.4": {"name": "generalised_gaussian", "p": 2.4},
     "p4": {"name": "generalised_gaussian", "p": 4.0},
 }
-ONLY = {"shape": "ellipse", "scale": 1.0, "orientation": 0}
+PAPER_FILTER = {"shape": "ellipse", "scale": 1.0, "orientation": 0}
 RATE = {"schedule": "linear", "start": 5e-3, "stop": 5e-4, "steps": 1500}
 SETTING: dict[str, dict[str, Any]] = {
     "tiny": {
@@ -37,7 +37,7 @@ SETTING: dict[str, dict[str, Any]] = {
         "budget": {"batch": 64, "steps": 1500, "lr": RATE, "threads": 1, "log_every": 50},
     },
     "paper": {
-        "data": {"name": "dsprites", "only": ONLY},
+        "data": {"name": "dsprites", "only": PAPER_FILTER},
         "nets": {"name": "isa_vae_a4"},
         "budget": {"batch": 256, "steps": 7200, "lr": 1e-3},
     },
@@ -61,17 +61,17 @@ def measure(run: Run) -> dict[str, float]:
     slopes, *_ = np.linalg.lstsq(position, codes - codes.mean(0), rcond=None)
     residual = (codes - codes.mean(0) - position @ slopes).var(0).sum()
     return {
-        "angle": turned(slopes),
+        "angle": axis_angle(slopes),
         "linear": float(1 - residual / max(codes.var(0).sum(), 1e-12)),
         "active": float((codes.std(0) > 0.1).sum()),
         "reconstruction": float(run.ledger()[-1]["nats"]["reconstruction"]),
     }
 
 
-def turned(slopes: np.ndarray) -> float:
+def axis_angle(slopes: np.ndarray) -> float:
     """The mean angle between each latent's gradient in (x, y) and the nearer axis, in degrees, weighted by its length.
 
-    >>> round(turned(np.array([[1.0, 1.0], [1.0, -1.0]])), 6), round(turned(np.eye(2)), 6)
+    >>> round(axis_angle(np.array([[1.0, 1.0], [1.0, -1.0]])), 6), round(axis_angle(np.eye(2)), 6)
     (45.0, 0.0)
     """
     lengths = np.linalg.norm(slopes, axis=0)
@@ -81,9 +81,9 @@ def turned(slopes: np.ndarray) -> float:
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """The angle of each prior's codes and how linear they are; and Fig. 3: each latent over the positions, one seed."""
-    drawn, axes = pictures.figure(2)
+    drawn, axes = study_plots.create_figure(2)
     for each, quantity in zip(axes, ("angle", "linear"), strict=True):
-        pictures.boxes(each, results, results.arms, quantity)
+        study_plots.plot_boxes(each, results, results.arms, quantity)
     axes[0].axhline(45, color="grey", lw=0.7, ls="--")
     axes[0].set_ylabel("degrees from the axes")
     axes[1].set_ylabel("R² of a linear map")
@@ -95,7 +95,7 @@ def draw_positions(results: Results, runs: Path, out: Path) -> str:
     """Fig. 3: red and blue are the values of a latent at each position of the sprite, a prior a column."""
     from matplotlib.figure import Figure
 
-    made = pictures.trained(results, runs, *results.arms)
+    made = study_plots.load_paired_runs(results, runs, *results.arms)
     drawn = Figure(figsize=(1.9 * len(made), 4.0), layout="constrained")
     for column, (arm, run, above) in enumerate(zip(results.arms, made, drawn.subplots(2, len(made)).T, strict=True)):
         dataset = run.dataset()
@@ -113,15 +113,15 @@ def draw_positions(results: Results, runs: Path, out: Path) -> str:
     return "isa_orientation_positions.png"
 
 
-LINEAR = 0.9  # R² below which a map is folded, and has no angle
+MIN_LINEARITY = 0.9  # R² below which a map is folded, and has no angle
 
 
-def turned_apart(arm: str, other: str) -> Effect:
+def angle_difference(arm: str, other: str) -> Effect:
     """The angle under one prior less that under another, for seeds where both maps are linear."""
-    apart = difference("angle", arm, other)
+    apart = paired_difference("angle", arm, other)
 
     def effect(results: Results, seed: int) -> float | None:
-        straight = [(results.value(each, seed, "linear") or 0.0) > LINEAR for each in (arm, other)]
+        straight = [(results.value(each, seed, "linear") or 0.0) > MIN_LINEARITY for each in (arm, other)]
         return apart(results, seed) if all(straight) else None
 
     return effect
@@ -136,8 +136,8 @@ STUDY = Study(
             "laplace",
             "the Laplace prior turns position to the diagonal: a larger angle than under the normal prior",
             f"{STUEHMER}, Fig. 3",
-            turned_apart("p1", "normal"),
-            least=3.0,
+            angle_difference("p1", "normal"),
+            min_effect=3.0,
             unit="degrees",
             headline=True,
         ),
@@ -145,8 +145,8 @@ STUDY = Study(
             "platykurtic",
             "the platykurtic prior (p = 2.4) turns it to the axes: a smaller angle than under the normal prior",
             f"{STUEHMER}, Fig. 3",
-            turned_apart("normal", "p2.4"),
-            least=3.0,
+            angle_difference("normal", "p2.4"),
+            min_effect=3.0,
             unit="degrees",
             headline=True,
         ),
@@ -154,8 +154,8 @@ STUDY = Study(
             "apart",
             "the two are turned apart",
             f"{STUEHMER}, Fig. 3",
-            turned_apart("p1", "p2.4"),
-            least=3.0,
+            angle_difference("p1", "p2.4"),
+            min_effect=3.0,
             unit="degrees",
             headline=True,
         ),
@@ -164,7 +164,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10, 20)), "paper": tuple(range(20))},
     measure=measure,
     figures=figures,
-    unlike="One ellipse at 16 × 16 positions of 32×32 images, β = 4, 1,500 steps, and a broadcast decoder, with which the "
+    deviations="One ellipse at 16 × 16 positions of 32×32 images, β = 4, 1,500 steps, and a broadcast decoder, with which the "
     "map is linear; p = 4 is added. Before, ten seeds with a dense net on dSprites' own 32 × 32 positions (β = 4, "
     "3,000 steps) left all three claims undecided: half of its maps were folded (R² about .5), and a fold has no "
     "angle. So these seeds are new ones, and an angle counts only where R² is above .9.",

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import difference
-from unbraid.studies.printed import FACTOR_VAE, KIM
-from unbraid.studies.results import Results
-from unbraid.studies.settings import COLOUR_SPRITES, kim, to_64
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import paired_difference
+from unbraid.studies.framework.paper_numbers import FACTOR_VAE, KIM
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.shared_settings import COLOUR_SPRITES, kim_settings, scale_to_64
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
@@ -22,12 +22,12 @@ ROWS: dict[str, dict[str, Any]] = {  # β and γ of the paper's best models
     "factor_vae": {"name": "factor_vae", "gamma": 35.0},
 }
 IMAGES, PARTICLES = 64, 5000
-PLACE = f"{KIM}, App. E"
+SOURCE = f"{KIM}, App. E"
 
 
 def arms(scale: str) -> list[Arm]:
     """The three models of App. E; FactorVAE has the small critic of the other studies below scale `paper`."""
-    base: dict[str, Any] = {"latent": 10, **kim()}
+    base: dict[str, Any] = {"latent": 10, **kim_settings()}
     critic = {"width": 1000, "depth": 6, "lr": 1e-4}
     if scale != "paper":
         base = {"latent": 8, **COLOUR_SPRITES[scale], "data": {"name": "sprites32"}}
@@ -41,15 +41,15 @@ def arms(scale: str) -> list[Arm]:
 def measure(run: Run) -> dict[str, float]:
     """The bound over the same images for all arms, the ELBO, and two metrics; short runs are weighed with fewer particles."""
     from unbraid import metrics
-    from unbraid.runs.auditing import audit
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.auditing import audit
+    from unbraid.runs.evaluation.encoding import encode
 
     particles = min(PARTICLES, run.recipe.budget.steps // 2)
     books = audit(run, particles=particles, images=IMAGES, quiet=True)
-    codes = encode(run, most=20_000, quiet=True)
+    codes = encode(run, max_images=20_000, quiet=True)
     found = {
         "iwae": books["iwae"]["bound"],
-        "iwae_64": books["iwae"]["bound"] * to_64(run),
+        "iwae_64": books["iwae"]["bound"] * scale_to_64(run),
         "elbo": books["elbo"],
         "reconstruction": books["nats"]["reconstruction"],
         "factor_vae": metrics.factor_vae(codes, protocol="paper").value,
@@ -60,10 +60,10 @@ def measure(run: Run) -> dict[str, float]:
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """The bound of each model, and what it bought: FactorVAE's metric against the bound."""
-    drawn, (left, right) = pictures.figure(2, 4.2)
-    pictures.boxes(left, results, results.arms, "iwae")
+    drawn, (left, right) = study_plots.create_figure(2, 4.2)
+    study_plots.plot_boxes(left, results, results.arms, "iwae")
     left.set_ylabel("IWAE bound on log p(x), nats")
-    pictures.tradeoff(right, results, {arm: [arm] for arm in results.arms}, "iwae", "factor_vae")
+    study_plots.plot_tradeoff(right, results, {arm: [arm] for arm in results.arms}, "iwae", "factor_vae")
     right.set(xlabel="IWAE bound, nats", ylabel="FactorVAE's metric")
     drawn.savefig(out / "iwae_order.png", dpi=110)
     return ["iwae_order.png"]
@@ -74,10 +74,10 @@ def _claim(name: str, text: str, better: str, worse: str) -> Claim:
     return Claim(
         name,
         text,
-        PLACE,
-        difference("iwae_64", better, worse),
-        printed=f"{high:.1f} against {low:.1f} nats".replace("-", "−"),
-        gap=high - low,
+        SOURCE,
+        paired_difference("iwae_64", better, worse),
+        paper_value=f"{high:.1f} against {low:.1f} nats".replace("-", "−"),
+        paper_effect=high - low,
         unit="nats, as of 64×64",
         headline=True,
     )
@@ -85,7 +85,7 @@ def _claim(name: str, text: str, better: str, worse: str) -> Claim:
 
 STUDY = Study(
     about="the likelihood that disentangling costs, by IWAE bounds",
-    cite=PLACE,
+    cite=SOURCE,
     cost={"tiny": "10 s", "cpu": "20 min", "paper": "3 runs × 12–21 h a seed"},
     claims=(
         _claim("vae_above_beta", "the VAE's bound lies above β-VAE's (4)", "vae", "beta_vae"),
@@ -96,7 +96,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="Binary 32×32 sprites (4,608 images) with a broadcast decoder in place of dSprites with a convolutional one, "
+    deviations="Binary 32×32 sprites (4,608 images) with a broadcast decoder in place of dSprites with a convolutional one, "
     "2,500 steps, 1,250 particles for 64 images; the paper's numbers are of one model each (β-VAE and FactorVAE the "
     "best by its metric, a VAE at random), on the whole set. Prices are the paper's own, which weigh four times as "
     "much at a quarter of the pixels. Nats are sums over pixels, so the printed gaps, of 64×64, are compared with "

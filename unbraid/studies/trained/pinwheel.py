@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import difference, level, slope
-from unbraid.studies.printed import MATHIEU
-from unbraid.studies.results import Results
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import mean_above, paired_difference, slope
+from unbraid.studies.framework.paper_numbers import MATHIEU
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
 ALPHAS, BETAS = (0.0, 0.5, 1.0, 3.0, 5.0), (0.1, 0.5, 1.0, 2.0, 4.0)
-PLACE = f"{MATHIEU}, Sec. 6.2 and Fig. 3"
+SOURCE = f"{MATHIEU}, Sec. 6.2 and Fig. 3"
 
 
-def label(alpha: float, beta: float) -> str:
+def arm_label(alpha: float, beta: float) -> str:
     """The arm of one cell of the grid."""
     return f"a{alpha:g}-b{beta:g}"
 
@@ -39,7 +39,7 @@ def arms(scale: str) -> list[Arm]:
     steps = {"budget": {**base["budget"], "steps": 30, "threads": 1}} if scale == "tiny" else {}
     return [
         Arm(
-            label(alpha, beta),
+            arm_label(alpha, beta),
             {**base, "objective": {**base["objective"], "alpha": alpha, "beta": beta}, **steps},
             method=f"α = {alpha:g}",
             setting=beta,
@@ -55,7 +55,7 @@ def measure(run: Run) -> dict[str, float]:
     import torch
 
     from unbraid.model.pairwise import log_mixture
-    from unbraid.runs.encoding import posteriors
+    from unbraid.runs.evaluation.encoding import posteriors
 
     dataset = run.dataset()
     n = len(dataset)
@@ -81,17 +81,17 @@ def measure(run: Run) -> dict[str, float]:
         "kl_qp": float(exclusive),
         "kl_pq": float(inclusive),
         "mi": float(information),
-        "modes": float(modes(heights.numpy())),
+        "modes": float(count_modes(heights.numpy())),
         "reconstruction": float(run.ledger()[-1]["nats"]["reconstruction"]),
     }
 
 
-def modes(heights: np.ndarray) -> int:
+def count_modes(heights: np.ndarray) -> int:
     """How many centres stand apart: denser than every place halfway to another. Heights "k k", the centres' on the diagonal.
 
     One blob over all of them has none, four clusters have four, encodings collapsed to one mode have one.
 
-    >>> modes(np.array([[0.0, -3.0], [-3.0, -1.0]])), modes(np.array([[-2.0, 0.0], [0.0, -2.0]]))
+    >>> count_modes(np.array([[0.0, -3.0], [-3.0, -1.0]])), count_modes(np.array([[-2.0, 0.0], [0.0, -2.0]]))
     (2, 0)
     """
     own = np.diag(heights)[:, None]
@@ -102,17 +102,19 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Fig. 3: the density of q(z) for every cell, first seed; and both divergences against β."""
     from matplotlib.figure import Figure
 
-    from unbraid.figures.canvas import LINES
+    from unbraid.figures.drawing import LINE_COLOURS
 
     names = []
     if len(results.arms) == len(ALPHAS) * len(BETAS):
-        _densities(results, runs).savefig(out / "pinwheel_density.png", dpi=110)
+        _draw_densities(results, runs).savefig(out / "pinwheel_density.png", dpi=110)
         names.append("pinwheel_density.png")
     figure = Figure(figsize=(9.5, 3), layout="constrained")
     panels = (("log_scale", "overlap: mean log σ"), ("kl_qp", "KL(q(z) ‖ p), nats"), ("kl_pq", "KL(p ‖ q(z)), nats"))
     for axes, (quantity, title) in zip(figure.subplots(1, 3), panels, strict=True):
-        for colour, alpha in zip(LINES, ALPHAS, strict=False):
-            known = [(b, results.values(label(alpha, b), quantity)) for b in BETAS if label(alpha, b) in results.arms]
+        for colour, alpha in zip(LINE_COLOURS, ALPHAS, strict=False):
+            known = [
+                (b, results.values(arm_label(alpha, b), quantity)) for b in BETAS if arm_label(alpha, b) in results.arms
+            ]
             for beta, values in known:
                 axes.plot([beta] * len(values), values, ".", color=colour, ms=3, alpha=0.5)
             if known:
@@ -123,17 +125,17 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
             axes.set_yscale("log")
         axes.title.set_fontsize(10)
         axes.spines[["top", "right"]].set_visible(False)
-    pictures.legend(figure.axes[0])
+    study_plots.add_legend(figure.axes[0])
     figure.savefig(out / "pinwheel_match.png", dpi=110)
     return [*names, "pinwheel_match.png"]
 
 
-def _densities(results: Results, runs: Path) -> Any:
+def _draw_densities(results: Results, runs: Path) -> Any:
     import torch
     from matplotlib.figure import Figure
 
     from unbraid.model.pairwise import log_mixture
-    from unbraid.runs.encoding import posteriors
+    from unbraid.runs.evaluation.encoding import posteriors
     from unbraid.runs.run import Run
 
     figure = Figure(figsize=(8.2, 8.4), layout="constrained")
@@ -144,8 +146,8 @@ def _densities(results: Results, runs: Path) -> Any:
     for i, alpha in enumerate(reversed(ALPHAS)):
         for j, beta in enumerate(BETAS):
             axes = cells[i][j]
-            row = results.row(label(alpha, beta), seed)
-            run = Run.load(runs / str(results.about["runs"][f"{label(alpha, beta)}/{seed}"]))
+            row = results.row(arm_label(alpha, beta), seed)
+            run = Run.load(runs / str(results.metadata["runs"][f"{arm_label(alpha, beta)}/{seed}"]))
             with torch.no_grad():
                 q = posteriors(run.model, run.dataset(), np.arange(400), quiet=True)
                 log_q = log_mixture(
@@ -165,83 +167,83 @@ def _densities(results: Results, runs: Path) -> Any:
     return figure
 
 
-BETA_LINE = [label(0.0, beta) for beta in BETAS]
+BETA_ARMS = [arm_label(0.0, beta) for beta in BETAS]
 STUDY = Study(
     about="what β and α do to the overlap and the match of q(z), on a grid",
-    cite=PLACE,
+    cite=SOURCE,
     cost={"tiny": "5 s", "cpu": "8 min", "paper": "10 min"},
     claims=(
         Claim(
             "overlap",
             "a larger β increases the overlap in q(z): the posteriors widen",
-            PLACE,
-            slope("log_scale", BETA_LINE, np.log2(BETAS).tolist()),
-            least=0.05,
+            SOURCE,
+            slope("log_scale", BETA_ARMS, np.log2(BETAS).tolist()),
+            min_effect=0.05,
             unit="log σ per doubling of β",
         ),
         Claim(
             "mismatch",
             "an overly large β makes q(z) miss the prior: KL(q‖p) is larger at β = 4 than at β = 0.5",
-            PLACE,
-            difference("kl_qp", label(0, 4), label(0, 0.5)),
-            least=0.1,
+            SOURCE,
+            paired_difference("kl_qp", arm_label(0, 4), arm_label(0, 0.5)),
+            min_effect=0.1,
             unit="nats",
         ),
         Claim(
             "mismatch_inclusive",
             "the same by KL(p‖q), the divergence the objective itself uses",
-            PLACE,
-            difference("kl_pq", label(0, 4), label(0, 0.5)),
-            least=0.1,
+            SOURCE,
+            paired_difference("kl_pq", arm_label(0, 4), arm_label(0, 0.5)),
+            min_effect=0.1,
             unit="nats",
         ),
         Claim(
             "match",
             "a larger α improves the match: at β = 0.5 KL(p‖q) falls from α = 0 to α = 5",
-            PLACE,
-            difference("kl_pq", label(0, 0.5), label(5, 0.5)),
-            least=0.1,
+            SOURCE,
+            paired_difference("kl_pq", arm_label(0, 0.5), arm_label(5, 0.5)),
+            min_effect=0.1,
             unit="nats",
         ),
         Claim(
             "match_exclusive",
             "the same by KL(q‖p)",
-            PLACE,
-            difference("kl_qp", label(0, 0.5), label(5, 0.5)),
-            least=0.1,
+            SOURCE,
+            paired_difference("kl_qp", arm_label(0, 0.5), arm_label(5, 0.5)),
+            min_effect=0.1,
             unit="nats",
         ),
         Claim(
             "always",
             "it always does: KL(p‖q) falls at every β of the grid (the smallest fall counts)",
-            PLACE,
-            lambda results, seed: _smallest_fall(results, seed, "kl_pq"),
-            least=0.1,
+            SOURCE,
+            lambda results, seed: _smallest_decrease(results, seed, "kl_pq"),
+            min_effect=0.1,
             unit="nats",
         ),
         Claim(
             "no_collapse",
             "a large α does not collapse the encodings to a mode: at α = 5 and β of at most 1 more than three of the four stand "
             "apart",
-            PLACE,
-            level("modes", [label(5, beta) for beta in BETAS if beta <= 1], below=3.0),
-            least=0.1,
+            SOURCE,
+            mean_above("modes", [arm_label(5, beta) for beta in BETAS if beta <= 1], threshold=3.0),
+            min_effect=0.1,
             unit="modes above 3",
         ),
         Claim(
             "alpha_overlaps",
             "α increases the overlap too, as the data are finite: at β = 0.5 the posteriors are wider at α = 5 than at α = 0",
-            PLACE,
-            difference("log_scale", label(5, 0.5), label(0, 0.5)),
-            least=0.1,
+            SOURCE,
+            paired_difference("log_scale", arm_label(5, 0.5), arm_label(0, 0.5)),
+            min_effect=0.1,
             unit="log σ",
         ),
         Claim(
             "alpha_overlap_ends",
             "but only up to a level: from α = 3 to α = 5 they widen by less than a quarter of that",
-            PLACE,
+            SOURCE,
             lambda results, seed: _levels_off(results, seed),
-            least=0.02,
+            min_effect=0.02,
             unit="log σ",
         ),
     ),
@@ -249,7 +251,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10, 20)), "paper": tuple(range(20))},
     measure=measure,
     figures=figures,
-    unlike="The figure's own values of α and β are not in the text; radial 0.3 and tangential 0.1 as the authors' generator "
+    deviations="The figure's own values of α and β are not in the text; radial 0.3 and tangential 0.1 as the authors' generator "
     "has them. A mode counts where q(z) is denser at the prior's centre than halfway to each other centre; at β = 4 "
     "there is one blob in nearly every run and none does, so the claim on modes is about β of at most 1. KL(p‖q) is "
     "what α prices: by KL(q‖p), which it does not, the match at β = 4 does not improve. Seeds 10 to 19: the claims "
@@ -257,14 +259,14 @@ STUDY = Study(
 )
 
 
-def _smallest_fall(results: Results, seed: int, quantity: str) -> float | None:
-    falls = [difference(quantity, label(0, beta), label(5, beta))(results, seed) for beta in BETAS]
+def _smallest_decrease(results: Results, seed: int, quantity: str) -> float | None:
+    falls = [paired_difference(quantity, arm_label(0, beta), arm_label(5, beta))(results, seed) for beta in BETAS]
     known = [fall for fall in falls if fall is not None]
     return min(known) if len(known) == len(falls) else None
 
 
 def _levels_off(results: Results, seed: int) -> float | None:
     """A quarter of what α = 5 adds to the width at β = 0.5, less what the last step of the grid adds to it."""
-    found = [results.value(label(alpha, 0.5), seed, "log_scale") for alpha in (0, 3, 5)]
+    found = [results.value(arm_label(alpha, 0.5), seed, "log_scale") for alpha in (0, 3, 5)]
     known = [value for value in found if value is not None]
     return (known[2] - known[0]) / 4 - (known[2] - known[1]) if len(known) == 3 else None

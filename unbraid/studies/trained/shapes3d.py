@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import difference, gap, within
-from unbraid.studies.printed import KIM, SHAPES_3D
-from unbraid.studies.results import Results
-from unbraid.studies.settings import COLOUR_SPRITES, room, to_64
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import paired_difference, quantity_gap, within_margin
+from unbraid.studies.framework.paper_numbers import KIM, SHAPES_3D
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.shared_settings import COLOUR_SPRITES, scale_to_64, shapes3d_settings
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
@@ -30,7 +30,7 @@ PAPER: dict[str, Any] = {
 
 def arms(scale: str) -> list[Arm]:
     """Both rows over their price, as many columns as factors; `tiny` is on sprites: a room takes half a minute to cast."""
-    base = {"tiny": COLOUR_SPRITES["tiny"], "cpu": room(), "paper": PAPER}[scale]
+    base = {"tiny": COLOUR_SPRITES["tiny"], "cpu": shapes3d_settings(), "paper": PAPER}[scale]
     columns = 4 if scale == "cpu" else 6
     critic = {"width": 1000, "depth": 6, "lr": 1e-5} if scale == "paper" else {"width": 256, "depth": 3, "lr": 5e-3}
 
@@ -46,10 +46,10 @@ def arms(scale: str) -> list[Arm]:
 def measure(run: Run) -> dict[str, float]:
     """The metrics, MIG's gaps of shape and scale and of the rest, reconstruction, true TC and the IWAE bound."""
     from unbraid import metrics
-    from unbraid.runs.auditing import audit
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.auditing import audit
+    from unbraid.runs.evaluation.encoding import encode
 
-    codes = encode(run, most=20_000, quiet=True)
+    codes = encode(run, max_images=20_000, quiet=True)
     assert codes.factors is not None
     mig = metrics.mig(codes)
     hard = [name in ("shape", "scale") for name in codes.factors.names]
@@ -66,35 +66,35 @@ def measure(run: Run) -> dict[str, float]:
         "tc": books["nats"]["tc_q:root"],
         "iwae": books["iwae"]["bound"],
     }
-    found |= {f"{name}_64": found[name] * to_64(run) for name in ("reconstruction", "iwae")}
+    found |= {f"{name}_64": found[name] * scale_to_64(run) for name in ("reconstruction", "iwae")}
     return {name: float(value) for name, value in found.items()}
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Fig. 10: the metric and MIG against reconstruction; and a traversal of the best price, first seed (Fig. 11)."""
-    from unbraid.figures.canvas import tile
+    from unbraid.figures.drawing import tile_images
     from unbraid.runs.run import Run
 
-    drawn, axes = pictures.figure(4, 3.4)
+    drawn, axes = study_plots.create_figure(4, 3.4)
     methods = {"β-VAE": BETA_ARMS, "FactorVAE": GAMMA_ARMS}
     for each, (quantity, label) in zip(axes, (("factor_vae", "FactorVAE's metric"), ("mig", "MIG")), strict=False):
-        pictures.tradeoff(each, results, methods, "reconstruction", quantity)
+        study_plots.plot_tradeoff(each, results, methods, "reconstruction", quantity)
         each.set(xlabel="reconstruction, nats", ylabel=label)
-    pictures.legend(axes[0])
+    study_plots.add_legend(axes[0])
     for each, arm in zip(axes[2:], (BEST_BETA, BEST_GAMMA), strict=True):
         each.axis("off")
         if not results.seeds(arm):
             continue
-        run = Run.load(runs / str(results.about["runs"][f"{arm}/{results.seeds(arm)[0]}"]))
+        run = Run.load(runs / str(results.metadata["runs"][f"{arm}/{results.seeds(arm)[0]}"]))
         start = run.encode(run.dataset().pixels(np.array([0])))[0]
         rows = [run.traverse(start, column, np.linspace(-2, 2, 7)) for column in range(len(start))]
-        each.imshow(tile(np.stack(rows), gap=1))
+        each.imshow(tile_images(np.stack(rows), gap=1))
         each.set_title(f"{arm}: a column a row, −2 … 2", fontsize=9)
     drawn.savefig(out / "shapes3d.png", dpi=110)
     return ["shapes3d.png"]
 
 
-def _nats(better: str, worse: str) -> float:
+def _paper_gap(better: str, worse: str) -> float:
     return abs(SHAPES_3D[better].value - SHAPES_3D[worse].value)
 
 
@@ -107,8 +107,8 @@ STUDY = Study(
             "above_vae",
             "FactorVAE (10) scores above the VAE",
             f"{KIM}, Fig. 10",
-            difference("factor_vae", BEST_GAMMA, "beta1"),
-            least=0.05,
+            paired_difference("factor_vae", BEST_GAMMA, "beta1"),
+            min_effect=0.05,
             unit="FactorVAE metric",
             headline=True,
         ),
@@ -117,8 +117,8 @@ STUDY = Study(
                 f"scores_alike_{side}",
                 f"the best β-VAE and FactorVAE score alike: {words} by .1",
                 f"{KIM}, Sec. 6, on Fig. 10",
-                within("factor_vae", some, other, 0.1),
-                least=0.02,
+                within_margin("factor_vae", some, other, 0.1),
+                min_effect=0.02,
                 unit="FactorVAE metric",
             )
             for side, words, some, other in (
@@ -130,9 +130,9 @@ STUDY = Study(
             "reconstruction",
             "and FactorVAE reconstructs better there",
             f"{KIM}, Sec. 6, on Fig. 10",
-            difference("reconstruction_64", BEST_BETA, BEST_GAMMA),
-            printed="3515 (γ = 36) against 3570 (β = 24) nats",
-            gap=_nats("factor_vae_36", "beta_vae_24"),
+            paired_difference("reconstruction_64", BEST_BETA, BEST_GAMMA),
+            paper_value="3515 (γ = 36) against 3570 (β = 24) nats",
+            paper_effect=_paper_gap("factor_vae_36", "beta_vae_24"),
             unit="nats, as of 64×64",
             headline=True,
         ),
@@ -140,17 +140,17 @@ STUDY = Study(
             "iwae",
             "FactorVAE's IWAE bound lies above β-VAE's, other than on 2D Shapes",
             f"{KIM}, App. E",
-            difference("iwae_64", "gamma2", "beta8"),
-            printed="−3520 (γ = 6) against −3534 (β = 32) nats",
-            gap=_nats("iwae_factor_vae", "iwae_beta_vae"),
+            paired_difference("iwae_64", "gamma2", "beta8"),
+            paper_value="−3520 (γ = 6) against −3534 (β = 32) nats",
+            paper_effect=_paper_gap("iwae_factor_vae", "iwae_beta_vae"),
             unit="nats, as of 64×64",
         ),
         Claim(
             "shape_and_scale",
             "both struggle with shape and scale: their gaps in MIG lie below those of the other factors",
             f"{KIM}, Sec. 6, on Fig. 11",
-            gap("mig_easy", "mig_hard", [BEST_BETA, BEST_GAMMA]),
-            least=0.05,
+            quantity_gap("mig_easy", "mig_hard", [BEST_BETA, BEST_GAMMA]),
+            min_effect=0.05,
             unit="MIG",
         ),
     ),
@@ -158,7 +158,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    unlike="One of the hundred rooms of a ray-cast likeness, at 32×32, in place of the published 64×64 pictures (two hues "
+    deviations="One of the hundred rooms of a ray-cast likeness, at 32×32, in place of the published 64×64 pictures (two hues "
     "are held; nats are sums over pixels, so the printed gaps are compared with four times ours); a broadcast "
     "decoder, 4,000 steps in place of a million, three prices a method, about a quarter of the paper's, 500 particles "
     "for 48 images. The two claims on scores that are alike were worded "

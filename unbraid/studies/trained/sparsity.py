@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import difference
-from unbraid.studies.printed import MATHIEU
-from unbraid.studies.results import Results
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import paired_difference
+from unbraid.studies.framework.paper_numbers import MATHIEU
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
@@ -36,11 +36,11 @@ SETTING: dict[str, dict[str, Any]] = {
         "budget": {"batch": 256, "steps": 47_500, "lr": 2e-4, "betas": [0.5, 0.999], "amsgrad": True},  # 60 epochs
     },
 }
-JUDGED = ((0.0, 300), (0.9, 300), (0.9, 0))  # the arms of the claims; the others draw the curves
-PLACE = f"{MATHIEU}, Sec. 6.3 and Fig. 4"
+JUDGED_SETTINGS = ((0.0, 300), (0.9, 300), (0.9, 0))  # the arms of the claims; the others draw the curves
+SOURCE = f"{MATHIEU}, Sec. 6.3 and Fig. 4"
 
 
-def label(gamma: float, alpha: float) -> str:
+def arm_label(gamma: float, alpha: float) -> str:
     """The arm of a prior and a price."""
     return f"g{gamma:g}-a{alpha:g}"
 
@@ -49,7 +49,7 @@ def arms(scale: str) -> list[Arm]:
     """γ = 0 is the Gaussian prior, γ = 0.9 the sparse one; α prices MMD(q(z), p(z))."""
     return [
         Arm(
-            label(gamma, alpha),
+            arm_label(gamma, alpha),
             {
                 **SETTING[scale],
                 "prior": {"name": "sparse", "gamma": gamma},
@@ -57,7 +57,7 @@ def arms(scale: str) -> list[Arm]:
             },
             method=f"γ = {gamma:g}",
             setting=alpha,
-            most=2 if scale == "cpu" and (gamma, alpha) not in JUDGED else 0,
+            max_seeds=2 if scale == "cpu" and (gamma, alpha) not in JUDGED_SETTINGS else 0,
         )
         for gamma in GAMMAS
         for alpha in ALPHAS
@@ -70,11 +70,11 @@ def measure(run: Run) -> dict[str, float]:
     import torch
 
     from unbraid import metrics
-    from unbraid.runs.auditing import audit
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.auditing import audit
+    from unbraid.runs.evaluation.encoding import encode
     from unbraid.terms.divergence import mmd_squared
 
-    codes = encode(run, most=10_000, quiet=True)
+    codes = encode(run, max_images=10_000, quiet=True)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         drawn = torch.as_tensor(codes.mean[:2000])
@@ -92,33 +92,33 @@ def measure(run: Run) -> dict[str, float]:
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Fig. 4 with live units beside: four quantities against α for both priors."""
-    drawn, axes = pictures.figure(5, 2.9, 3.0)
+    drawn, axes = study_plots.create_figure(5, 2.9, 3.0)
     for each, quantity in zip(axes, ("hoyer_scaled", "hoyer_raw", "active", "reconstruction", "mmd"), strict=True):
-        series = {f"γ = {g:g}": {float(a): (label(g, a), quantity) for a in ALPHAS} for g in GAMMAS}
-        pictures.lines(each, results, series, "α")
+        series = {f"γ = {g:g}": {float(a): (arm_label(g, a), quantity) for a in ALPHAS} for g in GAMMAS}
+        study_plots.plot_lines(each, results, series, "α")
         each.set_title(quantity, fontsize=10)
-    pictures.legend(axes[0])
+    study_plots.add_legend(axes[0])
     drawn.savefig(out / "sparsity.png", dpi=110)
     return ["sparsity.png"]
 
 
-def _claims(reading: str, words: str) -> tuple[Claim, ...]:
+def _claims(variant: str, description: str) -> tuple[Claim, ...]:
     return (
         Claim(
-            f"prior_{reading}",
-            f"the sparse prior makes codes sparser than the Gaussian one, at α = 300 ({words})",
-            PLACE,
-            difference(f"hoyer_{reading}", label(0.9, 300), label(0.0, 300)),
-            least=0.02,
+            f"prior_{variant}",
+            f"the sparse prior makes codes sparser than the Gaussian one, at α = 300 ({description})",
+            SOURCE,
+            paired_difference(f"hoyer_{variant}", arm_label(0.9, 300), arm_label(0.0, 300)),
+            min_effect=0.02,
             unit="Hoyer",
             headline=True,
         ),
         Claim(
-            f"alpha_{reading}",
-            f"under the sparse prior α > 0 makes codes sparser than α = 0 ({words})",
-            PLACE,
-            difference(f"hoyer_{reading}", label(0.9, 300), label(0.9, 0)),
-            least=0.02,
+            f"alpha_{variant}",
+            f"under the sparse prior α > 0 makes codes sparser than α = 0 ({description})",
+            SOURCE,
+            paired_difference(f"hoyer_{variant}", arm_label(0.9, 300), arm_label(0.9, 0)),
+            min_effect=0.02,
             unit="Hoyer",
             headline=True,
         ),
@@ -127,14 +127,14 @@ def _claims(reading: str, words: str) -> tuple[Claim, ...]:
 
 STUDY = Study(
     about="what a sparse prior and α do to sparsity, by both readings of Hoyer",
-    cite=PLACE,
+    cite=SOURCE,
     cost={"tiny": "5 s", "cpu": "50 min", "paper": "8 runs a seed on CelebA"},
     claims=(*_claims("scaled", "columns over their deviation"), *_claims("raw", "raw codes, as the text says")),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(6)), "paper": tuple(range(5))},
     measure=measure,
     figures=figures,
-    unlike="Fashion-MNIST with a dense net in place of CelebA, which cannot be had here; 5,000 steps; σ0 = .05 as the "
+    deviations="Fashion-MNIST with a dense net in place of CelebA, which cannot be had here; 5,000 steps; σ0 = .05 as the "
     "appendix prints it (the text has σ0² = .05). Six seeds where a claim needs them, two in the rest of the grid. "
     "Only 2 to 6 of the 50 columns stay active here, so that both readings of Hoyer see mostly dead ones.",
 )

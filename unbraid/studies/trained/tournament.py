@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies import pictures
-from unbraid.studies.contrasts import Effect, between, correlation
-from unbraid.studies.results import Results
-from unbraid.studies.settings import COLOUR_SPRITES
-from unbraid.studies.study import Arm, Claim, Study
+from unbraid.studies.framework import study_plots
+from unbraid.studies.framework.effects import Effect, correlation, group_difference
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.shared_settings import COLOUR_SPRITES
+from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
@@ -51,8 +51,8 @@ ROWS: dict[str, dict[str, Any]] = {  # one setting each, fixed before any run
 }
 PRICED = ("beta_tcvae", "information_dropout", "factor_vae", "hfvae", "isa_tcvae")  # they price the total correlation
 # those between price a divergence of q(z) from the prior, of which the total correlation is a part, or the supports
-BETWEEN = ("factor_vae_prior", "aae", "info_vae", "wae", "decomposition", "hfs_vae")
-UNPRICED = tuple(row for row in ROWS if row not in (*PRICED, *BETWEEN))
+PARTLY_PRICED = ("factor_vae_prior", "aae", "info_vae", "wae", "decomposition", "hfs_vae")
+UNPRICED = tuple(row for row in ROWS if row not in (*PRICED, *PARTLY_PRICED))
 
 
 def arms(scale: str) -> list[Arm]:
@@ -68,10 +68,10 @@ def arms(scale: str) -> list[Arm]:
 def measure(run: Run) -> dict[str, float]:
     """Four metrics with labels, and every term of the KL by the audit."""
     from unbraid import metrics
-    from unbraid.runs.auditing import audit
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.auditing import audit
+    from unbraid.runs.evaluation.encoding import encode
 
-    codes = encode(run, most=20_000, quiet=True)
+    codes = encode(run, max_images=20_000, quiet=True)
     nats = audit(run, quiet=True)["nats"]
     found = {
         "mig": metrics.mig(codes).value,
@@ -85,20 +85,20 @@ def measure(run: Run) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()}
 
 
-def together(runs: Sequence[Run]) -> list[dict[str, float]]:
+def measure_jointly(runs: Sequence[Run]) -> list[dict[str, float]]:
     """UDR of each run among those of its row, without labels: do models of other seeds find the same columns?"""
     from unbraid import metrics
-    from unbraid.runs.encoding import encode
+    from unbraid.runs.evaluation.encoding import encode
 
-    found = metrics.udr([encode(run, most=5000, quiet=True, save=False) for run in runs])
+    found = metrics.udr([encode(run, max_images=5000, quiet=True, save=False) for run in runs])
     return [{"udr": float(value)} for value in found.table["models"]]
 
 
-def chosen(quantity: str, by: str, arms: Sequence[str]) -> Effect:
+def selection_gain(quantity: str, criterion: str, arms: Sequence[str]) -> Effect:
     """What choosing by another quantity buys: the quantity of a seed's best row by it, less the mean over the rows."""
 
     def effect(results: Results, seed: int) -> float | None:
-        pairs = [(results.value(arm, seed, by), results.value(arm, seed, quantity)) for arm in arms]
+        pairs = [(results.value(arm, seed, criterion), results.value(arm, seed, quantity)) for arm in arms]
         known = [(a, b) for a, b in pairs if a is not None and b is not None]
         best = max(known, key=lambda pair: pair[0])[1] if known else 0.0
         return best - float(np.mean([b for _, b in known])) if len(known) == len(pairs) else None
@@ -106,11 +106,11 @@ def chosen(quantity: str, by: str, arms: Sequence[str]) -> Effect:
     return effect
 
 
-def lost(quantity: str, by: str, arms: Sequence[str], margin: float) -> Effect:
+def selection_loss_within(quantity: str, criterion: str, arms: Sequence[str], margin: float) -> Effect:
     """margin − what choosing by another quantity loses against choosing by the quantity itself: positive where it is less."""
 
     def effect(results: Results, seed: int) -> float | None:
-        pairs = [(results.value(arm, seed, by), results.value(arm, seed, quantity)) for arm in arms]
+        pairs = [(results.value(arm, seed, criterion), results.value(arm, seed, quantity)) for arm in arms]
         known = [(a, b) for a, b in pairs if a is not None and b is not None]
         if len(known) < len(pairs):
             return None
@@ -119,7 +119,7 @@ def lost(quantity: str, by: str, arms: Sequence[str], margin: float) -> Effect:
     return effect
 
 
-def minus(effect: Effect) -> Effect:
+def negate(effect: Effect) -> Effect:
     """The other side of an effect."""
 
     def turned(results: Results, seed: int) -> float | None:
@@ -131,27 +131,27 @@ def minus(effect: Effect) -> Effect:
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """MIG against reconstruction, against the audited total correlation and against UDR: every row a dot with its name."""
-    drawn, axes = pictures.figure(3, 5.2, 5.6)
+    drawn, axes = study_plots.create_figure(3, 5.2, 5.6)
     words = ("reconstruction, nats", "total correlation by the exact q(z), nats", "UDR (no labels)")
     for each, quantity, label in zip(axes, ("reconstruction", "tc", "udr"), words, strict=True):
         draw_rows(each, results, quantity, "mig")
         each.set(xlabel=label, ylabel="MIG", xscale="log" if quantity == "tc" else "linear")
-        pictures.ticks(each)
-    pictures.legend(axes[0], loc="upper right")
+        study_plots.format_log_ticks(each)
+    study_plots.add_legend(axes[0], loc="upper right")
     drawn.savefig(out / "tournament.png", dpi=110)
     return ["tournament.png"]
 
 
 def draw_rows(axes: Any, results: Results, x: str, y: str) -> None:
     """The mean of each row with its name, its seeds as small dots; colours say what it prices."""
-    from unbraid.figures.canvas import LINES
+    from unbraid.figures.drawing import LINE_COLOURS
 
     groups = {
         "prices total correlation": PRICED,
         "does not": UNPRICED,
-        "prices q(z) against the prior, or supports": BETWEEN,
+        "prices q(z) against the prior, or supports": PARTLY_PRICED,
     }
-    for colour, (group, rows) in zip(LINES, groups.items(), strict=False):
+    for colour, (group, rows) in zip(LINE_COLOURS, groups.items(), strict=False):
         label: str | None = group
         for row in (r for r in rows if results.values(r, x) and results.values(r, y)):
             seen = np.array([results.values(row, x), results.values(row, y)])
@@ -170,8 +170,8 @@ STUDY = Study(
             "priced",
             "rows that price the total correlation score above those that do not",
             "our question",
-            between("mig", PRICED, UNPRICED),
-            least=0.05,
+            group_difference("mig", PRICED, UNPRICED),
+            min_effect=0.05,
             unit="MIG",
             headline=True,
         ),
@@ -179,8 +179,8 @@ STUDY = Study(
             "lower_tc",
             "among these rows a lower audited total correlation goes with a higher MIG",
             "our question",
-            minus(correlation("tc", "mig", list(ROWS))),
-            least=0.1,
+            negate(correlation("tc", "mig", list(ROWS))),
+            min_effect=0.1,
             unit="Spearman",
             headline=True,
         ),
@@ -189,7 +189,7 @@ STUDY = Study(
             "MIG and DCI order these rows alike",
             "our question",
             correlation("mig", "dci", list(ROWS)),
-            least=0.1,
+            min_effect=0.1,
             unit="Spearman",
         ),
         Claim(
@@ -197,7 +197,7 @@ STUDY = Study(
             "among these rows a higher MIG goes with worse reconstruction",
             "our question",
             correlation("reconstruction", "mig", list(ROWS)),
-            least=0.1,
+            min_effect=0.1,
             unit="Spearman",
         ),
         Claim(
@@ -205,32 +205,32 @@ STUDY = Study(
             "among these rows UDR (which sees no labels) goes with MIG",
             "our question",
             correlation("udr", "mig", list(ROWS)),
-            least=0.1,
+            min_effect=0.1,
             unit="Spearman",
         ),
         Claim(
             "udr_chooses",
             "the row that UDR chooses scores above the mean of the rows",
             "our question",
-            chosen("mig", "udr", list(ROWS)),
-            least=0.05,
+            selection_gain("mig", "udr", list(ROWS)),
+            min_effect=0.05,
             unit="MIG",
         ),
         Claim(
             "udr_suffices",
             "choosing a row by UDR loses less than .1 of MIG against choosing it by labels",
             "our question",
-            lost("mig", "udr", list(ROWS), 0.1),
-            least=0.02,
+            selection_loss_within("mig", "udr", list(ROWS), 0.1),
+            min_effect=0.02,
             unit="MIG",
         ),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(20, 30)), "paper": tuple(range(5))},
     measure=measure,
-    together=together,
+    measure_jointly=measure_jointly,
     figures=figures,
-    unlike="One setting a row, and rows whose best setting is elsewhere lose by it: β-TCVAE's price is the demo's, chosen on "
+    deviations="One setting a row, and rows whose best setting is elsewhere lose by it: β-TCVAE's price is the demo's, chosen on "
     "this set, and the critic's rate was too; the other settings are the papers' or the library's own. The rows are "
     "not a sample of all objectives: a correlation over them is about these rows, and 21 unrelated ones would have "
     "one of ±.2 by chance, the same for every seed. aae, factor_vae_prior, info_vae, wae, decomposition and hfs_vae "

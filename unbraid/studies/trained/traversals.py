@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unbraid.studies.printed import ESMAEILI, KIM
-from unbraid.studies.results import Results
-from unbraid.studies.settings import kim
-from unbraid.studies.study import Arm, Study
+from unbraid.studies.framework.paper_numbers import ESMAEILI, KIM
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.shared_settings import kim_settings
+from unbraid.studies.framework.study import Arm, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
 TREE = {"digit": "onehot(10)", "style": 10}
-HFVAE: dict[str, Any] = {"name": "hfvae", "beta": 4.0, "gamma": 3.0}
+HFVAE_OBJECTIVE: dict[str, Any] = {"name": "hfvae", "beta": 4.0, "gamma": 3.0}
 RATE = {"schedule": "linear", "start": 5e-3, "stop": 5e-4, "steps": 2500}  # as in hfvae_zero_shot
 TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
 BUDGET: dict[str, dict[str, Any]] = {
@@ -26,7 +26,7 @@ BUDGET: dict[str, dict[str, Any]] = {
     "cpu": {"batch": 64, "steps": 2500, "lr": RATE, "threads": 1, "log_every": 50},
     "paper": {"batch": 512, "steps": 20_000, "lr": 1e-3, "log_every": 200},
 }
-FACES = {"style": 20, "a": "binary", "b": "binary"}  # Fig. 8: two bits beside twenty columns
+FACES_LATENT = {"style": 20, "a": "binary", "b": "binary"}  # Fig. 8: two bits beside twenty columns
 
 
 def arms(scale: str) -> list[Arm]:
@@ -38,25 +38,29 @@ def arms(scale: str) -> list[Arm]:
     for short, data in sets.items():
         table = {**data, **({"subsample": 400} if scale == "tiny" else {})}
         base = {"data": table, "nets": {"name": "hfvae_table3"}, "budget": BUDGET[scale]}
-        mixed = {"latent": TREE, "objective": HFVAE, "posterior": {"temperature": TEMPERATURE}}
+        mixed = {"latent": TREE, "objective": HFVAE_OBJECTIVE, "posterior": {"temperature": TEMPERATURE}}
         made.append(Arm(f"{short}-hfvae", {**base, **mixed}, "HFVAE"))
         made.append(
             Arm(f"{short}-beta", {**base, "latent": 10, "objective": {"name": "beta_vae", "beta": 4.0}}, "β-VAE")
         )
-    return made + (_licensed() if scale == "paper" else [])
+    return made + (_paper_arms() if scale == "paper" else [])
 
 
-def _licensed() -> list[Arm]:
+def _paper_arms() -> list[Arm]:
     """The papers' own sets: 2D Shapes is drawn here, the others need files."""
     rows = {"beta": {"name": "beta_vae", "beta": 4.0}, "factor": {"name": "factor_vae", "gamma": 35.0}}
-    made = [Arm(f"dsprites-{label}", {"latent": 10, **kim(), "objective": row}, label) for label, row in rows.items()]
+    made = [
+        Arm(f"dsprites-{label}", {"latent": 10, **kim_settings(), "objective": row}, label)
+        for label, row in rows.items()
+    ]
     colour = {"nets": {"name": "factor_vae_table2"}, "latent": 10}
     for short, data in (("chairs", {"name": "chairs"}), ("celeba", {"name": "celeba", "split": "train"})):
         made += [
-            Arm(f"{short}-{label}", {**kim(), **colour, "data": data, "objective": row}) for label, row in rows.items()
+            Arm(f"{short}-{label}", {**kim_settings(), **colour, "data": data, "objective": row})
+            for label, row in rows.items()
         ]
     faces = {
-        **kim(),
+        **kim_settings(),
         "data": {"name": "faces3d", "path": "faces3d.npy"},
         "nets": {"name": "factor_vae_table3"},
         "latent": 10,
@@ -66,7 +70,7 @@ def _licensed() -> list[Arm]:
     bits = {
         "data": {"name": "celeba", "split": "train"},
         "nets": {"name": "hfvae_table5"},
-        "latent": FACES,
+        "latent": FACES_LATENT,
         "budget": budget,
     }
     return [*made, Arm("celeba-hfvae", {**bits, "objective": {"name": "hfvae", "beta": 5.0, "gamma": 3.0}}, "HFVAE")]
@@ -74,7 +78,7 @@ def _licensed() -> list[Arm]:
 
 def measure(run: Run) -> dict[str, float]:
     """Reconstruction, the leaves in use and what a discrete leaf holds, so that a picture is not all there is."""
-    from unbraid.runs.auditing import audit
+    from unbraid.runs.evaluation.auditing import audit
 
     books = audit(run, components=10_000, rows=512, quiet=True)
     nats = books["leaf_mi"]
@@ -87,16 +91,16 @@ def measure(run: Run) -> dict[str, float]:
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     """Every arm from −3 to 3 around an image; HFVAE also from code 0."""
-    from unbraid.figures.pictures import Choice, write
+    from unbraid.figures.registry import FigureOptions, write_figure
     from unbraid.runs.run import Run
 
     names = []
     for arm in results.arms:
         for seed in results.seeds(arm)[:1]:
-            run = Run.load(runs / str(results.about["runs"][f"{arm}/{seed}"]))
+            run = Run.load(runs / str(results.metadata["runs"][f"{arm}/{seed}"]))
             for zero in (False, True) if "hfvae" in arm else (False,):
                 names.append(f"traversals_{arm}{'_zero' if zero else ''}.png")
-                write("traversals", run, out / names[-1], Choice(low=-3.0, high=3.0, zero=zero), dpi=80)
+                write_figure("traversals", run, out / names[-1], FigureOptions(low=-3.0, high=3.0, zero=zero), dpi=80)
     return names
 
 
@@ -108,7 +112,7 @@ STUDY = Study(
     seeds={"tiny": (0,), "cpu": (0,), "paper": (0,)},
     measure=measure,
     figures=figures,
-    unlike="2,500 steps at batch 64, the columns that carry less than 0.05 nats are left out. MNIST and Fashion-MNIST need "
+    deviations="2,500 steps at batch 64, the columns that carry less than 0.05 nats are left out. MNIST and Fashion-MNIST need "
     "their files ('unbraid data make mnist'); drawn strokes need none. Pictures of one seed judge nothing: there are "
     "no claims here.",
 )

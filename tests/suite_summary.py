@@ -1,0 +1,72 @@
+"""The last whole run of the tests: `python -m tests.suite_summary all.xml --write` puts what pytest counted into docs/reliability.md.
+
+`make test-all` calls it with the report that pytest wrote, whether or not all tests passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import subprocess
+import xml.etree.ElementTree as ET
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reliability.md"
+
+
+def write_section(name: str, text: str, page: Path = PAGE) -> None:
+    """Put a text between the marks `<!-- name: begin -->` and `<!-- name: end -->` of a page, in place of what is there."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before = page.read_text(encoding="utf-8")
+    head, tail = before[: before.index(begin) + len(begin)], before[before.index(end) :]
+    page.write_text(f"{head}\n{text}\n{tail}", encoding="utf-8")
+
+
+def read_cases(report: Path) -> list[tuple[str, str, float, str]]:
+    """Test, how it ended (passed, failed, skipped), its seconds and, where it was skipped, why."""
+    found = []
+    for case in ET.parse(report).iter("testcase"):  # written by pytest on this machine a moment ago
+        ends = {child.tag: child for child in case}
+        how = "failed" if {"failure", "error"} & set(ends) else "skipped" if "skipped" in ends else "passed"
+        why = ends["skipped"].get("message", "") if how == "skipped" else ""
+        name = f"{case.get('classname', '')}.{case.get('name', '')}"
+        found.append((name, how, float(case.get("time", 0)), why))
+    return found
+
+
+def summary(report: Path) -> str:
+    """Counts, time, machine and commit in a sentence; every failed test; the reasons of those that were skipped."""
+    found = read_cases(report)
+    count = Counter(how for _, how, _, _ in found)
+    suite = next(ET.parse(report).iter("testsuite"))
+    minutes, day = float(suite.get("time", 0)) / 60, suite.get("timestamp", "")[:10]
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
+    where = f"Python {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores"
+    lines = [
+        f"**{count['passed']:,} passed, {count['failed']} failed, {count['skipped']} skipped** in {minutes:.0f} minutes, in "
+        f"one piece ({day}, commit {commit.strip() or 'unknown'}, {where})."
+    ]
+    lines += [f"- failed: `{name}`" for name, how, _, _ in found if how == "failed"]
+    reasons = Counter(re.sub(r"\s+", " ", why) for _, how, _, why in found if how == "skipped")
+    lines += [f"- skipped, {n}: {why}" for why, n in sorted(reasons.items())]
+    return "\n".join([lines[0], *([""] if lines[1:] else []), *lines[1:]])
+
+
+def main() -> None:
+    """Parse, print, and write into docs/reliability.md if asked."""
+    parser = argparse.ArgumentParser(prog="python -m tests.suite_summary", description=__doc__)
+    parser.add_argument("report", type=Path, help="what pytest --junitxml wrote")
+    parser.add_argument("--write", action="store_true", help="put it into docs/reliability.md")
+    asked = parser.parse_args()
+    said = summary(asked.report)
+    print(f"\n{said}")
+    if asked.write:
+        write_section("tests", said)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Entries as text of 80 columns, and as Markdown for the site: the same words in the same order."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+
+from unbraid.catalogue.docstrings import first_sentence
+from unbraid.catalogue.entry import Entry, Option
+
+WIDTH, INDENT = 80, 12
+
+
+def render_entry_list(entries: Mapping[str, Entry], width: int = WIDTH) -> str:
+    """One line or two for each name: what it is.
+
+    >>> from unbraid.catalogue import KINDS
+    >>> print(render_entry_list(KINDS["posteriors"].entries()).splitlines()[0])
+    diagonal  q(z|x) = Π_d N(μ_d(x), σ_d(x)²) on real columns; `log_scale` is log σ,
+    """
+    left = max(map(len, entries)) + 2
+    return "\n".join(_two_columns(name, one_sentence(entry), left, width) for name, entry in entries.items())
+
+
+def one_sentence(entry: Entry) -> str:
+    """One sentence on an entry."""
+    return first_sentence(entry.facts.get("what") or entry.doc.summary)
+
+
+def render_entry(entry: Entry, width: int = WIDTH) -> str:
+    """Everything known of an entry, in so many columns.
+
+    >>> from unbraid.catalogue import find
+    >>> render_entry(find("schedule", "linear")).splitlines()[0]
+    'schedule linear'
+    """
+    parts = [f"{entry.kind} {entry.name}", textwrap.fill(entry.doc.summary, width)]
+    body = [_two_columns(head, said, INDENT, width) for head, said in formula_and_facts(entry) if said]
+    parts += ["\n".join(body)] if body else []
+    parts += [textwrap.fill(paragraph, width) for paragraph in entry.doc.text]
+    parts += ["options\n" + "\n".join(_render_option(o, width) for o in entry.options)] if entry.options else []
+    for head, said in (("use", entry.doc.use), ("not", entry.doc.avoid)):
+        parts += [_two_columns(head, said, INDENT, width)] if said else []
+    parts += ["\n".join([_two_columns("paper", entry.cite, INDENT, width), *_papers(entry, width)])]
+    parts += ["in a recipe\n" + textwrap.indent(entry.toml, "  ")] if entry.toml else []
+    return "\n\n".join(parts)
+
+
+def formula_and_facts(entry: Entry) -> list[tuple[str, str]]:
+    """Formula and facts, in the order they are shown."""
+    formula = entry.doc.formula if entry.doc.formula != first_sentence(entry.doc.summary) else ""
+    return [("formula", formula), *entry.facts.items()]
+
+
+def render_entry_markdown(entry: Entry, level: int = 2) -> str:
+    """The same for the site.
+
+    >>> from unbraid.catalogue import find
+    >>> render_entry_markdown(find("schedule", "linear")).splitlines()[:2]
+    ['(schedule-linear)=', '## linear']
+    """
+    parts = [
+        f"({entry.kind}-{link_anchor(entry.name)})=\n{'#' * level} {escape_markdown(entry.name)}",
+        escape_markdown(entry.doc.summary),
+    ]
+    formula, *facts = formula_and_facts(entry)
+    parts += [f"```text\n{formula[1]}\n```"] if formula[1] else []
+    parts += (
+        ["\n".join(f"- **{head}**: {escape_markdown(said)}" for head, said in facts if said)]
+        if any(s for _, s in facts)
+        else []
+    )
+    parts += [escape_markdown(paragraph) for paragraph in entry.doc.text]
+    if entry.options:
+        rows = [f"| `{o.name}` | `{o.default_text}` | {escape_markdown(o.description)} |" for o in entry.options]
+        parts += ["\n".join(["| option | default | |", "|---|---|---|", *rows])]
+    parts += [f"**Use it** {escape_markdown(entry.doc.use)}"] if entry.doc.use else []
+    parts += [f"**Not** {escape_markdown(entry.doc.avoid)}"] if entry.doc.avoid else []
+    parts += [
+        "\n".join(
+            [f"Paper: {escape_markdown(entry.cite)}", *(f": {escape_markdown(line)}" for line in entry.paper_lines)]
+        )
+    ]
+    parts += [f"```toml\n{entry.toml}\n```"] if entry.toml else []
+    parts += [f"```pycon\n{entry.doc.example}\n```"] if entry.doc.example else []
+    return "\n\n".join(part for part in parts if part.strip())
+
+
+def link_anchor(name: str) -> str:
+    """A name as part of a link."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def escape_markdown(plain: str) -> str:
+    """Plain text for Markdown: what stands in backticks stays code, other marks are escaped.
+
+    >>> escape_markdown("a_b * `x_y` <z>")
+    'a\\\\_b \\\\* `x_y` \\\\<z\\\\>'
+    """
+    pieces = re.split(r"(`[^`]*`)", plain)
+    return "".join(p if p.startswith("`") else re.sub(r"([\\*_|<>\[\]{}$#~^])", r"\\\1", p) for p in pieces)
+
+
+def _render_option(option: Option, width: int) -> str:
+    head, said = f"  {option.name} = {option.default_text}", option.description
+    if len(head) > 30 or not said:
+        more = [textwrap.fill(said, width, initial_indent=" " * 6, subsequent_indent=" " * 6)] if said else []
+        folded = textwrap.fill(head, width, subsequent_indent=" " * 6, break_long_words=False)
+        return "\n".join([folded, *more])
+    return textwrap.fill(said, width, initial_indent=f"{head:<31} ", subsequent_indent=" " * 32)
+
+
+def _two_columns(head: str, said: str, left: int, width: int) -> str:
+    """A head and its text beside it; lines of their own stay lines."""
+    rows = [
+        row
+        for line in said.splitlines() or [""]
+        for row in textwrap.wrap(line, width - left, break_on_hyphens=False) or [""]
+    ]
+    lines = [f"{head:<{left}}{rows[0]}", *(" " * left + row for row in rows[1:])]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _papers(entry: Entry, width: int) -> list[str]:
+    pad = " " * INDENT
+    return [textwrap.fill(line, width, initial_indent=pad, subsequent_indent=pad + "  ") for line in entry.paper_lines]

@@ -1,0 +1,167 @@
+"""Where models come from: run directories, folders of them, folders of codes, or arrays in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbraid.codes import Codes
+from unbraid.comparing.run_index import is_run, runs_in
+from unbraid.comparing.run_record import Model, read_run, unpack_scores
+from unbraid.core.errors import expect
+from unbraid.core.progress import progress_bar
+from unbraid.metrics import METRICS
+from unbraid.runs.run import Run
+
+CODE_SUFFIXES = (".npy", ".npz")
+MANY = 2000  # columns from which 'all' means the metrics that need neither a column for each pair nor a fit for each column
+WIDE_METRICS = ["mig", "mig_sup", "jemmig", "dcimig", "modularity", "med", "hoyer", "active_units"]
+LABEL_STEMS = ("factors", "labels")  # a file of this name in a folder of codes belongs to all of them
+
+
+def load_models(
+    sources: Sequence[Any],
+    *,
+    metrics: str | Iterable[str] = "all",
+    factors: Any = None,
+    quiet: bool = True,
+    **scoring: Any,
+) -> tuple[list[Model], list[Model], list[str]]:
+    """Every model of some sources; apart from them what is no model, foreign folders and damaged runs; and notes."""
+    found: list[Model] = []
+    own: list[tuple[str, int, Any, Any]] = []  # codes that have to be scored: model, seed, codes, their labels
+    for source in sources:
+        if isinstance(source, Mapping):
+            own += [(m, s, codes, factors) for m, s, codes in _codes_in_mapping(source)]
+        elif isinstance(source, Run):
+            found.append(read_run(source.path))
+        else:
+            _load_path(Path(source), factors, found, own, quiet)
+    expect(
+        factors is None or own,
+        "factors are for codes, and only runs were given",
+        do="Runs are scored with 'unbraid score RUN'.",
+    )
+    models = [m for m in found if m.state not in ("foreign", "damaged")]
+    scored, notes = _score_codes(own, metrics, quiet, scoring)
+    return [*models, *scored], [m for m in found if m.state in ("foreign", "damaged")], notes
+
+
+def _load_path(path: Path, factors: Any, found: list[Model], unscored: list[Any], quiet: bool) -> None:
+    """A path: one run, one file of codes, a folder of codes, or a folder of runs."""
+    expect(
+        path.exists(), f"there is nothing at {path}", do="Give run directories, a folder of them, or a folder of codes."
+    )
+    if path.is_file():
+        expect(
+            path.suffix in CODE_SUFFIXES,
+            f"cannot compare {path}",
+            found=path.suffix or "no ending",
+            allowed=CODE_SUFFIXES,
+        )
+        unscored.append((*_model_and_seed(path, path.parent), str(path), factors))
+    elif is_run(path):
+        found.append(read_run(path))
+    else:
+        files = _code_files(path, "*.np[yz]")
+        listed = [] if files else runs_in(path, quiet)
+        if any(m.state != "foreign" for m in listed):
+            found += listed
+            return
+        files += _code_files(path, "*/*.np[yz]")
+        expect(files, f"{path} holds neither runs nor codes",
+               do="Give a folder of run directories, or of .npy or .npz files named MODEL-SEED or MODEL/SEED.")  # fmt: skip
+        labels = factors if factors is not None else _label_file(path)
+        unscored += [(*_model_and_seed(f, path), str(f), labels) for f in files]
+
+
+def _code_files(folder: Path, pattern: str) -> list[Path]:
+    """Codes in a folder, or in the folders just below it; labels and links are left out."""
+    found = sorted(folder.glob(pattern))
+    return [
+        p
+        for p in found
+        if p.stem not in LABEL_STEMS and not p.is_symlink() and not p.parent.is_symlink() and not is_run(p.parent)
+    ]
+
+
+def _label_file(folder: Path) -> Path | None:
+    return next(
+        (p for stem in LABEL_STEMS for end in (".npy", ".csv", ".tsv") if (p := folder / f"{stem}{end}").is_file()),
+        None,
+    )
+
+
+def _model_and_seed(path: Path, folder: Path) -> tuple[str, int]:
+    """Model and seed from a name: MODEL/SEED.npy, MODEL-SEED.npy, MODEL_s3.npy, MODEL-seed=3.npz; else seed 0.
+
+    >>> [_model_and_seed(Path(p), Path("c")) for p in ("c/vae/3.npy", "c/vae-3.npy", "c/b-vae_seed12.npz", "c/beta4.npy", "c/vae/s1.npy")]
+    [('vae', 3), ('vae', 3), ('b-vae', 12), ('beta4', 0), ('vae', 1)]
+    """
+    inside = path.parent != folder
+    alone = re.fullmatch(r"(?:seed|s)?[-_=]?(\d{1,9})", path.stem)
+    if alone:
+        return path.parent.name, int(alone[1])
+    ended = re.fullmatch(r"(.+?)[-_. ](?:seed|s)?[-_=]?(\d{1,9})", path.stem)
+    name, seed = (ended[1], int(ended[2])) if ended else (path.stem, 0)
+    return (f"{path.parent.name}/{name}" if inside else name), seed
+
+
+def _codes_in_mapping(source: Mapping[Any, Any]) -> Iterator[tuple[str, int, Any]]:
+    """Codes by model: one table, a list of tables, or seed → table."""
+    for model, codes in source.items():
+        if isinstance(codes, Mapping):
+            for seed, table in codes.items():
+                whole = isinstance(seed, int | np.integer)
+                expect(whole, "seeds are whole numbers", found=repr(seed), do="Give {model: {seed: codes}}.")
+                yield str(model), int(seed), table
+        elif isinstance(codes, list | tuple) and codes and not _is_row(codes[0]):
+            yield from ((str(model), seed, table) for seed, table in enumerate(codes))
+        else:
+            yield str(model), 0, codes
+
+
+def _is_row(one: Any) -> bool:
+    """True for a row of numbers: a list of rows is one table of codes."""
+    return not isinstance(one, Codes) and np.ndim(one) == 1
+
+
+def _score_codes(
+    unscored: Sequence[tuple[str, int, Any, Any]], metrics: Any, quiet: bool, scoring: Mapping[str, Any]
+) -> tuple[list[Model], list[str]]:
+    """Codes as models, scored one after the other so that only one is in memory; and what was left out for their width."""
+    if not unscored:
+        return [], []
+    from unbraid.runs.evaluation.score_inputs import resolve_score_input
+    from unbraid.runs.evaluation.scoring import score
+
+    wanted, wide, models = _requested_metrics(metrics), set(), []
+    with progress_bar("scoring codes", len(unscored), quiet) as advance:
+        for name, seed, codes, labels in unscored:
+            place = codes if isinstance(codes, str) else ""
+            found = resolve_score_input(codes, labels)
+            chosen = wanted
+            table = found.codes.mean if isinstance(found.codes, Codes) else found.codes
+            labelled = found.factors is not None or getattr(found.codes, "values", None) is not None
+            if wanted == "all" and np.shape(table)[-1] > MANY:
+                chosen = WIDE_METRICS if labelled else [n for n in WIDE_METRICS if METRICS[n].needs == "codes"]
+                wide.add(name)
+            names = {"names": found.names} if found.names is not None else {}
+            scores = score(found.codes, found.factors, metrics=chosen, save=False, quiet=True, **{**names, **scoring})
+            values, intervals, how = unpack_scores(scores)
+            how.pop("data", None)
+            shown, fields = place or f"{name}-{seed}", {"model": name}
+            models.append(Model(shown, f"model {name}", fields, seed, "done", "", values, intervals, how, codes, place))
+            advance(note=name)
+    told = f"more than {MANY:,} columns, so only these metrics were run: {', '.join(WIDE_METRICS)} (name others with metrics)"
+    return models, [f"{', '.join(sorted(wide))}: {told}"] if wide else []
+
+
+def _requested_metrics(requested: Any) -> str | list[str]:
+    """The metrics among the quantities asked for; all when none of them is one."""
+    names = [n.strip() for n in requested.split(",")] if isinstance(requested, str) else list(requested)
+    return [n for n in names if n in METRICS and METRICS[n].needs in ("factors", "codes")] or "all"

@@ -1,0 +1,214 @@
+"""One model as a row of numbers: a run directory read whole, whatever state it is in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_bytes, read_json
+from unbraid.runs.evaluation.scores import Scores
+from unbraid.runs.folder.file_names import AUDIT_FILE, CODES_FILE, OUTCOME_FILE, RECIPE_FILE, SCORES_FILE, STATE_FILE
+from unbraid.runs.recipe import DESCRIPTIVE_FIELDS, EXECUTION_FIELDS, Recipe
+
+RECORD_FILES = (RECIPE_FILE, STATE_FILE, OUTCOME_FILE, SCORES_FILE, AUDIT_FILE)
+SCORE_SETTINGS = (
+    "protocol",
+    "bins",
+    "prune",
+    "groups",
+    "data",
+    "split",
+    "left_out",
+)  # settings that change what a score means
+
+
+@dataclass(frozen=True)
+class Model:
+    """A trained model or somebody's codes: setting, seed, state and numbers.
+
+    setting: a digest of all that decides the result, the seed apart. fields: the recipe as dotted fields, for labels.
+    values: metrics, audited terms and ELBO by name. own: the interval of a value over rows, which is no spread over seeds.
+    how: how it was scored. state: done, running, stopped, begun, failed, damaged or foreign, with the reason in `why`.
+    codes: a file, an array or a `Codes`.
+
+    >>> Model("pca-0", seed=0, values={"mig": 0.1}).done
+    True
+    """
+
+    name: str
+    setting: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    state: str = "done"
+    why: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
+    own: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    how: Mapping[str, Any] = field(default_factory=dict)
+    codes: Any = None
+    place: str = ""
+    step: int = 0
+    steps: int = 0
+
+    @property
+    def done(self) -> bool:
+        """True for a model whose numbers count."""
+        return self.state == "done"
+
+
+def read_run(path: str | Path, name: str = "") -> Model:
+    """A run directory as a model; what is damaged or missing becomes its state and reason, never an error.
+
+    >>> read_run(tmp).state
+    'foreign'
+    """
+    path = Path(path)
+    name = name or path.name
+    if not any(is_regular_file(path / file) for file in RECORD_FILES):
+        return Model(name, state="foreign", why="no run: none of its files is here", place=str(path))
+    try:
+        seed, setting, fields = _read_recipe(path / RECIPE_FILE)
+        state = _read_table(path / STATE_FILE)
+        outcome = _read_table(path / OUTCOME_FILE)
+        values, own, how = _read_measurements(path)
+    except UnbraidError as error:
+        return Model(name, state="damaged", why=str(error), place=str(path))
+    status, why = _run_state(state, outcome, bool(values))
+    return Model(
+        name, setting, fields, seed, status, why, values, own, how,
+        str(path / CODES_FILE) if is_regular_file(path / CODES_FILE) else None, str(path), _int_or_zero(state.get("step")), _int_or_zero(state.get("steps")),
+    )  # fmt: skip
+
+
+def is_regular_file(path: Path) -> bool:
+    """True for a file that is itself here: links may lead out of the directory."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _int_or_zero(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _run_state(state: Mapping[str, Any], outcome: Mapping[str, Any], measured: bool) -> tuple[str, str]:
+    """What became of a run: the word of run.json, unless a sweep recorded a failure that left it without numbers."""
+    status = str(state.get("status") or "begun")
+    if outcome.get("status") == "failed" and not (status == "done" and measured):
+        return "failed", ": ".join(
+            str(outcome[k]) for k in ("kind", "reason") if outcome.get(k)
+        ) or "no reason recorded"
+    return status, str(state.get("reason") or "")
+
+
+def _read_recipe(path: Path) -> tuple[int, str, dict[str, Any]]:
+    """Seed, setting and fields of a recipe; recipes that differ in the seed alone are parsed once."""
+    expect(is_regular_file(path), f"there is no {RECIPE_FILE}" + (": it is a link" if path.is_symlink() else ""))
+    try:
+        text = read_bytes(path, "recipe", 1 << 20).decode()
+    except UnicodeDecodeError as error:
+        raise UnbraidError(f"{RECIPE_FILE} is not a text file ({error.reason}).") from error
+    head, mark, tables = text.partition("\n[")
+    found = re.search(r"^seed = (\d{1,10})$", head, re.MULTILINE)
+    if found is None:
+        return _parse_recipe(text)
+    _, setting, fields = _parse_recipe(head[: found.start()] + head[found.end() :] + mark + tables)
+    return int(found[1]), setting, fields
+
+
+@lru_cache(maxsize=1024)
+def _parse_recipe(text: str) -> tuple[int, str, dict[str, Any]]:
+    import tomllib
+
+    try:
+        recipe = Recipe.from_dict(tomllib.loads(text), RECIPE_FILE)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UnbraidError(f"{RECIPE_FILE} is not valid TOML: {error}.") from error
+    return recipe.seed, setting_digest(recipe), recipe_fields(recipe)
+
+
+def setting_digest(recipe: Recipe) -> str:
+    """A digest of what decides a result, the seed apart: models that share it are repetitions.
+
+    >>> one = Recipe(data="sprites32")
+    >>> setting_digest(one) == setting_digest(one.set("seed=3", "name=b")), setting_digest(one) == setting_digest(one.set("latent=5"))
+    (True, False)
+    """
+    kept = {key: value for key, value in recipe.hashed_fields().items() if key != "seed"}
+    text = json.dumps(kept, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def recipe_fields(recipe: Recipe) -> dict[str, Any]:
+    """The fields that decide a result as dotted names; a latent tree is one value."""
+    plain = {key: value for key, value in recipe.as_dict().items() if key not in DESCRIPTIVE_FIELDS | {"seed"}}
+    latent = plain.pop("latent")
+    flat = flatten(plain)
+    return {"latent": latent} | {
+        key: v for key, v in flat.items() if key.removeprefix("budget.") not in EXECUTION_FIELDS or "." not in key
+    }
+
+
+def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted fields."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    if not is_regular_file(path):
+        return {}
+    found = read_json(path, path.name)
+    expect(isinstance(found, dict), f"{path.name} is damaged: it is no table")
+    return found
+
+
+def _read_measurements(path: Path) -> tuple[dict[str, float], dict[str, list[float]], dict[str, Any]]:
+    """Scores and audited terms, their own intervals, and how they were scored."""
+    values: dict[str, float] = {}
+    own: dict[str, list[float]] = {}
+    how: dict[str, Any] = {}
+    if is_regular_file(path / SCORES_FILE):
+        values, own, how = unpack_scores(Scores.load(path))
+    audit = _read_table(path / AUDIT_FILE)
+    nats, errors = audit.get("nats") or {}, audit.get("errors") or {}
+    expect(isinstance(nats, dict) and isinstance(errors, dict), f"{AUDIT_FILE} is damaged: its terms are no table")
+    terms = {key: value for key, value in nats.items() if not key.endswith("@sample")}
+    bound = audit.get("iwae")
+    terms |= {"elbo": audit.get("elbo")} | ({"iwae": bound.get("bound")} if isinstance(bound, dict) else {})
+    for key, value in terms.items():
+        if is_finite_number(value):
+            values[key] = float(value)
+            if is_finite_number(errors.get(key)):
+                own[key] = [value - 1.96 * errors[key], value + 1.96 * errors[key]]
+    return values, own, how
+
+
+def unpack_scores(scores: Scores) -> tuple[dict[str, float], dict[str, list[float]], dict[str, Any]]:
+    """The values of scores, their own intervals over rows, and the settings that change what they mean."""
+    values = {name: s.value for name, s in scores.items() if is_finite_number(s.value)}
+    own = {
+        name: list(s.interval) for name, s in scores.items() if s.interval and all(map(is_finite_number, s.interval))
+    }
+    return (
+        values,
+        own,
+        {key: scores.settings[key] for key in SCORE_SETTINGS if scores.settings.get(key) not in (None, [], "")},
+    )
+
+
+def is_finite_number(value: Any) -> bool:
+    """True for a number that is one."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

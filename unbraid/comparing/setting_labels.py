@@ -1,0 +1,126 @@
+"""Settings in words: the fields in which models differ, short and readable (`beta_vae β=4`)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+GREEK_LETTERS = {
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "lambda": "λ",
+    "nu": "ν",
+    "rho": "ρ",
+    "sigma": "σ",
+}
+OBJECTIVE_FIELD = "objective.name"
+Fields = Mapping[str, Any]
+
+
+def varying_fields(settings: Sequence[Fields]) -> list[str]:
+    """The fields in which settings differ, the objective's first; a field that some lack differs.
+
+    >>> varying_fields([{"latent": 5, "objective.beta": 1}, {"latent": 5, "objective.beta": 4}])
+    ['objective.beta']
+    """
+    keys = dict.fromkeys(key for fields in settings for key in fields)
+    found = [k for k in keys if len({_format_value(f.get(k)) for f in settings}) > 1]
+    return sorted(found, key=lambda k: (not k.startswith("objective."), k.count("."), k))
+
+
+def setting_labels(settings: Sequence[Fields]) -> list[str]:
+    """A short label for each of some different settings.
+
+    >>> setting_labels([{"objective.name": "beta_vae", "objective.beta": 4.0}, {"objective.name": "vae"}])
+    ['beta_vae β=4', 'vae']
+    >>> setting_labels([{"objective.name": "vae", "budget.lr": 0.001}, {"objective.name": "vae", "budget.lr": 0.01}])
+    ['vae lr=0.001', 'vae lr=0.01']
+    >>> setting_labels([{"objective.name": "vae", "latent": 5}, {"objective.name": "hfvae", "latent": {"shape": "onehot(3)", "rest": 4}}])
+    ['vae latent=5', 'hfvae latent=shape:onehot(3)+rest:4']
+    """
+    keys = varying_fields(settings)
+    if len(settings) == 1:
+        keys = [k for k, v in settings[0].items() if _is_objective_option(k) and _is_number(v)]
+    told = [k for k in keys if _is_objective_option(k) or len({_format_value(f[k]) for f in settings if k in f}) > 1]
+    made = [_label(fields, told, keys) for fields in settings]
+    if len(set(made)) < len(made):
+        twice = {label for label, n in Counter(made).items() if n > 1}
+        made = [_label(f, keys, keys) if label in twice else label for f, label in zip(settings, made, strict=True)]
+    seen: Counter[str] = Counter()
+    for i, label in enumerate(made):
+        seen[label] += 1
+        made[i] = f"{label} #{seen[label]}" if seen[label] > 1 else label
+    return made
+
+
+def method_label(fields: Fields, keys: Sequence[str]) -> str:
+    """What a setting is a setting of: its objective, and the varying fields that are no numbers.
+
+    >>> method_label({"objective.name": "vae", "prior.name": "student_t", "budget.lr": 0.1}, ["prior.name", "budget.lr"])
+    'vae student_t'
+    """
+    return _label(fields, [k for k in keys if not _is_number(fields.get(k))], keys)
+
+
+def swept_fields(settings: Sequence[Fields]) -> list[str]:
+    """The varying fields whose values are numbers."""
+    return [k for k in varying_fields(settings) if all(_is_number(f[k]) for f in settings if k in f)]
+
+
+def short_field_name(key: str, others: Sequence[str] = ()) -> str:
+    """A field's name in a label: its last word, a Greek letter where papers use one, longer if two would be the same.
+
+    >>> short_field_name("objective.lambda_od"), short_field_name("objective.critic.lr", ["budget.lr", "objective.critic.lr"])
+    ('λ_od', 'critic.lr')
+    """
+    parts = key.split(".")
+    length = 1
+    while length < len(parts) and sum(o.split(".")[-length:] == parts[-length:] for o in others) > 1:
+        length += 1
+    first, *rest = ".".join(parts[-length:]).split("_")
+    return "_".join([GREEK_LETTERS.get(first, first), *rest])
+
+
+def _label(fields: Fields, keys: Sequence[str], others: Sequence[str]) -> str:
+    head = str(fields.get(OBJECTIVE_FIELD) or fields.get("model") or "model")
+    parts = [
+        _format_value(fields[k]) if k.endswith(".name") else f"{short_field_name(k, others)}={_format_value(fields[k])}"
+        for k in keys
+        if k in fields and k not in (OBJECTIVE_FIELD, "model")
+    ]
+    return " ".join([head, *parts])
+
+
+def _is_objective_option(key: str) -> bool:
+    return key.startswith("objective.") and key.count(".") == 1
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return "–" if value is None else "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:.6g}"
+    if isinstance(value, dict) and all(isinstance(v, int | float | str) for v in value.values()):
+        text = "+".join(f"{name}:{v}" for name, v in value.items())  # a latent tree: shape:onehot(3)+rest:4
+    else:
+        text = (
+            value
+            if isinstance(value, str)
+            else json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
+        )
+    return text if len(text) <= 40 else f"{text[:28]}…{abs(text_checksum(text)):08x}"
+
+
+def text_checksum(text: str) -> int:
+    """A number that tells long values apart."""
+    from zlib import crc32
+
+    return crc32(text.encode(errors="surrogatepass"))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,188 @@
+"""The one reader of CSV: any usual delimiter, with or without a header, a row index left out and said so."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_bytes
+
+DELIMITERS = (",", ";", "\t", "|")
+MAX_FIELD_LENGTH = 1 << 16  # characters in one field; a longer one is no label and no number
+MAX_COLUMN_BYTES = 1 << 30  # bytes that a column of text may take
+SNIFF_ROWS = 100  # rows that tell the delimiter and the header
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of text: one array of strings per column, their names if a header gives them, what was left out and why.
+
+    delimiter: the character between fields. dropped: columns that only count the rows, by name.
+    """
+
+    columns: tuple[np.ndarray, ...]
+    names: tuple[str, ...] | None
+    delimiter: str
+    dropped: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    @property
+    def array(self) -> np.ndarray:
+        """All columns as one array of strings "n k"."""
+        return np.stack(self.columns, 1)
+
+
+def read_table(
+    path: str | Path,
+    what: str = "table",
+    header: bool | None = None,
+    drop_row_numbers: bool = True,
+    limit: int = 1 << 31,
+) -> TextTable:
+    """Read comma-, semicolon-, tab- or bar-separated text.
+
+    header: whether the first line names the columns; None finds out: words above numbers do, and so do words that no
+    row below repeats. A column without a name is a row index that a data frame wrote along, and so is, with `counting`,
+    one that counts the rows (0, 1, … or 1, 2, …): it is left out, and `dropped` says so.
+
+    >>> _ = (tmp / "y.csv").write_text(";shape;x\\n0;heart;3\\n1;square;4\\n2;heart;4\\n")
+    >>> table = read_table(tmp / "y.csv")
+    >>> table.names, table.delimiter, table.dropped, table.array.tolist()
+    (('shape', 'x'), ';', ('(unnamed)',), [['heart', '3'], ['square', '4'], ['heart', '4']])
+    """
+    path = Path(path)
+    text = _text(path, what, limit)
+    delimiter = _delimiter(text, "\t" if path.suffix == ".tsv" else ",")
+    rows = _rows(text, delimiter, f"{what} {path}")
+    expect(rows, f"{what} {path} is empty", do="Its first line may name the columns; the others are rows.")
+    widths = {len(row) for row in rows}
+    if len(widths) > 1:
+        line = next(i for i, row in enumerate(rows, 1) if len(row) != len(rows[0]))
+        raise UnbraidError(
+            f"{what} {path} has rows of different lengths: found {len(rows[0])} fields in line 1 and "
+            f"{len(rows[line - 1])} in line {line}. Quote fields that hold {delimiter!r}."
+        )
+    named = _has_header(rows) if header is None else header
+    names = tuple(cell.strip() for cell in rows[0]) if named else None
+    body = rows[1:] if named else rows
+    columns = [_column(column, delimiter, f"{what} {path}") for column in zip(*body, strict=True)]
+    columns = columns or [np.empty(0, np.str_) for _ in rows[0]]
+    return _without_index(columns, names, delimiter, drop_row_numbers)
+
+
+def _text(path: Path, what: str, limit: int) -> str:
+    try:
+        text = read_bytes(path, what, limit).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnbraidError(
+            f"{what} {path} is not UTF-8 text ({error.reason} at byte {error.start}). Save it as UTF-8 CSV."
+        ) from error
+    expect("\0" not in text, f"{what} {path} is no text", found="a NUL byte", do="Save it as UTF-8 CSV.")
+    return text
+
+
+def _rows(text: str, delimiter: str, where: str, max_rows: int | None = None) -> list[list[str]]:
+    """Rows of fields, blank lines left out; any line ending will do."""
+    found: list[list[str]] = []
+    before = csv.field_size_limit(MAX_FIELD_LENGTH)
+    try:
+        for row in csv.reader(io.StringIO(text, newline=None), delimiter=delimiter, strict=True):
+            if row:
+                found.append(row)
+            if max_rows is not None and len(found) >= max_rows:
+                break
+    except csv.Error as error:
+        raise UnbraidError(
+            f"{where} is no table of text: {error}. A quote that is never closed, or a file of another kind?"
+        ) from error
+    finally:
+        csv.field_size_limit(before)
+    return found
+
+
+def _column(cells: tuple[str, ...], delimiter: str, where: str) -> np.ndarray:
+    """One column as an array of strings; where fields are not parted by commas, 1,5 is a number too."""
+    stripped = [cell.strip() for cell in cells]
+    longest = max(map(len, stripped))
+    expect(
+        4 * longest * len(stripped) <= MAX_COLUMN_BYTES or longest <= 64,
+        f"{where} has a field too long for a label or a number",
+        found=f"{longest:,} characters",
+        do="Leave that column out.",
+    )
+    if delimiter != "," and any("," in cell for cell in stripped):
+        dotted = [cell.replace(",", ".") for cell in stripped]
+        stripped = dotted if all(not cell or _is_number(cell) for cell in dotted) else stripped
+    return np.array(stripped, np.str_)
+
+
+def _delimiter(text: str, default: str) -> str:
+    """The delimiter that cuts the first rows into the most fields, the same number in each; `usual` when none does."""
+    head = text[: MAX_FIELD_LENGTH * 4]
+    best, most = default, 1
+    for delimiter in (default, *(d for d in DELIMITERS if d != default)):
+        try:
+            rows = _rows(head, delimiter, "", SNIFF_ROWS)
+        except UnbraidError:
+            continue
+        rows = rows[:-1] if len(head) < len(text) and len(rows) < SNIFF_ROWS else rows
+        widths = {len(row) for row in rows}
+        if len(widths) == 1 and max(widths) > most:
+            best, most = delimiter, max(widths)
+    return best
+
+
+def _has_header(rows: list[list[str]]) -> bool:
+    first = [cell.strip() for cell in rows[0]]
+    if len(rows) < 2:
+        return False
+    if not first[0] and first[1:] == [str(i) for i in range(len(first) - 1)]:
+        return True  # a data frame of nameless columns
+    if any(_is_number(cell) for cell in first):
+        return False
+    if any(_is_number(cell) for row in rows[1:SNIFF_ROWS] for cell in row):
+        return True
+    # a first row of words over rows of words is data, unless no row below has any of them
+    return len(set(first)) == len(first) and not set(first) & {cell.strip() for row in rows[1:] for cell in row}
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+        return True
+    except ValueError:
+        return False
+
+
+def _without_index(
+    columns: list[np.ndarray], names: tuple[str, ...] | None, delimiter: str, drop_row_numbers: bool
+) -> TextTable:
+    index = [
+        i
+        for i, column in enumerate(columns)
+        if (names is not None and (not names[i] or names[i].startswith("Unnamed: ")))
+        or (drop_row_numbers and _is_row_number(column))
+    ]
+    if len(index) == len(columns):  # there is nothing else: then it is what was meant
+        return TextTable(tuple(columns), names, delimiter)
+    kept = [i for i in range(len(columns)) if i not in index]
+    dropped = tuple((names[i] or "(unnamed)") if names is not None else f"column {i + 1}" for i in index)
+    return TextTable(
+        tuple(columns[i] for i in kept), None if names is None else tuple(names[i] for i in kept), delimiter, dropped
+    )
+
+
+def _is_row_number(column: np.ndarray) -> bool:
+    """True for 0, 1, 2, … and 1, 2, 3, …: a row index, or labels that no two rows share."""
+    n = len(column)
+    if n < 3 or column[0] not in ("0", "1") or column[-1] not in (str(n - 1), str(n)):
+        return False
+    start = int(column[0])
+    return bool((column == np.arange(start, start + n).astype(np.str_)).all())

@@ -1,0 +1,236 @@
+"""Reading and writing files so that nothing is lost and nothing is let in.
+
+Writes are atomic: a temporary file in the same folder, fsync, rename. A reader sees the old file or
+the new one, never half of one. Reads refuse pickle and turn damage into a named `UnbraidError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from glob import escape
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError, expect
+
+PART_SUFFIX = ".part"  # how the name of a file ends that is not whole yet
+
+NPZ_UNCHECKED_BYTES, MAX_NPZ_RATIO = (
+    1 << 28,
+    64,
+)  # an .npz larger than this unpacked may not be so many times larger than it is packed
+
+
+@contextmanager
+def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that becomes `path` only if the block ends without an error.
+
+    >>> with atomic_write(tmp / "a.txt") as f:
+    ...     _ = f.write(b"whole or not at all")
+    """
+    path = Path(path)
+    folder = ensure_writable_folder(path.parent)
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PART_SUFFIX, dir=folder)
+        with os.fdopen(handle, "wb") as f:
+            yield f
+            f.flush()
+            os.fsync(f.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+        fsync_folder(folder)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise UnbraidError(
+                f"cannot write {path}: {error.strerror or error}. Free some space or choose "
+                "another folder; what was there before is untouched."
+            ) from error
+        raise
+
+
+def remove_partial_files(folder: str | Path, names: Iterable[str], min_age: float = 0.0) -> None:
+    """Remove what killed writes of these files left behind, if nobody has touched it for `older` seconds."""
+    left = [part for name in names for part in Path(folder).glob(f".{escape(name)}.*{PART_SUFFIX}")]
+    for part in left:
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime >= min_age:
+                part.unlink()
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether a path is a file that can be looked at; one too long or not allowed is none."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def ensure_writable_folder(folder: str | Path) -> Path:
+    """Make a folder if it is not there and return it; a clear error if it cannot be written."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnbraidError(f"cannot make the folder {folder}: {error.strerror}. Choose another one.") from error
+    expect(os.access(folder, os.W_OK | os.X_OK), f"the folder {folder} is not writable", do="Choose another one.")
+    return folder
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def fsync_folder(folder: Path) -> None:
+    """Have the system write a folder's list of names to the disk."""
+    with suppress(OSError):  # not every file system lets a folder be opened
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write bytes atomically."""
+    with atomic_write(path) as f:
+        f.write(content)
+
+
+def write_text(path: str | Path, content: str) -> None:
+    """Write text atomically, as UTF-8."""
+    try:
+        raw = content.encode()
+    except UnicodeEncodeError as error:
+        raise UnbraidError(
+            f"cannot write {path}: {content[error.start : error.end]!a} is no text (a file name that is not UTF-8?). "
+            "Rename that file."
+        ) from None
+    write_bytes(path, raw)
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    """Write JSON atomically; NaN and infinity are refused, because JSON has none."""
+    write_text(path, json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def read_bytes(path: str | Path, what: str = "file", limit: int | None = None) -> bytes:
+    """Read a whole file; missing, unreadable or larger than `limit` bytes is a named error."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        expect(
+            limit is None or size <= limit,
+            f"{what} {path} is too large",
+            found=f"{size:,} bytes",
+            allowed=f"at most {limit:,}" if limit else None,
+        )
+        return path.read_bytes()
+    except OSError as error:
+        raise UnbraidError(f"cannot read {what} {path}: {error.strerror}.") from error
+
+
+def read_json(path: str | Path, what: str = "file", limit: int = 1 << 28) -> Any:
+    """Read JSON, or say which file is damaged."""
+    raw = read_bytes(path, what, limit)
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise UnbraidError(f"{what} {path} is not valid JSON ({error}). It is damaged or was cut off.") from error
+
+
+def read_toml(path: str | Path, what: str = "recipe", limit: int = 1 << 24) -> dict[str, Any]:
+    """Read TOML, or say which line is wrong."""
+    raw = read_bytes(path, what, limit)
+    try:
+        return tomllib.loads(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise UnbraidError(f"{what} {path} is not valid TOML: {error}.") from error
+
+
+def write_npy(path: str | Path, array: np.ndarray) -> None:
+    """Write one array atomically as `.npy`."""
+    expect(
+        array.dtype != object,
+        f"cannot write {path}: an object array would need pickle",
+        do="Turn it into numbers or strings first.",
+    )
+    with atomic_write(path) as f:
+        np.save(f, array, allow_pickle=False)
+
+
+def read_npy(path: str | Path, what: str = "array", mmap: bool = False) -> np.ndarray:
+    """Read a `.npy` array; pickled, truncated or damaged files are named errors."""
+    path = Path(path)
+    expect(path.is_file(), f"{what} {path} does not exist")
+    try:
+        array = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
+    except Exception as error:  # numpy raises many kinds on damaged headers
+        raise UnbraidError(
+            f"cannot read {what} {path}: {error}. It is damaged, cut off, or holds Python "
+            "objects (which are never unpickled here)."
+        ) from error
+    expect(isinstance(array, np.ndarray), f"{what} {path} is an archive, not one array", do="Give an .npy file.")
+    return array
+
+
+def read_npz(path: str | Path, what: str = "arrays") -> dict[str, np.ndarray]:
+    """Read all arrays of an `.npz`; pickled, truncated or damaged files are named errors."""
+    path = Path(path)
+    expect(path.is_file(), f"{what} {path} does not exist")
+    try:
+        with (
+            open(path, "rb") as f,
+            np.load(f, allow_pickle=False) as archive,
+        ):  # numpy leaves a bad file open if it opened it
+            expect(hasattr(archive, "files"), f"{what} {path} is one array, not an archive", do="Give an .npz file.")
+            unpacked, packed = sum(info.file_size for info in archive.zip.infolist()), path.stat().st_size
+            expect(
+                unpacked <= max(NPZ_UNCHECKED_BYTES, MAX_NPZ_RATIO * packed),
+                f"{what} {path} would unpack to far more than numbers do",
+                found=f"{unpacked / 1e6:,.0f} MB out of {packed / 1e6:,.1f}",
+                do="If it is meant, save it with numpy.savez, which packs nothing.",
+            )
+            arrays = {name: archive[name] for name in archive.files}
+            strange = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
+            expect(
+                not strange, f"{what} {path} is damaged", found=f"{strange[0] if strange else ''!r}, which is no array"
+            )
+            return arrays
+    except UnbraidError:
+        raise
+    except Exception as error:
+        raise UnbraidError(
+            f"cannot read {what} {path}: {error}. It is damaged, cut off, or holds Python "
+            "objects (which are never unpickled here)."
+        ) from error
+
+
+def write_npz(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write several arrays atomically as a compressed `.npz`."""
+    for name, array in arrays.items():
+        expect(array.dtype != object, f"cannot write {name!r} to {path}: an object array would need pickle")
+    with atomic_write(path) as f:
+        np.savez_compressed(f, **arrays)  # type: ignore[arg-type]
+
+
+def sha256(path: str | Path) -> str:
+    """The SHA-256 of a file, read in pieces."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as f:
+        while piece := f.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()

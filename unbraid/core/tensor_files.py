@@ -1,0 +1,96 @@
+"""Tensors on disk: safetensors with a checksum of what they hold and a note in plain JSON. Never pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_bytes, write_bytes
+
+
+def write_tensors(path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
+    """Write tensors and a note atomically; the checksum covers both."""
+    plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    text = json.dumps(metadata, sort_keys=True, allow_nan=False)
+    stamp = json.dumps({"checksum": _checksum(plain, text), "note": text})
+    write_bytes(path, save(plain, metadata={"unbraid": stamp}))  # one key: safetensors writes several in random order
+
+
+def read_tensors(path: str | Path, what: str = "checkpoint") -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read tensors and note; a truncated, altered or foreign file is a named error."""
+    raw = read_bytes(path, what, limit=1 << 36)
+    try:
+        size = int.from_bytes(raw[:8], "little")
+        expect(len(raw) > 8 and size <= len(raw) - 8, f"{what} {path} is cut off or damaged", found=f"{len(raw)} bytes")
+        stamp = json.loads(json.loads(raw[8 : 8 + size])["__metadata__"]["unbraid"])
+        tensors = load(raw)
+        text, stored = stamp["note"], stamp["checksum"]
+        note = json.loads(text)
+        matches = _checksum(tensors, text) == stored
+    except UnbraidError:
+        raise
+    except (SafetensorError, ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnbraidError(
+            f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__}: {error})."
+        ) from error
+    expect(
+        matches,
+        f"{what} {path} was altered after it was written: its checksum does not match",
+        do="Use another copy of it.",
+    )
+    expect(isinstance(note, dict), f"{what} {path} holds no note of unbraid's", found=type(note).__name__)
+    return tensors, note
+
+
+def read_metadata(path: str | Path, what: str = "checkpoint") -> dict[str, Any]:
+    """The note alone, without reading the tensors; their checksum is not looked at."""
+    try:
+        with open(path, "rb") as f:
+            size = int.from_bytes(f.read(8), "little")
+            expect(size <= 1 << 28, f"{what} {path} is damaged", found=f"a header of {size:,} bytes")
+            note = json.loads(json.loads(json.loads(f.read(size))["__metadata__"]["unbraid"])["note"])
+    except UnbraidError:
+        raise
+    except OSError as error:
+        raise UnbraidError(f"cannot read {what} {path}: {error.strerror}.") from error
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnbraidError(
+            f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__})."
+        ) from error
+    expect(isinstance(note, dict), f"{what} {path} holds no note of unbraid's", found=type(note).__name__)
+    return note
+
+
+def _checksum(tensors: dict[str, Tensor], text: str) -> str:
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for name in sorted(tensors):
+        t = tensors[name]
+        digest.update(f"{name}:{t.dtype}:{tuple(t.shape)}".encode())
+        digest.update(t.reshape(-1).view(torch.uint8).numpy().data if t.numel() else b"")
+    return digest.hexdigest()
+
+
+def load_into_module(module: torch.nn.Module, tensors: dict[str, Tensor], prefix: str, what: str) -> None:
+    """Copy stored tensors into a module's own, keeping each one's memory layout; missing or misshapen ones are named."""
+    own = dict(module.state_dict(keep_vars=True))
+    stored = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+    wrong = sorted(own.keys() ^ stored.keys()) + [
+        n for n in own.keys() & stored.keys() if own[n].shape != stored[n].shape
+    ]
+    expect(
+        not wrong,
+        f"{what} does not fit this model",
+        found=f"{len(wrong)} missing, unknown or misshapen tensors, first {wrong[:3]}",
+        do="It belongs to another recipe or version.",
+    )
+    with torch.no_grad():
+        for name, t in own.items():
+            t.copy_(stored[name])

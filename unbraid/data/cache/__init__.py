@@ -1,0 +1,1 @@
+"""Downloads, checksums and the on-disk cache of arrays."""

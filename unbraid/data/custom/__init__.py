@@ -1,0 +1,1 @@
+"""Users' own data: images, vectors and anything that can be converted to a `Dataset`."""

@@ -1,0 +1,158 @@
+"""Your own vectors: rows of numbers from .npy, .npz, .csv, .h5 or .parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_npy
+from unbraid.data.dataset import Dataset, Source
+from unbraid.data.formats import label_files, parquet, parquet_rows
+from unbraid.data.sets.toys import vector_dataset
+
+
+def load(
+    *,
+    path: str,
+    labels: list[str] | str = "",
+    key: str = "",
+    standardise: bool = False,
+    partial: bool = False,
+    split: str = "all",
+) -> Dataset:
+    """Rows "n d" as a data set of shape (d, 1, 1), every value finite.
+
+    labels: names of columns that are labels, not data (of a .csv, .npz or .parquet), or a path to a label file.
+    key: which array of an .npz or .h5 (needed if an .h5 holds several), which column of a .parquet. standardise: every
+    column to mean 0 and standard deviation 1. A .parquet (or a folder of its pieces) is read in batches into the cache:
+    columns of numbers, or of lists of one length.
+    """
+    where = Path(path).expanduser()
+    names = [labels] if isinstance(labels, str) else list(labels)
+    if parquet.is_parquet(where):
+        return _load_parquet(where, [name for name in names if name], key, standardise, partial, split)
+    expect(
+        where.is_file(),
+        f"vectors: {where} {'is a folder' if where.is_dir() else 'does not exist'}",
+        do="Give a .npy, .npz, .csv, .h5 or .parquet file.",
+    )
+    columns = _read_columns(where, key)
+    inside = {name: columns.pop(name) for name in names if name in columns}
+    beside = [name for name in names if name and name not in inside]
+    for name in beside:
+        expect(
+            Path(name).expanduser().is_file(),
+            f"vectors: labels {name!r} are neither a column nor a file",
+            allowed=columns,
+        )
+        inside |= label_files.read_columns(name)
+    rows = _stack_columns(columns, where)
+    expect(
+        np.abs(rows).max() < np.finfo(np.float32).max,
+        f"vectors: {where} holds numbers too large for float32",
+        found=f"{np.abs(rows).max():g}",
+        do="Scale them down.",
+    )
+    if standardise:
+        spread = rows.std(axis=0)
+        expect(
+            (spread > 0).all(),
+            f"vectors: {where} has a constant column",
+            found=list(columns)[int(spread.argmin())],
+            do="Leave it out, or say standardise = false.",
+        )
+        rows = (rows - rows.mean(axis=0)) / spread
+    factors, table = (
+        label_files.factors_from_columns(inside, len(rows), str(where), partial) if inside else (None, None)
+    )
+    return vector_dataset(where.stem, rows, factors, table, columns=list(columns))
+
+
+def _load_parquet(path: Path, names: list[str], key: str, standardise: bool, partial: bool, split: str) -> Dataset:
+    table = parquet.open_table(path, split)
+    inside = [name for name in names if name in table.column_names]
+    expect(not key or key in table.column_names, f"vectors: {path} holds no column {key!r}", allowed=table.column_names)
+    rows, titles = parquet_rows.read_vectors(
+        table, [key] if key else [n for n in table.column_names if n not in inside], standardise
+    )
+    labels = table.read_labels(inside)
+    for name in names:
+        if name not in inside:
+            expect(
+                Path(name).expanduser().is_file(),
+                f"vectors: labels {name!r} are neither a column nor a file",
+                allowed=table.column_names,
+            )
+            labels |= label_files.read_columns(name)
+    factors, values = (
+        label_files.factors_from_columns(labels, len(rows), str(path), partial) if labels else (None, None)
+    )
+    part = {"split": table.split} if table.split else {}
+    return vector_dataset(
+        path.stem, rows, table.with_class_names(factors) if factors else None, values, columns=titles, **part
+    )
+
+
+def _read_columns(path: Path, key: str) -> dict[str, np.ndarray]:
+    if path.suffix in (".h5", ".hdf5"):
+        from unbraid.data.formats.hdf5 import read_hdf5
+
+        table = read_hdf5(path, key, (1, 2), "rows")
+        table = table[:, None] if table.ndim == 1 else table
+        expect(table.ndim == 2, f"vectors: {key!r} in {path} must be a table", found=f"shape {table.shape}")
+        return {f"column_{i}": column for i, column in enumerate(table.T)}
+    expect(
+        path.suffix in (".csv", ".tsv", ".npz", ".npy"),
+        "vectors come as .csv, .npy, .npz, .h5 or .parquet",
+        found=path.name,
+    )
+    if path.suffix == ".npy":
+        rows = read_npy(path, "vectors", mmap=True)
+        expect(
+            rows.ndim <= 2,
+            f"vectors: {path} must hold rows of numbers",
+            found=f"shape {rows.shape}",
+            do="For images use the data set 'images'.",
+        )
+    columns = label_files.read_columns(path, drop_row_numbers=False)  # a column that counts may be data here
+    if key:
+        columns = {name: column for name, column in columns.items() if name == key or name.startswith(f"{key}_")}
+        expect(columns, f"vectors: {path} holds no array {key!r}")
+    return columns
+
+
+def _stack_columns(columns: dict[str, np.ndarray], path: Path) -> np.ndarray:
+    expect(columns, f"vectors: {path} has no data columns left")
+    lengths = {len(column) for column in columns.values()}
+    expect(
+        len(lengths) == 1 and lengths != {0},
+        f"vectors: the columns of {path} must have one length, not zero",
+        found=sorted(lengths),
+    )
+    numbers = {}
+    for name, column in columns.items():
+        try:
+            numbers[name] = column.astype(np.float64)
+        except ValueError:
+            raise UnbraidError(f"vectors: column {name!r} of {path} holds words. Name it in labels.") from None
+        bad = ~np.isfinite(numbers[name])
+        expect(
+            not bad.any(),
+            f"vectors: column {name!r} of {path} must hold numbers",
+            found=f"NaN or infinity in row {int(bad.argmax())}",
+            do="Fill in or drop such rows.",
+        )
+    return np.stack(list(numbers.values()), axis=1)
+
+
+SOURCE = Source(
+    name="vectors",
+    about="your own: rows of numbers (.npy, .npz, .csv, .h5, .parquet)",
+    load=load,
+    size="any",
+    factors="from label columns or a label file",
+    status=lambda: "needs a file: yours",
+    how_to_get="path = a .csv, .npy, .npz, .h5 or .parquet",
+)

@@ -1,0 +1,162 @@
+"""Array files: which array of an .npy, .npz or .h5 holds the images, and which ones beside it are labels."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_npy
+from unbraid.data.formats.hdf5 import hdf5_shapes, read_hdf5
+
+LABEL_NAMES = ("labels", "label")  # arrays of these names beside the images are their labels
+
+
+def read_array(path: Path, key: str = "") -> np.ndarray:
+    """The array of images in a .npy (mapped), .npz or .h5 file; `key` says which if there are several."""
+    expect(path.is_file(), f"{path} does not exist", do="Give the path of an array file.")
+    if path.suffix == ".npy":
+        expect(not key, f"{path} holds one array and no names", found=f"key = {key!r}", do="key is for .npz and .h5.")
+        _check_npy_file(path)
+        return np.asarray(read_npy(path, "images", mmap=True))
+    if path.suffix in (".h5", ".hdf5"):
+        return read_hdf5(path, key)
+    expect(path.suffix == ".npz", "images come as .npy, .npz, .h5, .parquet or a folder of pictures", found=path.name)
+    shapes = npz_shapes(path)
+    if not key:
+        many = [name for name, shape in shapes.items() if len(shape) >= 3]
+        expect(
+            len(many) == 1,
+            f"{path} must hold one array of images",
+            found=f"arrays {', '.join(shapes) or 'none'}",
+            do='Say which one: key = "...".',
+        )
+        key = many[0]
+    return read_npz_array(path, key)
+
+
+def _check_npy_file(path: Path) -> None:
+    """Refuse an .npy whose size is not the one that its header says; other damage is left to the reader."""
+    try:
+        with open(path, "rb") as opened:
+            shape, dtype, need = _read_npy_header(opened)
+    except Exception:  # numpy raises many kinds on damaged headers; the reader names them
+        return
+    found = path.stat().st_size
+    expect(
+        dtype.hasobject or found >= need,
+        f"{path} is cut off or damaged",
+        found=f"{found:,} bytes",
+        allowed=f"{need:,} for shape {shape}",
+    )
+    expect(min(shape, default=0) >= 0, f"{path} is damaged", found=f"shape {shape}")
+    expect(
+        not dtype.hasobject,
+        f"{path} holds Python objects, which are never unpickled here",
+        do="Save numbers: bool, uint8 or float.",
+    )
+
+
+def _read_npy_header(opened: Any) -> tuple[tuple[int, ...], np.dtype, int]:
+    """Shape and type of the array in an open .npy, and how many bytes the whole file must have."""
+    version = np.lib.format.read_magic(opened)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(opened)
+    return shape, dtype, opened.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
+
+
+def read_label_arrays(path: Path, names: list[str]) -> dict[str, np.ndarray]:
+    """The arrays `names` of an .npz or .h5 as label columns; without names, one called 'labels' or 'label' if there is."""
+    if path.suffix not in (".npz", ".h5", ".hdf5"):
+        return {}
+    shapes = npz_shapes(path) if path.suffix == ".npz" else hdf5_shapes(path)
+    columns: dict[str, np.ndarray] = {}
+    for name in names or [name for name in LABEL_NAMES if name in shapes][:1]:
+        expect(name in shapes, f"labels {name!r} are neither a file nor an array in {path}", allowed=shapes)
+        array = read_npz_array(path, name) if path.suffix == ".npz" else read_hdf5(path, name)
+        try:
+            array = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+        except UnicodeDecodeError as error:
+            raise UnbraidError(f"labels {name!r} in {path} are no UTF-8 text. Save them as words.") from error
+        expect(
+            array.ndim in (1, 2), f"labels {name!r} in {path} must be a column or a table", found=f"shape {array.shape}"
+        )
+        short = "label" if name in LABEL_NAMES else name.rpartition("/")[2]
+        columns |= {short: array} if array.ndim == 1 else {f"{short}_{i}": c for i, c in enumerate(array.T)}
+    return columns
+
+
+def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The arrays of an .npz and their shapes, from their headers: nothing is unpacked."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {
+                info.filename.removesuffix(".npy"): _read_member_shape(archive, info, path)
+                for info in archive.infolist()
+                if info.filename.endswith(".npy")
+            }
+    except UnbraidError:
+        raise
+    except Exception as error:  # zipfile and numpy raise many kinds on damaged files
+        raise UnbraidError(f"cannot read {path}: {error}. It is damaged, cut off or no .npz file.") from error
+
+
+def _read_member_shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> tuple[int, ...]:
+    with archive.open(info) as opened:
+        shape, dtype, need = _read_npy_header(opened)
+    expect(
+        not dtype.hasobject,
+        f"{info.filename} in {path} holds Python objects, which are never unpickled here",
+        do="Save numbers or words.",
+    )
+    expect(
+        need == info.file_size and min(shape, default=0) >= 0,
+        f"{path} is damaged: an array says another size than it has",
+        found=f"{info.filename} of shape {shape} in {info.file_size:,} bytes",
+    )
+    return shape
+
+
+def read_npz_array(path: Path, key: str) -> np.ndarray:
+    """One array of an .npz, read whole if the memory can hold it; nothing is unpickled."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            expect(key in names, f"{path} holds no array {key!r}", allowed=names)
+            check_memory(path, archive.getinfo(f"{key}.npy").file_size)
+        with open(path, "rb") as f, np.load(f, allow_pickle=False) as arrays:
+            return arrays[key]
+    except UnbraidError:
+        raise
+    except Exception as error:  # zipfile and numpy raise many kinds on damaged files
+        raise UnbraidError(
+            f"cannot read {key!r} of {path}: {error}. It is damaged, cut off, or holds Python objects "
+            "(which are never unpickled here)."
+        ) from error
+
+
+def check_memory(path: Path, required_bytes: int) -> None:
+    """Refuse to unpack more than three quarters of the free memory."""
+    free = available_memory()
+    expect(
+        required_bytes <= 0.75 * free,
+        f"{path} does not fit into memory",
+        found=f"{required_bytes / 1e9:,.1f} GB unpacked, {free / 1e9:,.1f} GB free",
+        do="Save the array as .npy, which is mapped and never read whole.",
+    )
+
+
+def available_memory() -> float:
+    """Bytes of memory that can be had: what Linux says, elsewhere all there is, or infinity."""
+    try:
+        lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        return 1024.0 * int(lines["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        try:
+            return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        except (AttributeError, OSError, ValueError):
+            return float("inf")

@@ -1,0 +1,153 @@
+"""Reading HDF5 files through h5py, an optional package, needed only to import.
+
+An HDF5 file may say that its numbers lie in other files of this machine (external or virtual storage, links): such
+arrays are refused, so that a file from elsewhere shows nothing but itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError, expect
+
+MAX_TEXT_LENGTH = 1 << 28  # letters of all labels together: many rows may point to one long word
+READ_TIMEOUT = 15.0  # seconds to read them, and one more for each 100,000
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[Any]:
+    """An open h5py file; a missing package, a missing file and every kind of damage, also while reading, is named."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise UnbraidError(f"reading {path} needs h5py. Install it: pip install 'unbraid[h5]'.") from error
+    expect(path.is_file(), f"{path} does not exist")
+    try:
+        with h5py.File(path, "r") as file:
+            yield file
+    except UnbraidError:
+        raise
+    except Exception as error:  # h5py raises many kinds on damaged files
+        whole = re.search(r"stored_eof = (\d+)", str(error))
+        cut = f": found {path.stat().st_size:,} of {int(whole[1]):,} bytes" if whole else ""
+        raise UnbraidError(f"cannot read {path}{cut}. It is damaged, cut off or no HDF5 file.") from error
+
+
+def get_hdf5_array(file: Any, key: str, path: Path) -> Any:
+    """The array `key` of an open file, refused if its numbers lie outside of it."""
+    import h5py
+
+    found = file.get(key)
+    expect(isinstance(found, h5py.Dataset), f"{path} holds no array {key!r}", found=", ".join(file) or "nothing")
+    elsewhere = (
+        "in another file (an external link)"
+        if found.file.filename != file.filename
+        else "in other files (external storage)"
+        if found.external
+        else "in other files (virtual storage)"
+        if found.is_virtual
+        else ""
+    )
+    expect(
+        not elsewhere,
+        f"{key!r} of {path} is not in the file itself, and other files are never opened for it",
+        found=f"its numbers {elsewhere}",
+        do="Save the array itself: h5repack, or h5py's create_dataset(name, data=array).",
+    )
+    return found
+
+
+def hdf5_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The arrays of the file and their shapes; nothing is read."""
+    with open_hdf5(path) as file:
+        return _shapes(file)
+
+
+def _shapes(file: Any) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    file.visititems(
+        lambda name, item: found.update({name: item.shape}) if getattr(item, "shape", None) is not None else None
+    )
+    return found
+
+
+def read_hdf5(path: Path, key: str = "", axes: tuple[int, ...] = (3, 4), what: str = "images") -> np.ndarray:
+    """One array of the file, whole; without `key` the only one with that many axes. Words come as such."""
+    from unbraid.data.formats.array_files import check_memory
+
+    with open_hdf5(path) as file:
+        shapes = _shapes(file)
+        if not key:
+            many = [name for name, shape in shapes.items() if len(shape) in axes]
+            expect(
+                len(many) == 1,
+                f"{path} must hold one array of {what}",
+                found=f"{', '.join(shapes) or 'nothing'}",
+                do='Say which one: key = "...".',
+            )
+            key = many[0]
+        expect(key in shapes, f"{path} holds no array {key!r}", allowed=shapes)
+        stored = get_hdf5_array(file, key, path)
+        check_memory(path, int(np.prod(shapes[key], dtype=object)) * stored.dtype.itemsize)
+        if stored.dtype.kind in "OS":
+            return _read_strings(stored, key, path)
+        return np.asarray(stored[()])
+
+
+def _read_strings(stored: Any, key: str, path: Path) -> np.ndarray:
+    """Words of fixed or of any length; other objects (references, lists) are refused."""
+    import h5py
+
+    kind = h5py.check_string_dtype(stored.dtype)
+    expect(
+        stored.ndim == 1 and kind is not None,
+        f"{key!r} of {path} must hold numbers, or a column of words",
+        found=f"{stored.dtype} of shape {stored.shape}",
+    )
+    if kind.length is not None:
+        return np.array(stored.asstr("utf-8", errors="strict")[()].tolist(), np.str_)
+    return _read_strings_in_subprocess(path, key, READ_TIMEOUT + len(stored) / 1e5)
+
+
+STRING_READER_SCRIPT = """
+import json, sys, h5py
+path, key, most = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with h5py.File(path, "r") as file:
+    words, letters = file[key].asstr("utf-8", errors="strict"), 0
+    for start in range(0, len(file[key]), 1024):
+        piece = words[start : start + 1024].tolist()
+        letters += sum(map(len, piece))
+        if letters > most:
+            sys.exit(7)
+        print(json.dumps(piece))
+"""
+
+
+def _read_strings_in_subprocess(path: Path, key: str, timeout: float) -> np.ndarray:
+    """Words of any length, read in a process of their own: in a damaged file HDF5 may look for them for ever."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", STRING_READER_SCRIPT, str(path), key, str(MAX_TEXT_LENGTH)],
+            capture_output=True,
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UnbraidError(f"cannot read {key!r} of {path}: its words do not end. It is damaged.") from error
+    except ValueError as error:  # a name with a NUL byte cannot be passed on
+        raise UnbraidError(f"cannot read {key!r} of {path}: {error}.") from error
+    expect(
+        done.returncode != 7,
+        f"the words of {key!r} in {path} are too long to be labels",
+        found=f"over {MAX_TEXT_LENGTH:,} letters",
+    )
+    expect(done.returncode == 0, f"cannot read {key!r} of {path}", do="It is damaged.")
+    return np.array([word for line in done.stdout.splitlines() for word in json.loads(line)], np.str_)

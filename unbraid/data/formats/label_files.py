@@ -1,0 +1,144 @@
+"""Label tables from files: columns become factors, whatever they were written as."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbraid.core.csv_reader import read_table
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_npy
+from unbraid.data.factors import Factor, Factors
+
+FILE_COLUMNS = ("file_name", "filename", "file", "image", "path")
+MISSING_VALUES = ("", "nan", "NaN", "NA", "None", "null")
+MAX_ORDINAL_VALUES = 64  # a column of fractions with more different values than this is continuous
+
+
+def factors_from_columns(
+    columns: Mapping[str, Sequence[Any] | np.ndarray],
+    num_rows: int,
+    source_name: str,
+    partial: bool = False,
+    extra_values: Mapping[str, np.ndarray] | None = None,
+) -> tuple[Factors, np.ndarray]:
+    """Factors and the table "n k" of named columns. Words become classes, whole numbers and few fractions ordinals,
+    many fractions continuous values.
+
+    Missing entries (empty, None or NaN) are refused unless `partial`; they are then −1, or NaN in a continuous column.
+    also: values that the same columns have elsewhere (in the other split), so that numbers mean the same there.
+
+    >>> factors, table = factors_from_columns({"shape": ["cat", "dog", "cat"], "size": [10, 20, 30]}, 3, "an example")
+    >>> factors.items[0].values, table.tolist()
+    (('cat', 'dog'), [[0, 0], [1, 1], [0, 2]])
+    """
+    expect(columns, f"{source_name} holds no label columns")
+    items, values = [], []
+    for name, column in columns.items():
+        expect(
+            len(column) == num_rows,
+            f"{source_name}: there must be one label per image in column {name!r}",
+            found=f"{len(column):,} labels, {num_rows:,} images",
+        )
+        item, value, missing = _factor_from_column(str(name), column)
+        if extra_values and name in extra_values:
+            item, value, _ = _factor_from_column(
+                str(name), np.concatenate([_as_plain_array(column), extra_values[name]])
+            )
+        expect(
+            partial or not missing.any(),
+            f"{source_name}: column {name!r} has missing labels",
+            found=f"{int(missing.sum()):,} of {num_rows:,}, the first in row {int(missing.argmax())}",
+            do="Fill them in, or say partial = true if that is meant.",
+        )
+        items.append(item)
+        values.append(value[:num_rows])
+    whole = all(item.kind != "continuous" for item in items)
+    return Factors(tuple(items), grid=False), np.stack(values, axis=1).astype(np.int64 if whole else np.float64)
+
+
+def _factor_from_column(name: str, column: Sequence[Any] | np.ndarray) -> tuple[Factor, np.ndarray, np.ndarray]:
+    """A factor, its values, and which of them are missing."""
+    raw = _as_plain_array(column)
+    expect(
+        raw.ndim == 1 and raw.dtype != object,
+        f"label column {name!r} must be a plain list of numbers or words",
+        found=f"{raw.dtype} of shape {raw.shape}",
+    )
+    missing = np.isin(raw, MISSING_VALUES) if raw.dtype.kind in "US" else np.zeros(len(raw), bool)
+    if raw.dtype.kind in "US":
+        try:
+            raw = np.where(missing, "nan", raw).astype(np.float64)
+        except ValueError:
+            names, codes = np.unique(raw[~missing], return_inverse=True)
+            value = np.full(len(raw), -1, np.int64)
+            value[~missing] = codes
+            return Factor(name, len(names), "class", tuple(str(n) for n in names)), value, missing
+    if raw.dtype.kind == "f":
+        missing = np.isnan(raw)
+        expect(np.isfinite(raw[~missing]).all(), f"label column {name!r} has infinite values")
+    kept, codes = np.unique(raw[~missing], return_inverse=True)
+    if raw.dtype.kind == "f" and len(kept) > MAX_ORDINAL_VALUES and (kept % 1 != 0).any():
+        return Factor(name, 0, "continuous"), raw, missing
+    value = np.full(len(raw), -1, np.int64)
+    value[~missing] = codes
+    kind = "class" if name in ("shape", "class", "label", "category") else "ordinal"
+    return Factor(name, len(kept), kind, tuple(float(k) for k in kept)), value, missing
+
+
+def _as_plain_array(column: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """The column as an array; None among words becomes an empty one, None among numbers NaN."""
+    try:
+        raw = np.asarray(column)
+        raw = np.char.decode(raw, "utf-8") if raw.dtype.kind == "S" else raw
+    except ValueError as error:  # rows of several lengths, or bytes that are no text
+        raise UnbraidError(f"labels must be a plain list of numbers or words ({error}).") from error
+    if raw.dtype != object or raw.ndim != 1:
+        return raw
+    known = [entry for entry in raw if entry is not None]
+    if all(isinstance(entry, str) for entry in known):
+        return np.array(["" if entry is None else entry for entry in raw], np.str_)
+    if all(isinstance(entry, (int, float, np.number, np.bool_)) for entry in known):
+        return np.array([np.nan if entry is None else float(entry) for entry in raw])
+    return raw
+
+
+def read_columns(path: str | Path, drop_row_numbers: bool = True) -> dict[str, np.ndarray]:
+    """The named columns of a .csv or .tsv (with a header), .npz (one array per factor, or one table) or .npy (a table)."""
+    path = Path(path).expanduser()
+    if path.suffix in (".csv", ".tsv"):
+        return read_csv_columns(path, drop_row_numbers)
+    if path.suffix == ".npy":
+        return _table_columns("factor", read_npy(path, "labels"), path)
+    expect(path.suffix == ".npz", "labels come as .csv, .tsv, .npz or .npy", found=path.name)
+    from unbraid.data.formats.array_files import check_memory, npz_shapes, read_npz_array
+
+    columns: dict[str, np.ndarray] = {}
+    shapes = npz_shapes(path)
+    check_memory(path, sum(8 * int(np.prod(shape, dtype=object)) for shape in shapes.values()))
+    for name in shapes:
+        array = read_npz_array(path, name)
+        columns |= {name: array} if array.ndim == 1 else _table_columns(name, array, path)
+    return columns
+
+
+def _table_columns(name: str, table: np.ndarray, path: Path) -> dict[str, np.ndarray]:
+    if table.ndim == 1:
+        return {name: table}
+    expect(table.ndim == 2, f"labels {path}: {name!r} must be a column or a table", found=f"shape {table.shape}")
+    return {f"{name}_{i}": column for i, column in enumerate(table.T)}
+
+
+def read_csv_columns(path: str | Path, drop_row_numbers: bool = True) -> dict[str, np.ndarray]:
+    """The columns of a .csv or .tsv with a header, as words; those that only count the rows are left out, which is said."""
+    table = read_table(path, header=True, drop_row_numbers=drop_row_numbers)
+    names = table.names or ()
+    expect(len(set(names)) == len(names), f"table {path} names a column twice", found=", ".join(names))
+    if table.dropped:
+        gone = ", ".join(table.dropped)
+        print(f"{path}: left out {gone}, which only counts the rows. Name it otherwise to keep it.", file=sys.stderr)
+    return dict(zip(names, table.columns, strict=True))

@@ -1,0 +1,67 @@
+"""One array of an .npz, streamed into the cache: archives may be larger than the memory, and nothing is unpickled."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.progress import Advance
+from unbraid.data.cache import array_cache
+from unbraid.data.formats.archives import ARCHIVE_ERRORS
+
+ROWS_PER_CHUNK = 1000  # rows at a time
+
+
+def nhwc_to_nchw(rows: np.ndarray) -> np.ndarray:
+    """Rows "r h w c" as "r c h w", as batches are wanted."""
+    return rows.transpose(0, 3, 1, 2)
+
+
+def copy_to_cache(
+    path: Path,
+    array_name: str,
+    shape: tuple[int, ...],
+    name: str,
+    *,
+    pack_rows: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> np.ndarray:
+    """The uint8 array `member` of shape `shape` (leading axes may be split) as the cached array `name`.
+
+    packed: turns rows "r …" into the rows that are stored, such as bits.
+    """
+    keep = pack_rows or (lambda rows: rows)
+    row = keep(np.zeros((1, *shape[1:]), np.uint8)).shape[1:]
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(f"{array_name}.npy") as opened:
+            version = np.lib.format.read_magic(opened)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            found, fortran, dtype = read(opened)
+            inner = len(shape) - 1
+            flat = (int(np.prod(found[:-inner], dtype=np.int64)), *found[-inner:])
+            expect(
+                flat == shape and dtype == np.uint8 and not fortran,
+                f"{array_name!r} in {path} has another layout",
+                found=f"{found} {dtype}",
+                allowed=f"{shape} uint8",
+            )
+
+            def fill(array: np.ndarray, advance: Advance) -> None:
+                size = int(np.prod(shape[1:]))
+                for start in range(0, shape[0], ROWS_PER_CHUNK):
+                    count = min(ROWS_PER_CHUNK, shape[0] - start)
+                    raw = opened.read(count * size)
+                    expect(len(raw) == count * size, f"{path} is cut off", found=f"{start:,} of {shape[0]:,} images")
+                    array[start : start + count] = keep(np.frombuffer(raw, np.uint8).reshape(count, *shape[1:]))
+                    advance(count)
+
+            return array_cache.load_or_generate(name, (shape[0], *row), np.uint8, fill, shape[0])
+    except UnbraidError:
+        raise
+    except (*ARCHIVE_ERRORS, KeyError, SyntaxError, TypeError) as error:
+        raise UnbraidError(
+            f"cannot read {array_name!r} of {path}: {error}. The file is damaged or another one."
+        ) from error

@@ -1,0 +1,1 @@
+"""Renderers of synthetic images: sprite outlines, rasteriser, ray caster."""

@@ -1,0 +1,1 @@
+"""Data sets: one file per set, each listed in `unbraid.data.DATASETS`."""

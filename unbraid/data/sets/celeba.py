@@ -1,0 +1,169 @@
+"""CelebA (Liu et al. 2015): aligned faces of celebrities with 40 attributes, cropped to 64×64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_bytes
+from unbraid.core.progress import Advance
+from unbraid.data.cache import array_cache
+from unbraid.data.cache.checksums import RemoteFile, file_status, verify_checksum, verify_published
+from unbraid.data.dataset import Dataset, Pixels, Source
+from unbraid.data.factors import Factor, Factors
+from unbraid.data.formats import archives
+from unbraid.data.formats.image_files import as_named_file, read_image, to_chw
+from unbraid.data.subsets.splits import take_subset
+
+CITE = "Liu et al. 2015"
+ATTRIBUTES_FILE, PARTITION_FILE = "list_attr_celeba.txt", "list_eval_partition.txt"
+HOME_PAGE = "mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
+FILES = {  # MD5 as in torchvision/datasets/celeba.py, bytes as in tensorflow_datasets/url_checksums/celeb_a.txt
+    "img_align_celeba.zip": RemoteFile(HOME_PAGE, "md5:00d2c5bc6d35e252742224ab0c1e8fcb", 1443490838),
+    ATTRIBUTES_FILE: RemoteFile(HOME_PAGE, "md5:75e246fa4810816ffd6ee81facbd244c", 26721026),
+    PARTITION_FILE: RemoteFile(HOME_PAGE, "md5:d32c9cbf5e040fd4025c592c306e6668", 2836386),
+}
+
+
+def load(
+    *,
+    path: str = "",
+    split: str = "all",
+    size: int = 64,
+    crop: int = 128,
+    official: bool = False,
+) -> Dataset:
+    """202,599 faces (2.5 GB mapped), the middle `crop` pixels of 178×218 (shifted down 12 to the face) resized.
+
+    path: a folder with img_align_celeba.zip or img_align_celeba/ and list_attr_celeba.txt. split: drawn by chance, as
+    the papers do; with official = true the parts 'train', 'valid' and 'test' (162,770, 19,867 and 19,962) of
+    list_eval_partition.txt.
+    """
+    allowed = ("all", "train", "valid", "test") if official else ("all", "train", "test")
+    expect(
+        split in allowed,
+        "celeba has no such split",
+        found=repr(split),
+        allowed=allowed,
+        do="" if official else "'valid' needs official = true.",
+    )
+    expect(0 < crop <= 178, "celeba: the crop must fit 178×218", found=crop)
+    folder = Path(path).expanduser() if path else array_cache.cache_dir() / "celeba"
+    expect(folder.is_dir(), f"celeba: there is no folder {folder}", do=f"{SOURCE.how_to_get}.")
+    pictures = next((p for p in (folder / "img_align_celeba", folder / "img_align_celeba.zip") if p.exists()), None)
+    if pictures is None:
+        raise UnbraidError(
+            f"celeba: neither img_align_celeba/ nor img_align_celeba.zip is in {folder}. {SOURCE.how_to_get}."
+        )
+    if not path:
+        for name, file in FILES.items():
+            verify_published(file, folder / name)
+    names, attributes, table = read_attributes(folder / ATTRIBUTES_FILE)
+    files = {Path(name).name: name for name in archives.member_names(pictures, r"\.(jpg|png)$")}
+    lost = [name for name in names if name not in files and Path(name).with_suffix(".png").name not in files]
+    expect(
+        not lost,
+        f"celeba: {pictures} must hold every picture that {ATTRIBUTES_FILE} names",
+        found=f"{len(lost):,} of {len(names):,} missing, such as {lost[0] if lost else ''}",
+    )
+    rows = {files.get(name) or files[Path(name).with_suffix(".png").name]: i for i, name in enumerate(names)}
+    left, top = (178 - crop) // 2, (218 - crop) // 2
+    down = min(12, 218 - crop - top)
+    box = (left, top + down, left + crop, top + down + crop)
+
+    def fill(array: np.ndarray, advance: Advance) -> None:
+        for name, raw in archives.read_members(pictures, rows):
+            array[rows[name]] = to_chw(read_image(as_named_file(raw, name), size, box=box), 3)
+            advance()
+
+    sources = [pictures] if pictures.is_file() else [pictures / name for name in rows]
+    stamp = array_cache.file_fingerprint([*sources, folder / ATTRIBUTES_FILE], str(folder.resolve()), size, crop)
+    array = array_cache.load_or_generate(f"celeba-{stamp}", (len(names), 3, size, size), np.uint8, fill, len(names))
+    factors = Factors(tuple(Factor(name, 2, "class", ("no", "yes")) for name in attributes), grid=False)
+    dataset = Dataset("celeba", Pixels(array), factors, table, cite=CITE)
+    if split == "all" or not official:
+        return dataset
+    part = replace(dataset, notes={**dataset.notes, "split": split})
+    return take_subset(part, read_partition(folder / PARTITION_FILE, names, split), f"official {split}")
+
+
+def read_attributes(path: Path) -> tuple[list[str], list[str], np.ndarray]:
+    """File names, attribute names and the table of 0 and 1 in list_attr_celeba.txt (written there as −1 and 1)."""
+    lines = read_bytes(path, "attributes", limit=1 << 28).decode("utf-8", "replace").splitlines()
+    expect(len(lines) > 2 and lines[0].strip().isdigit(), f"{path}: the first line is a count, the second the names")
+    count, attributes = int(lines[0]), lines[1].split()
+    rows = [line.split() for line in lines[2:] if line.strip()]
+    expect(len(rows) == count, f"{path} is cut off", found=f"{len(rows):,} rows", allowed=f"{count:,}")
+    for number, row in enumerate(rows, 3):
+        expect(
+            len(row) == len(attributes) + 1 and set(row[1:]) <= {"-1", "1"},
+            f"{path}, line {number} is damaged",
+            allowed=f"a file name and {len(attributes)} of -1 or 1",
+        )
+    table = np.array([[value == "1" for value in row[1:]] for row in rows], np.int64)
+    return [row[0] for row in rows], attributes, table
+
+
+def read_partition(path: Path, names: list[str], split: str) -> np.ndarray:
+    """Indices of the pictures that list_eval_partition.txt puts into 'train' (0), 'valid' (1) or 'test' (2)."""
+    rows = [
+        line.split() for line in read_bytes(path, "partition", limit=1 << 28).decode("utf-8", "replace").splitlines()
+    ]
+    for number, row in enumerate(rows, 1):
+        expect(
+            len(row) == 2 and row[1] in ("0", "1", "2"),
+            f"{path}, line {number} is damaged",
+            allowed="a file name and 0, 1 or 2",
+        )
+    part = dict(rows)
+    expect(
+        len(part) == len(rows) and set(part) == set(names),
+        f"{path} must name the pictures of {ATTRIBUTES_FILE}, once each",
+        found=f"{len(rows):,} lines for {len(names):,} pictures",
+        do="It is cut off, or of another set.",
+    )
+    wanted = str(("train", "valid", "test").index(split))
+    return np.array([i for i, name in enumerate(names) if part[name] == wanted], np.int64)
+
+
+def _status(folder: Path) -> str:
+    wanted = [ATTRIBUTES_FILE] if (folder / "img_align_celeba").is_dir() else ["img_align_celeba.zip", ATTRIBUTES_FILE]
+    return next((said for name in wanted if (said := file_status(FILES[name], folder / name)) != "ready"), "ready")
+
+
+def _fetch() -> None:
+    """Google Drive asks for a click, so nothing is fetched: what lies in the cache is checked, the rest is named."""
+    folder = array_cache.cache_dir() / "celeba"
+    unpacked = (folder / "img_align_celeba").is_dir()
+    lost = [
+        name
+        for name in FILES
+        if not (folder / name).is_file() and name != PARTITION_FILE and not (unpacked and name.endswith(".zip"))
+    ]
+    if lost:
+        wanted = "\n".join(f"  {name}: {file.num_bytes:,} bytes, {file.checksum}" for name, file in FILES.items())
+        raise UnbraidError(
+            f"celeba cannot be fetched by a program: its licence forbids passing it on and Google Drive "
+            f"asks for a click. From {HOME_PAGE} fetch\n{wanted}\n(the last only for official = true), and "
+            f"put them into {folder}, or give path = their folder. Missing there: {', '.join(lost)}."
+        )
+    for name, file in FILES.items():
+        if (folder / name).is_file():
+            verify_checksum(file, folder / name, delete=False)
+
+
+SOURCE = Source(
+    name="celeba",
+    about="faces with 40 attributes",
+    load=load,
+    size="202,599 × 3×64×64 (2.5 GB mapped)",
+    factors="40 attributes of 2",
+    cite=CITE,
+    fetch=_fetch,
+    status=lambda: _status(array_cache.cache_dir() / "celeba"),
+    how_to_get=f"by hand (its licence forbids passing it on): img_align_celeba.zip and list_attr_celeba.txt from {HOME_PAGE}, then "
+    "path = their folder",
+)

@@ -1,0 +1,161 @@
+"""Which of the 1393 models of 3D Chairs: a list of names, the list of Yang et al. 2015, or the least alike.
+
+DIP-VAE (Kumar et al. 2017) trains on the 809 models that Dosovitskiy et al. 2015 kept after they had removed near
+duplicates, 80% of the models against 20%. We know of no list of names published with it. Yang et al. 2015 (deepRotator) train
+on such a reduced set too and give theirs as chair/reduced_set1.mat: `selected`, places in `folder_names` of
+all_chair_names.mat, which lies in rendered_chairs.tar (so their script reads it; the file itself was not at hand here).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_bytes
+from unbraid.core.progress import Advance
+from unbraid.data.cache import array_cache
+from unbraid.data.formats import archives
+from unbraid.data.formats.image_files import as_named_file, read_image, to_chw
+from unbraid.data.formats.mat5 import parse_mat
+
+Views = Mapping[str, Mapping[tuple[int, int], str]]
+SUBSET_HELP = (
+    "The 809 of Dosovitskiy et al. 2015 do not come with unbraid; the nearest published list is that of Yang et al. 2015, "
+    "chair/reduced_set1.mat of github.com/jimeiyang/deepRotator. Give that file, a text file of one name a line, or "
+    "subset = 'distinct809' (our own choice, not that list)."
+)
+NAMES_FILE = "all_chair_names.mat"
+MASK_SIZE = 32  # pixels of the masks that are compared
+
+
+def select_models(archive_path: Path, views: Views, subset: str) -> list[str]:
+    """The models of a subset, in its order; all of them, sorted, without one."""
+    models = sorted(views)
+    if not subset:
+        return models
+    count = re.fullmatch(r"distinct(\d+)", subset)
+    if count:
+        expect(
+            1 < int(count[1]) <= len(models),
+            f"chairs: subset {subset!r} must be of 2 to {len(models)} models",
+            found=count[1],
+        )
+        return [models[i] for i in select_distinct(_silhouettes(archive_path, models, views), int(count[1]))]
+    path = Path(subset).expanduser()
+    expect(path.is_file(), f"chairs: there is no list of models {subset!r}", do=SUBSET_HELP)
+    wanted = _read_selected_names(archive_path, path) if path.suffix == ".mat" else _read_name_list(path)
+    known = set(models)
+    lost = [name for name in wanted if name not in known]
+    expect(
+        wanted and not lost,
+        f"chairs: every model of {subset} must be there",
+        found=f"{len(lost)} are not{f', such as {lost[0]!r}' if lost else ''}" if wanted else "an empty list",
+        do=SUBSET_HELP,
+    )
+    expect(
+        len(set(wanted)) == len(wanted),
+        f"chairs: {subset} names a model twice",
+        found=f"{len(wanted) - len(set(wanted))} repeated",
+    )
+    return wanted
+
+
+def _read_name_list(path: Path) -> list[str]:
+    try:
+        return read_bytes(path, "list of models", limit=1 << 24).decode().split()
+    except UnicodeDecodeError as error:
+        raise UnbraidError(f"chairs: {path} is no text file of model names. {SUBSET_HELP}") from error
+
+
+def _read_selected_names(archive_path: Path, path: Path) -> list[str]:
+    """Names behind `selected` of reduced_set1.mat: places counted from 1, or one truth value a model."""
+    inside = archives.member_names(archive_path, rf"(^|/){re.escape(NAMES_FILE)}$")
+    expect(
+        len(inside) == 1,
+        f"chairs: {path.name} counts in {NAMES_FILE}, which must be in {archive_path}",
+        found=f"{len(inside)} of them",
+        do="Take rendered_chairs.tar as it was published, or give a text file of names.",
+    )
+    names = [
+        str(np.asarray(name).ravel()[0])
+        for name in _read_mat_array(
+            next(archives.read_members(archive_path, inside))[1], "folder_names", NAMES_FILE
+        ).ravel()
+    ]
+    selected = _read_mat_array(read_bytes(path, "list of models", limit=1 << 24), "selected", str(path)).ravel()
+    truth = selected.dtype == bool or (len(selected) == len(names) and set(np.unique(selected).tolist()) <= {0, 1})
+    places = np.flatnonzero(selected) if truth else selected.astype(np.int64) - 1
+    expect(
+        len(places) and places.min() >= 0 and places.max() < len(names),
+        f"chairs: {path} must select from {NAMES_FILE}",
+        found=f"places {places.min() + 1} to {places.max() + 1} of {len(names)}" if len(places) else "nothing",
+    )
+    return [names[i] for i in places]
+
+
+def _read_mat_array(raw: bytes, key: str, name: str) -> np.ndarray:
+    array = parse_mat(raw, f"chairs: {name}").get(key)
+    if array is None or array.dtype.kind not in "biufO":
+        raise UnbraidError(f"chairs: {name} holds no {key!r}, or it is no list.")
+    return array
+
+
+def select_distinct(masks: np.ndarray, count: int) -> list[int]:
+    """`count` rows of 0 and 1 that are least alike, in their order: always the row farthest from those taken.
+
+    Distance is 1 − |a ∧ b| / |a ∨ b|. The first is the row farthest from all others together; of equals the first
+    is taken, so the choice depends on the rows alone. Neither Dosovitskiy's choice nor a copy of it.
+
+    >>> select_distinct(np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 0]]), 3)
+    [0, 2, 3]
+    """
+    rows = masks.astype(np.float32)
+    area = rows.sum(axis=1)
+
+    def distance(i: int) -> np.ndarray:
+        both = rows @ rows[i]
+        return 1 - both / np.maximum(area + area[i] - both, 1)
+
+    first = int(np.argmax(sum(distance(i).astype(np.float64) for i in range(len(rows)))))
+    taken, near = [first], distance(first)
+    while len(taken) < count:
+        near[taken] = -1
+        taken.append(int(np.argmax(near)))
+        near = np.minimum(near, distance(taken[-1]))
+    return sorted(taken)
+
+
+def _silhouettes(archive_path: Path, models: list[str], views: Views) -> np.ndarray:
+    """For each model the masks of four views, a quarter turn apart at the lower elevation, 32×32 each, cached."""
+    low = min(elevation for elevation, _ in views[models[0]])
+    angles = sorted(azimuth for elevation, azimuth in views[models[0]] if elevation == low)
+    quarters = [angles[round(k * len(angles) / 4)] for k in range(4)]
+    rows = {views[model][low, angle]: (i, k) for i, model in enumerate(models) for k, angle in enumerate(quarters)}
+
+    def fill(array: np.ndarray, advance: Advance) -> None:
+        for name, raw in archives.read_members(archive_path, rows):
+            pixels = to_chw(read_image(as_named_file(raw, name), MASK_SIZE, box=centre_box(raw, name, 600)), 3)
+            array[rows[name]] = (pixels.min(axis=0) < 250).ravel()
+            advance()
+
+    stamp = array_cache.file_fingerprint(
+        [archive_path] if archive_path.is_file() else [archive_path / name for name in rows],
+        str(archive_path.resolve()),
+    )
+    array = array_cache.load_or_generate(
+        f"chairs-masks-{stamp}", (len(models), 4, MASK_SIZE * MASK_SIZE), np.uint8, fill, len(rows)
+    )
+    return array.reshape(len(models), -1)
+
+
+def centre_box(raw: bytes, name: str, crop: int) -> tuple[int, int, int, int]:
+    """The box of the middle `crop` pixels (of 600), from the size in the PNG's header."""
+    expect(raw[:8] == b"\x89PNG\r\n\x1a\n" and len(raw) > 24, f"chairs: {name} is no PNG", do="It is damaged.")
+    width, height = int.from_bytes(raw[16:20], "big"), int.from_bytes(raw[20:24], "big")
+    side = round(min(width, height) * crop / 600)
+    left, top = (width - side) // 2, (height - side) // 2
+    return left, top, left + side, top + side

@@ -1,0 +1,145 @@
+"""dSprites, regenerated from its published geometry (Matthey et al. 2017): 737,280 binary images of 64×64."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.core.errors import expect
+from unbraid.core.progress import Advance
+from unbraid.data.cache import array_cache
+from unbraid.data.cache.checksums import RemoteFile, verify_published
+from unbraid.data.cache.download import fetch
+from unbraid.data.dataset import Bits, Dataset, Images, Source
+from unbraid.data.factors import Factor, Factors
+from unbraid.data.formats.hdf5 import get_hdf5_array, open_hdf5
+from unbraid.data.formats.npz_stream import copy_to_cache
+from unbraid.data.rendering import sprite_outlines
+from unbraid.data.rendering.dsprites_variants import VARIANTS, SpriteVariant
+
+CACHE_NAME = "dsprites-1"
+CITE = "Matthey et al. 2017"
+FILE_NAME = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"  # the hdf5 beside it holds the same and needs h5py
+MD5 = "md5:7da33b31b13a06f4b04a70402ce90c2e"  # as in the package latte; its size is published nowhere
+FILE = RemoteFile(
+    f"https://raw.githubusercontent.com/google-deepmind/dsprites-dataset/master/{FILE_NAME}",
+    MD5,
+    mirrors=(RemoteFile(f"https://github.com/google-deepmind/dsprites-dataset/raw/master/{FILE_NAME}", MD5),),
+)
+SCALES = np.linspace(0.5, 1, 6)
+ANGLES = np.linspace(0, 2 * np.pi, 40)
+POSITIONS = 16 + 32 * np.arange(32) / 31
+FACTORS = Factors(
+    (
+        Factor("shape", 3, "class", sprite_outlines.SHAPES),
+        Factor("scale", 6, "ordinal", tuple(SCALES.tolist())),
+        Factor("orientation", 40, "circular", tuple(ANGLES.tolist())),
+        Factor("x", 32, "ordinal", tuple(np.linspace(0, 1, 32).tolist())),
+        Factor("y", 32, "ordinal", tuple(np.linspace(0, 1, 32).tolist())),
+    )
+)
+
+
+def load(*, variant: str = "plain", path: str = "", original: bool = False, seed: int = 0) -> Dataset:
+    """All images in the original order (y varies fastest), bit-packed, mapped from the cache: 377 MB on disk.
+
+    A pixel is on when its centre lies inside the outline; vertices are rounded to 1/256 pixel. Every frame that
+    the authors publish is reproduced exactly; the total of on-pixels is 128,328,871 against the original's
+    128,328,862, so this is the set regenerated, not the original file.
+
+    path: the original npz or hdf5, which is then used instead (`differing(path)` compares the two); original =
+    true: the one that 'unbraid data make dsprites --set original=true' fetched.
+    variant: 'plain', or 'color', 'noisy', 'scream' (Locatello et al. 2019), drawn by `seed` and index.
+    """
+    expect(
+        variant in ("plain", *VARIANTS),
+        "dsprites has no such variant",
+        found=repr(variant),
+        allowed=("plain", *VARIANTS),
+    )
+    path = path or (str(verify_published(FILE, array_cache.cache_dir() / FILE_NAME)) if original else "")
+    array = _load_original(Path(path).expanduser()) if path else _load_regenerated()
+    images: Images = Bits(array, (1, 64, 64))
+    if variant != "plain":
+        images = SpriteVariant(images, variant, seed)
+    return Dataset("dsprites", images, FACTORS, cite=CITE, notes={"origin": path or "regenerated", "variant": variant})
+
+
+def count_differences(path: str) -> dict[str, int]:
+    """How the original file and the regenerated set differ: pixels, images, and the on-pixels of each."""
+    theirs, ours = _load_original(Path(path).expanduser()), _load_regenerated()
+    pixels = images = on_theirs = on_ours = 0
+    for start in range(0, len(ours), 8192):
+        a, b = theirs[start : start + 8192], ours[start : start + 8192]
+        bits = np.unpackbits(a ^ b, axis=1).sum(axis=1, dtype=np.int64)
+        pixels, images = pixels + int(bits.sum()), images + int((bits > 0).sum())
+        on_theirs += int(np.unpackbits(a).sum(dtype=np.int64))
+        on_ours += int(np.unpackbits(b).sum(dtype=np.int64))
+    return {"pixels": pixels, "images": images, "on_original": on_theirs, "on_regenerated": on_ours}
+
+
+def _load_regenerated() -> np.ndarray:
+    return array_cache.load_or_generate(CACHE_NAME, (FACTORS.count, 512), np.uint8, _render_all, 720)
+
+
+def _load_original(path: Path) -> np.ndarray:
+    """The bits of the published npz or hdf5 (array 'imgs' of zeros and ones), packed once into the cache."""
+    expect(
+        path.is_file(),
+        f"dsprites: {path} does not exist",
+        do="Leave path and original out, and the set is regenerated; or fetch it: unbraid data make dsprites --set "
+        "original=true.",
+    )
+    name, shape = f"dsprites-original-{array_cache.file_fingerprint([path])}", (FACTORS.count, 64, 64)
+    if path.suffix == ".npz":
+        return copy_to_cache(path, "imgs", shape, name, pack_rows=_pack_bits)
+    with open_hdf5(path) as file:
+        imgs = get_hdf5_array(file, "imgs", path)
+        expect(imgs.shape == shape, f"dsprites: {path} must hold 'imgs' of {shape}", found=f"shape {imgs.shape}")
+        expect(imgs.dtype.kind in "bui", f"dsprites: {path} must hold zeros and ones", found=f"'imgs' of {imgs.dtype}")
+
+        def fill(array: np.ndarray, advance: Advance) -> None:
+            for start in range(0, shape[0], 4096):
+                array[start : start + 4096] = _pack_bits(imgs[start : start + 4096])
+                advance(len(array[start : start + 4096]))
+
+        return array_cache.load_or_generate(name, (shape[0], 512), np.uint8, fill, shape[0])
+
+
+def _pack_bits(rows: np.ndarray) -> np.ndarray:
+    expect(rows.max(initial=0) <= 1, "dsprites images hold zeros and ones", found=f"{rows.max()}", do="Another file?")
+    return np.packbits(rows.reshape(len(rows), -1), axis=1)
+
+
+def _render_all(array: np.ndarray, advance: Advance) -> None:
+    blocks = array.reshape(3, 6, 40, 32, 32, 64, 8)
+    for s, shape in enumerate(sprite_outlines.SHAPES):
+        for k, angle in enumerate(ANGLES):
+            points = sprite_outlines.rotate_2d(sprite_outlines.outline(shape), angle)
+            for i, scale in enumerate(SCALES):
+                blocks[s, i, k] = sprite_outlines.rasterise_outline(points * scale, POSITIONS, POSITIONS, 64)
+                advance()
+
+
+def _fetch(*, original: bool = False) -> None:
+    if original:
+        fetch(FILE, array_cache.cache_dir() / FILE_NAME)
+
+
+def status() -> str:
+    """See `Source`."""
+    return "ready" if array_cache.is_cached(CACHE_NAME) else "can be generated"
+
+
+SOURCE = Source(
+    name="dsprites",
+    about="binary sprites, the original order, regenerated from the published geometry",
+    load=load,
+    size="737,280 × 1×64×64 (377 MB)",
+    factors="shape 3, scale 6, orientation 40, x 32, y 32",
+    status=status,
+    cite=CITE,
+    how_to_get="made on first use in seconds; the original: unbraid data make dsprites --set original=true, or path",
+    fetch=_fetch,
+)

@@ -1,0 +1,205 @@
+"""MNIST and Fashion-MNIST from their idx files (LeCun et al. 1998; Xiao et al. 2017), 28 or 32 pixels wide."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_bytes
+from unbraid.data.cache import array_cache
+from unbraid.data.cache.checksums import RemoteFile, kind_mismatch
+from unbraid.data.cache.download import fetch
+from unbraid.data.dataset import Dataset, Pixels, Source
+from unbraid.data.factors import Factor, Factors
+from unbraid.data.formats import archives
+
+DIGITS = tuple("0123456789")
+CLOTHES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+CITES = {
+    "mnist": "LeCun et al. 1998; thickness and slant as in Castro et al. 2019",
+    "fashion_mnist": "Xiao et al. 2017",
+}
+BASE_URLS = {  # in the order in which they are tried
+    "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
+    "fashion_mnist": (
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+    ),
+}
+ARCHIVE_CHECKSUMS = {  # MD5 as in torchvision/datasets/mnist.py, bytes as in tensorflow_datasets/url_checksums/(fashion_)mnist.txt
+    "mnist": {
+        "train-images-idx3-ubyte.gz": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422),
+        "train-labels-idx1-ubyte.gz": ("d53e105ee54ea40749a09fcbcd1e9432", 28881),
+        "t10k-images-idx3-ubyte.gz": ("9fb629c4189551a2d022fa330f9573f3", 1648877),
+        "t10k-labels-idx1-ubyte.gz": ("ec29112dd5afa0611ce80d1b7f02629c", 4542),
+    },
+    "fashion_mnist": {
+        "train-images-idx3-ubyte.gz": ("8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26421880),
+        "train-labels-idx1-ubyte.gz": ("25c81989df183df01b3e8a0aad5dffbe", 29515),
+        "t10k-images-idx3-ubyte.gz": ("bef4ecab320f06d8554ea6380940ec79", 4422102),
+        "t10k-labels-idx1-ubyte.gz": ("bb300cfdad3c16e7a12a480ee83cd310", 5148),
+    },
+}
+
+CONTENT_CHECKSUMS = {  # MD5 of what is inside, because many copies were packed again
+    "mnist": {
+        "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
+        "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
+        "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
+        "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
+    },
+    "fashion_mnist": {
+        "train-images-idx3-ubyte": "f4a8712d7a061bf5bd6d2ca38dc4d50a",
+        "train-labels-idx1-ubyte": "9018921c3c673c538a1fc5bad174d6f9",
+        "t10k-images-idx3-ubyte": "8181f5470baa50b63fa0f6fddb340f0a",
+        "t10k-labels-idx1-ubyte": "15d484375f8d13e6eb1aabb0c3f46965",
+    },
+}
+
+
+def load(name: str, *, path: str = "", split: str = "train", size: int = 28) -> Dataset:
+    """One split, 'train' (60,000) or 'test' (10,000) or 'all', from the folder `path` (by default the cache).
+
+    size 28 is the original; 32 pads two dark pixels on every side, which the 32×32 nets take. Memory: 47 MB at 28.
+    """
+    splits = {"train": ["train"], "test": ["t10k"], "all": ["train", "t10k"]}
+    expect(split in splits, f"{name} has no such split", found=repr(split), allowed=splits)
+    expect(size in (28, 32), f"{name} comes in two sizes", found=size, allowed=(28, 32))
+    folder = Path(path).expanduser() if path else array_cache.cache_dir() / name
+    images, labels = (
+        np.concatenate([_read_verified(folder, name, f"{part}-{kind}", axes, not path) for part in splits[split]])
+        for kind, axes in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1))
+    )
+    expect(
+        len(images) == len(labels),
+        f"{name} in {folder}: there must be one label per image",
+        found=f"{len(images):,} images, {len(labels):,} labels",
+        do="The files are of different splits or sets.",
+    )
+    expect(images.shape[1:] == (28, 28), f"{name} images are 28×28", found=images.shape[1:])
+    expect(labels.size == 0 or labels.max() < 10, f"{name} has ten classes", found=f"label {labels.max(initial=0)}")
+    pad = (size - 28) // 2
+    pixels = np.pad(images, ((0, 0), (pad, pad), (pad, pad)))[:, None]
+    classes = Factor("class", 10, "class", DIGITS if name == "mnist" else CLOTHES)
+    return Dataset(
+        name,
+        Pixels(pixels),
+        Factors((classes,), grid=False),
+        labels[:, None].astype(np.int64),
+        cite=CITES[name],
+        notes={"split": split},
+    )
+
+
+def _read_verified(folder: Path, name: str, stem: str, axes: int, strict: bool) -> np.ndarray:
+    """One idx file, refused if it is known to be another one (and, when `strict`, unless it is the published one)."""
+    path = _find_file(folder, name, stem)
+    raw, content = _read_raw(path)
+    found = {hashlib.md5(part, usedforsecurity=False).hexdigest() for part in (raw, content)}
+    for other, sums in CONTENT_CHECKSUMS.items():
+        for file, md5 in sums.items():
+            if {md5, ARCHIVE_CHECKSUMS[other][f"{file}.gz"][0]} & found:
+                expect(
+                    (other, file) == (name, stem),
+                    f"{name}: {path} must be {stem} of {name}",
+                    found=f"{file} of {other}",
+                    do="The files were swapped.",
+                )
+                return _parse_idx(path, content, axes)
+    array = _parse_idx(path, content, axes)
+    expect(
+        not strict,
+        f"{name}: {path} is not the published file",
+        found="another MD5",
+        do=f"Delete it and run 'unbraid "
+        f'data make {name}\'; files of your own are used as they are from another folder: path = "...".',
+    )
+    return array
+
+
+def _read_raw(path: Path) -> tuple[bytes, bytes]:
+    """The bytes of a file, and those inside if it is gzipped."""
+    raw = read_bytes(path, "idx file", limit=1 << 31)
+    return raw, archives.gunzip(path, raw) if raw[:2] == b"\x1f\x8b" else raw
+
+
+def read_idx(path: Path, axes: int) -> np.ndarray:
+    """The unsigned bytes of an idx file with this many axes, gzipped or not; damage is named."""
+    return _parse_idx(path, _read_raw(path)[1], axes)
+
+
+def _parse_idx(path: Path, raw: bytes, axes: int) -> np.ndarray:
+    expect(
+        raw[:4] == bytes([0, 0, 8, axes]),
+        f"{path} must be an idx file of unsigned bytes with {axes} axes",
+        found=f"first bytes {raw[:4].hex(' ')}",
+        do="Images and labels may be swapped.",
+    )
+    shape = np.frombuffer(raw[4 : 4 + 4 * axes].ljust(4 * axes, b"\0"), ">u4").astype(np.int64)
+    need = 4 + 4 * axes + math.prod(shape.tolist())
+    expect(
+        len(raw) == need,
+        f"idx file {path} is cut off or too long",
+        found=f"{len(raw):,} bytes",
+        allowed=f"{need:,}",
+        do="Fetch it again.",
+    )
+    return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape.tolist())
+
+
+def _find_file(folder: Path, name: str, stem: str) -> Path:
+    """The file called `stem`, with '.' for the second '-' and .gz as people have them."""
+    dotted = stem.replace("-idx", ".idx")
+    for candidate in (stem, f"{stem}.gz", dotted, f"{dotted}.gz"):
+        if (folder / candidate).is_file():
+            return folder / candidate
+    raise UnbraidError(
+        f"no {stem}[.gz] in {folder}. Run 'unbraid data make {name}' where there is a network, "
+        'or say where the files are: path = "...".'
+    )
+
+
+def _status(name: str) -> str:
+    try:
+        found = [
+            _find_file(array_cache.cache_dir() / name, name, stem.removesuffix(".gz"))
+            for stem in ARCHIVE_CHECKSUMS[name]
+        ]
+        return next((f"needs a file: {path} is {wrong}" for path in found if (wrong := kind_mismatch(path))), "ready")
+    except UnbraidError:
+        return "needs a file: four idx files"
+
+
+def _fetch(name: str) -> None:
+    for file, (md5, size) in ARCHIVE_CHECKSUMS[name].items():
+        first, *others = (RemoteFile(site + file, f"md5:{md5}", size) for site in BASE_URLS[name])
+        fetch(replace(first, mirrors=tuple(others)), array_cache.cache_dir() / name / file)
+
+
+def _build_source(name: str, about: str) -> Source:
+    def loader(*, path: str = "", split: str = "train", size: int = 28) -> Dataset:
+        return load(name, path=path, split=split, size=size)
+
+    loader.__doc__ = load.__doc__
+    return Source(
+        name=name,
+        about=about,
+        load=loader,
+        size="60,000 + 10,000 × 1×28×28 (55 MB), or 32×32",
+        factors="class 10",
+        status=partial(_status, name),
+        cite=CITES[name],
+        fetch=partial(_fetch, name),
+        official=True,
+        how_to_get=f"run 'unbraid data make {name}' ({11 if name == 'mnist' else 30} MB), or path = the folder of the idx files",
+    )
+
+
+SOURCE = _build_source("mnist", "handwritten digits")
+FASHION_SOURCE = _build_source("fashion_mnist", "clothes in the format of MNIST")

@@ -1,0 +1,65 @@
+"""Small sprites for work on a CPU: the shapes of dSprites at 32×32, with or without orientation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unbraid.core.progress import Advance
+from unbraid.data.cache import array_cache
+from unbraid.data.dataset import Bits, Dataset, Source
+from unbraid.data.factors import Factor, Factors
+from unbraid.data.rendering import sprite_outlines
+from unbraid.data.sets.dsprites import CITE, SCALES
+
+POSITIONS = 8 + 16 * np.arange(16) / 15
+ANGLES = np.arange(20) * (2 * np.pi / 20)  # no angle twice, unlike dSprites
+
+
+def load(*, orientation: bool = False) -> Dataset:
+    """3 shapes × 6 scales (× 20 orientations) × 16 × 16 positions: 4,608 images, or 92,160.
+
+    >>> from unbraid.data import load
+    >>> load("sprites32").shape, len(load("sprites32"))
+    ((1, 32, 32), 4608)
+    """
+    angles = ANGLES if orientation else ANGLES[:1]
+    items = [Factor("shape", 3, "class", sprite_outlines.SHAPES), Factor("scale", 6, "ordinal", tuple(SCALES.tolist()))]
+    if orientation:
+        items.append(Factor("orientation", len(angles), "circular", tuple(angles.tolist())))
+    items += [Factor(axis, 16, "ordinal", tuple((np.arange(16) / 15).tolist())) for axis in "xy"]
+    factors = Factors(tuple(items))
+
+    def fill(array: np.ndarray, advance: Advance) -> None:
+        blocks = array.reshape(3, 6, len(angles), 16, 16, 32, 4)
+        for s, shape in enumerate(sprite_outlines.SHAPES):
+            for k, angle in enumerate(angles):
+                points = sprite_outlines.rotate_2d(sprite_outlines.outline(shape), angle) / 2
+                for i, scale in enumerate(SCALES):
+                    blocks[s, i, k] = sprite_outlines.rasterise_outline(points * scale, POSITIONS, POSITIONS, 32)
+                    advance()
+
+    array = array_cache.load_or_generate(
+        _cache_name(orientation), (factors.count, 128), np.uint8, fill, 18 * len(angles)
+    )
+    return Dataset("sprites32", Bits(array, (1, 32, 32)), factors, cite=CITE)
+
+
+def _cache_name(orientation: bool) -> str:
+    return "sprites32-orientation-1" if orientation else "sprites32-1"
+
+
+def status() -> str:
+    """See `Source`."""
+    return "ready" if array_cache.is_cached(_cache_name(False)) else "can be generated"
+
+
+SOURCE = Source(
+    name="sprites32",
+    about="small binary sprites for work on a CPU; orientation = true adds 20 angles",
+    load=load,
+    size="4,608 or 92,160 × 1×32×32 (0.6 or 12 MB)",
+    factors="shape 3, scale 6, (orientation 20,) x 16, y 16",
+    status=status,
+    cite=CITE,
+    how_to_get="made on first use in a second: unbraid data make sprites32",
+)

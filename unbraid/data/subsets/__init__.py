@@ -1,0 +1,1 @@
+"""Splits, conditions and imposed structure: parts of a data set."""

@@ -1,0 +1,51 @@
+"""How an estimator's X is laid out: rows, images without channels, channels last or first; and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unbraid.core.errors import expect
+
+CHANNEL_LAYOUTS = {"last": "nhwc", "first": "nchw"}
+MAX_CHANNELS = 4  # an axis of as many or fewer may hold channels
+
+
+def detect_layout(shape: tuple[int, ...], channels: str = "auto") -> str:
+    """The layout of an X of this shape: 'nd', 'nhw', 'nhwc' or 'nchw'; what is not clear is asked for.
+
+    >>> detect_layout((10, 64, 64, 3)), detect_layout((10, 3, 64, 64)), detect_layout((10, 64, 64))
+    ('nhwc', 'nchw', 'nhw')
+    """
+    expect(
+        channels in ("auto", *CHANNEL_LAYOUTS), "channels of X come last or first", found=repr(channels),
+        allowed=["auto", *CHANNEL_LAYOUTS],
+    )  # fmt: skip
+    expect(2 <= len(shape) <= 4, "X holds rows (n, d) or images (n, h, w) or (n, h, w, c)", found=f"shape {shape}")
+    if len(shape) < 4:
+        return "nd" if len(shape) == 2 else "nhw"
+    if channels != "auto":
+        return CHANNEL_LAYOUTS[channels]
+    first, last = shape[1] <= MAX_CHANNELS, shape[3] <= MAX_CHANNELS
+    expect(
+        first != last,
+        "it is not clear which axis of X holds the channels",
+        found=f"shape {shape}",
+        allowed="(n, h, w, c) or (n, c, h, w)",
+        do="Say channels='last' or channels='first'.",
+    )
+    return CHANNEL_LAYOUTS["first" if first else "last"]
+
+
+def to_nchw(rows: np.ndarray, layout: str) -> np.ndarray:
+    """Rows or images as the images "n c h w" that a run takes."""
+    if layout == "nd":
+        return rows[:, :, None, None]
+    if layout == "nchw":
+        return rows
+    return rows[:, None] if layout == "nhw" else np.moveaxis(rows, -1, 1)
+
+
+def from_nchw(images: np.ndarray, layout: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Images "n c h w" as X came, each of this shape."""
+    found = images if layout == "nchw" else np.moveaxis(images, 1, -1)
+    return found.reshape(len(images), *shape)

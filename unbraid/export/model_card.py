@@ -1,0 +1,112 @@
+"""A model card made from a run: what it was trained on and by, what it scored, how to open it, whom to cite."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from unbraid._version import __version__
+from unbraid.core.files import is_file
+from unbraid.runs.describing.citations import bibliography, run_citations
+from unbraid.runs.describing.titles import description
+from unbraid.runs.evaluation.scores import Scores
+from unbraid.runs.folder.file_names import SCORES_FILE
+from unbraid.runs.recipe import Recipe
+from unbraid.runs.run import Run
+
+CARD_FILE, PICTURE_FILE = "README.md", "traversals.png"
+
+
+def render_model_card(run: Run, recipe: Recipe, folder: Path) -> str:
+    """The model card as Markdown with Hugging Face's YAML head, of what lies in the folder."""
+    scores = Scores.load(folder) if is_file(folder / SCORES_FILE) else None
+    parts = [
+        _yaml_header(recipe, scores),
+        f"# {recipe.name}\n\n{description(recipe) or 'A latent-variable model trained with unbraid.'}",
+        f"![Traversals: one leaf moved at a time]({PICTURE_FILE})" if is_file(folder / PICTURE_FILE) else "",
+        _usage_section(),
+        _training_section(run, recipe),
+        _scores_section(scores),
+        _audit_section(run),
+        f"## Recipe\n\n```toml\n{recipe.toml().strip()}\n```",
+        f"## Cite\n\n```bibtex\n{bibliography(run_citations(run)).strip()}\n```",
+        f"*This card was written by unbraid {__version__} from the run itself.*",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _yaml_header(recipe: Recipe, scores: Scores | None) -> str:
+    """The YAML that the hub reads; JSON's strings and tables are YAML's too."""
+    tags = ["unbraid", "disentanglement", "representation-learning", str(recipe.objective.get("name", ""))]
+    lines = ["---", "library_name: unbraid", f"tags: {json.dumps(tags)}"]
+    measured = [] if scores is None else [(n, s) for n, s in scores.items() if math.isfinite(s.value)]
+    if measured:
+        data = str(recipe.data.get("name", ""))
+        metrics = [{"type": name, "value": round(s.value, 6), "name": name} for name, s in measured]
+        task = {"type": "feature-extraction", "name": "disentangled representation"}
+        result = {"task": task, "dataset": {"type": data, "name": data}, "metrics": metrics}
+        lines.append(f"model-index: {json.dumps([{'name': recipe.name, 'results': [result]}], ensure_ascii=False)}")
+    return "\n".join([*lines, "---"])
+
+
+def _usage_section() -> str:
+    return """## Use
+
+```python
+from unbraid import Run
+
+run = Run.load("path/to/this/folder")  # or huggingface_hub.snapshot_download("name/of-this-model")
+codes = run.encode(images)             # "n channels height width", as in training
+back = run.decode(codes)
+new = run.sample(16)
+```"""
+
+
+def _training_section(run: Run, recipe: Recipe) -> str:
+    state, budget, data = run.state, recipe.budget, dict(recipe.data)
+    options = ", ".join(f"{key} {value}" for key, value in data.items() if key != "name")
+    prices = ", ".join(f"{key} {value}" for key, value in recipe.objective.items() if key != "name")
+    rows = {
+        "data": f"{data.get('name', '?')}{f' ({options})' if options else ''}: {state.get('n', '?')} examples of "
+        + "×".join(map(str, state["shape"])),
+        "objective": f"{recipe.objective.get('name', '?')}{f' ({prices})' if prices else ''}",
+        "latent": f"{recipe.tree}, prior {recipe.prior.get('name', 'gaussian')}",
+        "nets": f"{recipe.nets.get('name', '?')}, {sum(p.numel() for p in run.model.parameters()):,} parameters",
+        "training": f"{state['step']:,} steps of {budget.batch}, {budget.optimiser}, seed {recipe.seed}",
+        "versions": f"unbraid {state.get('unbraid', '?')}, torch {state.get('torch', '?')}",
+    }
+    return "## What it is\n\n" + _markdown_table(("", ""), [[name, text] for name, text in rows.items()])
+
+
+def _scores_section(scores: Scores | None) -> str:
+    if scores is None:
+        return "## Scores\n\nThis run was not scored (`unbraid score RUN`)."
+    rows = []
+    for name, s in scores.items():
+        if math.isfinite(s.value):
+            interval = f"{s.interval[0]:.3f} – {s.interval[1]:.3f}" if s.interval else "–"
+            rows.append([name, f"{s.value:.3f}", interval])
+    alone = all(s.interval is None for s in scores.values())
+    note = " One repetition each, so no intervals (`--seeds 5` gives them)." if alone else ""
+    return f"## Scores\n\n{scores.title}.{note}\n\n" + _markdown_table(("metric", "score", "95% interval"), rows)
+
+
+def _audit_section(run: Run) -> str:
+    found = run.saved_audit()
+    if found is None:
+        return ""
+    rows = [[key, f"{value:.3f} ± {found['errors'][key]:.3f}"] for key, value in found["nats"].items()]
+    text = f"Nats per example, q(z) as {found['estimator']} of {found['components']:,} posteriors."
+    return f"## Terms\n\n{text}\n\n" + _markdown_table(("term", "nats"), rows)
+
+
+def _markdown_table(heads: tuple[str, ...], rows: list[list[str]]) -> str:
+    """A table of Markdown; a bar in a name would end its cell."""
+    lines = [list(heads), ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(_escape_cell(word) for word in line) + " |" for line in lines)
+
+
+def _escape_cell(word: Any) -> str:
+    return str(word).replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,101 @@
+"""Latents over position: what each live column says of where a thing is, and of every other factor. After Chen et al. 2018."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from unbraid.codes import Codes
+from unbraid.core.errors import expect
+from unbraid.figures.drawing import INK, LINE_COLOURS, PAGE_WIDTH, despine, disable_mathtext
+from unbraid.runs.evaluation.leaf_summary import DEAD_NATS
+
+MAX_POSITIONS = 256  # places along an axis
+COLOUR_LIMIT = 2.0  # latents from −REACH (blue) to REACH (red)
+
+
+def has_positions(codes: Codes | None) -> bool:
+    """Whether codes carry the factors x and y, each on a grid, and some columns of real numbers."""
+    if codes is None or codes.values is None or codes.factors is None or not codes.tree.columns_of_kind("real"):
+        return False
+    sizes = {factor.name: factor.size for factor in codes.factors.items}
+    return all(1 < sizes.get(axis, 0) <= MAX_POSITIONS for axis in "xy")
+
+
+def position_maps(codes: Codes, max_columns: int = 8, title: str = "") -> Figure:
+    """A row a live column: its mean over x and y as colours, then over each other factor, a line for each shape.
+
+    Stühmer et al. 2019, Figs. 8–16, after Chen et al. 2018. Columns are sorted by their KL; `most` are drawn.
+    """
+    expect(
+        has_positions(codes),
+        "this picture needs the factors x and y",
+        do="Encode a set that has them, such as sprites.",
+    )
+    assert codes.values is not None
+    assert codes.factors is not None
+    names = list(codes.factors.names)
+    whole = np.isfinite(codes.values).all(axis=1)  # images that lack a label have no place
+    values, means = codes.values[whole], codes.mean[whole]
+    x, y = (values[:, names.index(axis)] for axis in "xy")
+    kinds = {factor.name: factor.kind for factor in codes.factors.items}
+    lines = next((name for name in names if kinds[name] == "class"), "")
+    others = [name for name in names if name not in ("x", "y", lines)]
+    chosen = _live_columns(codes)[:max_columns]
+    figure = Figure(
+        figsize=(min(PAGE_WIDTH, 1.9 * (1 + len(others)) + 1.4), 1.5 * len(chosen) + 0.4), layout="constrained"
+    )
+    grid = figure.subplots(len(chosen), 1 + len(others), squeeze=False)
+    shapes = values[:, names.index(lines)] if lines else np.zeros(len(values))
+    for row, (column, leaf) in zip(grid, chosen, strict=True):
+        z = means[:, column]
+        row[0].imshow(
+            mean_by_factors(z, x, y).T, cmap="coolwarm", vmin=-COLOUR_LIMIT, vmax=COLOUR_LIMIT, interpolation="none"
+        )
+        row[0].set(xticks=[], yticks=[], ylabel=leaf)
+        for axes, name in zip(row[1:], others, strict=True):
+            _draw_lines(axes, z, values[:, names.index(name)], shapes)
+    if lines and others:
+        told = codes.factors.items[names.index(lines)].values
+        words = [str(told[int(code)]) if told else f"{lines} {code:g}" for code in np.unique(shapes)]
+        grid[0][-1].legend(grid[0][-1].lines, words, fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    for axes, name in zip(grid[-1], ("position", *others), strict=True):
+        axes.set_xlabel(name, fontsize=9)
+    figure.suptitle(title or f"latents over position{f', a line for each {lines}' if lines and others else ''}",
+                    fontsize=10, x=0.01, ha="left", color=INK)  # fmt: skip
+    return disable_mathtext(figure)
+
+
+def _live_columns(codes: Codes) -> list[tuple[int, str]]:
+    """Real columns and their leaves' names, those that carry most first, dead ones left out if any is alive."""
+    leaves = codes.tree.leaves
+    kl = np.full(len(leaves), np.inf) if codes.kl is None else np.nan_to_num(np.asarray(codes.kl), nan=np.inf)
+    order = [i for i in np.argsort(-kl, kind="stable") if leaves[i].kind == "real"]
+    kept = [i for i in order if kl[i] >= DEAD_NATS] or order
+    return [(column, leaves[i].name) for i in kept for column in codes.tree.columns(leaves[i].name)]
+
+
+def mean_by_factors(z: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The mean of z for each pair of values of two factors, "i j"; NaN where there is none.
+
+    >>> mean_by_factors(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), np.array([0, 0, 1]))
+    array([[ 2., nan],
+           [nan,  5.]])
+    """
+    (a, i), (b, j) = (np.unique(values, return_inverse=True) for values in (first, second))
+    sums, counts = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+    np.add.at(sums, (i, j), z)
+    np.add.at(counts, (i, j), 1)
+    return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+
+
+def _draw_lines(axes: Any, z: np.ndarray, values: np.ndarray, shapes: np.ndarray) -> None:
+    """The mean of z over the values of a factor, a line for each shape."""
+    means = mean_by_factors(z, shapes, values)
+    for colour, line in zip(LINE_COLOURS, means, strict=False):
+        axes.plot(np.unique(values), line, ".-", color=colour, lw=1, ms=3)
+    axes.set_ylim(-COLOUR_LIMIT, COLOUR_LIMIT)
+    axes.tick_params(labelsize=7)
+    despine(axes)

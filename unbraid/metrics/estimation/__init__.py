@@ -1,0 +1,1 @@
+"""Estimators behind the metrics: information, importances, linear models, correlations."""

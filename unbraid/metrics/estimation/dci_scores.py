@@ -1,0 +1,94 @@
+"""Disentanglement, completeness and informativeness from a matrix of importances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbraid.core.errors import choose, expect
+from unbraid.core.options import reject_unknown
+from unbraid.metrics.estimation.importances import PREDICTOR_OPTIONS, ImportanceFit, importances
+from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.validation import INPUT_OPTIONS, Table, as_table
+
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "paper": {"predictor": "random_forest", "classify": False},
+    "lasso": {"predictor": "lasso", "classify": False},
+    "dlib": {"predictor": "gradient_boosting", "classify": True},
+    "fast": {"predictor": "histogram_boosting", "classify": True},
+}
+CITE = "Eastwood & Williams 2018"
+
+
+def dci_score(
+    name: str, component: str, codes: Any, factors: Any, protocol: str, seed: int, options: dict[str, Any]
+) -> Score:
+    """One of the three scores of DCI, with the other two in its table."""
+    inputs = {key: options.pop(key) for key in INPUT_OPTIONS if key in options}
+    table = as_table(codes, factors, metric_name=name, seed=seed, **inputs)
+    chosen = dict(choose(protocol, PROTOCOLS, "DCI protocol"))
+    chosen |= {key: options.pop(key) for key in ("predictor", "classify") if key in options}
+    threads = options.pop("threads", 0)
+    choose(chosen["predictor"], PREDICTOR_OPTIONS, "predictor")
+    own = [
+        *PREDICTOR_OPTIONS[chosen["predictor"]],
+        "predictor",
+        "classify",
+        "threads",
+        "protocol",
+        "seed",
+        *INPUT_OPTIONS,
+    ]
+    for key in options:
+        reject_unknown(key, own, f"{name} with {chosen['predictor']}")
+    chosen |= PREDICTOR_OPTIONS[chosen["predictor"]] | options
+    fit = importances(table, seed=seed, threads=threads, **chosen)
+    do = "Give more rows."
+    expect(np.isfinite(fit.quality).any(), f"{name}: no factor takes two values in the rows that fit", do=do)
+    values, rows = dci_components(table, fit)
+    settings = {
+        "protocol": protocol,
+        **chosen,
+        "informativeness_is": " and ".join(sorted(set(fit.measure))),
+        "seed": seed,
+        **table.notes,
+    }
+    if fit.subsampled:
+        settings["subsampled"] = fit.subsampled
+    return Score(name, values[component], {**values, **rows}, None, settings, CITE)
+
+
+def dci_components(table: Table, fit: ImportanceFit) -> tuple[dict[str, float], dict[str, Any]]:
+    """The three scores, and the rows behind them."""
+    r = fit.matrix
+    d_u, c_k = 1 - normalised_entropy(r, 1), 1 - normalised_entropy(r, 0)
+    total = r.sum()
+    weight_u, weight_k = (r.sum(1) / total, r.sum(0) / total) if total > 0 else (np.zeros(len(r)), np.zeros(r.shape[1]))
+    values = {
+        "disentanglement": float(np.clip(weight_u @ d_u, 0, 1)),  # rounding may lead just past the ends
+        "completeness": float(np.clip(weight_k @ c_k, 0, 1)),
+        "informativeness": float(np.nanmean(fit.quality)),
+        "error": float(np.nanmean(fit.error)),
+    }
+    rows = {
+        "matrix": r,
+        "units": list(table.unit_names),
+        "factors": list(table.names),
+        "unit_disentanglement": d_u,
+        "factor_completeness": c_k,
+        "factor_informativeness": fit.quality,
+    }
+    return values, rows
+
+
+def normalised_entropy(r: np.ndarray, axis: int) -> np.ndarray:
+    """Entropy of each row (axis 1) or column (axis 0) over its maximum, in [0, 1]; 1 for one that is all 0.
+
+    With a single entry there is nothing to spread over: 0.
+    """
+    size = r.shape[axis]
+    total = r.sum(axis, keepdims=True)
+    p = np.divide(r, total, out=np.full_like(r, 1 / size), where=total > 0)
+    h = -(p * np.log(np.where(p > 0, p, 1))).sum(axis)
+    return np.clip(h / np.log(size), 0, 1) if size > 1 else np.zeros_like(h)

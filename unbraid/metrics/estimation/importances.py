@@ -1,0 +1,206 @@
+"""How much each unit matters for predicting each factor: lasso, forests, boosting, and boosting that is fast."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from unbraid.core.errors import choose, expect
+from unbraid.core.hardware import default_threads
+from unbraid.metrics.estimation.boosting import boost
+from unbraid.metrics.inputs.validation import Table
+
+COLUMN_BLOCK = 1024  # compared at once
+TREES, SECONDS = 5_000, 30  # beyond both, boosting says what it will take
+MAX_ROWS = 15_000  # rows used by predictors: 10,000 to fit and 5,000 to score, as is common
+
+
+@dataclass(frozen=True)
+class ImportanceFit:
+    """Importances "u k" (each column sums to 1, or is 0), and how well each factor was predicted on held-out rows."""
+
+    matrix: np.ndarray
+    quality: np.ndarray
+    error: np.ndarray
+    measure: tuple[str, ...]
+    subsampled: str | None = None
+
+
+def importances(
+    table: Table,
+    predictor: str = "histogram_boosting",
+    classify: bool = True,
+    seed: int = 0,
+    threads: int = 0,
+    **options: Any,
+) -> ImportanceFit:
+    """Fit one predictor per factor on two thirds of the rows; shared between metrics of the same table.
+
+    classify: treat ordinal factors as classes (disentanglement_lib) or as numbers (Eastwood & Williams). Under histogram
+    boosting factors share `threads` (0: those there are), which changes the time and nothing else; the others run one by
+    one, because they silence warnings, and Python keeps one list of warning filters for all threads.
+    """
+    how = choose(predictor, PREDICTORS, "predictor")
+    expect(isinstance(threads, Integral) and threads >= 0, "threads must be a whole number from 0", found=threads)
+    wrong = [name for name in options if name not in PREDICTOR_OPTIONS[predictor]]
+    expect(not wrong, f"{predictor} does not have these options", found=wrong, allowed=PREDICTOR_OPTIONS[predictor])
+    key = ("importances", predictor, classify, seed, tuple(sorted(options.items())))
+    if key not in table.cache:
+        small = table.subsample(MAX_ROWS, seed)
+        x = small.scaled  # worked out once, before threads ask for it
+        most_first = sorted(range(len(table.names)), key=lambda k: -len(small.levels[k]))
+
+        def one(k: int) -> tuple[np.ndarray, float, float, str]:
+            return _fit_factor(small, x, k, how, classify, seed, options)
+
+        if predictor == "histogram_boosting":
+            with ThreadPoolExecutor(int(threads) or default_threads()) as pool:
+                found = dict(zip(most_first, pool.map(one, most_first), strict=True))
+        else:
+            found = {k: one(k) for k in most_first}
+        fits = [found[k] for k in range(len(table.names))]
+        table.cache[key] = ImportanceFit(
+            np.stack([f[0] for f in fits], 1),
+            np.array([f[1] for f in fits]),
+            np.array([f[2] for f in fits]),
+            tuple(f[3] for f in fits),
+            small.notes.get("subsampled"),
+        )
+    return table.cache[key]
+
+
+def _fit_factor(
+    table: Table, scaled: np.ndarray, k: int, fit_predict: Any, classify: bool, seed: int, options: dict[str, Any]
+) -> tuple[np.ndarray, float, float, str]:
+    """Importance "u", quality and error of one factor, and what quality means."""
+    fit, test = split_rows(table, k, seed)
+    classes = table.kinds[k] == "class" or (classify and table.kinds[k] != "continuous")
+    target = table.y[:, k] if classes else table.v[:, k]
+    if classes and len(np.unique(target[fit])) < 2:
+        return np.zeros(len(table.units)), float("nan"), float("nan"), "accuracy"
+    alive = np.flatnonzero(table.deviations > 0)
+    column, predicted = (
+        np.zeros(table.z.shape[1]),
+        np.full(len(test), np.bincount(table.y[fit, k]).argmax() if classes else target[fit].mean()),
+    )
+    if len(alive):
+        x = scaled[:, alive]
+        column[alive], predicted = fit_predict(x[fit], target[fit], x[test], classes, seed, **options)
+    total = column.sum()
+    unit = table.sum_by_unit(column / total if total > 0 else column)
+    if classes:
+        quality = float((predicted == target[test]).mean())
+        return unit, quality, 1 - quality, "accuracy"
+    spread = max(float(target[test].std()), 1e-12)
+    error = float(np.sqrt(np.mean((predicted - target[test]) ** 2)) / spread)
+    return unit, max(0.0, 1 - error), error, "1 - NRMSE"
+
+
+def split_rows(table: Table, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that fit and rows that score factor k: two thirds and one third of those that have the label."""
+    rows = np.random.default_rng([seed, 4]).permutation(np.flatnonzero(table.y[:, k] >= 0))
+    cut = max(1, len(rows) * 2 // 3)
+    return rows[:cut], rows[cut:] if cut < len(rows) else rows
+
+
+def histogram_boosting(
+    x: np.ndarray, y: np.ndarray, x_new: np.ndarray, classes: bool, seed: int, **options: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Boosting on binned codes (see `boost`); importance is the total gain of the splits on a column. Nothing is drawn."""
+    gain, predicted = boost(x, y, x_new, classes, **options)
+    return share_gains(gain, x), predicted
+
+
+def share_gains(gain: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Gains with copies of a column (up to sign and scale) given equal parts.
+
+    Histogram boosting breaks a tie by taking the first column each time, which would make an exact copy look unused;
+    GradientBoosting breaks it at random.
+    """
+    used, mean = np.flatnonzero(gain > 0), x.mean(0)
+    some = x[:, used].astype(np.float64) - mean[used]
+    length = np.sqrt((some**2).sum(0)).clip(1e-12)
+    twins = np.empty((len(used), len(gain)), bool)
+    for a in range(0, len(gain), COLUMN_BLOCK):  # only columns that gained can have copies that gained nothing
+        other = x[:, a : a + COLUMN_BLOCK].astype(np.float64) - mean[a : a + COLUMN_BLOCK]
+        size = np.sqrt((other**2).sum(0)).clip(1e-12)
+        twins[:, a : a + COLUMN_BLOCK] = np.abs(some.T @ other) > (1 - 1e-9) * np.outer(length, size)
+    return (gain[used] / np.maximum(twins.sum(1), 1)) @ twins
+
+
+def gradient_boosting(
+    x: np.ndarray, y: np.ndarray, x_new: np.ndarray, classes: bool, seed: int, rounds: int = 100
+) -> tuple[np.ndarray, np.ndarray]:
+    """scikit-learn's GradientBoosting with its defaults, as in disentanglement_lib (there unseeded)."""
+    from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+
+    kind = GradientBoostingClassifier if classes else GradientBoostingRegressor
+    trees = rounds * len(np.unique(y)) if classes else rounds
+    if trees > TREES:  # one tree per class and round: hundreds of classes take hours, so say it first
+        start = time.perf_counter()
+        kind(n_estimators=1, random_state=seed).fit(x, y)
+        seconds = rounds * (time.perf_counter() - start)
+        if seconds > SECONDS:
+            warnings.warn(
+                f"gradient boosting of a factor with {len(np.unique(y)):,} values grows {trees:,} trees, about "
+                f"{seconds / 60:.0f} minutes. protocol='fast' takes seconds; rounds= lowers their number.",
+                stacklevel=2,
+            )
+    model = kind(n_estimators=rounds, random_state=seed).fit(x, y)
+    return model.feature_importances_, model.predict(x_new)
+
+
+def random_forest(
+    x: np.ndarray, y: np.ndarray, x_new: np.ndarray, classes: bool, seed: int, trees: int = 10
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ten trees, their depth chosen on a held-out third. Eastwood & Williams 2018, Sec. 4."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    kind = RandomForestClassifier if classes else RandomForestRegressor
+    cut = len(x) * 2 // 3
+    if 0 < cut < len(x) - 1:  # one row has no R²
+        depth = max(
+            (2, 4, 8, 16),
+            key=lambda d: kind(trees, max_depth=d, random_state=seed).fit(x[:cut], y[:cut]).score(x[cut:], y[cut:]),
+        )
+    else:
+        depth = 4
+    model = kind(trees, max_depth=depth, random_state=seed).fit(x, y)
+    return model.feature_importances_, model.predict(x_new)
+
+
+def lasso(
+    x: np.ndarray, y: np.ndarray, x_new: np.ndarray, classes: bool, seed: int, alpha: float = 0.02
+) -> tuple[np.ndarray, np.ndarray]:
+    """|weights| of a lasso on scaled codes and targets, α = 0.02; classes as 0/1 columns. Eastwood & Williams 2018."""
+    from sklearn.linear_model import Lasso
+
+    values = np.unique(y)
+    target = (y[:, None] == values[None]).astype(float) if classes else y[:, None].astype(float)
+    mean, spread = target.mean(0), np.maximum(target.std(0), 1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        models = [Lasso(alpha=alpha).fit(x, t) for t in ((target - mean) / spread).T]
+    predicted = np.stack([m.predict(x_new) for m in models], 1) * spread + mean
+    weights = np.abs(np.stack([m.coef_ for m in models])).sum(0)
+    return weights, values[predicted.argmax(1)] if classes else predicted[:, 0]
+
+
+PREDICTOR_OPTIONS: dict[str, dict[str, Any]] = {
+    "histogram_boosting": {"rounds": 10, "rate": 0.1, "bins": 64, "ridge": 1.0},
+    "gradient_boosting": {"rounds": 100},
+    "random_forest": {"trees": 10},
+    "lasso": {"alpha": 0.02},
+}
+PREDICTORS: dict[str, Any] = {
+    "histogram_boosting": histogram_boosting,
+    "gradient_boosting": gradient_boosting,
+    "random_forest": random_forest,
+    "lasso": lasso,
+}

@@ -1,0 +1,186 @@
+"""Entropies and mutual information between units of code and factors: by bins, by neighbours, by posterior samples."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from unbraid.core.errors import choose, expect
+from unbraid.metrics.estimation import aggregate_posterior
+from unbraid.metrics.estimation.knn_information import knn_information
+from unbraid.metrics.inputs.units import Unit
+from unbraid.metrics.inputs.validation import Table
+
+
+def entropy(counts: np.ndarray, axis: int | tuple[int, ...] | None = None) -> Any:
+    """Entropy in nats of a table of counts: H = −Σ p log p, with 0 log 0 = 0.
+
+    >>> round(float(entropy(np.array([5, 5, 0]))), 4)
+    0.6931
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    total = counts.sum(axis=axis, keepdims=True)
+    p = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
+    return -np.sum(p * np.log(np.where(p > 0, p, 1)), axis=axis) + 0.0
+
+
+def contingency_table(a: np.ndarray, b: np.ndarray, sizes: tuple[int, int]) -> np.ndarray:
+    """Counts of two columns of indices, rows with a negative index left out."""
+    keep = (a >= 0) & (b >= 0)
+    if not keep.all():
+        a, b = a[keep], b[keep]
+    return np.bincount(a.astype(np.int64) * sizes[1] + b, minlength=sizes[0] * sizes[1]).reshape(sizes)
+
+
+def mutual_information(counts: np.ndarray) -> float:
+    """I(a; b) = H(a) + H(b) − H(a, b) in nats, from their counts."""
+    return max(0.0, float(entropy(counts.sum(1)) + entropy(counts.sum(0)) - entropy(counts)))
+
+
+def discretise(
+    table: Table, bins: int = 20, binning: str = "width", seed: int = 0
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Each unit as one column of small integers "n u", and how many values each may take.
+
+    One real column: `bins` bins of equal width (the common protocol) or of equal count ("quantile"). A one-hot unit:
+    its largest entry. Bits: their joint value. A group of real columns: the nearest of `bins` centres (seeded k-means).
+    """
+    expect(isinstance(bins, Integral) and 2 <= bins <= 256, "bins must be a whole number from 2 to 256", found=bins)
+    expect(
+        len(table) >= bins,
+        "there must be at least as many rows as bins",
+        found=f"{len(table)} rows, {bins} bins",
+        do="Lower bins (--bins), or encode more examples.",
+    )
+    key = ("cells", bins, binning, seed)
+    if key not in table.cache:
+        cut = choose(binning, {"width": _equal_width_bins, "quantile": _quantile_bins}, "binning")
+        out = np.stack([_discretise_unit(table, unit, bins, cut, seed) for unit in table.units], 1)
+        table.cache[key] = (out, tuple(int(m) + 1 for m in out.max(0)))
+    return table.cache[key]
+
+
+def _discretise_unit(table: Table, unit: Unit, bins: int, cut: Any, seed: int) -> np.ndarray:
+    z = table.z[:, list(unit.columns)]
+    if unit.kind == "onehot":
+        return z.argmax(1).astype(np.int16)
+    if unit.kind == "binary" and len(unit.columns) <= 8:
+        return ((z > 0.5) @ (1 << np.arange(z.shape[1]))).astype(np.int16)
+    alive = table.deviations[list(unit.columns)] > 0
+    if not alive.any():
+        return np.zeros(len(z), np.int16)
+    if len(unit.columns) == 1:
+        return cut(z[:, 0], bins)
+    return _nearest_centres(table.scaled[:, list(unit.columns)], bins, seed)
+
+
+def _equal_width_bins(z: np.ndarray, bins: int) -> np.ndarray:
+    low, high = float(z.min()), float(z.max())
+    index = np.subtract(z, low, dtype=np.float64)
+    index *= bins / (high - low)
+    return np.minimum(index, bins - 1).astype(np.int16)
+
+
+def _quantile_bins(z: np.ndarray, bins: int) -> np.ndarray:
+    edges = np.unique(np.quantile(z, np.linspace(0, 1, bins + 1)[1:-1]))
+    return np.searchsorted(edges, z, side="right").astype(np.int16)
+
+
+def _nearest_centres(z: np.ndarray, bins: int, seed: int) -> np.ndarray:
+    from sklearn.cluster import MiniBatchKMeans
+
+    model = MiniBatchKMeans(bins, random_state=seed, n_init=3, batch_size=1024).fit(z[:: max(1, len(z) // 20_000)])
+    return model.predict(z).astype(np.int16)
+
+
+def factor_entropies(table: Table) -> np.ndarray:
+    """H(y_k) in nats "k", over the rows that have the label."""
+    return np.array([entropy(np.bincount(y[y >= 0])) for y in table.y.T])
+
+
+def unit_entropies(table: Table, bins: int = 20, binning: str = "width", seed: int = 0) -> np.ndarray:
+    """H of each unit's cells in nats "u"."""
+    index, _ = discretise(table, bins, binning, seed)
+    return np.array([entropy(np.bincount(c)) for c in index.T])
+
+
+def informative_units(
+    table: Table, matrix: np.ndarray, bins: int = 20, binning: str = "width", seed: int = 0
+) -> np.ndarray:
+    """True for each unit whose information on some factor is more than chance, "u".
+
+    Under independence 2 n I is χ² with (cells − 1)(levels − 1) degrees of freedom; p < 0.001 over all pairs.
+    """
+    from scipy.stats import chi2
+
+    _, sizes = discretise(table, bins, binning, seed)
+    rows = (table.y >= 0).sum(0)
+    freedom = np.outer(np.array(sizes) - 1, [len(levels) - 1 for levels in table.levels]).clip(1)
+    return (2 * rows * matrix > chi2.isf(1e-3 / matrix.size, freedom)).any(1)
+
+
+def mutual_information_matrix(
+    table: Table,
+    estimator: str = "histogram",
+    bins: int = 20,
+    binning: str = "width",
+    seed: int = 0,
+    max_rows: int = 10_000,
+    n_neighbours: int = 3,
+    draws: int = aggregate_posterior.DRAWS,
+) -> np.ndarray:
+    """The matrix I(z_u; y_k) in nats, "u k".
+
+    estimator: 'histogram' counts cells of the means; 'knn' is Ross's (2014) estimate from the `near` nearest
+    neighbours, no bins (discrete units are counted); 'posterior' averages over `draws` samples z ~ q(z|x), every q a
+    mixture over all rows (Chen et al. 2018), and needs posterior scales.
+
+    >>> y = np.arange(400) % 4
+    >>> from unbraid.metrics.inputs.validation import as_table
+    >>> bool(np.isclose(mutual_information_matrix(as_table(y.astype(float), y))[0, 0], np.log(4)))
+    True
+    """
+    ways: dict[str, Any] = {
+        "histogram": _histogram_information,
+        "knn": partial(knn_information, n_neighbours=n_neighbours),
+        "posterior": partial(_posterior_information, draws=draws),
+    }
+    how = choose(estimator, ways, "MI estimator")
+    key = ("mutual", estimator, bins, binning, seed, max_rows, n_neighbours, draws)
+    if key not in table.cache:
+        found = how(table, bins, binning, seed, max_rows)
+        discrete = [i for i, u in enumerate(table.units) if u.kind != "real"] if estimator == "knn" else []
+        if discrete:  # equal codes have no nearest neighbour, and need none
+            found[discrete] = mutual_information_matrix(table, "histogram", bins, binning, seed)[discrete]
+        table.cache[key] = found
+    return table.cache[key]
+
+
+def sampling_note(
+    table: Table, estimator: str, max_rows: int = 10_000, draws: int = aggregate_posterior.DRAWS
+) -> dict[str, Any]:
+    """A note for `Score.settings` on what an estimate of `mutual` is averaged over."""
+    if estimator == "posterior":
+        return {"draws": draws, "components": len(table)}
+    used = max_rows if estimator == "knn" else len(table)
+    return {"subsampled": f"{used:,} of {len(table):,} rows"} if used < len(table) else {}
+
+
+def _posterior_information(table: Table, bins: int, binning: str, seed: int, max_rows: int, draws: int) -> np.ndarray:
+    return np.maximum(np.nanmean(aggregate_posterior.pointwise_information(table, seed, draws), axis=0), 0)
+
+
+def _histogram_information(table: Table, bins: int, binning: str, seed: int, max_rows: int) -> np.ndarray:
+    index, sizes = discretise(table, bins, binning, seed)
+    return np.array(
+        [
+            [
+                mutual_information(contingency_table(index[:, u], y, (sizes[u], len(table.levels[k]))))
+                for k, y in enumerate(table.y.T)
+            ]
+            for u in range(len(table.units))
+        ]
+    )

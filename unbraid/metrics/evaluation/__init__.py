@@ -1,0 +1,1 @@
+"""Running metrics: the battery, intervals, ceilings and the records of results."""

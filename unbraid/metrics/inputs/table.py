@@ -1,0 +1,159 @@
+"""The record every metric works on: codes, units and labels, with what is derived from them computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError, did_you_mean, expect, join_names
+from unbraid.metrics.inputs.units import Unit
+
+CHUNK_SIZE = 1 << 21  # numbers at a time: 16 MB, however wide the codes
+ROUNDING = {"float32": 1e-7, "float64": 1e-14}  # relative deviation of a constant computed in several ways
+FLOAT32_ABOVE = 1 << 24  # beyond this many numbers scaled codes are kept in float32
+
+
+def row_chunks(array: np.ndarray) -> Iterator[np.ndarray]:
+    """Views of some rows at a time, `PIECE` numbers or so."""
+    step = max(1, CHUNK_SIZE // max(1, array.shape[1]))
+    return (array[a : a + step] for a in range(0, len(array), step))
+
+
+@dataclass(frozen=True)
+class Table:
+    """n rows of codes in d columns, u units and k factors; everything derived is computed once and shared.
+
+    z "n d" codes; y "n k" value indices of each factor, −1 where missing; v "n k" numbers, NaN where missing. Columns in
+    no unit are not here at all; `columns` names those that are, `taken` are their places in the codes that were given.
+
+    >>> from unbraid.metrics import as_table
+    >>> table = as_table(np.random.default_rng(0).normal(size=(100, 3)), np.arange(100) % 4)
+    >>> table.unit_names, table.names
+    (('z0', 'z1', 'z2'), ('y0',))
+    """
+
+    z: np.ndarray
+    units: tuple[Unit, ...]
+    y: np.ndarray
+    v: np.ndarray
+    names: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    levels: tuple[tuple[Any, ...], ...] = ()
+    kl: np.ndarray | None = None
+    scale: np.ndarray | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+    column_names: tuple[str, ...] = ()
+    source_columns: tuple[int, ...] = ()
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    @property
+    def unit_names(self) -> tuple[str, ...]:
+        """The units' names, in column order."""
+        return tuple(u.name for u in self.units)
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """The mean of each column "d", summed from its first entry: exact for a constant, however far from 0."""
+        first, total = self.z[0].astype(np.float64), np.zeros(self.z.shape[1])
+        for piece in row_chunks(self.z):
+            total += (piece - first).sum(0)
+        return first + total / len(self.z)
+
+    @cached_property
+    def deviations(self) -> np.ndarray:
+        """The standard deviation of each column "d"; what rounding does to a constant in their precision counts as 0."""
+        total = np.zeros(self.z.shape[1])
+        for piece in row_chunks(self.z):  # numpy's own std makes a float64 copy of everything
+            total += ((piece - self.means) ** 2).sum(0)
+        deviation = np.sqrt(total / len(self.z))
+        return np.where(deviation > ROUNDING[self.z.dtype.name] * np.abs(self.means), deviation, 0.0)
+
+    @cached_property
+    def live(self) -> np.ndarray:
+        """True for each unit with a column that changes, "u"."""
+        return np.array([self.deviations[list(u.columns)].max() > 0 for u in self.units])
+
+    @cached_property
+    def scaled(self) -> np.ndarray:
+        """Codes with zero mean and unit deviation "n d"; dead columns are 0."""
+        alive = self.deviations > 0
+        kind = np.float32 if self.z.size > FLOAT32_ABOVE else self.z.dtype
+        mean, out = self.means, np.zeros(self.z.shape, kind)
+        unit = np.where(alive, self.deviations, 1.0)
+        for piece, made in zip(row_chunks(self.z), row_chunks(out), strict=True):
+            made[:] = (piece - mean) / unit
+        out[:, ~alive] = 0
+        return out
+
+    @cached_property
+    def unit_of_column(self) -> np.ndarray:
+        """The unit of each column "d"; −1 for columns in none."""
+        owner = np.full(self.z.shape[1], -1)
+        for i, unit in enumerate(self.units):
+            owner[list(unit.columns)] = i
+        return owner
+
+    def sum_by_unit(self, per_column: np.ndarray) -> np.ndarray:
+        """Rows of columns "d …" summed into rows of units "u …"."""
+        return np.stack([per_column[list(u.columns)].sum(0) for u in self.units])
+
+    def no_units_note(self, used: np.ndarray, reason: str) -> dict[str, str]:
+        """A note for `Score.settings` when no unit is used "u", so that a bare 0 is never left unexplained."""
+        if used.any():
+            return {}
+        if not self.live.any():
+            return {"note": f"all {self.z.shape[1]} columns are dead: they never change"}
+        return {"note": f"all {len(self.units)} units are left out: {reason}"}
+
+    def subset(self, rows: np.ndarray) -> Table:
+        """A table of some of the rows."""
+        scale = None if self.scale is None else self.scale[rows]
+        some = {"z": self.z[rows], "y": self.y[rows], "v": self.v[rows], "scale": scale}
+        return replace(self, **some, notes=dict(self.notes), cache={})
+
+    def drop_factors(self, names: Sequence[str]) -> Table:
+        """A table without these factors; `notes['left_out']` names them."""
+        if not names:
+            return self
+        known = [*self.names, *self.notes.get("dropped_factors", [])]
+        for name in names:
+            if name not in known:
+                raise UnbraidError(f"no factor {name!r}.{did_you_mean(name, known)} Factors: {join_names(known)}.")
+        kept = [j for j, name in enumerate(self.names) if name not in names]
+        expect(kept, "a factor must be left to score", found=f"all of {join_names(known)} left out")
+
+        def some(part: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(part[j] for j in kept)
+
+        notes = {**self.notes, "left_out": list(dict.fromkeys(names))}
+        missing = {k: v for k, v in self.notes.get("missing_labels", {}).items() if k not in names}
+        notes = {k: v for k, v in notes.items() if k != "missing_labels"} | (
+            {"missing_labels": missing} if missing else {}
+        )
+        return replace(
+            self,
+            y=self.y[:, kept],
+            v=self.v[:, kept],
+            names=some(self.names),
+            kinds=some(self.kinds),
+            levels=some(self.levels),
+            notes=notes,
+            cache={},
+        )
+
+    def subsample(self, max_rows: int, seed: int) -> Table:
+        """At most `most` rows, drawn once per seed and shared; `notes['subsampled']` says so."""
+        if len(self) <= max_rows:
+            return self
+        if ("limited", max_rows, seed) not in self.cache:
+            small = self.subset(np.sort(np.random.default_rng([seed, 11]).choice(len(self), max_rows, replace=False)))
+            small.notes["subsampled"] = f"{max_rows:,} of {len(self):,} rows"
+            self.cache["limited", max_rows, seed] = small
+        return self.cache["limited", max_rows, seed]

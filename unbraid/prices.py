@@ -1,0 +1,355 @@
+"""Prices, and other numbers that change with the step: frozen records, so that a recipe stays plain TOML.
+
+A price knows how to charge, what it settles to and how it is shown. To add a kind: a class here, and its name below.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, TypeAlias
+
+from unbraid.core import options
+from unbraid.core.errors import UnbraidError, choose, expect
+
+FINAL_STEP = 10**12
+
+
+class Schedule(ABC):
+    """A price that is more than a number. `per_leaf`: it is charged on the batch mean of each leaf, not on their sum."""
+
+    per_leaf: ClassVar[bool] = False
+
+    @abstractmethod
+    def value_at(self, step: int) -> float:
+        """The value at a step."""
+
+    def charge(self, nats: Any, step: int) -> Any:
+        """What a term of so many nats costs at a step."""
+        now = self.value_at(step)
+        return nats if now == 1 else now * nats
+
+    def rate(self, step: int) -> float:
+        """The price per nat that the ledger shows."""
+        return self.value_at(step)
+
+    def final_rate(self) -> float | None:
+        """The price per nat it comes to in the end; None when it is a function of the nats."""
+        return self.value_at(FINAL_STEP)
+
+    def describe(self, key: str) -> str:
+        """The price of a term, for the printed table."""
+        return f"{key} {schedule_name(self)} → {self.value_at(FINAL_STEP):g}"
+
+    def endpoints(self) -> tuple[float, ...] | None:
+        """The values it moves between; None when it is a function of the nats."""
+        return (self.value_at(0), self.value_at(FINAL_STEP))
+
+    def affine(self, factor: float, offset: float = 0.0) -> Schedule:
+        """factor · price + plus, where that is a schedule of the same kind."""
+        raise UnbraidError(
+            f"another price is worked out from this schedule: found {schedule_name(self)}; "
+            "allowed: a number, or schedule linear, cosine or cyclic."
+        )
+
+    def check(self, what: str) -> None:
+        """Errors in its numbers."""
+        steps = getattr(self, "steps", 1)
+        expect(steps >= 1, f"steps of {what} must be a whole number, 1 or more", found=steps)
+
+    @classmethod
+    def read_option(cls, plain: Any, what: str) -> Price:
+        """See `read`."""
+        return parse_price(plain, what)
+
+
+@dataclass(frozen=True)
+class Constant(Schedule):
+    """One number."""
+
+    number: Any
+
+    def value_at(self, step: int) -> float:
+        """See `Schedule.at`."""
+        return self.number
+
+    def describe(self, key: str) -> str:
+        """See `Schedule.shown`."""
+        return f"{key} {format_number(self.number)}"
+
+
+@dataclass(frozen=True)
+class Linear(Schedule):
+    """From `start` to `stop` in a straight line over `steps`, then constant.
+
+    >>> Linear(0, 4, steps=10).value_at(5)
+    2.0
+    """
+
+    start: float
+    stop: float
+    steps: int
+
+    def value_at(self, step: int) -> float:
+        """See `Schedule.at`."""
+        return self.start + (self.stop - self.start) * min(step / self.steps, 1.0)
+
+    def affine(self, factor: float, offset: float = 0.0) -> Linear:
+        """See `Schedule.affine`."""
+        return replace(self, start=factor * self.start + offset, stop=factor * self.stop + offset)
+
+
+@dataclass(frozen=True)
+class Cosine(Schedule):
+    """From `start` to `stop` along half a cosine over `steps`, then constant."""
+
+    start: float
+    stop: float
+    steps: int
+
+    def value_at(self, step: int) -> float:
+        """See `Schedule.at`."""
+        return self.stop + (self.start - self.stop) * 0.5 * (1 + math.cos(math.pi * min(step / self.steps, 1.0)))
+
+    def affine(self, factor: float, offset: float = 0.0) -> Cosine:
+        """See `Schedule.affine`."""
+        return replace(self, start=factor * self.start + offset, stop=factor * self.stop + offset)
+
+
+@dataclass(frozen=True)
+class Cyclic(Schedule):
+    """A saw-tooth of period `steps`: up in a line during the first `rise` of each period, then constant (Fu et al. 2019)."""
+
+    start: float
+    stop: float
+    steps: int
+    rise: float = 0.5
+
+    def value_at(self, step: int) -> float:
+        """See `Schedule.at`."""
+        return self.start + (self.stop - self.start) * min((step % self.steps) / (self.steps * self.rise), 1.0)
+
+    def endpoints(self) -> tuple[float, ...]:
+        """See `Schedule.ends`."""
+        return (self.start, self.stop)
+
+    def affine(self, factor: float, offset: float = 0.0) -> Cyclic:
+        """See `Schedule.affine`."""
+        return replace(self, start=factor * self.start + offset, stop=factor * self.stop + offset)
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        super().check(what)
+        expect(0 < self.rise <= 1, f"rise of {what} must lie in (0, 1]", found=self.rise)
+
+
+@dataclass(frozen=True)
+class Geometric(Schedule):
+    """From `start` to `stop` by a constant factor over `steps`, then constant: for temperatures."""
+
+    start: float
+    stop: float
+    steps: int
+
+    def value_at(self, step: int) -> float:
+        """See `Schedule.at`."""
+        return self.start * (self.stop / self.start) ** min(step / self.steps, 1.0)
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        super().check(what)
+        expect(
+            min(self.start, self.stop) > 0,
+            f"a geometric schedule of {what} needs positive ends",
+            found=(self.start, self.stop),
+        )
+
+
+@dataclass(frozen=True)
+class Capacity(Schedule):
+    """A price that is a function: γ·|term − C(step)|, C rising in a line from 0 to `stop` nats (Burgess et al. 2018)."""
+
+    gamma: float
+    stop: float
+    steps: int
+
+    def value_at(self, step: int) -> float:
+        """The capacity C at a step, in nats."""
+        return self.stop * min(step / self.steps, 1.0)
+
+    def charge(self, nats: Any, step: int) -> Any:
+        """See `Schedule.charge`: γ·|nats − C(step)| of the batch mean."""
+        return self.gamma * (nats - self.value_at(step)).abs()
+
+    def rate(self, step: int) -> float:
+        """See `Schedule.rate`."""
+        return self.gamma
+
+    def final_rate(self) -> None:
+        """See `Schedule.settled`."""
+
+    def describe(self, key: str) -> str:
+        """See `Schedule.shown`."""
+        return f"{key} ↦ {format_number(self.gamma)}·|{key} − C|"
+
+    def endpoints(self) -> None:
+        """See `Schedule.ends`."""
+
+
+@dataclass(frozen=True)
+class FreeBits(Schedule):
+    """A price that is a function: β·Σ_l max(λ, term_l), the first λ nats of every leaf free (Kingma et al. 2016).
+
+    The maximum is taken of each leaf's mean over the batch, so a leaf below its floor is not pushed at all.
+    """
+
+    floor: float
+    price: float = 1.0
+    per_leaf: ClassVar[bool] = True
+
+    def value_at(self, step: int) -> float:
+        """The floor λ, in nats a leaf."""
+        return self.floor
+
+    def charge(self, nats: Any, step: int) -> Any:
+        """See `Schedule.charge`: of the batch means "l" of the leaves."""
+        return self.price * nats.clamp_min(self.floor).sum()
+
+    def rate(self, step: int) -> float:
+        """See `Schedule.rate`: above the floor."""
+        return self.price
+
+    def final_rate(self) -> None:
+        """See `Schedule.settled`."""
+
+    def describe(self, key: str) -> str:
+        """See `Schedule.shown`."""
+        price = "" if self.price == 1 else f"{format_number(self.price)}·"
+        return f"{key} ↦ {price}Σ_l max({format_number(self.floor)}, {key}_l)"
+
+    def endpoints(self) -> None:
+        """See `Schedule.ends`."""
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        expect(self.floor >= 0, f"floor of {what} must be 0 nats or more", found=self.floor)
+
+
+@dataclass(frozen=True)
+class Step(Schedule):
+    """`start`, multiplied by `factor` after every so many `steps`: for learning rates.
+
+    >>> Step(0.1, 0.5, steps=10).value_at(25)
+    0.025
+    """
+
+    start: float
+    factor: float
+    steps: int
+
+    def value_at(self, step: int) -> float:
+        """See `Schedule.at`."""
+        return self.start * self.factor ** (step // self.steps)
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        super().check(what)
+        expect(0 < self.factor <= 1, f"factor of {what} must lie in (0, 1]", found=self.factor)
+
+
+@dataclass(frozen=True)
+class WarmUp(Schedule):
+    """In a straight line over `steps` from nearly 0 to what `then` begins with, a number or a schedule that starts there.
+
+    >>> WarmUp(10, then=Cosine(1.0, 0.0, steps=100)).value_at(4)
+    0.5
+    """
+
+    steps: int
+    then: Price
+
+    def value_at(self, step: int) -> float:
+        """See `Schedule.at`."""
+        first = value_at(self.then, 0)
+        return first * ((step + 1) / self.steps) if step < self.steps else value_at(self.then, step - self.steps)
+
+    def endpoints(self) -> tuple[float, ...] | None:
+        """See `Schedule.ends`."""
+        after = as_schedule(self.then).endpoints()
+        return None if after is None else (0.0, *after)
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        super().check(what)
+        expect(as_schedule(self.then).endpoints() is not None, f"'then' of {what} must be a number or move between two")
+
+
+Price: TypeAlias = float | Schedule
+SCHEDULES: dict[str, type[Schedule]] = {
+    "linear": Linear,
+    "cosine": Cosine,
+    "cyclic": Cyclic,
+    "geometric": Geometric,
+    "step": Step,
+    "warm_up": WarmUp,
+    "capacity": Capacity,
+    "free_bits": FreeBits,
+}
+
+
+def as_schedule(price: Price) -> Schedule:
+    """A number as the price it is."""
+    return price if isinstance(price, Schedule) else Constant(price)
+
+
+def value_at(price: Price, step: int) -> float:
+    """A number, or a schedule's value at a step (for a capacity: C)."""
+    return price.value_at(step) if isinstance(price, Schedule) else price
+
+
+def schedule_name(price: Schedule) -> str:
+    """The name of a schedule in recipes."""
+    return next((name for name, made in SCHEDULES.items() if type(price) is made), type(price).__name__.lower())
+
+
+def format_number(number: Any) -> str:
+    """A number, or a letter that stands for one."""
+    return f"{number:g}" if isinstance(number, int | float) else str(number)
+
+
+def parse_price(plain: Any, what: str = "price") -> Price:
+    """A number, or a table such as `{schedule = "linear", start = 0, stop = 4, steps = 1000}`.
+
+    >>> parse_price({"schedule": "linear", "start": 0, "stop": 4, "steps": 1000})
+    Linear(start=0.0, stop=4.0, steps=1000)
+    """
+    if isinstance(plain, Schedule):
+        return plain
+    if isinstance(plain, int | float) and not isinstance(plain, bool):
+        expect(math.isfinite(plain), f"{what} must be a finite number", found=plain)
+        return float(plain)
+    expect(
+        isinstance(plain, dict),
+        f"{what} must be a number or a schedule",
+        found=repr(plain),
+        do='For example 4, or {schedule = "linear", start = 0, stop = 4, steps = 1000}.',
+    )
+    name = plain.get("schedule", "")
+    made = choose(name, SCHEDULES, "schedule")
+    price = options.build_record(
+        made, {k: v for k, v in plain.items() if k != "schedule"}, f"schedule {name!r} of {what}"
+    )
+    price.check(what)
+    return price
+
+
+def price_to_toml(price: Price) -> Any:
+    """The inverse of `read`: plain TOML."""
+    if isinstance(price, Schedule):
+        plain = {each.name: getattr(price, each.name) for each in fields(price)}  # type: ignore[arg-type]
+        return {
+            "schedule": schedule_name(price),
+            **{key: price_to_toml(v) if isinstance(v, Schedule) else v for key, v in plain.items()},
+        }
+    return price

@@ -1,0 +1,1 @@
+"""From a recipe to its parts: data, model, objective and critics."""

@@ -1,0 +1,178 @@
+"""From a recipe with a row of prices to its parts: data, tree, model, objective and critics, checked before any work starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from unbraid import data, priors
+from unbraid.core import options
+from unbraid.core.errors import UnbraidError, choose, expect
+from unbraid.data.batches import fetch_batch, permutation
+from unbraid.data.dataset import Dataset
+from unbraid.latent import Latent
+from unbraid.model import LIKELIHOODS, NETS, POSTERIORS, Vae
+from unbraid.objectives.objective import Objective
+from unbraid.prices import Price, as_schedule
+from unbraid.runs.building.custom_parts import NO_CUSTOM_PARTS, CustomParts, check_objects, copy_float32
+from unbraid.runs.fitting.seeding import default_float32, step_seed
+from unbraid.runs.recipe import Recipe
+from unbraid.terms.critics import Critic
+
+SAMPLE_STREAM = 1000  # the stream of images that priors begin from, apart from those of training
+
+
+@dataclass(frozen=True)
+class VaeParts:
+    """What a recipe means: the objects that train."""
+
+    recipe: Recipe
+    dataset: Dataset
+    tree: Latent
+    model: Vae
+    objective: Objective
+    critics: dict[str, Critic]
+    temperature: Price
+
+    @property
+    def modules(self) -> nn.ModuleDict:
+        """Model and critics under one roof, for their state."""
+        return nn.ModuleDict(
+            {"model": self.model, **{f"critic_{name}": critic for name, critic in self.critics.items()}}
+        )
+
+
+def build_parts(
+    recipe: Recipe, objective: Objective | None, dataset: Dataset | None = None, custom: CustomParts = NO_CUSTOM_PARTS
+) -> VaeParts:
+    """Build and check everything; weights are a function of the recipe's seed, those of nets given as objects their own."""
+    check_objects(recipe, custom, training=True)
+    assert objective is not None
+    dataset = load_data(recipe, dataset)
+    tree = recipe.tree
+    temperature = recipe.temperature
+    _check_temperature(temperature)
+    with torch.random.fork_rng(devices=[]), default_float32():
+        torch.manual_seed(step_seed(recipe.seed, -1))
+        model = build_model(recipe, dataset.shape, tree, custom)
+        model.prior.init_from_data(lambda n: sample_images(dataset, n, recipe.seed))
+        objective.check(tree, model.prior)
+        critics = {name: spec.build(tree, model.prior, model.family) for name, spec in objective.critics.items()}
+    _check_pixels(dataset, model, recipe)
+    return VaeParts(recipe, dataset, tree, model, objective, critics, temperature)
+
+
+@default_float32()
+def build_model(
+    recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None = None, custom: CustomParts = NO_CUSTOM_PARTS
+) -> Vae:
+    """The model of a recipe for one image shape, with fresh weights; tried once on an empty batch."""
+    check_objects(recipe, custom)
+    tree = recipe.tree if tree is None else tree
+    likelihood = _build_named(recipe.likelihood, LIKELIHOODS, "likelihood")
+    prior = priors.build(recipe.prior, tree) if custom.prior is None else _copy_prior(custom.prior, tree)
+    family = choose(recipe.family, POSTERIORS, "posterior family")
+    channels = shape[0] * likelihood.maps
+    fixed = {"shape": tuple(shape), "tree": tree, "params": family.param_count(tree), "outputs": channels}
+    if custom.nets is None:
+        encoder, decoder = _build_named(recipe.nets, NETS, "net", **fixed)
+    else:
+        encoder, decoder = _copy_nets(custom.nets, tuple(shape), tree, family.param_count(tree))
+    model = Vae(tree, encoder, decoder, prior, likelihood, family)
+    prior.attach(model, shape)
+    with torch.no_grad():
+        model.eval()
+        out = model.decoder(model.encoder(torch.zeros(1, *shape))[:, : tree.width])
+    expect(
+        out.shape[1:] == (channels, *shape[1:]),
+        "the decoder must give images of the size it was built for",
+        found=tuple(out.shape[1:]),
+        allowed=(channels, *shape[1:]),
+    )
+    return model.train()
+
+
+def _copy_prior(prior: priors.Prior, tree: Latent) -> priors.Prior:
+    """A copy of a prior given as an object, which must be for this tree."""
+    expect(prior.tree == tree, "the prior is for another latent tree", found=str(prior.tree), allowed=str(tree))
+    return copy_float32(prior)
+
+
+def _copy_nets(nets: Any, shape: tuple[int, ...], tree: Latent, params: int) -> tuple[nn.Module, nn.Module]:
+    """Copies of nets given as objects, tried once; what they raise is named."""
+    encoder, decoder = copy_float32(nets[0]), copy_float32(nets[1])
+    try:
+        with torch.no_grad():
+            found = encoder.eval()(torch.zeros(1, *shape))
+            decoder.eval()(torch.zeros(1, tree.width))
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise UnbraidError(
+            f"the nets do not fit: {error}. The encoder takes images of {shape}, the decoder codes of {tree.width} columns."
+        ) from error
+    expect(
+        tuple(found.shape) == (1, params),
+        "the encoder must give the parameters of the posterior",
+        found=tuple(found.shape),
+        allowed=f"b × {params} for {tree}",
+    )
+    return encoder, decoder
+
+
+def load_data(recipe: Recipe, dataset: Dataset | None) -> Dataset:
+    """The data of a recipe, or those given in their place; a batch must fit them."""
+    table = dict(recipe.data)
+    found = data.load(table.pop("name", ""), **table) if dataset is None else dataset
+    expect(
+        recipe.budget.batch <= len(found),
+        "a batch is drawn without replacement, so it must fit the data",
+        found=f"batch {recipe.budget.batch}, {len(found)} images",
+        do="Lower budget.batch.",
+    )
+    return found
+
+
+def sample_images(dataset: Dataset, n: int, seed: int = 0) -> torch.Tensor:
+    """At most n images of the data, drawn without replacement: what priors that begin from the data see of it."""
+    index = np.sort(permutation(seed, SAMPLE_STREAM, 0, len(dataset))[:n])
+    return fetch_batch(dataset.images, index, torch.device("cpu"))
+
+
+def _build_named(spec: dict[str, Any], table: dict[str, Any], what: str, **fixed: Any) -> Any:
+    plain = dict(spec)
+    name = plain.pop("name", "")
+    return options.call_with_options(choose(name, table, what), plain, f"{what} {name!r}", **fixed)
+
+
+def _check_temperature(temperature: Price) -> None:
+    ends = as_schedule(temperature).endpoints()
+    expect(ends is not None, "a temperature is a number or a schedule from start to stop")
+    assert ends is not None
+    expect(all(0 < t <= 100 for t in ends), "posterior.temperature must be positive, 100 at most", found=ends)
+
+
+def _check_pixels(dataset: Dataset, model: Vae, recipe: Recipe, chunk_size: int = 4096) -> None:
+    """Float images are read once: no NaN, and inside the likelihood's range. Bytes and bits cannot be outside [0, 1]."""
+    images = dataset.images
+    if images.take(np.zeros(1, np.int64)).dtype.kind != "f":
+        return
+    low, high = np.inf, -np.inf
+    for start in range(0, len(images), chunk_size):
+        part = images.take(np.arange(start, min(start + chunk_size, len(images))))
+        low, high = min(low, float(part.min())), max(high, float(part.max()))
+        expect(
+            np.isfinite(low) and np.isfinite(high),
+            f"data {dataset.name!r} holds NaN or infinite pixels",
+            found=f"between images {start} and {start + len(part) - 1}",
+            do="Mend or drop those images.",
+        )
+    bounds = (model.likelihood.low, model.likelihood.high)
+    expect(
+        bounds[0] <= low and high <= bounds[1],
+        f"likelihood {recipe.likelihood.get('name')!r} needs values in [{bounds[0]:g}, {bounds[1]:g}]",
+        found=f"values from {low:g} to {high:g}",
+        do="Scale the images to that range, or use likelihood 'gaussian'.",
+    )

@@ -1,0 +1,1 @@
+"""Titles, summaries and citations of runs."""

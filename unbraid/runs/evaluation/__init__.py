@@ -1,0 +1,1 @@
+"""Evaluation of runs: encoding, scoring, the audit and summaries of leaves."""

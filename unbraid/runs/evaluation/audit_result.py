@@ -1,0 +1,37 @@
+"""The books of a run: what `audit` gives, a table like any other that also prints itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Audit(dict[str, Any]):
+    """An audit as plain data, with the keys of `audit.json`; `print` shows a line for each term.
+
+    >>> terms = {"nats": {"kl": 7.98}, "errors": {"kl": 0.02}, "how": {"kl": "closed"}, "balance": 1e-7}
+    >>> print(Audit(terms, estimator="exact", components=6912, rows=1024))
+      kl                       7.980 ± 0.020
+    nats per example; q(z) exact of 6,912 posteriors, 1,024 samples; kl closed; balance 1.0e-07
+    """
+
+    def __str__(self) -> str:
+        errors = self["errors"]
+        lines = [f"  {key:<18}{value:>12.3f} ± {errors[key]:.3f}" for key, value in self["nats"].items()]
+        lines += [f"  {key:<18}{_format_divergence(found)}" for key, found in self.get("also", {}).items()]
+        bound = self.get("iwae")
+        if bound is not None:
+            behind = f"({bound['particles']:,} particles, {bound['images']} images)"
+            lines.append(f"  {'log p(x) ≥':<18}{bound['bound']:>12.3f} ± {bound['error']:.3f}  {behind}")
+        how = self.get("how", {}).get("kl")
+        end = [
+            "nats per example",
+            f"q(z) {self['estimator']} of {self['components']:,} posteriors, {self['rows']:,} samples",
+            *([f"kl {how}"] if how else []),
+            f"balance {self['balance']:.1e}",
+        ]
+        return "\n".join([*lines, "; ".join(end)])
+
+
+def _format_divergence(found: dict[str, Any]) -> str:
+    error = "" if found["error"] is None else f" ± {found['error']:.3f}"
+    return f"{found['value']:>12.3f}{error}  {'' if found['unit'] == 'nats' else found['unit']}"

@@ -1,0 +1,161 @@
+"""Codes and labels from whatever a user has: a run, codes.npz, arrays in memory, .npy, .npz or a table of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from unbraid.codes import Codes
+from unbraid.core.csv_reader import read_table
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_npy, read_npz
+from unbraid.data.dataset import Dataset
+from unbraid.runs.folder.file_names import CODES_FILE, RECIPE_FILE
+from unbraid.runs.run import Run
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+
+
+@dataclass(frozen=True)
+class ScoreInput:
+    """codes: a `Codes` or an array. factors and names: labels beside an array. images: hashes of the images, if known.
+    folder: where its scores go, None for arrays in memory. run: the run they come from. notes: what was read how."""
+
+    codes: Any
+    factors: Any = None
+    names: Sequence[str] | None = None
+    images: Any = None
+    folder: Path | None = None
+    run: Run | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def resolve_score_input(
+    source: Any,
+    factors: Any = None,
+    *,
+    data: Dataset | str | Path | None = None,
+    split: str = "",
+    quiet: bool = False,
+    save: bool = True,
+) -> ScoreInput:
+    """What there is to score. A run without codes of the part that is asked for is encoded first.
+
+    source: a `Run`, a `Codes`, an array "n d", or a path: a run directory, codes.npz, an own .npz with arrays codes,
+    factors, names and hash, an .npy or a table of text. factors: labels, as an array or a path to .npy or text.
+    """
+    labels = read_array_file(factors, "factors") if isinstance(factors, str | Path) else None
+    if labels is not None:
+        factors = labels.codes
+    found = _read_source(source, data, split, quiet, save)
+    expect(
+        found.run is not None or (data is None and not split),
+        "data and split choose what a run is looked at on",
+        found="codes without a run",
+        do="Give a run directory, or encode that part and give its codes.",
+    )
+    notes = {**found.notes, **(labels.notes if labels else {})}
+    if factors is None:
+        return replace(found, notes=notes)
+    if labels is not None and labels.folder is not None:
+        _check_header(found.codes, factors, labels.folder)
+    return replace(found, factors=factors, names=labels.names if labels else None, notes=notes)
+
+
+def _read_source(source: Any, data: Any, split: str, quiet: bool, save: bool) -> ScoreInput:
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if path.is_dir() and (path / RECIPE_FILE).is_file():
+            return _from_run(Run.load(path), data, split, quiet, save)
+        path = path / CODES_FILE if path.is_dir() else path
+        return _from_file(path)
+    if isinstance(source, Run):
+        return _from_run(source, data, split, quiet, save)
+    return ScoreInput(source)
+
+
+def _from_run(run: Run, data: Any, split: str, quiet: bool, save: bool) -> ScoreInput:
+    """The codes kept in the run where they are those of the part asked for; else that part is encoded."""
+    folder = run.path if run.snapshot is None else None
+    if folder is not None and (run.path / CODES_FILE).is_file():
+        codes = run.codes()
+        asked = {"data": str(data) if isinstance(data, str | Path) else None, "split": split or None}
+        if data is None and not split:
+            return ScoreInput(codes, folder=run.path, run=run)
+        if not isinstance(data, Dataset) and all(v is None or codes.notes.get(k) == v for k, v in asked.items()):
+            return ScoreInput(codes, folder=run.path, run=run)
+    from unbraid.runs.evaluation.encoding import encode
+
+    own = data is None and not split
+    return ScoreInput(encode(run, data, split=split, quiet=quiet, save=save and own), folder=folder, run=run)
+
+
+def _from_file(path: Path) -> ScoreInput:
+    if path.suffix in (".npy", *TEXT_SUFFIXES):
+        found = read_array_file(path, "codes")
+        return replace(found, names=None, folder=path.parent)
+    expect(
+        path.is_file(), f"there are no codes at {path}", do=f"Make them with: unbraid encode {quote(str(path.parent))}"
+    )
+    expect(
+        path.suffix == ".npz",
+        f"cannot read codes {path}",
+        found=path.suffix or "no ending",
+        allowed=_allowed_suffixes(),
+    )
+    stored = read_npz(path, "codes")
+    if "mean" in stored:
+        return ScoreInput(Codes.load(path), images=stored.get("hash"), folder=path.parent)
+    expect(
+        "codes" in stored,
+        f"{path} holds no codes",
+        found=f"arrays {', '.join(stored) or 'none'}",
+        allowed="codes (n × d) with factors (n × k), names (k) and hash (n) if you have them; or mean, as unbraid encode has it",
+        do="Save it with np.savez(path, codes=z, factors=y), or give --codes z.npy --factors y.npy.",
+    )
+    names = (
+        [str(name) for name in np.atleast_1d(stored["names"])] if "names" in stored and "factors" in stored else None
+    )
+    return ScoreInput(stored["codes"], stored.get("factors"), names, stored.get("hash"), path.parent)
+
+
+def read_array_file(path: str | Path, what: str) -> ScoreInput:
+    """A table from .npy or text: the array in `codes`, with column names when a header gives them."""
+    path = Path(path)
+    if path.suffix == ".npy":
+        return ScoreInput(read_npy(path, what))
+    expect(
+        path.suffix in TEXT_SUFFIXES,
+        f"cannot read {what} {path}",
+        found=path.suffix or "no ending",
+        allowed=_allowed_suffixes(),
+    )
+    table = read_table(path, what)
+    notes = {f"dropped_columns_of_{what}": [f"{name} (it counts the rows)" for name in table.dropped]}
+    body = table.array
+    if what == "codes":
+        try:
+            body = body.astype(np.float64)
+        except ValueError as error:
+            raise UnbraidError(f"codes {path} must be numbers: {error}.") from error
+    return ScoreInput(body, names=table.names, folder=path, notes=notes if table.dropped else {})
+
+
+def _allowed_suffixes() -> str:
+    return ", ".join((".npz", ".npy", *TEXT_SUFFIXES))
+
+
+def _check_header(codes: Any, labels: Any, path: Path) -> None:
+    """One label too many in a table of numbers: its first row is most likely a header."""
+    rows = len(codes)
+    expect(
+        len(labels) != rows + 1,
+        "codes and factors must have the same number of rows",
+        found=f"{rows:,} codes, {rows + 1:,} labels",
+        do=f"If the first row of {path} is a header of numbers, delete it or name the columns in words.",
+    )

@@ -1,0 +1,1 @@
+"""Training: `fit`, its loop, trainers, precision, validation, callbacks and distributed runs."""

@@ -1,0 +1,1 @@
+"""The run directory: file names, writer, checkpoints, snapshots, backup and ledger."""

@@ -1,0 +1,41 @@
+"""Read and check run.json, the state of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from unbraid.core.errors import expect
+from unbraid.core.files import read_json
+from unbraid.runs.folder.file_names import STATE_FILE
+
+STATE_SCHEMA = 2  # 2 has this number and the recipe's hash; 1, which states no number, has neither
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """The contents of run.json; damage and a newer schema are errors.
+
+    Args:
+        path: the run directory.
+    """
+    state = read_json(path / STATE_FILE, "run state")
+    expect(
+        _is_state(state), f"{path / STATE_FILE} is damaged", do="The recipe, the ledger and the weights may be whole."
+    )
+    schema = state.get("schema", 1)
+    expect(
+        isinstance(schema, int) and 1 <= schema <= STATE_SCHEMA,
+        f"{path} was written by a later version of unbraid",
+        found=f"schema {schema!r} in {STATE_FILE}",
+        allowed=f"at most {STATE_SCHEMA}",
+        do="Update unbraid.",
+    )
+    return state
+
+
+def _is_state(state: Any) -> bool:
+    """Whether some JSON has what every run.json has."""
+    if not isinstance(state, dict) or not isinstance(state.get("status"), str):
+        return False
+    sizes = [state.get("step"), *(state["shape"] if isinstance(state.get("shape"), list) else [None])]
+    return len(sizes) == 4 and all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 1 << 40 for n in sizes)

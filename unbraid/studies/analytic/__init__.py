@@ -1,0 +1,1 @@
+"""Studies that train nothing: theory, toys and galleries."""

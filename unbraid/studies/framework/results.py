@@ -1,0 +1,102 @@
+"""What the runs of a study gave: one row a run, in one JSON file, from which every verdict is worked out anew."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import read_json, write_json
+
+RESULTS_FILE = "results.json"
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run: its arm, seed and state, the numbers measured on it, and what it cost in seconds."""
+
+    arm: str
+    seed: int
+    status: str = "done"
+    numbers: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Results:
+    """All runs of a study at one scale, with what the page has to say of them.
+
+    >>> found = Results("demo", "cpu", (RunResult("a", 0, numbers={"mig": 0.5}), RunResult("b", 0, numbers={"mig": 0.2})))
+    >>> found.value("a", 0, "mig"), found.value("a", 1, "mig"), found.seeds("a", "b")
+    (0.5, None, (0,))
+    """
+
+    study: str
+    scale: str
+    rows: tuple[RunResult, ...]
+    metadata: dict[str, Any] = field(default_factory=dict)  # commit, settings, machine, what is not like the paper
+
+    def row(self, arm: str, seed: int) -> RunResult | None:
+        """The run of an arm with a seed, finished or not."""
+        return next((row for row in self.rows if row.arm == arm and row.seed == seed), None)
+
+    def value(self, arm: str, seed: int, quantity: str) -> float | None:
+        """A number of one finished run; None where it is not there."""
+        row = self.row(arm, seed)
+        return None if row is None or row.status != "done" else row.numbers.get(quantity)
+
+    def seeds(self, *arms: str) -> tuple[int, ...]:
+        """The seeds that are finished in every one of these arms (in any arm, if none is named)."""
+        done = [{row.seed for row in self.rows if row.arm == arm and row.status == "done"} for arm in arms]
+        every = {row.seed for row in self.rows if row.status == "done"}
+        return tuple(sorted(set.intersection(*done) if done else every))
+
+    def values(self, arm: str, quantity: str) -> list[float]:
+        """A number over the finished seeds of an arm."""
+        found = (self.value(arm, seed, quantity) for seed in self.seeds(arm))
+        return [value for value in found if value is not None]
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms in the order of their rows."""
+        return tuple(dict.fromkeys(row.arm for row in self.rows))
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Every number that some run has."""
+        return tuple(dict.fromkeys(name for row in self.rows for name in row.numbers))
+
+    @property
+    def failed_rows(self) -> tuple[RunResult, ...]:
+        """Runs that did not finish, with their reasons. None is ever dropped without a word."""
+        return tuple(row for row in self.rows if row.status != "done")
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `results.json`."""
+        path = Path(folder) / RESULTS_FILE
+        rows = [{**asdict(row), "numbers": round_numbers(row.numbers)} for row in self.rows]
+        content = {"schema": SCHEMA, "study": self.study, "scale": self.scale, "about": self.metadata, "rows": rows}
+        write_json(path, content)
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Results:
+        """Read `results.json`, or the one in a folder."""
+        path = Path(path)
+        path = path / RESULTS_FILE if path.is_dir() else path
+        plain = read_json(path, "results of a study")
+        expect(isinstance(plain, dict) and plain.get("schema") == SCHEMA, f"{path} holds no results of a study",
+               do="Give a file that 'unbraid study' wrote.")  # fmt: skip
+        try:
+            rows = tuple(RunResult(**row) for row in plain["rows"])
+            return cls(plain["study"], plain["scale"], rows, plain["about"])
+        except (KeyError, TypeError) as error:
+            raise UnbraidError(f"results {path} are damaged: {error}.") from error
+
+
+def round_numbers(numbers: dict[str, float]) -> dict[str, float]:
+    """Six figures are plenty, and keep the committed files small."""
+    return {name: float(f"{value:.6g}") for name, value in numbers.items()}

@@ -1,0 +1,195 @@
+"""The page of a study, as Markdown beside its pictures and as one HTML file; all of it worked out from results.json."""
+
+from __future__ import annotations
+
+import base64
+import html
+import math
+import re
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from unbraid.comparing.statistics import t_interval
+from unbraid.core.errors import UnbraidError
+from unbraid.core.files import read_bytes, write_bytes, write_text
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.study import Claim, Study
+from unbraid.studies.framework.verdicts import Verdict, judge_claims
+
+PAGE_FILE = "page.md"
+OWN_STUDY_CITE = "unbraid"  # what a study of a question that no paper asked cites
+VERDICT_MARKS = {"holds": "✔ holds", "does not hold": "✘ does not hold", "undecided": "… undecided"}
+
+
+def judge_study(study: Study, results: Results) -> list[Verdict]:
+    """The verdicts of a study's claims; at scale tiny there are none, whatever came out."""
+    return [] if results.scale == "tiny" else judge_claims(study.claims, results)
+
+
+def summary_line(study: Study, results: Results) -> str:
+    """One line: scale, seeds (of how many that were meant to run), runs, failures, cost, commit."""
+    ran_seeds, runs = len({row.seed for row in results.rows}), len(results.rows)
+    meant = len(study.seeds.get(results.scale, ()))
+    seeds = f"{ran_seeds} of {meant}" if ran_seeds < meant else f"{ran_seeds}"
+    hours = sum(row.seconds for row in results.rows) / 3600
+    # by the clock: on a busy machine a run takes longer than its core's time
+    cost = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+    failed = f", {len(results.failed_rows)} not finished" if results.failed_rows else ""
+    commit = results.metadata.get("commit") or "not under version control"
+    seeds += " seed" if seeds == "1" else " seeds"
+    ran = f"scale {results.scale} · {seeds} · {runs} runs{failed} · {cost} of one-core runs by the clock"
+    later = ", ".join(results.metadata.get("changed", ()))
+    return f"{ran} · claims as of commit {commit}" + (f", gone on with at {later}" if later else "")
+
+
+def format_claim(claim: Claim, verdict: Verdict) -> str:
+    """A claim and its verdict in lines of at most 80 characters, to be printed as it is."""
+    printed = f": {claim.paper_value}" if claim.paper_value else ""
+    first, *others = verdict.lines()
+    lines = [claim.text, f"({claim.source}{printed})", first + (f"  [{claim.unit}]" if claim.unit else ""), *others]
+    folded = [part for line in lines for part in wrap_line(line)]
+    return "\n".join(f"{'CLAIM' if not i else '':5}  {line}" for i, line in enumerate(folded))
+
+
+def wrap_line(line: str, width: int = 73) -> list[str]:
+    """A line in pieces: between its parts, which two spaces hold apart, or else between words.
+
+    >>> wrap_line("ours +0.1  95% [+0.0, +0.2]  n = 10 seeds", 30)
+    ['ours +0.1  95% [+0.0, +0.2]', 'n = 10 seeds']
+    """
+    pieces = [""]
+    for part in line.split("  "):
+        joined = f"{pieces[-1]}  {part}".strip()
+        pieces[-1:] = [joined] if len(joined) <= width else [*pieces[-1:], part]
+    return [piece for part in pieces if part for piece in textwrap.wrap(part, width, break_on_hyphens=False)]
+
+
+def results_table(results: Results) -> tuple[list[str], list[list[str]]]:
+    """Arms down, quantities across: mean ± half the 95% t interval over seeds."""
+    quantities = results.quantities
+    rows = []
+    for arm in results.arms:
+        cells = [format_cell(results.values(arm, quantity)) for quantity in quantities]
+        rows.append([arm, str(len(results.seeds(arm))), *cells])
+    return ["arm", "n", *quantities], rows
+
+
+def format_cell(values: Sequence[float]) -> str:
+    """'0.512 ± 0.031', in as many figures as the interval deserves.
+
+    >>> format_cell([0.5, 0.6]), format_cell([0.55]), format_cell([3104.2]), format_cell([])
+    ('0.55 ± 0.64', '0.55', '3104', '–')
+    """
+    if not values:
+        return "–"
+    found = t_interval(values)
+    if not found.half_width > 0:
+        return f"{found.mean:.3g}" if abs(found.mean) < 1000 else f"{found.mean:.0f}"
+    digits = min(6, max(0, 1 - math.floor(math.log10(found.half_width))))
+    return f"{found.mean:.{digits}f} ± {found.half_width:.{digits}f}"
+
+
+def page_markdown(name: str, study: Study, results: Results, pictures: Sequence[str]) -> str:
+    """The page as Markdown."""
+    said = judge_study(study, results)
+    parts = [f"# {name}: {study.about}", f"{study.cite}", summary_line(study, results)]
+    if results.scale == "tiny":
+        parts.append("*Scale tiny only shows that everything runs: it yields no verdict.*")
+    parts += [
+        f"```text\n{format_claim(claim, verdict)}\n```" for claim, verdict in zip(study.claims, said, strict=False)
+    ]
+    if study.deviations:
+        parts.append(f"**{deviations_heading(study)}:** {study.deviations} A verdict here is about this setting.")
+    parts += [f"![{picture}]({picture})" for picture in pictures]
+    heads, rows = results_table(results)
+    parts.append("\n".join([_table_row(heads), "|" + "---|" * len(heads), *map(_table_row, rows)]))
+    parts.append("Mean ± half a 95% t interval over seeds.")
+    if results.failed_rows:
+        lost = "\n".join(f"- {row.arm}, seed {row.seed}: {row.status}. {row.reason}" for row in results.failed_rows)
+        parts.append(f"**Runs that did not finish** (none is dropped without a word):\n\n{lost}")
+    parts.append(f"Run again or go on: `unbraid study {name} --scale {results.scale}`; numbers: `results.json`.")
+    return "\n\n".join(parts) + "\n"
+
+
+def deviations_heading(study: Study) -> str:
+    """What stands above the words that belong beside the verdicts: a question of ours has no paper to be unlike."""
+    return "The setting" if study.cite == OWN_STUDY_CITE else "Not like the paper"
+
+
+def _table_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
+
+
+def write_page(
+    name: str, study: Study, results: Results, out: Path, runs: Path | None = None, results_folder: Path | None = None
+) -> list[Path]:
+    """Draw the pictures and write page.md and page.html beside results.json. Without the runs, pictures stay as they are.
+
+    Pictures that need runs of which only the rows are kept (in the folder of results `kept`) stay as they are kept.
+    """
+    pictures: Sequence[str] = sorted(p.name for p in out.glob("*.png"))
+    if study.figures is not None and runs is not None:
+        there = all((runs / str(place)).is_dir() for place in results.metadata.get("runs", {}).values())
+        try:
+            pictures = study.figures(results, runs, out)
+        except UnbraidError:
+            if there or results_folder is None:
+                raise
+            for old in sorted((results_folder / name).glob("*.png")):
+                write_bytes(out / old.name, read_bytes(old, "part of a study"))
+            pictures = sorted(p.name for p in out.glob("*.png"))
+    write_text(out / PAGE_FILE, page_markdown(name, study, results, pictures))
+    write_text(out / "page.html", _page_html(name, study, results, out, pictures))
+    return [out / PAGE_FILE, out / "page.html", *(out / picture for picture in pictures)]
+
+
+STYLE = """
+:root{color-scheme:light dark;--ink:#1c2430;--paper:#fff;--faint:#66707d;--line:#d8dde3;--good:#1a7f4b;--bad:#b3372f;
+--open:#8a6d1d}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--paper:#14181e;--faint:#9aa4b1;--line:#333c47;--good:#5ecb92;--bad:#ff8a80;
+--open:#e6c25a}}
+body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:60rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem}.faint{color:var(--faint)}section{border-left:4px solid var(--line);padding:.2rem 1rem;margin:1rem 0}
+.holds{border-color:var(--good)}.does{border-color:var(--bad)}.undecided{border-color:var(--open)}
+.word{font-weight:600}.holds .word{color:var(--good)}.does .word{color:var(--bad)}.undecided .word{color:var(--open)}
+img{max-width:100%;background:#fff;border-radius:4px}.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem}
+td,th{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
+td:first-child,th:first-child{text-align:left}
+"""
+
+
+def _page_html(name: str, study: Study, results: Results, out: Path, pictures: Sequence[str]) -> str:
+    e = html.escape
+    parts = [
+        f"<h1>{e(name)}: {e(study.about)}</h1>",
+        f"<p>{e(study.cite)}</p><p class=faint>{e(summary_line(study, results))}</p>",
+    ]
+    for claim, verdict in zip(study.claims, judge_study(study, results), strict=False):
+        said = verdict.lines()
+        printed = f" ({e(claim.paper_value)})" if claim.paper_value else ""
+        parts.append(
+            f'<section class="{verdict.decision.split()[0]}"><p>{e(claim.text)}<br><span class=faint>{e(claim.source)}{printed}'
+            f"</span></p><p>{e(said[0].replace('  ', ' · '))} <span class=faint>{e(claim.unit)}</span><br>"
+            f"<span class=word>{e(said[1])}</span></p></section>"
+        )
+    if study.deviations:
+        words = re.sub(r"`([^`]+)`", r"<code>\1</code>", e(study.deviations))
+        parts.append(f"<p><b>{deviations_heading(study)}:</b> {words} A verdict here is about this setting.</p>")
+    for picture in pictures:
+        data = base64.b64encode((out / picture).read_bytes()).decode()
+        parts.append(f'<p><img alt="{e(picture)}" src="data:image/png;base64,{data}"></p>')
+    heads, rows = results_table(results)
+    head = "".join(f"<th>{e(h)}</th>" for h in heads)
+    body = "".join("<tr>" + "".join(f"<td>{e(c)}</td>" for c in row) + "</tr>" for row in rows)
+    parts.append(f"<div class=wide><table><tr>{head}</tr>{body}</table></div>")
+    parts.append("<p class=faint>Mean ± half a 95% t interval over seeds.</p>")
+    again = f"unbraid study {name} --scale {results.scale}"
+    parts.append(
+        f"<p class=faint>Run again or go on: <code>{e(again)}</code>; numbers: results.json beside this page.</p>"
+    )
+    parts += [f"<p>not finished: {e(row.arm)}, seed {row.seed}: {e(row.reason)}</p>" for row in results.failed_rows]
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{e(name)}</title><style>{STYLE}</style><body>{''.join(parts)}</body></html>"
+    )

@@ -1,0 +1,151 @@
+"""Pictures that several studies draw: every seed a dot, the mean a larger one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError
+from unbraid.studies.framework.results import Results
+
+if TYPE_CHECKING:
+    from unbraid.runs.run import Run
+
+
+def create_figure(columns: int, width: float = 3.6, height: float = 3.5) -> tuple[Any, Any]:
+    """A figure of one row, and its axes as a list."""
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(width * columns, height), layout="constrained")
+    axes = list(np.atleast_1d(made.subplots(1, columns)))
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+    return made, axes
+
+
+def add_legend(axes: Any, **options: Any) -> None:
+    """A legend, if there is anything to explain; the axes are as they stay then, so logarithmic ones get their ticks."""
+    format_log_ticks(axes)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=8, **options)
+
+
+def format_log_ticks(axes: Any) -> None:
+    """Plain digits on logarithmic axes."""
+    for axis in (axes.xaxis, axes.yaxis):
+        _format_log_axis(axis)
+
+
+def _format_log_axis(axis: Any) -> None:
+    """On a logarithmic axis its own ticks, or else 1, 2 and 5 of each power of ten in plain digits; no words between."""
+    from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
+
+    if axis.get_scale() != "log":
+        return
+    axis.set_minor_formatter(NullFormatter())
+    if not isinstance(axis.get_major_locator(), FixedLocator):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+
+
+def plot_tradeoff(axes: Any, results: Results, methods: Mapping[str, Sequence[str]], x: str, y: str) -> None:
+    """One quantity over another: a line through the means of each method's settings, its seeds as dots."""
+    from unbraid.figures.drawing import LINE_COLOURS
+
+    for colour, (method, arms) in zip(cycle(LINE_COLOURS), methods.items(), strict=False):  # none is left out
+        means = []
+        for arm in (a for a in arms if results.values(a, y) and results.values(a, x)):
+            pairs = [(results.value(arm, s, x), results.value(arm, s, y)) for s in results.seeds(arm)]
+            known = np.array([(a, b) for a, b in pairs if a is not None and b is not None])
+            axes.plot(*known.T, ".", color=colour, alpha=0.35, ms=4)
+            means.append(known.mean(0))
+            axes.annotate(arm_setting(arm), means[-1], fontsize=8, textcoords="offset points", xytext=(4, 4))
+        if means:
+            axes.plot(*np.array(means).T, "o-", color=colour, label=method, ms=5)
+    axes.set(xlabel=x, ylabel=y)
+
+
+def arm_setting(arm: str) -> str:
+    """The setting in an arm's label: 'beta4' → '4'."""
+    return arm.lstrip("abcdefghijklmnopqrstuvwxyz_-") or arm
+
+
+def plot_lines(axes: Any, results: Results, series: Mapping[str, Mapping[float, tuple[str, str]]], xlabel: str) -> None:
+    """Quantities against a setting; `series` gives for each line and setting the arm and the quantity."""
+    from unbraid.figures.drawing import LINE_COLOURS
+
+    for colour, (name, points) in zip(cycle(LINE_COLOURS), series.items(), strict=False):
+        known = [(x, results.values(arm, quantity)) for x, (arm, quantity) in points.items()]
+        known = [(x, values) for x, values in known if values]
+        for x, values in known:
+            axes.plot([x] * len(values), values, ".", color=colour, alpha=0.35, ms=4)
+        if known:
+            axes.plot(
+                [x for x, _ in known], [float(np.mean(v)) for _, v in known], "o-", color=colour, label=name, ms=5
+            )
+    axes.set(xlabel=xlabel)
+
+
+def plot_boxes(axes: Any, results: Results, arms: Sequence[str], quantity: str) -> None:
+    """A box per arm with its seeds as dots."""
+    from unbraid.figures.drawing import LINE_COLOURS
+
+    values = [results.values(arm, quantity) for arm in arms]
+    axes.boxplot(values, tick_labels=list(arms), widths=0.6, showfliers=False, medianprops={"color": LINE_COLOURS[1]})
+    for i, found in enumerate(values, 1):
+        axes.plot(
+            np.full(len(found), i) + np.linspace(-0.12, 0.12, len(found)),
+            found,
+            ".",
+            color=LINE_COLOURS[0],
+            ms=4,
+            alpha=0.6,
+        )
+    axes.set_ylabel(quantity)
+    axes.tick_params(axis="x", rotation=50, labelsize=8)
+
+
+def load_paired_runs(results: Results, runs: Path, *arms: str) -> list[Run]:
+    """The runs of these arms with one seed: the first of which all lie on this disk (rows may be kept without their runs)."""
+    from unbraid.runs.run import Run
+
+    for seed in results.seeds(*arms):
+        places = [runs / str(results.metadata["runs"][f"{arm}/{seed}"]) for arm in arms]
+        if all(place.is_dir() for place in places):
+            return [Run.load(place) for place in places]
+    raise UnbraidError(f"no seed of {', '.join(arms)} has its runs in {runs}.")
+
+
+def plot_marginals(axes: Any, run: Run, title: str) -> None:
+    """q(z_j) of the live columns, one draw from every posterior, against the standard normal."""
+    from unbraid.figures.drawing import LINE_COLOURS
+    from unbraid.runs.evaluation.encoding import encode
+
+    codes = encode(run, max_images=20_000, quiet=True, save=False)
+    scale = np.zeros_like(codes.mean) if codes.scale is None else codes.scale
+    drawn = codes.mean + scale * np.random.default_rng(0).normal(size=codes.mean.shape)
+    edges = np.linspace(-4, 4, 61)
+    for column in np.flatnonzero(codes.mean.std(0) > 0.1):
+        axes.hist(drawn[:, column], edges, density=True, histtype="step", color=LINE_COLOURS[0], alpha=0.7)
+    middle = (edges[1:] + edges[:-1]) / 2
+    axes.plot(middle, np.exp(-(middle**2) / 2) / np.sqrt(2 * np.pi), color="black", lw=1.2, label="N(0, 1)")
+    axes.set_title(title, fontsize=9)
+    axes.set(xlabel="z", yticks=[])
+    add_legend(axes)
+
+
+def plot_matrix(
+    axes: Any, values: np.ndarray, title: str, rows: Sequence[str] = (), columns: Sequence[str] = ()
+) -> None:
+    """A table of numbers between 0 and 1 as shades, each with its number."""
+    axes.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+    for i, j in np.ndindex(*values.shape):
+        shade = "white" if values[i, j] > 0.6 else "black"
+        axes.text(j, i, f"{values[i, j]:.1f}".lstrip("0"), ha="center", va="center", fontsize=6, color=shade)
+    axes.set_xticks(range(values.shape[1]), columns or range(values.shape[1]), fontsize=7)
+    axes.set_yticks(range(values.shape[0]), rows or range(values.shape[0]), fontsize=7)
+    axes.set_title(title, fontsize=9)

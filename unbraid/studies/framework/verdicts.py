@@ -1,0 +1,174 @@
+"""Verdicts: the claims of one page judged by one rule, from effects seed by seed.
+
+The interval of a claim is the t interval over seeds at its Holm-adjusted level among the claims of the page.
+holds:          the interval lies on the claimed side of 0.
+does not hold:  it lies on the other side, or wholly inside ± the claim's margin (a fifth of the paper's gap).
+undecided:      anything else, with the number of seeds that would decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unbraid.comparing.statistics import (
+    Contrast,
+    holm_adjust,
+    holm_levels,
+    one_sample_contrast,
+    seeds_for_equivalence,
+    seeds_needed,
+    smallest_gap,
+    t_interval,
+)
+from unbraid.core.errors import expect
+from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.study import Claim
+
+HOLDS, DOES_NOT_HOLD, UNDECIDED = "holds", "does not hold", "undecided"
+HEADLINE_SEEDS = 10  # a headline claim judged on fewer is a pilot
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim's word with the numbers behind it. Effects are positive on the claimed side.
+
+    contrast is at the Holm-adjusted level, low and high at 95%. smallest: the gap this study could have seen with 80%
+    power. seeds: how many would decide with 80% power if the effect is what was found; None when over ten thousand would.
+    """
+
+    claim: str
+    decision: str
+    contrast: Contrast
+    low: float
+    high: float
+    p: float
+    n_claims: int
+    margin: float
+    detectable_gap: float
+    required_seeds: int | None = None
+    pilot: bool = False
+    missing_seeds: tuple[int, ...] = ()
+    note: str = ""
+
+    def lines(self) -> list[str]:
+        """The verdict in two lines, as a page prints it."""
+        c = self.contrast
+        if c.n < 2:
+            return [
+                f"ours {c.mean:+.3g}  1 seed: no interval" if c.n else "ours  0 seeds: no interval",
+                f"{self.decision.upper()}  (needs 2 seeds or more)",
+            ]
+        ours = [
+            f"ours {c.mean:+.3g}",
+            f"95% [{self.low:+.3g}, {self.high:+.3g}]",
+            f"n = {c.n} seeds",
+            f"{c.n_positive} of {c.n} above 0",
+        ]
+        ours += [f"d = {c.effect:.2g}"] if c.effect == c.effect else []
+        ours += [f"smallest gap we could see {self.detectable_gap:.2g}"]
+        ours += [f"bootstrap [{c.bootstrap[0]:+.3g}, {c.bootstrap[1]:+.3g}]"]
+        why = [f"Holm over {self.n_claims} claim{'' if self.n_claims == 1 else 's'}: p = {self.p:.2g}"]
+        if self.decision == UNDECIDED:
+            why += [
+                "more than 10,000 seeds would be needed"
+                if self.required_seeds is None
+                else f"{self.required_seeds} seeds would decide"
+            ]
+        why += [self.note] if self.note else []
+        why += (
+            [
+                f"no effect from seed{'s' if len(self.missing_seeds) > 1 else ''} {', '.join(map(str, self.missing_seeds))}"
+            ]
+            if self.missing_seeds
+            else []
+        )
+        return ["  ".join(ours), f"{self.decision.upper()}{' (pilot)' if self.pilot else ''}  ({'; '.join(why)})"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers for JSON; what is not known is None."""
+        c = self.contrast
+        numbers = {
+            "effect": c.mean, "low": self.low, "high": self.high, "level": c.level, "judged_low": c.low, "judged_high": c.high,
+            "deviation": c.deviation, "d": c.effect, "p_holm": self.p, "margin": self.margin, "smallest": self.detectable_gap,
+            "bootstrap_low": c.bootstrap[0], "bootstrap_high": c.bootstrap[1],
+        }  # fmt: skip
+        known = {key: float(f"{value:.6g}") if value == value else None for key, value in numbers.items()}
+        counts = {
+            "n": c.n,
+            "above": c.n_positive,
+            "claims": self.n_claims,
+            "seeds": self.required_seeds,
+            "pilot": self.pilot,
+        }
+        return {
+            "claim": self.claim,
+            "verdict": self.decision,
+            **known,
+            **counts,
+            "missing": list(self.missing_seeds),
+            "note": self.note,
+        }
+
+
+def judge_claims(claims: Sequence[Claim], results: Results, seeds: Sequence[int] | None = None) -> list[Verdict]:
+    """Every claim of a page, judged on the finished seeds (or on those named; what they lack is listed, never dropped)."""
+    asked = tuple(results.seeds() if seeds is None else seeds)
+    every = sorted({row.seed for row in results.rows})
+    few = [asked if not claim.max_seeds else [s for s in asked if s in every[: claim.max_seeds]] for claim in claims]
+    effects = [{s: claim.effect(results, s) for s in some} for claim, some in zip(claims, few, strict=True)]
+    return judge_effects(claims, effects)
+
+
+def judge_effects(claims: Sequence[Claim], effects: Sequence[Mapping[int, float | None]]) -> list[Verdict]:
+    """The claims of one page from their effects, seed → number, or None where a run is missing.
+
+    >>> claim = Claim("a", "A above B", "Fig. 1", effect=lambda results, seed: None, gap=0.1)
+    >>> [v.decision for v in judge_effects([claim] * 3, [{0: 0.1, 1: 0.12, 2: 0.11}, {0: 0.0, 1: 0.001, 2: -0.001}, {0: 0.1, 1: -0.3}])]
+    ['holds', 'does not hold', 'undecided']
+    """
+    expect(
+        len(claims) == len(effects), "there must be effects for every claim", found=f"{len(effects)} of {len(claims)}"
+    )
+    known = [{s: float(e) for s, e in found.items() if e is not None and e == e} for found in effects]
+    first = [one_sample_contrast(list(found.values()), draws=1) for found in known]
+    p = [c.p for c in first]
+    levels, adjusted = holm_levels(p), holm_adjust(p)
+    tests = sum(value == value for value in p)
+    return [
+        _judge_claim(
+            claim, found, level if level == level else 0.95, float(a), tests, tuple(s for s in asked if s not in found)
+        )
+        for claim, asked, found, level, a in zip(claims, effects, known, levels, adjusted, strict=True)
+    ]
+
+
+def _judge_claim(
+    claim: Claim, effect_by_seed: Mapping[int, float], level: float, p: float, n_tests: int, missing: tuple[int, ...]
+) -> Verdict:
+    values = list(effect_by_seed.values())
+    c, plain = one_sample_contrast(values, level), t_interval(values)
+    word, note = _decide(c, claim.margin)
+    seeds = None
+    if word == UNDECIDED and c.n >= 2:
+        routes = [
+            seeds_needed(c.mean, c.deviation, level),
+            seeds_for_equivalence(c.mean, claim.margin, c.deviation, level),
+        ]
+        seeds = min((max(n, c.n + 1) for n in routes if n is not None), default=None)
+    return Verdict(
+        claim.name, word, c, plain.low, plain.high, p, n_tests, claim.margin, smallest_gap(c.deviation, c.n, level),
+        seeds, claim.headline and c.n < HEADLINE_SEEDS, missing, note,
+    )  # fmt: skip
+
+
+def _decide(contrast: Contrast, margin: float) -> tuple[str, str]:
+    """The word by the rule, and what a reader should know beside it."""
+    if contrast.low > 0:
+        return HOLDS, f"but smaller than {margin:.2g}" if contrast.high < margin else ""
+    if contrast.high < 0:
+        return DOES_NOT_HOLD, "it is on the other side"
+    if -margin < contrast.low and contrast.high < margin:
+        return DOES_NOT_HOLD, f"the effect is within ±{margin:.2g}"
+    return UNDECIDED, ""

@@ -1,0 +1,230 @@
+"""A run in the hand: its leaves, its data, its codes, and images of any code. All numbers come from `Run` and its rooms."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from unbraid.codes import Codes
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.data.formats.image_files import as_named_file, read_image, to_chw
+from unbraid.runs.evaluation.leaf_summary import (
+    LeafSummary,
+    load_or_encode_codes,
+    median_row,
+    sample_prior_values,
+    summarise_leaves,
+)
+from unbraid.runs.run import Run
+from unbraid.studio.vector_images import VectorCanvas
+
+MAX_UPLOAD_BYTES = 8 << 20  # bytes of a dropped file
+TRAVERSAL_STEPS = 9  # cells of a row of the wall
+RANGE_MODES = ("prior", "data", "image")
+
+
+@dataclass(frozen=True)
+class EncodedImage:
+    """An image with its posterior: what was shown, what it decodes to, mean and scale of every column."""
+
+    image: np.ndarray
+    reconstruction: np.ndarray
+    mean: np.ndarray
+    scale: np.ndarray
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """A run with everything an open page asks for, each made once."""
+
+    run: Run
+    leaf_summaries: tuple[LeafSummary, ...]
+    codes: Codes | None
+    start_code: np.ndarray
+
+    @classmethod
+    def from_run(cls, run: Run) -> Explorer:
+        """Load the model and what is known of its leaves."""
+        codes = load_or_encode_codes(run)
+        notes = tuple(summarise_leaves(run, codes))
+        start = (
+            np.median(sample_prior_values(run, 64), 0)
+            if codes is None or not len(codes)
+            else codes.mean[median_row(codes)]
+        )
+        return cls(run, notes, codes, np.asarray(start, np.float32))
+
+    @cached_property
+    def dataset(self) -> Any:
+        """The data set, or None when its files are not here."""
+        try:
+            found = self.run.dataset()
+            return found if tuple(found.shape) == tuple(self.run.state["shape"]) else None
+        except (UnbraidError, OSError):
+            return None
+
+    @property
+    def tree(self) -> Any:
+        """The latent tree."""
+        return self.run.model.tree
+
+    @property
+    def start_index(self) -> int:
+        """The number of the image to begin with: the middling one where codes know their images, else the middle one."""
+        count = 0 if self.dataset is None else len(self.dataset)
+        if self.codes is None or self.codes.index is None or not len(self.codes):
+            return count // 2
+        found = int(self.codes.index[median_row(self.codes)])
+        return found if found < count else count // 2
+
+    def parse_code(self, numbers: Any) -> np.ndarray:
+        """A code from a browser: as many finite numbers as the tree has columns."""
+        expect(isinstance(numbers, list) and len(numbers) == self.tree.width, "a code has one number per column")
+        good = all(isinstance(v, int | float) and abs(v) < 1e6 for v in numbers)
+        expect(good, "a code holds finite numbers")
+        return np.asarray(numbers, np.float32)
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        """Images of codes as bytes "n h w c", as a canvas takes them."""
+        with torch.no_grad():
+            return self.to_pixels(self.run.decode(codes))
+
+    @cached_property
+    def vector_canvas(self) -> VectorCanvas | None:
+        """What vectors are drawn on; None for a run on images."""
+        width, *sides = (int(s) for s in self.run.state["shape"])
+        if sides != [1, 1]:
+            return None
+        if self.dataset is None:  # without its data: what the prior decodes to
+            return VectorCanvas.from_points(self.run.decode(sample_prior_values(self.run, 500)).reshape(-1, width))
+        some = np.linspace(0, len(self.dataset) - 1, min(2000, len(self.dataset))).astype(int)
+        return VectorCanvas.from_points(self.dataset.pixels(some).reshape(-1, width))
+
+    def to_pixels(self, images: np.ndarray) -> np.ndarray:
+        """Images "n c h w" as bytes; vectors as pictures of them."""
+        return (
+            to_uint8(images)
+            if self.vector_canvas is None
+            else self.vector_canvas.render(images.reshape(len(images), -1))
+        )
+
+    def encode_image(self, pixels: np.ndarray, label: str = "") -> EncodedImage:
+        """One image "c h w" and its posterior."""
+        with torch.no_grad():
+            q = self.run.model.posterior(torch.from_numpy(np.ascontiguousarray(pixels[None], np.float32)))
+            mean, scale = q.mean[0].numpy(), q.scale[0].numpy()
+        return EncodedImage(self.to_pixels(pixels[None])[0], self.decode(mean[None])[0], mean, scale, label)
+
+    def dataset_image(self, index: Any) -> EncodedImage:
+        """One image of the data by its number."""
+        expect(self.dataset is not None, f"the data of {self.run.path.name} are not on this machine")
+        count = len(self.dataset)
+        expect(isinstance(index, int) and 0 <= index < count, "there is no such image", allowed=f"0 … {count - 1}")
+        return self.encode_image(self.dataset.pixels(index)[0], self.describe_factors(index))
+
+    def describe_factors(self, index: int) -> str:
+        """The factors behind an image, in words."""
+        values = self.dataset.labels(np.array([index]))
+        if values is None:
+            return ""
+        names = [factor.name for factor in self.dataset.factors.items]
+        return ", ".join(f"{name} {value:g}" for name, value in zip(names, values[0], strict=True))
+
+    def uploaded_image(self, content: bytes, name: str = "the dropped file") -> EncodedImage:
+        """A picture from outside, cropped and resized to what the run was trained on; bounded, decoded as pixels only."""
+        expect(
+            len(content) <= MAX_UPLOAD_BYTES,
+            f"{name} is too large",
+            found=f"{len(content):,} bytes",
+            allowed=f"{MAX_UPLOAD_BYTES:,}",
+        )
+        channels, height, width = (int(s) for s in self.run.state["shape"])
+        expect(channels in (1, 3) and height > 1, "this run was not trained on pictures")
+        expect(height == width, "pictures are dropped on runs of square images", found=f"{height}×{width}")
+        pixels = to_chw(read_image(as_named_file(content, name), size=height, grey=channels == 1), channels)
+        return self.encode_image(pixels.astype(np.float32) / 255, name)
+
+    def thumbnails(self, first: int, count: int) -> tuple[list[int], np.ndarray]:
+        """Some images of the data, evenly spaced from `first` on."""
+        expect(self.dataset is not None, f"the data of {self.run.path.name} are not on this machine")
+        total = len(self.dataset)
+        index = [(first + i * max(1, total // count)) % total for i in range(min(count, total))]
+        return index, self.to_pixels(self.dataset.pixels(np.array(index)))
+
+    def sample_prior(self, seed: int) -> np.ndarray:
+        """One code from the prior."""
+        return sample_prior_values(self.run, 1, seed)[0].astype(np.float32)
+
+    def traversal_values(self, leaf: LeafSummary, column: int, mode: str) -> tuple[list[str], np.ndarray]:
+        """The values that one row of the wall passes through, and their labels: "s width" or "s 1"."""
+        if leaf.kind == "onehot":
+            return [str(i) for i in range(leaf.width)], np.eye(leaf.width, dtype=np.float32)
+        if leaf.kind == "binary":
+            return ["0", "1"], np.array([[0.0], [1.0]], np.float32)
+        at = leaf.start + column
+        if mode == "data" and self.codes is not None:
+            values = np.quantile(self.codes.mean[:, at], np.linspace(0.01, 0.99, TRAVERSAL_STEPS))
+        elif mode == "prior":
+            values = np.quantile(sample_prior_values(self.run, 4000)[:, at], np.linspace(0.02, 0.98, TRAVERSAL_STEPS))
+        else:
+            values = np.linspace(leaf.low[column], leaf.high[column], TRAVERSAL_STEPS)
+        return [f"{v:+.2f}" for v in values], values[:, None].astype(np.float32)
+
+    def traversal_grid(self, start: np.ndarray, mode: str) -> list[dict[str, Any]]:
+        """One row per leaf (per column of a wide real one), the most informative first, with codes and images."""
+        expect(
+            mode in RANGE_MODES,
+            "the wall's range comes from the prior, the data or one image",
+            found=repr(mode),
+            allowed=RANGE_MODES,
+        )
+        rows = []
+        for note in self.leaf_summaries:
+            for column in range(1 if note.kind == "onehot" else note.width):
+                labels, values = self.traversal_values(note, column, mode)
+                codes = np.repeat(start[None], len(values), 0)
+                at = note.start + column
+                codes[:, at : at + values.shape[1]] = values
+                rows.append(
+                    {"note": note, "column": column, "labels": labels, "codes": codes, "images": self.decode(codes)}
+                )
+        return rows
+
+    def traversal_gif(self, start: np.ndarray, leaf: str, frames: int = 32, scale: int = 4) -> bytes:
+        """One leaf moved to and fro, as an animated GIF."""
+        from PIL import Image
+
+        note = next((note for note in self.leaf_summaries if note.name == leaf), None)
+        expect(note is not None, "the latent tree has no such leaf", found=repr(str(leaf)[:80]))
+        assert note is not None
+        _, values = self.traversal_values(note, 0, "image")
+        if note.kind == "real":
+            turn = np.sin(np.linspace(0, 2 * np.pi, frames, endpoint=False))
+            middle, reach = (note.low[0] + note.high[0]) / 2, (note.high[0] - note.low[0]) / 2
+            values = (middle + reach * turn)[:, None].astype(np.float32)
+        codes = np.repeat(start[None], len(values), 0)
+        codes[:, note.start : note.start + values.shape[1]] = values
+        pictures = [Image.fromarray(_pillow_array(image)) for image in self.decode(codes)]
+        large = [p.resize((p.width * scale, p.height * scale), Image.Resampling.NEAREST) for p in pictures]
+        out = io.BytesIO()
+        pace = 60 if note.kind == "real" else 500
+        large[0].save(out, "GIF", save_all=True, append_images=large[1:], duration=pace, loop=0)
+        return out.getvalue()
+
+
+def to_uint8(images: np.ndarray) -> np.ndarray:
+    """Images "n c h w" in 0 … 1 as bytes "n h w c"; vectors and odd channels keep their own number of them."""
+    return np.rint(np.clip(np.nan_to_num(images), 0, 1) * 255).astype(np.uint8).transpose(0, 2, 3, 1)
+
+
+def _pillow_array(image: np.ndarray) -> np.ndarray:
+    """Bytes "h w c" as Pillow takes them: grey, RGB, or the channels side by side."""
+    if image.shape[2] == 3:
+        return np.ascontiguousarray(image)
+    return np.ascontiguousarray(np.concatenate([image[..., i] for i in range(image.shape[2])], 1))

@@ -1,0 +1,1 @@
+"""Sweeps on clusters: Ray and SLURM."""

@@ -1,0 +1,1 @@
+"""Showing a sweep: live display, status, summary and table."""

@@ -1,0 +1,125 @@
+"""How a walk goes: a live table on a terminal, one line per half minute in a log."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from unbraid.runs.folder.file_names import LEDGER_FILE
+from unbraid.sweeps.display.summary import best_run, format_duration
+from unbraid.sweeps.engine.job_results import JobResult
+from unbraid.sweeps.engine.scheduler import Scheduler
+from unbraid.sweeps.planning.plan import Job
+
+LOG_SECONDS = 30.0  # seconds between two lines of a log
+MAX_RUNNING_ROWS = 8  # running rows that are shown at most
+
+
+class LiveDisplay:
+    """Shows a walk while it lasts; use it as a context."""
+
+    def __init__(self, quiet: bool = False):
+        self.quiet = quiet
+        self.live: Any = None
+        self.start = self.last_logged = self.last_drawn = time.monotonic()
+        self.first_progress: tuple[float, int] | None = None
+
+    def __enter__(self) -> LiveDisplay:
+        if not self.quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self.live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+            self.live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def update(self, state: Scheduler) -> None:
+        """Draw or speak when it is time to."""
+        now = time.monotonic()
+        if self.quiet or now - (self.last_drawn if self.live else self.last_logged) < (
+            0.5 if self.live else LOG_SECONDS
+        ):
+            return
+        running = {w.job.name: (w.job, now - w.since) for w in state.workers.busy_workers() if w.job is not None}
+        steps = {name: _read_progress(state.plan.folder / name) for name in running}
+        head = self._status_line(state, {name: done for name, (done, _) in steps.items()})
+        if self.live is None:
+            self.last_logged = now
+            places = ", ".join(
+                f"{n} {steps[n][0]:,}/{job.recipe.budget.steps:,}"
+                for n, (job, _) in list(running.items())[:MAX_RUNNING_ROWS]
+            )
+            print(f"{head}; {places}" if places else head, file=sys.stderr, flush=True)
+        else:
+            self.last_drawn = now
+            self.live.update(_render_table(head, running, steps, state.results), refresh=True)
+
+    def _status_line(self, state: Scheduler, steps: dict[str, int]) -> str:
+        """'17 of 125 done, 1 failed, 2 running, 1 elsewhere; 6 min left; best mig 0.41 (beta_vae-b4-s3-1f2a)'."""
+        done = sum(o.done for o in state.results.values())
+        parts = [f"{done:,} of {len(state.plan.jobs):,} done"]
+        failed = len(state.results) - done
+        parts += [f"{failed} failed"] if failed else []
+        parts += [f"{len(steps)} running"] if steps else []
+        parts += [f"{len(state.claimed_elsewhere)} in other hands"] if state.claimed_elsewhere else []
+        left = self._remaining_seconds(state, steps)
+        top = best_run(state.results, state.plan.score)
+        return "; ".join(
+            [", ".join(parts), *([f"{format_duration(left)} left"] if left else []), *([f"best {top}"] if top else [])]
+        )
+
+    def _remaining_seconds(self, state: Scheduler, steps: dict[str, int]) -> float | None:
+        """Seconds to go, by the steps that were done since the first look."""
+        total = {job.name: job.recipe.budget.steps for job in state.plan.jobs}
+        done = sum(total[name] for name in state.results) + sum(min(n, total[name]) for name, n in steps.items())
+        now = time.monotonic()
+        if self.first_progress is None:
+            self.first_progress = (now, done)
+        since, at = self.first_progress
+        rate = (done - at) / max(now - since, 1e-9)
+        return (sum(total.values()) - done) / rate if rate > 0 else None
+
+
+def _render_table(
+    head: str, running: dict[str, tuple[Job, float]], steps: dict[str, Any], results: dict[str, JobResult]
+) -> Any:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = Table(box=None, pad_edge=False, expand=True)
+    for title, options in (("running", {}), ("", {"width": 10}), ("step", {"justify": "right"}),
+                           ("time", {"justify": "right"}), ("nats", {"ratio": 1, "overflow": "ellipsis"})):  # fmt: skip
+        rows.add_column(title, no_wrap=True, **options)
+    for name, (job, seconds) in list(running.items())[:MAX_RUNNING_ROWS]:
+        done, note = steps[name]
+        total = job.recipe.budget.steps
+        bar = ProgressBar(total=total, completed=done, width=10)
+        stage = f"{done:,}/{total:,}" if done < total else "scoring"
+        rows.add_row(name, bar, stage, format_duration(seconds), note)
+    failed = [Text(f"failed {name}: {o.reason}", style="red", overflow="ellipsis", no_wrap=True)
+              for name, o in results.items() if not o.done]  # fmt: skip
+    return Group(Text(head.replace("; best", "\nbest")), rows, *failed[-3:])
+
+
+def _read_progress(path: Path) -> tuple[int, str]:
+    """Steps done and the last terms, from the ledger's end."""
+    with suppress(OSError, ValueError, KeyError, IndexError):
+        with open(path / LEDGER_FILE, "rb") as f:
+            f.seek(max(0, os.path.getsize(path / LEDGER_FILE) - 4096))
+            rows = map(json.loads, reversed(f.read().split(b"\n")[:-1]))
+            line: Any = next((row for row in rows if not row.get("validation")), {})
+        return int(line["step"]) + 1, " ".join(
+            f"{k.replace('reconstruction', 'rec')} {v:.4g}" for k, v in line["nats"].items()
+        )
+    return 0, ""

@@ -1,0 +1,74 @@
+"""What a sweep comes to in words: counts, the best so far, failures by name, times."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+from unbraid.sweeps.engine.job_results import LOG, JobResult
+from unbraid.sweeps.planning.plan import Plan
+from unbraid.sweeps.planning.scoring import Scoring
+
+
+def format_duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> [format_duration(s) for s in (4.2, 75, 4000, 200_000)]
+    ['4 s', '1 min 15 s', '1 h 06 min', '2 d 7 h']
+    """
+    s = round(seconds)
+    if s < 60:
+        return f"{s} s"
+    if s < 3600:
+        return f"{s // 60} min {s % 60:02d} s"
+    return f"{s // 3600} h {s % 3600 // 60:02d} min" if s < 86400 else f"{s // 86400} d {s % 86400 // 3600} h"
+
+
+def best_run(results: Mapping[str, JobResult], score: Scoring | None) -> str:
+    """The best run so far by the first metric that is asked for (else by the ELBO), as 'mig 0.41 (beta_vae-b4-s3-1f2a)'."""
+    done = {name: o.scores for name, o in results.items() if o.done and o.scores}
+    if score is None or not done:
+        return ""
+    key, up = headline_metric(score)
+    known = {name: s[key] for name, s in done.items() if isinstance(s.get(key), int | float) and math.isfinite(s[key])}
+    if not known:
+        return ""
+    name = (max if up else min)(known, key=lambda n: known[n])
+    return f"{key} {known[name]:.4g} ({name})"
+
+
+def headline_metric(score: Scoring) -> tuple[str, bool]:
+    """The number a live table follows, and whether more of it is better."""
+    from unbraid.metrics import METRICS
+    from unbraid.metrics.evaluation.battery import strip_protocol
+
+    named = [name for name in score.select_metrics(True) if strip_protocol(name) in METRICS]
+    return (named[0], METRICS[strip_protocol(named[0])].direction != "down") if named else ("elbo", True)
+
+
+def summary_lines(plan: Plan, results: Mapping[str, JobResult], max_failures: int = 20) -> list[str]:
+    """Lines for the end of a sweep: how many are done, and every failure with its kind, reason and log."""
+    failed = {name: o for name, o in results.items() if not o.done}
+    lines = [f"{len(results) - len(failed):,} of {len(plan.jobs):,} runs done in {plan.folder}"]
+    if failed:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(o.kind for o in failed.values()).items())
+        lines.append(f"{len(failed)} failed ({kinds}):")
+        for name, o in list(failed.items())[:max_failures]:
+            again = f" after {o.tries} tries" if o.tries > 1 else ""
+            lines.append(f"  {name}  {o.kind}{again}: {o.reason} (log: {plan.folder / name / LOG})")
+        lines += [f"  … and {len(failed) - max_failures} more"] if len(failed) > max_failures else []
+    return lines
+
+
+def format_bytes(count: float) -> str:
+    """Bytes in the unit that fits.
+
+    >>> format_bytes(1_234), format_bytes(56_000_000)
+    ('1.2 kB', '56.0 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -1,0 +1,1 @@
+"""Running a sweep: jobs, claims, results, the scheduler and local workers."""

@@ -1,0 +1,113 @@
+"""SWEEP.toml: a recipe, what to vary, which seeds, and how to score. Read, checked, and turned into recipes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from unbraid.core.errors import UnbraidError, did_you_mean, expect
+from unbraid.core.files import read_toml
+from unbraid.runs.recipe import Recipe
+from unbraid.sweeps.planning.grid import Setting, apply_setting, check_run_count, expand_settings, flatten_settings
+from unbraid.sweeps.planning.scoring import Scoring
+
+SWEEP_FILE = "sweep.toml"  # a sweep's directory keeps the file it was last asked with
+
+
+class Sweep(BaseModel):
+    """What to train: recipes × settings × seeds, and what to measure of each run.
+
+    >>> sweep = Sweep.of({"name": "beta", "recipe": "vae_sprites32", "seeds": 5,
+    ...                   "set": {"objective.name": "beta_vae"}, "grid": {"objective.beta": [1, 2, 4]}})
+    >>> len(sweep.runs())
+    15
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    name: str = Field("sweep", pattern=r"^[\w.+-]{1,64}$")
+    about: str = ""
+    recipe: str | list[str]
+    seeds: int | list[int] | None = None
+    retries: int = Field(0, ge=0, le=1000)
+    fixed: dict[str, Any] = Field({}, alias="set")
+    grid: dict[str, Any] = {}
+    zipped: dict[str, Any] = Field({}, alias="zip")
+    listed: dict[str, Any] | list[dict[str, Any]] = Field({}, alias="list")
+    drawn: dict[str, Any] = Field({}, alias="random")
+    score: Scoring = Field(default_factory=lambda: Scoring.model_validate({}))
+
+    @classmethod
+    def of(cls, plain: Any, where: str = "sweep") -> Sweep:
+        """A sweep from plain tables; every mistake is named with its place."""
+        try:
+            return cls.model_validate(plain)
+        except ValidationError as error:
+            raise UnbraidError(f"{where}: {'; '.join(_explain_error(e) for e in error.errors())}.") from None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Sweep:
+        """A sweep from its file, or from the directory of a sweep that was begun.
+
+        Recipes that are files are looked for beside the sweep's file.
+        """
+        path = Path(path)
+        if path.is_dir():
+            expect((path / SWEEP_FILE).is_file(), f"{path} is not the directory of a sweep", found=f"no {SWEEP_FILE} in it",
+                   do="Give the sweep's file: unbraid sweep SWEEP.toml.")  # fmt: skip
+            path = path / SWEEP_FILE
+        plain = read_toml(path, "sweep")
+        names = plain.get("recipe")
+        if isinstance(names, str | list):
+            several = [_resolve_recipe_path(path, n) for n in ([names] if isinstance(names, str) else names)]
+            plain["recipe"] = several[0] if isinstance(names, str) else several
+        return cls.of(plain, str(path))
+
+    def toml(self) -> str:
+        """The sweep as TOML text; recipes by their whole path, so that it can be read from anywhere."""
+        return tomli_w.dumps(self.model_dump(mode="json", exclude_defaults=True, by_alias=True))
+
+    def runs(self) -> list[tuple[Recipe, Setting]]:
+        """Every recipe with what is special about it; the first seed of every setting comes first."""
+        bases = [Recipe.load(name) for name in ([self.recipe] if isinstance(self.recipe, str) else self.recipe)]
+        expect(
+            bases, "a sweep needs a recipe", do="For example recipe = \"vae_sprites32\" ('unbraid recipes' lists them)."
+        )
+        fixed = flatten_settings(self.fixed)
+        varied = expand_settings(self.grid, self.zipped, self.listed, self.drawn)
+        for section in (fixed, *varied):
+            expect("seed" not in section, "seeds are not a field to sweep", do="Write seeds = 5, or seeds = [0, 7].")
+        check_run_count(len(bases) * len(varied) * len(self._seeds(bases)))
+        made = [(apply_setting(base, fixed | setting), setting) for base in bases for setting in varied]
+        return [(recipe.set(f"seed={seed}"), setting) for seed in self._seeds(bases) for recipe, setting in made]
+
+    def _seeds(self, bases: Any) -> Any:
+        if self.seeds is None:
+            return [bases[0].seed]
+        if isinstance(self.seeds, int):
+            expect(self.seeds >= 1, "a sweep needs a seed", found=f"seeds = {self.seeds}", do="Write seeds = 5.")
+            check_run_count(self.seeds)
+            return range(self.seeds)
+        expect(self.seeds, "a sweep needs a seed", found="an empty list", do="Write seeds = 5, or seeds = [0, 7].")
+        return self.seeds
+
+
+def _resolve_recipe_path(path: Path, name: Any) -> Any:
+    """A recipe's file as found from the sweep's own folder; names of recipes stay."""
+    if not (isinstance(name, str) and (name.endswith(".toml") or "/" in name)):
+        return name
+    return str((path.parent / name).resolve())
+
+
+def _explain_error(error: Any) -> str:
+    place = ".".join(str(p) for p in error["loc"])
+    if error["type"] == "extra_forbidden":
+        owner = Scoring if place.startswith("score.") else Sweep
+        fields = [field.alias or name for name, field in owner.model_fields.items()]
+        return f"there is no field {place!r}.{did_you_mean(place.split('.')[-1], fields)} Fields: {', '.join(fields)}"
+    if error["type"] == "missing":
+        return f"{place!r} is missing"
+    return f"{place!r}: {error['msg'].lower()} (found {error['input']!r:.80})"

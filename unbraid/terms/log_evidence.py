@@ -1,0 +1,78 @@
+"""log p(x), estimated while training: what a weight on HFVAE's third term needs outside of toys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from unbraid.core import distributed
+from unbraid.core.errors import expect
+from unbraid.core.shapes import Float, Tensor
+from unbraid.latent import Latent
+from unbraid.model.draw import Draw
+from unbraid.model.posterior import to_values
+from unbraid.terms.critics import Critic
+from unbraid.terms.term import CriticRef, Term
+
+
+@dataclass(frozen=True)
+class EvidenceSpec:
+    """`particles` draws of q(z|x) for each image: each costs a pass of the decoder."""
+
+    particles: int = 8
+
+    def __post_init__(self) -> None:
+        expect(1 <= self.particles <= 10_000, "particles must lie between 1 and 10,000", found=self.particles)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The term it gives."""
+        return ("evidence@iwae",)
+
+    def build(self, tree: Latent, prior: Any, family: Any = None) -> Evidence:
+        """The estimate, which keeps nothing."""
+        return Evidence(self)
+
+
+def evidence_spec(options: Mapping[str, Any]) -> EvidenceSpec:
+    """The estimate of a row's option `particles`."""
+    return EvidenceSpec(options.get("particles", 8))
+
+
+class Evidence(Critic):
+    """−log p̂(x), p̂ = (1/K) Σ_k p(x|z_k) p(z_k)/q(z_k|x), z_k ~ q(z|x): never below −log p(x) on average.
+
+    KL(q(x) ‖ p(x)) = −log N − E log p(x), term ③ of Esmaeili et al. 2018, Eq. 7, so −log p(x) is ③ but for a constant. The
+    bound tightens with K, and pays the encoder for a tighter one: with few particles its gradient is that of an ELBO.
+    Burda et al. 2016.
+    """
+
+    def __init__(self, spec: EvidenceSpec):
+        super().__init__()
+        self.spec = spec
+
+    def forward(self, draw: Draw) -> dict[str, Float[Tensor, "b"]]:
+        """See `Critic.forward`."""
+        k, b, model = self.spec.particles, len(draw.z), draw.model
+        each = torch.arange(b, device=draw.z.device).repeat_interleave(k)
+        q = draw.q.select_rows(each)
+        z = q.rsample()
+        images = draw.x.repeat_interleave(k, 0)
+        log_x = distributed.map_rows(
+            lambda z: model.likelihood.log_prob(images, model.decoder(to_values(draw.tree, z))), z
+        )
+        log_w = log_x + model.prior.log_prob(z, q.temperature)[:, 0] - q.log_prob(z)[:, 0]
+        return {"evidence@iwae": math.log(k) - log_w.unflatten(0, (b, k)).logsumexp(1)}
+
+
+TERMS: dict[str, Term] = {
+    "evidence@iwae": Term(
+        needs=("log p",),
+        critic=CriticRef("evidence", evidence_spec),
+        about="−log p(x) by importance weights: a bound that tightens with the particles. Burda et al. 2016.",
+    )
+}
