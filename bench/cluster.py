@@ -1,6 +1,6 @@
-"""Ray against local workers, and two ranks against one process of the same batch. `python -m bench cluster`
+"""Ray compared with local workers, and two ranks with one process at the same batch. `python -m bench cluster`
 
-Both sides of a ratio are measured in turns in one run; what the machine does beside them disturbs both.
+Both sides of a ratio are measured in alternation in one run, so that other load on the machine affects both.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ from unbraid.runs.recipe import Recipe
 from unbraid.sweeps.engine.job_results import DONE, JobResult
 from unbraid.sweeps.planning.plan import Plan
 
-RUNS, STEPS = 40, 5  # short runs: what is measured is the engine
-TASKS, CHECKPOINT_BYTES = 300, 6_000_000  # tasks that do nothing; bytes of a checkpoint of the conv net
+RUNS, STEPS = 40, 5  # short runs, because the engine is measured
+TASKS, CHECKPOINT_BYTES = 300, 6_000_000  # empty tasks; size of a checkpoint of the conv net
 CASES = {
     "vae, B = 64": ("vae", 64),
     "factor_vae, B = 64": ("factor_vae", 64),
@@ -37,7 +38,11 @@ SETUPS = {"one process, 1 thread": (False, 1), "one process, 2 threads": (False,
 
 
 def ray_rows(rounds: int = 2) -> list[Row]:
-    """40 short runs by two warm workers and by a local Ray cluster of two cores; the start of each is a row of its own."""
+    """Time 40 short runs on two local workers and on a local Ray cluster of two cores, and the start-up of each.
+
+    Args:
+        rounds: number of alternations.
+    """
     from unbraid.sweeps.clusters.ray_driver import RayWorkerPool
 
     local, ray, ratios = [], [], []
@@ -64,7 +69,7 @@ def ray_rows(rounds: int = 2) -> list[Row]:
     name = f"{RUNS} runs of {STEPS} steps, Ray against local"
     return [
         {"name": name, "ours": statistics.median(ray), "baseline": statistics.median(local),
-         "ratio": statistics.median(ratios), "note": "two at a time, both warm, in turns; start-up apart"},
+         "ratio": statistics.median(ratios), "note": "two at a time, both warm, in alternation; without start-up"},
         {"name": "start-up: Ray against local workers", "ours": joined + first, "baseline": warm,
          "ratio": (joined + first) / warm, "note": f"{joined:.1f} s for the cluster, {first:.1f} s for its first two runs"},
         *alone,
@@ -72,29 +77,42 @@ def ray_rows(rounds: int = 2) -> list[Row]:
 
 
 def driver_rows(cluster: Any, folder: Path) -> list[Row]:
-    """What the driver's machine carries beside the runs: tasks that do nothing, and checkpoints brought to the desk."""
-    nothing = cluster.ray.remote(lambda answer: answer)
-    cluster.start_task = lambda asked, _: nothing.remote(
-        {"outcome": JobResult(DONE, hash=asked["job"]["hash"]).as_dict()}
+    """Time the work of the driver: empty tasks, and checkpoints uploaded to the run store.
+
+    Args:
+        cluster: the `RayWorkerPool`.
+        folder: a folder for the runs.
+    """
+    identity = cluster.ray.remote(lambda message: message)
+    cluster.start_task = lambda request, _: identity.remote(
+        {"outcome": asdict(JobResult(DONE, hash=request["job"]["hash"]))}
     )
-    each = time_sweep(cluster, folder / "nothing", TASKS, 1) / TASKS
+    each = time_sweep(cluster, folder / "empty", TASKS, 1) / TASKS
     del cluster.start_task
-    brought = {CHECKPOINT_FILE: bytes(CHECKPOINT_BYTES)}
+    files = {CHECKPOINT_FILE: bytes(CHECKPOINT_BYTES)}
     began = time.perf_counter()
     for _ in range(20):
-        cluster.ray.get(cluster.run_store.write_files.remote("brought", brought, list(brought)))
+        cluster.ray.get(cluster.run_store.write_files.remote("uploaded", files, list(files)))
     speed = 20 * CHECKPOINT_BYTES / 1e6 / (time.perf_counter() - began)
     bare: Row = {"baseline": None, "ratio": None}
     return [
-        {"name": "a task that does nothing, by Ray's driver", "ours": each, **bare,
-         "note": f"claimed, given out, heard; {TASKS} of them, two at a time"},
-        {"name": "checkpoints brought to the desk", "ours": speed, "unit": "MB/s", **bare,
+        {"name": "an empty task, by Ray's driver", "ours": each, **bare,
+         "note": f"claimed, started, collected; {TASKS} of them, two at a time"},
+        {"name": "checkpoints uploaded to the run store", "ours": speed, "unit": "MB/s", **bare,
          "note": f"20 of {CHECKPOINT_BYTES / 1e6:.0f} MB, one after the other, on one machine"},
     ]  # fmt: skip
 
 
 def seconds_per_step(trainer: object, start: int, all_ranks: bool, threads: int, count: int = 3) -> float:
-    """Seconds a step."""
+    """Time steps of training, in seconds per step.
+
+    Args:
+        trainer: the trainer.
+        start: number of the first step.
+        all_ranks: whether all ranks take part.
+        threads: number of threads.
+        count: number of steps.
+    """
     torch.set_num_threads(threads)
     began = time.perf_counter()
     for number in range(start, start + count):
@@ -107,32 +125,37 @@ def seconds_per_step(trainer: object, start: int, all_ranks: bool, threads: int,
 
 
 def time_rank(out: str, rounds: int = 3) -> None:
-    """What torchrun starts twice: in turns rank 0 alone at the whole batch, with one and two threads, and both together."""
-    told: dict[str, dict[str, list[float]]] = {}
+    """The process that torchrun starts twice: rank 0 alone with one and two threads, then both ranks, in alternation.
+
+    Args:
+        out: file for the seconds, written by rank 0.
+        rounds: number of alternations.
+    """
+    seconds: dict[str, dict[str, list[float]]] = {}
     with distributed.process_group(torch.device("cpu")) as world, default_float32():
         for case, (name, batch) in CASES.items():
             recipe = Recipe(data="random", latent=10, nets="factor_vae_table1", objective=name, budget={"batch": batch})
             trainers = {way: build_trainer(build_parts(recipe, random_images(4000))) for way in SETUPS}
-            told[case] = {way: [] for way in SETUPS}
+            seconds[case] = {way: [] for way in SETUPS}
             for turn in range(rounds + 1):  # the first warms up
                 for way, (together, threads) in SETUPS.items():
                     distributed.all_reduce_max(distributed.CONTINUE)
                     if together or world.rank == 0:
                         spent = seconds_per_step(trainers[way], 3 * turn, together, threads)
-                        told[case][way] += [spent] if turn else []
+                        seconds[case][way] += [spent] if turn else []
             if world.rank == 0:
-                Path(out).write_text(json.dumps(told))
+                Path(out).write_text(json.dumps(seconds))
 
 
 def rank_rows() -> list[Row]:
-    """Two ranks against one process at an equal batch, by turn and case."""
+    """Two ranks compared with one process at an equal batch, for each case."""
     with tempfile.TemporaryDirectory() as place:
-        out = Path(place) / "told.json"
+        out = Path(place) / "seconds.json"
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
         subprocess.run([*command, "-m", "bench.cluster", str(out)], check=True)
-        told = json.loads(out.read_text())
+        seconds = json.loads(out.read_text())
     rows: list[Row] = []
-    for case, ways in told.items():
+    for case, ways in seconds.items():
         for way in list(SETUPS)[:2]:
             ratio = statistics.median(a / b for a, b in zip(ways["two ranks"], ways[way], strict=True))
             rows.append(
@@ -141,7 +164,7 @@ def rank_rows() -> list[Row]:
                     "ours": statistics.median(ways["two ranks"]),
                     "baseline": statistics.median(ways[way]),
                     "ratio": ratio,
-                    "note": "a step of the conv net 64×64, equal global batch, in turns",
+                    "note": "a step of the conv net 64×64, equal global batch, in alternation",
                 }
             )
     return rows

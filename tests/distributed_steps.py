@@ -1,4 +1,4 @@
-"""Ledgers and gradients of a few steps of each objective, by as many ranks as torchrun starts: `-m tests.distributed_steps OUT`."""
+"""Write the ledgers and gradients of a few steps of each objective from every rank: `-m tests.distributed_steps OUT`."""
 
 from __future__ import annotations
 

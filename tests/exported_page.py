@@ -120,7 +120,7 @@ def _conv(layer: dict[str, Any], a: np.ndarray) -> np.ndarray:
     ky, kx, out, _ = kernel.shape
     n, _, h, w = a.shape
     if layer["up"]:
-        tall, wide = (h - 1) * stride + ky + int(layer["below"]), (w - 1) * stride + kx + int(layer["beside"])
+        tall, wide = (h - 1) * stride + ky + int(layer["output_pad_y"]), (w - 1) * stride + kx + int(layer["output_pad_x"])
         full = np.zeros((n, out, tall, wide))
         for y, x in np.ndindex(ky, kx):
             full[:, :, y : y + h * stride : stride, x : x + w * stride : stride][:, :, :h, :w] += np.einsum(
@@ -177,7 +177,7 @@ def _gelu(layer: dict[str, Any], a: np.ndarray) -> np.ndarray:
 
 OPERATIONS = {
     "conv": _conv,
-    "place": _add_coordinates,
+    "coordinates": _add_coordinates,
     "pad": _pad,
     "levels": _levels,
     "continuous_bernoulli": _continuous,

@@ -1,4 +1,4 @@
-"""The last whole run of the tests: `python -m tests.suite_summary all.xml --write` puts what pytest counted into docs/reliability.md.
+"""Summarise a full test run: `python -m tests.suite_summary all.xml --write` writes the counts to docs/reliability.md.
 
 `make test-all` calls it with the report that pytest wrote, whether or not all tests passed.
 """

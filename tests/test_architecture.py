@@ -90,6 +90,14 @@ def test_metrics_import_neither_model_nor_data_sets():
         )
 
 
+def test_only_the_study_command_imports_studies():
+    """Trained studies are experiments: no other package imports them, directly or through `unbraid.studies`."""
+    outside = [path for path in FILES if path.relative_to(PACKAGE_ROOT).parts[0] != "studies"]
+    importers = {str(path.relative_to(PACKAGE_ROOT)) for path in outside if "studies" in imported_packages(path)}
+    assert importers == {"cli/study.py"}
+    assert not [name for name in loaded_modules("import unbraid, unbraid.cli") if name.startswith("unbraid.studies")]
+
+
 def undocumented(body: list[ast.stmt]) -> list[str]:
     """Public functions, classes and methods that say nothing of themselves."""
     bare = []

@@ -1,4 +1,4 @@
-"""Codes: what an encoder says of a data set, and the labels beside it. Arrays only; no torch, no model."""
+"""Codes: the output of an encoder on a data set, with the labels. Arrays only: no torch, no model."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ from unbraid.core.files import read_npz, write_npz
 from unbraid.data.factors import Factors
 from unbraid.latent import Latent
 
-MIN_ACTIVE_KL = 0.05  # nats: a leaf with less carries next to nothing
+MIN_ACTIVE_KL = 0.05  # nats: a leaf with less carries almost no information
 
 
 @dataclass(frozen=True, repr=False)
 class Codes:
     """Codes of n images in d columns, with k factor values each.
 
-    mean: "n d" posterior means (class probabilities for discrete leaves).
-    scale: "n d" posterior standard deviations (0 for discrete leaves), or None for a deterministic encoder.
-    values: "n k" factor values, or None. kl: "l" mean KL(q(z_l|x) ‖ p(z_l)) of each leaf in nats, or None.
-    index: "n" position of each row in the data set, or None. notes: what they are codes of (data, split, images), if known.
+    Args:
+        mean: posterior means "n d" (class probabilities for discrete leaves).
+        tree: the latent tree that describes the columns.
+        scale: posterior standard deviations "n d" (0 for discrete leaves), or None for a deterministic encoder.
+        values: factor values "n k", or None.
+        factors: description of the columns of `values`, or None.
+        kl: mean KL(q(z_l|x) ‖ p(z_l)) "l" of each leaf in nats, or None.
+        index: position "n" of each row in the data set, or None.
+        notes: source of the codes (data, split, images), if known.
 
     >>> print(Codes(np.eye(4), Latent.of({"shape": 2, "size": 2})))
     codes of 4 examples in 4 columns, means alone
@@ -44,7 +49,7 @@ class Codes:
 
     def __post_init__(self) -> None:
         n, d = self.mean.shape if self.mean.ndim == 2 else (-1, -1)
-        expect(n >= 0, "codes must be a table: rows of images, columns of code", found=f"shape {self.mean.shape}")
+        expect(n >= 0, "codes must be a table with one row per image", found=f"shape {self.mean.shape}")
         expect(self.mean.dtype.kind in "fiub", "codes must be numbers", found=f"type {self.mean.dtype}")
         expect(
             d == self.tree.width,
@@ -82,15 +87,14 @@ class Codes:
         return f"codes of {len(self):,} examples in {self.mean.shape[1]:,} columns, {kind}"
 
     def _summary_lines(self) -> dict[str, str]:
-        """What is worth knowing, by name."""
+        """Lines of the printed summary by name."""
         leaves = [leaf.name + (f" ({leaf.kind} {leaf.width})" if leaf.width > 1 else "") for leaf in self.tree.leaves]
         lines = {"leaves": _abbreviate(leaves)}
         if self.kl is not None and np.isfinite(self.kl).any():
             order = np.argsort(-np.nan_to_num(self.kl))
             most = _abbreviate([f"{self.tree.leaves[i].name} {self.kl[i]:.2f}" for i in order], 6)
-            lines["KL"] = (
-                f"{most} nats; {int((np.nan_to_num(self.kl) > MIN_ACTIVE_KL).sum())} of {len(order)} above {MIN_ACTIVE_KL}"
-            )
+            active = int((np.nan_to_num(self.kl) > MIN_ACTIVE_KL).sum())
+            lines["KL"] = f"{most} nats; {active} of {len(order)} above {MIN_ACTIVE_KL}"
         if self.factors is not None:
             lines["factors"] = _abbreviate([f"{f.name} {f.size or 'continuous'}" for f in self.factors.items])
         if self.notes:
@@ -98,7 +102,10 @@ class Codes:
         return lines
 
     def drop_factors(self, *names: str) -> Codes:
-        """The same codes with these factors left out.
+        """Return the same codes without some factors.
+
+        Args:
+            *names: factors to leave out.
 
         >>> y = np.arange(8).reshape(4, 2)
         >>> codes = Codes(np.eye(4), Latent.of(4), values=y, factors=Factors.of({"shape": 8, "x": 8}, grid=False))
@@ -107,17 +114,20 @@ class Codes:
         """
         if not names:
             return self
-        expect(self.factors is not None, "there are no factors to leave out", found=", ".join(names))
+        expect(self.factors is not None, "these codes have no factors to leave out", found=", ".join(names))
         assert self.factors is not None
         assert self.values is not None
         gone = {self.factors.position(name) for name in names}
         kept = [j for j in range(len(self.factors)) if j not in gone]
-        expect(kept, "a factor must be left to score", found=f"all of {', '.join(self.factors.names)} left out")
+        expect(kept, "at least one factor must remain", found=f"all of {', '.join(self.factors.names)} left out")
         factors = Factors(tuple(self.factors.items[j] for j in kept), grid=False)
         return replace(self, values=self.values[:, kept], factors=factors)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame: a column per column of code, then one per factor; the index is the place in the data set."""
+        """Return a pandas DataFrame with one column per code column, then one per factor.
+
+        The index of the frame is the position in the data set.
+        """
         columns: dict[str, Any] = dict(zip(self.tree.column_names, self.mean.T, strict=True))
         if self.factors is not None and self.values is not None:
             for factor, values in zip(self.factors.items, self.values.T, strict=True):
@@ -125,7 +135,7 @@ class Codes:
         return make_dataframe(columns, self.index)
 
     def save(self, path: str | Path) -> None:
-        """Write `codes.npz`: arrays and two JSON strings, no pickle."""
+        """Write the codes to `path`, an .npz of arrays and JSON strings without pickle."""
         arrays = {name: getattr(self, name) for name in ("mean", "scale", "values", "kl", "index")}
         stored = {name: array for name, array in arrays.items() if array is not None}
         stored["tree"] = np.array(json.dumps(self.tree.spec))
@@ -137,7 +147,7 @@ class Codes:
 
     @classmethod
     def load(cls, path: str | Path) -> Codes:
-        """Read `codes.npz`; a damaged or foreign file is a named error."""
+        """Read codes from the .npz at `path`; a damaged or foreign file raises an `UnbraidError`."""
         stored = read_npz(path, "codes")
         expect(
             "mean" in stored,
@@ -156,9 +166,9 @@ class Codes:
                 raise
             raise UnbraidError(f"codes {path} are damaged: {error}.") from error
         arrays = {name: stored.get(name) for name in ("scale", "values", "kl", "index")}
-        expect(isinstance(notes, dict), f"codes {path} are damaged", found="notes that are no table")
+        expect(isinstance(notes, dict), f"codes {path} are damaged", found="notes that are not a table")
         return cls(stored["mean"], tree, factors=factors, notes=notes, **arrays)
 
 
-def _abbreviate(words: list[str], limit: int = 12) -> str:
-    return ", ".join(words[:limit]) + (f", … ({len(words):,})" if len(words) > limit else "")
+def _abbreviate(names: list[str], limit: int = 12) -> str:
+    return ", ".join(names[:limit]) + (f", … ({len(names):,})" if len(names) > limit else "")

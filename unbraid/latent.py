@@ -1,10 +1,10 @@
-"""A latent space is a tree: leaves are the atoms of z, branches are groups.
+"""The latent tree: leaves are the atoms of z, branches are groups.
 
-Everything the calculus needs of the tree is two matrices. `membership` (nodes × leaves) sums leaf
-log-densities into every node at once; `incidence` (branches × nodes: +1 at a branch, −1 at its
-children) turns node log-ratios into every total correlation at once.
+Two matrices describe the tree. `membership` (nodes × leaves) sums leaf log-densities into every node at once.
+`incidence` (branches × nodes: +1 at a branch, −1 at its children) turns node log-ratios into every total correlation
+at once.
 
-Nodes are listed in preorder, the root first; columns follow the order of the leaves.
+Nodes are listed in preorder, root first; columns follow the order of the leaves.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, did_you_mean, expect, join_names
 
 LEAF_KINDS = ("real", "onehot", "binary")
-MAX_COLUMNS = (
-    10_000  # columns of z: an encoder with a hidden layer of 400 then has 8 million numbers in its last layer alone
-)
+MAX_COLUMNS = 10_000  # with a hidden layer of 400, the last layer of the encoder then has 8 million weights
 Spec: TypeAlias = "int | str | Leaf | Mapping[str, Spec]"
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """One atom of z: `width` columns that are never taken apart.
+    """One atom of z: `width` columns that always stay together.
+
+    Args:
+        name: full name of the leaf, with the names of its branches as prefix.
+        width: number of columns.
+        kind: real, onehot or binary.
 
     >>> Leaf("digit", 10, "onehot").width
     10
@@ -61,6 +64,10 @@ class Leaf:
 class Branch:
     """A group of leaves or of smaller groups.
 
+    Args:
+        name: full name of the branch.
+        children: the nodes directly below it.
+
     >>> [child.name for child in Branch("pose", (Leaf("pose.x"), Leaf("pose.y"))).children]
     ['pose.x', 'pose.y']
     """
@@ -70,7 +77,7 @@ class Branch:
 
 
 def real(width: int = 1) -> str:
-    """A leaf of `width` real columns, kept together: `Latent.of({"pose": real(3)})`.
+    """Spec of a leaf of `width` real columns that stay together: `Latent.of({"pose": real(3)})`.
 
     >>> [leaf.width for leaf in Latent.of({"pose": real(3)}).leaves]
     [3]
@@ -79,7 +86,7 @@ def real(width: int = 1) -> str:
 
 
 def onehot(classes: int) -> str:
-    """A leaf with one of `classes` values, relaxed to the simplex.
+    """Spec of a categorical leaf with `classes` values, relaxed to the simplex.
 
     >>> Latent.of({"digit": onehot(10)}).leaves[0].kind
     'onehot'
@@ -88,7 +95,7 @@ def onehot(classes: int) -> str:
 
 
 def binary(width: int = 1) -> str:
-    """A leaf of `width` independent bits, relaxed to (0, 1).
+    """Spec of a leaf of `width` independent bits, relaxed to (0, 1).
 
     >>> Latent.of({"glasses": binary()}).leaves[0].kind
     'binary'
@@ -98,7 +105,10 @@ def binary(width: int = 1) -> str:
 
 @dataclass(frozen=True)
 class Latent:
-    """The tree, with its nodes, columns and matrices.
+    """A latent tree with its nodes, columns and matrices.
+
+    Args:
+        root: the branch that holds all others.
 
     >>> tree = Latent.of({"digit": onehot(10), "style": 3})
     >>> tree.names
@@ -111,10 +121,12 @@ class Latent:
 
     @classmethod
     def of(cls, spec: Spec | Latent) -> Latent:
-        """Build a tree from a number, a mapping, or a leaf such as `onehot(10)`.
+        """Build a tree from a spec.
 
-        A number n is a branch of n real leaves (1: one leaf); names inside a branch get its name as prefix. Layouts of
-        subspaces are short: `"5x4"` is five groups of four (l_0 = 5, l_i = 4), `"4+4+2"` three groups of unequal size.
+        Args:
+            spec: a number, a mapping of names to specs, a leaf such as `onehot(10)`, or a layout. A number n is a
+                branch of n real leaves (1 is one leaf). Names inside a branch get its name as prefix. The layout
+                `"5x4"` is five groups of four (l_0 = 5, l_i = 4); `"4+4+2"` is three groups of different sizes.
 
         >>> str(Latent.of("2x3")) == str(Latent.of({"g0": 3, "g1": 3}))
         True
@@ -173,13 +185,13 @@ class Latent:
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
-        """The columns of each leaf."""
+        """The columns of each leaf, as slices."""
         ends = np.cumsum([0] + [leaf.width for leaf in self.leaves])
         return tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
 
     @cached_property
     def membership(self) -> np.ndarray:
-        """Nodes × leaves: 1 where the leaf hangs below (or is) the node."""
+        """Matrix nodes × leaves: 1 where the leaf is below the node or is the node."""
         position = {leaf.name: i for i, leaf in enumerate(self.leaves)}
         matrix = np.zeros((len(self.nodes), len(self.leaves)))
         for row, node in enumerate(self.nodes):
@@ -190,7 +202,7 @@ class Latent:
 
     @cached_property
     def incidence(self) -> np.ndarray:
-        """Branches × nodes: +1 at the branch, −1 at each of its children."""
+        """Matrix branches × nodes: +1 at the branch, −1 at each of its children."""
         matrix = np.zeros((len(self.branches), len(self.nodes)))
         for row, branch in enumerate(self.branches):
             matrix[row, self.index(branch.name)] = 1
@@ -205,7 +217,7 @@ class Latent:
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:
-        """One name per column: the leaf's, with a number where the leaf is wide."""
+        """One name per column: the name of the leaf, with a number if the leaf has several columns."""
         return tuple(
             leaf.name if leaf.width == 1 else f"{leaf.name}[{i}]" for leaf in self.leaves for i in range(leaf.width)
         )
@@ -216,7 +228,7 @@ class Latent:
         return all(leaf.kind == "real" for leaf in self.leaves)
 
     def index(self, name: str) -> int:
-        """The position of a node by name, or an error with the nearest one."""
+        """Return the position of the node `name`; the error for an unknown name suggests the nearest one."""
         if name in self.names:
             return self.names.index(name)
         raise UnbraidError(
@@ -224,11 +236,11 @@ class Latent:
         )
 
     def node(self, name: str) -> Branch | Leaf:
-        """A node by name."""
+        """Return the node `name`."""
         return self.nodes[self.index(name)]
 
     def columns(self, name: str) -> list[int]:
-        """The columns of z below a node.
+        """List the columns of z below the node `name`.
 
         >>> Latent.of({"pose": {"x": 1, "y": 1}, "look": 3}).columns("look")
         [2, 3, 4]
@@ -239,7 +251,7 @@ class Latent:
         ]
 
     def columns_of_kind(self, kind: str) -> list[int]:
-        """The columns of all leaves of one kind."""
+        """List the columns of all leaves of one `kind`."""
         return [
             c
             for leaf, columns in zip(self.leaves, self.slices, strict=True)
@@ -248,16 +260,16 @@ class Latent:
         ]
 
     def subtree_names(self, name: str) -> tuple[str, ...]:
-        """The names of a node and of all nodes below it, in preorder."""
+        """The names of the node `name` and of all nodes below it, in preorder."""
         return tuple(node.name for node in _preorder(self.node(name)))
 
     def is_cut(self, names: Iterable[str]) -> bool:
-        """True when the named nodes hold every leaf exactly once."""
+        """Return True if the nodes `names` cover every leaf exactly once."""
         rows = [self.index(name) for name in names]
         return bool((self.membership[rows].sum(0) == 1).all())
 
     def subtree(self, name: str) -> Latent:
-        """The tree below one node, with the node itself as root (its names kept)."""
+        """The tree below the node `name`, with that node as root; names do not change."""
         node = self.node(name)
         if isinstance(node, Leaf):
             return Latent(Branch("root", (node,)))
@@ -265,7 +277,7 @@ class Latent:
 
     @cached_property
     def spec(self) -> Any:
-        """Numbers, strings and dicts from which `Latent.of` builds this tree again."""
+        """Numbers, strings and dicts from which `Latent.of` rebuilds this tree."""
         if all(isinstance(c, Leaf) and c == Leaf(f"z{i}") for i, c in enumerate(self.root.children)):
             return len(self.root.children)
         return {child.name: _node_spec(child) for child in self.root.children}
@@ -277,7 +289,7 @@ class Latent:
 def _build_node(name: str, spec: Any, prefix: str) -> Branch | Leaf:
     expect(
         isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_]+", name) and name != "root",
-        "a name in the latent tree takes letters, digits and underscores, and is not 'root'",
+        "a name in the latent tree must consist of letters, digits and underscores, and must not be 'root'",
         found=repr(name),
     )
     full = prefix + name
@@ -301,7 +313,7 @@ def _build_node(name: str, spec: Any, prefix: str) -> Branch | Leaf:
 
 
 def _parse_layout(text: str, name: str) -> list[int]:
-    """The sizes of groups in `5x4` (l_0 groups of l_i columns) or `4+4+2`; none for anything else."""
+    """Parse group sizes from `5x4` (l_0 groups of l_i columns) or `4+4+2`; empty for any other text."""
     times = re.fullmatch(r"\s*(\d{1,6})\s*[x×]\s*(\d{1,6})\s*", text)
     sums = re.fullmatch(r"\s*\d{1,6}(\s*\+\s*\d{1,6})+\s*", text)
     if times is None and sums is None:
@@ -310,7 +322,11 @@ def _parse_layout(text: str, name: str) -> list[int]:
     small = 1 <= count * size <= MAX_COLUMNS and count * size > 0
     sizes = [size] * count if times and small else [int(n) for n in text.split("+")] if sums else []
     ok = small and sizes and min(sizes) >= 1 and sum(sizes) <= MAX_COLUMNS
-    expect(ok, f"a layout of {name!r} needs groups of 1 column or more, {MAX_COLUMNS:,} in all", found=repr(text))
+    expect(
+        ok,
+        f"a layout of {name!r} needs groups of at least 1 column and at most {MAX_COLUMNS:,} in total",
+        found=repr(text),
+    )
     return sizes
 
 

@@ -285,6 +285,74 @@ class WarmUp(Schedule):
         expect(as_schedule(self.then).endpoints() is not None, f"'then' of {what} must be a number or move between two")
 
 
+@dataclass(frozen=True)
+class Hold(Schedule):
+    """What `then` begins with for `steps`, then `then` itself: a schedule that waits before it moves.
+
+    >>> Hold(100, then=Linear(9.0, 1.0, steps=10)).value_at(105)
+    5.0
+    """
+
+    steps: int
+    then: Price
+
+    def value_at(self, step: int) -> float:
+        """See `Schedule.value_at`."""
+        return value_at(self.then, max(step - self.steps, 0))
+
+    def endpoints(self) -> tuple[float, ...] | None:
+        """See `Schedule.endpoints`."""
+        return as_schedule(self.then).endpoints()
+
+    def affine(self, factor: float, offset: float = 0.0) -> Hold:
+        """See `Schedule.affine`."""
+        then = self.then.affine(factor, offset) if isinstance(self.then, Schedule) else factor * self.then + offset
+        return replace(self, then=then)
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        super().check(what)
+        expect(as_schedule(self.then).endpoints() is not None, f"'then' of {what} must be a number or move between two")
+
+
+@dataclass(frozen=True)
+class Stages(Schedule):
+    """One price after the other: each of `prices` for its number of `steps`, counted from its own start; the last for good.
+
+    >>> Stages([100, 50], [9.0, {"schedule": "linear", "start": 9, "stop": 1, "steps": 50}, 1.0]).value_at(125)
+    5.0
+    """
+
+    steps: list[int]
+    prices: list[Any]
+
+    def _parsed(self) -> list[Price]:
+        return [parse_price(price, "a price of stages") for price in self.prices]
+
+    def value_at(self, step: int) -> float:
+        """See `Schedule.value_at`."""
+        *first, last = self._parsed()
+        for price, steps in zip(first, self.steps, strict=True):
+            if step < steps:
+                return value_at(price, step)
+            step -= steps
+        return value_at(last, step)
+
+    def endpoints(self) -> tuple[float, ...] | None:
+        """See `Schedule.endpoints`."""
+        found = [as_schedule(price).endpoints() for price in self._parsed()]
+        return None if any(ends is None for ends in found) else tuple(end for ends in found if ends for end in ends)
+
+    def check(self, what: str) -> None:
+        """See `Schedule.check`."""
+        expect(
+            len(self.prices) == len(self.steps) + 1 and all(steps >= 1 for steps in self.steps),
+            f"stages of {what} have a whole number of steps for every price but the last",
+            found=f"{len(self.steps)} steps, {len(self.prices)} prices",
+        )
+        expect(self.endpoints() is not None, f"prices of {what} must be numbers or move between two")
+
+
 Price: TypeAlias = float | Schedule
 SCHEDULES: dict[str, type[Schedule]] = {
     "linear": Linear,
@@ -293,6 +361,8 @@ SCHEDULES: dict[str, type[Schedule]] = {
     "geometric": Geometric,
     "step": Step,
     "warm_up": WarmUp,
+    "hold": Hold,
+    "stages": Stages,
     "capacity": Capacity,
     "free_bits": FreeBits,
 }

@@ -46,7 +46,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
 REFERENCE_PAGES = {  # dicts of parts: where they are listed
     "DATASETS": "data", "PRIORS": "priors", "OBJECTIVES": "objectives", "METRICS": "metrics", "NETS": "nets", "LIKELIHOODS": "likelihoods",
     "POSTERIORS": "posteriors", "TERMS": "terms", "ESTIMATORS": "estimators", "SCHEDULES": "schedules", "ROWS": "objectives",
-    "GAMES": "objectives",
+    "GAMES": "objectives", "FIGURES": "figures", "EXPORTS": "exports",
 }  # fmt: skip
 
 UNDOCUMENTED_HELPERS = {  # shared between modules of the library, and nothing for its users
@@ -58,13 +58,12 @@ UNDOCUMENTED_HELPERS = {  # shared between modules of the library, and nothing f
     "unbraid.runs.recipe": ("apply_changes",),
     "unbraid.runs.fitting.callbacks": ("validate_callbacks", "notify"),
     "unbraid.runs.evaluation.encoding": ("leaf_kl", "posteriors"),
-    "unbraid.runs.evaluation.snapshot_scores": ("score_series", "load_snapshot_scores"),
+    "unbraid.runs.evaluation.snapshot_scores": ("score_series",),
     "unbraid.comparing.matched_reconstruction": ("seed_curves",),
     "unbraid.comparing.statistics": ("one_sample_contrast",),
     "unbraid.figures.registry": ("FigureSpec", "FigureContext", "load_context"),
-    "unbraid.figures.traversals": ("TraversalRow", "traversal_gif", "check_image_index", "middle_image_index", "draw_traversal_rows", "traversal_rows"),
+    "unbraid.figures.traversals": ("TraversalRow", "traversal_gif", "middle_image_index", "draw_traversal_rows", "traversal_rows"),
     "unbraid.figures.comparison_figures": ("pareto_front",),
-    "unbraid.figures.score_figures": ("draw_heat_map",),
     "unbraid.figures.dataset_figures": ("mosaic", "factor_traversal_indices"),
     "unbraid.figures.report": ("embed_figure",),
     "unbraid.export.html": ("render_explorer",),

@@ -1,8 +1,8 @@
-"""Every figure the library can draw, with the line that draws it: docs/pictures/gallery/ and docs/gallery.md.
+"""The gallery: every figure of the library with the code that draws it, in docs/pictures/gallery/ and docs/gallery.md.
 
-    python docs/make/gallery.py [--work FOLDER]      trains one model and a small sweep there (some minutes), or finds them
+    python docs/make/gallery.py [--work FOLDER]      trains three models and a small sweep in FOLDER (some minutes), if needed
 
-The lines shown are the lines that run: each is executed as it stands, in one namespace.
+The page shows the code that this script runs, in one namespace.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ PICTURES = DOCS / "pictures" / "gallery"
 SETUP_CODE = """
 import unbraid
 from unbraid import data
-from unbraid.figures import comparison_figures, dataset_figures, over_training, registry, run_figures, score_figures, traversals
+from unbraid.figures import comparison_figures, dataset_figures, drawing, over_training, registry, run_figures
+from unbraid.figures import score_figures, traversals
 
 run = unbraid.Run.load("one")                        # a trained and encoded run
 codes = run.codes()
 table = unbraid.compare("beta", metrics="mig,dci,sap,modularity,reconstruction,kl,mi,tc:root,dw")     # a sweep
 """.strip()
 
-FIGURE_OF_FUNCTION = {  # drawn through another: by `pictures.write`, by the name of a picture
+FIGURE_OF_FUNCTION = {  # functions that `registry.write_figure` calls, with the name of the figure
     "traversals": "traversals", "reconstructions": "reconstructions", "prior_samples": "samples", "kl_bars": "kl",
     "aggregate_histograms": "aggregate", "ledger_curves": "ledger", "draw_traversal_rows": "traversals", "draw_figure": "traversals", "draw_sheet": "samples",
     "position_maps": "positions",
@@ -36,7 +37,15 @@ FIGURE_OF_FUNCTION = {  # drawn through another: by `pictures.write`, by the nam
 
 @dataclass(frozen=True)
 class GalleryItem:
-    """A heading, the file, what it shows, the lines of Python that draw it, and the command that does the same, if any."""
+    """One figure of the gallery.
+
+    Args:
+        title: heading.
+        file: name of the file.
+        description: caption.
+        code: Python that draws the figure.
+        command: command that draws the same figure, if any.
+    """
 
     title: str
     file: str
@@ -46,13 +55,20 @@ class GalleryItem:
 
 
 def run_figure(name: str, title: str, description: str, file: str = "") -> GalleryItem:
-    """A picture of `FIGURES`."""
+    """Make the item of a figure in `FIGURES`.
+
+    Args:
+        name: name of the figure.
+        title: heading.
+        description: caption.
+        file: name of the file; by default NAME.png.
+    """
     file = file or f"{name}.png"
     return GalleryItem(title, file, description, f'registry.write_figure("{name}", run, "{file}")', f"unbraid figure {name} one --out {file}")
 
 
 def gallery_items() -> dict[str, list[GalleryItem]]:
-    """What the gallery holds, by section; the pictures of a run follow the library's own list."""
+    """The items by section; the figures of a run are those of `FIGURES`."""
     from unbraid.figures.registry import FIGURES
 
     one = [run_figure(name, picture.title, picture.about) for name, picture in FIGURES.items()]
@@ -60,11 +76,11 @@ def gallery_items() -> dict[str, list[GalleryItem]]:
     return {
         "A run": [
             *one[:1], moving, *one[1:],
-            GalleryItem("Two runs side by side", "beside.png", "The demo's picture: the same start, two models.",
+            GalleryItem("Two runs side by side", "beside.png", "The figure of the demo: two models, from the same image.",
                   'two = unbraid.Run.load("two")\n'
                   'traversals.side_by_side([("VAE", two, two.codes()), ("β-TCVAE", run, codes)]).savefig("beside.png", dpi=100)',
                   "unbraid figure traversals two one --steps 7 --out beside.png"),
-            GalleryItem("A scatter of data and reconstructions", "scatter.png", "For data that are points and not images.",
+            GalleryItem("A scatter of data and reconstructions", "scatter.png", "For data that are vectors.",
                   'run_figures.reconstruction_scatter(unbraid.Run.load("points")).savefig("scatter.png", dpi=110)'),
             GalleryItem("Over training", "over_training.png", "Scores and audited terms at every snapshot.",
                   'from unbraid.runs.evaluation.snapshot_scores import score_snapshots\n'
@@ -72,49 +88,57 @@ def gallery_items() -> dict[str, list[GalleryItem]]:
                   "unbraid score one --over-training --metrics mig,dci"),
         ],
         "Scores": [
-            GalleryItem("What each metric saw", "scores.png", "The matrices behind the scores: rows are leaves, columns are factors.",
+            GalleryItem("The matrices of metrics", "scores.png", "The matrices behind the scores: rows are leaves, columns are factors.",
                   'score_figures.score_heat_maps(unbraid.metrics.battery(codes, metrics="mig,dci,sap,modularity,factor_vae")).savefig("scores.png", dpi=100)',
                   "unbraid score one --metrics mig,dci,sap,modularity,factor_vae"),
-            GalleryItem("A heat map of your own", "heat_map.png", "Any matrix with names.",
-                  'm = unbraid.metrics.mig(codes)\n'
-                  'run_figures.heat_map(m.table["matrix"], m.table["units"], m.table["factors"], "mutual information", "nats").savefig("heat_map.png", dpi=110)'),
-            GalleryItem("Metrics on known codes", "metrics.png", "Several metrics (rows of a table) on several codes (columns).",
+            GalleryItem("A heat map of any matrix", "heat_map.png", "Any matrix with names, on axes of your own.",
+                  'from matplotlib.figure import Figure\n'
+                  'mutual_information = unbraid.metrics.mig(codes).table\n'
+                  'heat_map = Figure(figsize=(5, 3), layout="constrained")\n'
+                  'score_figures.draw_heat_map(heat_map.subplots(), *(mutual_information[key] for key in ("matrix", "units", "factors")))\n'
+                  'drawing.save_figure(heat_map, "heat_map.png", dpi=110)'),
+            GalleryItem("Metrics on known codes", "metrics.png", "Several metrics (rows) of several codes (columns).",
                   'import numpy as np\n'
                   'labels, rng = codes.values, np.random.default_rng(0)\n'
-                  'seen = {"learned": codes.mean, "noise": rng.normal(size=(len(labels), 8)), "truth": labels.astype(float)}\n'
+                  'known = {"learned": codes.mean, "noise": rng.normal(size=(len(labels), 8)), "truth": labels.astype(float)}\n'
                   'names = ("mig", "dci", "sap", "modularity")\n'
-                  'score_figures.score_gallery({name: {n: getattr(unbraid.metrics, n)(z, labels) for n in names} for name, z in seen.items()}).savefig("metrics.png", dpi=110)'),
+                  'score_figures.score_gallery({name: {n: getattr(unbraid.metrics, n)(z, labels) for n in names} for name, z in known.items()}).savefig("metrics.png", dpi=110)'),
         ],
         "Many runs": [
-            GalleryItem("Trade-off", "trade_off.png", "Two quantities: each seed a dot, each setting its mean with both intervals, and the front. Two seeds here: their intervals are wide.",
-                  'comparison_figures.save_comparison_figure(comparison_figures.trade_off(table, "reconstruction", "mig"), "trade_off.png")',
+            GalleryItem("Trade-off", "trade_off.png", "Two quantities: seeds as dots, means of settings with both intervals, and the Pareto front. With two seeds the intervals are wide.",
+                  'drawing.save_figure(comparison_figures.trade_off(table, "reconstruction", "mig"), "trade_off.png", dpi=160)',
                   "unbraid compare beta --plot trade_off:reconstruction,mig=trade_off.png"),
-            GalleryItem("Against a swept field", "against.png", "A quantity over the field that was swept, with its band.",
-                  'comparison_figures.save_comparison_figure(comparison_figures.sweep_curves(table, "objective.beta", "tc:root"), "against.png")',
+            GalleryItem("Over a swept field", "against.png", "A quantity over the swept field, with a band of intervals.",
+                  'drawing.save_figure(comparison_figures.sweep_curves(table, "objective.beta", "tc:root"), "against.png", dpi=160)',
                   "unbraid compare beta --plot against:beta,tc:root=against.png"),
-            GalleryItem("Rank correlations", "correlations.png", "Do metrics order models alike?",
-                  'comparison_figures.save_comparison_figure(comparison_figures.correlation_heat_map(table), "correlations.png")',
+            GalleryItem("Rank correlations", "correlations.png", "Whether quantities rank models in the same order.",
+                  'drawing.save_figure(comparison_figures.correlation_heat_map(table), "correlations.png", dpi=160)',
                   "unbraid compare beta --plot correlations=correlations.png"),
-            GalleryItem("Boxes", "boxes.png", "A box for each setting, every seed a dot, mean and interval below it.",
-                  'comparison_figures.save_comparison_figure(comparison_figures.box_plots(table, "mig"), "boxes.png")', "unbraid compare beta --plot boxes:mig=boxes.png"),
+            GalleryItem("Box plots", "boxes.png", "One box per setting, seeds as dots, mean and interval below.",
+                  'drawing.save_figure(comparison_figures.box_plots(table, "mig"), "boxes.png", dpi=160)', "unbraid compare beta --plot boxes:mig=boxes.png"),
         ],
         "Data": [
-            GalleryItem("A contact sheet and every factor traversed", "data.png", "Of any data set, your own too.",
-                  'dataset_figures.save_png(dataset_figures.dataset_figure(data.load("strokes")), "data.png")', "unbraid data show strokes --out data.png"),
-            GalleryItem("Points in the plane", "points.png", "Data that are vectors are scattered by their first two columns.",
-                  'dataset_figures.save_png(dataset_figures.dataset_figure(data.load("pinwheel")), "points.png")', "unbraid data show pinwheel --out points.png"),
+            GalleryItem("A contact sheet and every factor traversed", "data.png", "Of any data set, also your own.",
+                  'drawing.save_figure(dataset_figures.dataset_figure(data.load("strokes")), "data.png", dpi=100)', "unbraid data show strokes --out data.png"),
+            GalleryItem("Vectors", "points.png", "Data that are vectors are drawn by their first two columns.",
+                  'drawing.save_figure(dataset_figures.dataset_figure(data.load("pinwheel")), "points.png", dpi=100)', "unbraid data show pinwheel --out points.png"),
         ],
     }  # fmt: skip
 
 
 def train_runs(work: Path, steps: int | None) -> None:
-    """The runs the lines speak of: `one` and `two` on coloured sprites, `points` on the pinwheel, the sweep `beta`."""
+    """Train the runs of the gallery: `one` and `two` on coloured sprites, `points` on the pinwheel, the sweep `beta`.
+
+    Args:
+        work: folder of the runs.
+        steps: number of steps; None for those of the recipes.
+    """
     import unbraid
 
-    some = [] if steps is None else [f"budget.steps={steps}"]
+    changes = [] if steps is None else [f"budget.steps={steps}"]
     recipes = {
-        "one": unbraid.Recipe.load("beta_tcvae_colour_sprites", "budget.snapshots=6", *some),
-        "two": unbraid.Recipe.load("vae_colour_sprites", *some),
+        "one": unbraid.Recipe.load("beta_tcvae_colour_sprites", "budget.snapshots=6", *changes),
+        "two": unbraid.Recipe.load("vae_colour_sprites", *changes),
         "points": unbraid.Recipe.load("decomposition_pinwheel", f"budget.steps={steps or 1000}", "budget.batch=400"),
     }
     for name, recipe in recipes.items():
@@ -137,7 +161,11 @@ metrics = ["mig", "dci", "sap", "modularity"]
 
 
 def draw_all(work: Path) -> None:
-    """Run every line, in the folder of the runs."""
+    """Draw every figure into the folder of the runs.
+
+    Args:
+        work: folder of the runs.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -158,8 +186,8 @@ def gallery_page() -> str:
     """The gallery as Markdown."""
     parts = [
         "# Gallery",
-        "Every figure the library draws, with the line that draws it. All of them are matplotlib figures, and files end in `.png`, `.svg` or\n"
-        "`.pdf`; the commands write the same picture. The report ([the report](report.md)) and the studio ([the studio](studio.md)) show them too.",
+        "Every figure of the library, with the code that draws it. All are matplotlib figures; files end in `.png`, `.svg`, `.pdf` or `.gif`.\n"
+        "The commands write the same figures. [The report](report.md) and [the studio](studio.md) show them too.",
         f"```{{code-block}} python\n{SETUP_CODE}\n```",
     ]
     for section, group in gallery_items().items():
@@ -170,27 +198,27 @@ def gallery_page() -> str:
             shown += [f"```{{code-block}} console\n{each.command}\n```"] if each.command else []
             parts += shown
     parts.append(
-        "## Of priors, theory and toys\n\nThe pictures on [priors](priors.md), [theory](theory.md) and [toys](toys.md) come from `unbraid study priors_gallery`, "
+        "## Priors, theory and toys\n\nThe figures on [priors](priors.md), [theory](theory.md) and [toys](toys.md) come from `unbraid study priors_gallery`, "
         "`unbraid study theory`,\n`unbraid study hfvae_toy` and `unbraid study isa_vae_toys`."
     )
     return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:
-    """Train (or find) the runs, draw, copy the pictures, write the page."""
+    """Train missing runs, draw the figures, copy them to docs/pictures and write the page."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--work", type=Path, default=None, help="where runs are, or go (default: a new temporary folder)")
+    options.add_argument("--work", type=Path, default=None, help="folder of the runs (default: a new temporary folder)")
     options.add_argument("--steps", type=int, default=None)
-    given = options.parse_args()
-    given.work = given.work or Path(tempfile.mkdtemp(prefix="unbraid-gallery-"))
-    print(f"runs: {given.work}")
-    given.work.mkdir(parents=True, exist_ok=True)
-    train_runs(given.work, given.steps)
-    draw_all(given.work)
+    arguments = options.parse_args()
+    arguments.work = arguments.work or Path(tempfile.mkdtemp(prefix="unbraid-gallery-"))
+    print(f"runs: {arguments.work}")
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    train_runs(arguments.work, arguments.steps)
+    draw_all(arguments.work)
     PICTURES.mkdir(exist_ok=True)
     for group in gallery_items().values():
         for picture in group:
-            (PICTURES / picture.file).write_bytes((given.work / picture.file).read_bytes())
+            (PICTURES / picture.file).write_bytes((arguments.work / picture.file).read_bytes())
     write_text(DOCS / "gallery.md", gallery_page())
 
 

@@ -11,6 +11,7 @@ from unbraid.core.files import write_text
 GUIDES = {  # where a kind is taught
     "fields": "recipes", "data": "data", "nets": "nets", "likelihoods": "likelihoods", "posteriors": "posteriors", "priors": "priors",
     "objectives": "objectives", "terms": "theory", "estimators": "estimators", "schedules": "training", "metrics": "metrics",
+    "figures": "gallery", "exports": "tools",
 }  # fmt: skip
 
 SEARCH_TERMS = {  # what people search for: names of papers, which are no names of ours

@@ -1,4 +1,4 @@
-"""A real browser without a window: Debian's Chromium, driven by playwright. Tests skip, with the reason, when it is absent."""
+"""Headless Chromium driven by playwright; without it the browser tests are skipped with the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INSTALL_HINT = "'make browser' installs it"
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """One browser for the tests of a file; its event loop ends with them, since tests elsewhere run loops of their own."""
+    """One browser per test file; its event loop ends with the file, because other tests run event loops of their own."""
     api = pytest.importorskip("playwright.sync_api", reason=f"playwright is not installed: {INSTALL_HINT}")
     program = os.environ.get("UNBRAID_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:

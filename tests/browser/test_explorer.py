@@ -1,4 +1,4 @@
-"""The exported page in a real browser: its pixels against torch's, its keys, its choices, with the network off."""
+"""The exported page in a real browser: its pixels match torch, keys and controls work, all offline."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ DECODE_SCRIPT = """([layers, numbers, codes]) => {
 
 
 def open_all_leaves(page) -> None:
-    """Show the leaves that carry little, too: these runs were hardly trained."""
+    """Unfold uninformative leaves too: these runs were hardly trained."""
     page.evaluate("document.getElementById('folded').open = true")
 
 
 @pytest.fixture
 def open_page(tab, tmp_path):
-    """Opens the exported page of a stored run from disk, with the network off."""
+    """Open the exported page of a stored run from disk, offline."""
 
     def open_run(name: str):
         path = write_explorer(Run.load(OLD_RUNS / name), tmp_path / "explore.html")
@@ -73,7 +73,7 @@ def test_pixels_are_those_of_torch(open_page, name):
 
 
 def canvas_pixels(page) -> np.ndarray:
-    """What the canvas shows, once the frame that was asked for is painted."""
+    """The pixels of the canvas after the requested frame is painted."""
     script = """() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
       const c = document.getElementById("image");
       done(Array.from(c.getContext("2d").getImageData(0, 0, c.width, c.height).data));

@@ -1,4 +1,4 @@
-"""The report in a real browser: wide and narrow, light and dark, nothing off the edge, every picture drawn."""
+"""The report in a real browser: wide and narrow, light and dark: nothing overflows, every figure is drawn."""
 
 from __future__ import annotations
 

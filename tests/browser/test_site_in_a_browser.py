@@ -1,4 +1,4 @@
-"""The site in a real browser, narrow and wide, light and dark: nothing hangs over the edge, and search finds."""
+"""The site in a real browser, narrow and wide, light and dark: nothing overflows, and search works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The studio in a real browser: sliders by keys, walls, trade-offs, trainings, dropped files, strangers at the door."""
+"""The studio in a real browser: sliders by keys, traversals, trade-offs, trainings, uploads, access control."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def studio(tmp_path_factory):
 
 @pytest.fixture
 def signed_in_tab(tab, studio):
-    """A tab that has shown the token."""
+    """A tab that has exchanged the token for its cookie."""
     tab.set_default_timeout(60_000)
     tab.goto(studio["open"])
     tab.wait_for_url(studio["at"] + "/")
@@ -72,7 +72,7 @@ def signed_in_tab(tab, studio):
 
 
 def canvas_pixels(page, canvas: str = "image") -> np.ndarray:
-    """What a canvas shows."""
+    """The pixels of a canvas."""
     script = """id => {
       const c = document.getElementById(id);
       return Array.from(c.getContext("2d").getImageData(0, 0, c.width, c.height).data);
@@ -81,7 +81,7 @@ def canvas_pixels(page, canvas: str = "image") -> np.ndarray:
 
 
 def open_explorer(page, run: str):
-    """Open a run, all its leaves shown."""
+    """Open a run and unfold all its leaves."""
     page.go(f"/explore?run={run}")
     page.wait_for_selector("#explorer[data-ready=yes]")
     page.evaluate("document.getElementById('folded').open = true")
@@ -89,7 +89,7 @@ def open_explorer(page, run: str):
 
 
 def frame_count(page) -> int:
-    """How many images have followed the hand."""
+    """Number of images that were decoded after slider moves."""
     return int(page.evaluate("Number(document.getElementById('image').dataset.frames || 0)"))
 
 
@@ -171,7 +171,7 @@ def test_good_huge_and_hostile_files(signed_in_tab, tmp_path):
     assert "cannot read" in told.text_content()
     page.set_input_files("#file", tmp_path / "huge.png")
     page.wait_for_function("document.getElementById('told').textContent.includes('too large')")
-    # and past the page's own check
+    # and without the check of the page
     answer = page.evaluate("""async () => {
       const reply = await fetch("/studio/drop?run=vae", {method: "POST", body: new Uint8Array(9 << 20)});
       return unpacked(await reply.arrayBuffer()).head.error;
@@ -247,7 +247,7 @@ def test_runs_outside_are_refused_in_the_page(signed_in_tab, run):
 
 @pytest.mark.parametrize(
     "path",
-    ["/studio/file/..%2f..%2fpyproject.toml", "/studio/file/%2e%2e/guard.py", "/studio/file/guard.py", "/secret.txt",
+    ["/studio/file/..%2f..%2fpyproject.toml", "/studio/file/%2e%2e/auth.py", "/studio/file/auth.py", "/secret.txt",
      "/_nicegui/../../secret.txt", "/studio/share?run=../secret.txt"],
 )  # fmt: skip
 def test_no_address_reads_a_file(signed_in_tab, studio, path):
@@ -264,7 +264,7 @@ def request_status(address: str, **headers: str):
         return error.code
 
 
-def test_strangers_stay_outside(studio):
+def test_requests_without_token_host_or_origin_are_refused(studio):
     port = studio["at"].rsplit(":", 1)[1]
     token = studio["open"].split("token=")[1]
     cookie = f"unbraid_{port}={token}"
@@ -306,7 +306,7 @@ def test_a_training_is_started_watched_stopped_and_resumed(signed_in_tab, studio
     fill = lambda label, value: page.get_by_label(label, exact=True).fill(value)  # noqa: E731
     fill("budget.steps", "-5")
     page.get_by_role("button", name="Start training").click()
-    page.get_by_text("1 field to mend").wait_for()
+    page.get_by_text("1 field to correct").wait_for()
     assert page.locator(".q-field--error").count() == 1
     fill("budget.steps", "1000000")
     fill("budget.log_every", "5")
@@ -320,7 +320,7 @@ def test_a_training_is_started_watched_stopped_and_resumed(signed_in_tab, studio
         end = time.monotonic() + 150
         while "step" not in _ledger_text(studio) and time.monotonic() < end:
             time.sleep(0.5)
-        # ten tabs look on, and each still answers
+        # ten tabs are open, and each stays responsive
         tabs = [page.context.new_page() for _ in range(10)]
         for one in tabs:
             one.set_default_timeout(90_000)
@@ -380,7 +380,7 @@ def test_every_control_has_a_name_and_is_reached_by_keys(signed_in_tab, path):
 
 
 @pytest.mark.parametrize("path", ["/", "/explore?run=vae", "/wall?run=vae", "/diagnostics?run=vae", "/train"])
-def test_pages_fit_a_telephone(signed_in_tab, path):
+def test_pages_fit_a_phone(signed_in_tab, path):
     signed_in_tab.set_viewport_size({"width": 390, "height": 844})
     signed_in_tab.go(path)
     signed_in_tab.wait_for_timeout(3000)

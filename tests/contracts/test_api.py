@@ -1,4 +1,4 @@
-"""The API reference holds every public name, and every public name has an example, which doctest runs."""
+"""The API reference contains every public name, and every public name has an example that doctest runs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "make"))
 import api
 
 PACKAGES = [
-    f"unbraid.{room}"
-    for room in (
+    f"unbraid.{package}"
+    for package in (
         "data",
         "metrics",
         "priors",
@@ -31,9 +31,9 @@ PACKAGES = [
     )
 ]
 PUBLIC = {
-    f"{room}.{name}": getattr(importlib.import_module(room), name)
-    for room in ["unbraid", *PACKAGES]
-    for name in importlib.import_module(room).__all__
+    f"{package}.{name}": getattr(importlib.import_module(package), name)
+    for package in ["unbraid", *PACKAGES]
+    for name in importlib.import_module(package).__all__
 }
 
 
@@ -50,7 +50,7 @@ def test_a_public_name_says_what_it_is_and_shows_an_example(name):
 DOCUMENTED = {
     f"{where}.{name}": value for page in ("runs", "figures", "export") for where, name, value in api.names_on_page(page)
 }
-NO_EXAMPLE = {"unbraid.figures.registry.FigureOptions"}  # what draw and write may be told
+NO_EXAMPLE = {"unbraid.figures.registry.FigureOptions"}  # an argument of draw_figure and write_figure
 
 
 @pytest.mark.parametrize("name", sorted(set(DOCUMENTED) - NO_EXAMPLE))

@@ -28,6 +28,8 @@ NO_FORMULA = {"discrete", "categorical"}  # said in words: a relaxed density, a 
 def registered_names() -> dict[str, set[str]]:
     """The names that the library itself looks up."""
     from unbraid.data import DATASETS
+    from unbraid.export import EXPORTS
+    from unbraid.figures.registry import FIGURES
     from unbraid.metrics import METRICS
     from unbraid.model import LIKELIHOODS, NETS, POSTERIORS
     from unbraid.model.infogan import GAN_NETS
@@ -41,7 +43,7 @@ def registered_names() -> dict[str, set[str]]:
         "data": set(DATASETS), "nets": {*NETS, *GAN_NETS}, "likelihoods": set(LIKELIHOODS), "posteriors": set(POSTERIORS),
         "priors": set(PRIORS), "objectives": set(OBJECTIVES), "terms": set(TERMS), "schedules": set(SCHEDULES),
         "fields": {*Recipe.model_fields, *(f"budget.{name}" for name in Budget.model_fields)},
-        "estimators": {*ESTIMATORS, "memory_bank"}, "metrics": set(METRICS),
+        "estimators": {*ESTIMATORS, "memory_bank"}, "metrics": set(METRICS), "figures": set(FIGURES), "exports": set(EXPORTS),
     }  # fmt: skip
 
 

@@ -99,7 +99,7 @@ def test_every_set_is_split(loaded):
     name, options, data = loaded
     official, last = DATASETS[name].official, len(data) - 1
     if official:
-        with pytest.raises(UnbraidError, match="published parts, so nothing is drawn by 'test'"):
+        with pytest.raises(UnbraidError, match="published splits, so it takes no 'test'"):
             load(name, **options, test=0.5)
         parts = [load(name, **{**options, "split": split}) for split in ("all", "train", "test")]
         assert len(parts[0]) == len(parts[1]) + len(parts[2])
@@ -121,10 +121,11 @@ def test_every_set_is_split(loaded):
 
 @each_dataset
 def test_a_picture_can_be_made(loaded, tmp_path):
-    from unbraid.figures import dataset_figures
+    from unbraid.figures.dataset_figures import dataset_figure
+    from unbraid.figures.drawing import save_figure
 
     _, _, data = loaded
-    path = dataset_figures.save_png(dataset_figures.dataset_figure(data, rows=2, columns=3), tmp_path / "a.png", dpi=50)
+    path = save_figure(dataset_figure(data, rows=2, columns=3), tmp_path / "a.png", dpi=50)
     assert path.read_bytes()[:4] == b"\x89PNG"
     assert path.stat().st_size > 1000
 

@@ -11,8 +11,9 @@ from unbraid.core.tensor_files import read_tensors
 from unbraid.data.dataset import Dataset, Pixels
 from unbraid.model.draw import Draw
 from unbraid.objectives import OBJECTIVES, ROWS, build
-from unbraid.runs.building.builders import build_parts, default_float32
+from unbraid.runs.building.builders import build_parts
 from unbraid.runs.building.builders import build_trainer as prepare_any
+from unbraid.runs.fitting.seeding import default_float32
 from unbraid.runs.fitting.trainer import build_trainer, step
 from unbraid.runs.fitting.training import fit
 from unbraid.runs.recipe import Recipe

@@ -105,7 +105,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     child.send_signal(signal.SIGINT)
     said = child.communicate(timeout=60)[1]
     assert child.returncode == 130
-    assert re.search(r"stopped after step \d+ of 5000; go on with: unbraid train --resume --out", said)
+    assert re.search(r"stopped after step \d+ of 5000; continue with: unbraid train --resume --out", said)
 
 
 MISTAKES = {

@@ -84,12 +84,12 @@ def test_objects_are_copied_recorded_and_needed_again(work_dir):
     assert run.recipe.hash != recipe.hash
     assert any("Kingma" in line for line in run_citations(run).values())  # the rest of it can be cited
 
-    with pytest.raises(UnbraidError, match=r"nets of this run was given as an object.*Run.load"):
+    with pytest.raises(UnbraidError, match=r"nets of this run was passed as an object.*Run.load"):
         Run.load("r").sample(1)
     with pytest.raises(UnbraidError, match="prior of this run"):
         Run.load("r", nets=linear_nets()).sample(1)
     wide = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.Linear(8, 4))
-    with pytest.raises(UnbraidError, match=r"not what the run was trained with.*parameters"):
+    with pytest.raises(UnbraidError, match=r"not those that the run was trained with.*parameters"):
         Run.load("r", nets=(wide, linear_nets()[1]), prior=prior)
     again = Run.load("r", nets=linear_nets(), prior=prior, dataset=toy_data(24))
     np.testing.assert_array_equal(again.sample(2), run.sample(2))
@@ -101,10 +101,10 @@ def test_objects_are_copied_recorded_and_needed_again(work_dir):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"nets": (nn.Flatten(), nn.Flatten())}, "encoder must give"),
+        ({"nets": (nn.Flatten(), nn.Flatten())}, "encoder must return"),
         ({"nets": (nn.Linear(3, 3), nn.Linear(2, 64))}, "nets do not fit"),
         ({"nets": nn.Flatten()}, "two modules"),
-        ({"nets": (nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), nn.Linear(2, 64))}, "decoder must give"),
+        ({"nets": (nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), nn.Linear(2, 64))}, "decoder must return"),
         ({"prior": priors.Gaussian(Latent.of(3))}, "another latent tree"),
         ({"prior": 3}, "must be a Prior"),
         ({"objective": {"name": "vae"}}, "must be an Objective"),
@@ -118,9 +118,9 @@ def test_objects_that_do_not_fit_are_named(work_dir, given, said):
 
 def test_named_parts_take_no_objects(work_dir):
     fit(Recipe(data="toy", latent=2, nets="mlp", budget=BUDGET), "r", dataset=toy_data(24), quiet=True)
-    with pytest.raises(UnbraidError, match="nets of this run has a name"):
+    with pytest.raises(UnbraidError, match="nets of this run is named in its recipe"):
         Run.load("r", nets=linear_nets())
-    with pytest.raises(UnbraidError, match=r"given as an object"):
+    with pytest.raises(UnbraidError, match=r"passed as an object"):
         fit(Recipe(data="toy", latent=2, nets="own", budget=BUDGET), "s", dataset=toy_data(24), quiet=True)
 
 

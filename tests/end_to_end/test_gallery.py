@@ -1,4 +1,4 @@
-"""The gallery: its page is the one its script writes, every figure of the library is in it, and the lines it shows draw."""
+"""The gallery: the script writes its page, it shows every figure of the library, and its code runs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CODE_LINES = "\n".join(picture.code for group in gallery.gallery_items().values(
 
 
 def figure_functions() -> dict[str, str]:
-    """Every public function of the figures that returns a figure, with its module."""
+    """Public functions that return a figure, with their modules."""
     found = {}
     for module in pkgutil.iter_modules(unbraid.figures.__path__):
-        room = importlib.import_module(f"unbraid.figures.{module.name}")
-        for name, value in inspect.getmembers(room, inspect.isfunction):
-            if value.__module__ == room.__name__ and not name.startswith("_") and name != "disable_mathtext":
+        imported = importlib.import_module(f"unbraid.figures.{module.name}")
+        for name, value in inspect.getmembers(imported, inspect.isfunction):
+            if value.__module__ == imported.__name__ and not name.startswith("_") and name != "disable_mathtext":
                 found |= {name: module.name} if value.__annotations__.get("return") == "Figure" else {}
     return found
 

@@ -137,7 +137,7 @@ def test_the_last_finished_run_can_always_be_opened(scene, kind, runs, tmp_path)
         ends.append(surviving_run(path, old, runs[end]))
         if kind == "full disk" and start == "finished" and said and not (path / BACKUP_FOLDER).exists():
             assert file_contents(path) == old  # refused before it began: in place
-        if "is whole in" in said:
+        if "is backed up in" in said:
             assert file_contents(path / BACKUP_FOLDER) == old
         if not said:
             break

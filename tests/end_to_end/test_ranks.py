@@ -133,8 +133,8 @@ def test_a_run_goes_on_with_more_and_fewer_ranks_and_says_so(tmp_path):
     assert code == 0, said
     code, _, said = wait_for_exit(start_training(tmp_path, 120, 3, "--resume", "--out", str(parts)))
     assert code == 0, said
-    assert "goes on on 3 ranks, after 2 ranks" in said
-    assert said.count("goes on on") == 1  # rank 0 speaks
+    assert "continues on 3 ranks, after 2 ranks" in said
+    assert said.count("continues on") == 1  # rank 0 speaks
     code, _, said = wait_for_exit(start_training(tmp_path, 150, 1, "--resume", "--out", str(parts)))
     assert code == 0, said
     assert Run.load(parts).state["moved"] == ["2 ranks → 3 ranks after step 90", "3 ranks → one rank after step 120"]
@@ -150,7 +150,7 @@ def test_ctrl_c_stops_all_ranks_with_a_checkpoint(tmp_path):
     children = rank_pids(process)
     process.send_signal(signal.SIGINT)
     _, _, said = wait_for_exit(process)
-    assert said.count("go on with: unbraid train --resume") == 1
+    assert said.count("continue with: unbraid train --resume") == 1
     assert Run.load(tmp_path / "run").state["status"] == "stopped"
     assert not [child for child in children if Path(f"/proc/{child}").exists()]
 
@@ -159,8 +159,8 @@ def test_ctrl_c_stops_all_ranks_with_a_checkpoint(tmp_path):
     ("recipe", "said"),
     [
         ({"budget": {"batch": 9}}, "an equal part of the batch: found budget.batch 9, 2 ranks"),
-        ({"nets": {"name": "mlp", "norm": "batch"}}, "cannot be shared between ranks"),
-        ({"objective": "info_gan", "nets": "info_gan_small"}, "a game is not trained over several ranks"),
+        ({"nets": {"name": "mlp", "norm": "batch"}}, "nets cannot be trained over several ranks"),
+        ({"objective": "info_gan", "nets": "info_gan_small"}, "a GAN cannot be trained over several ranks"),
         ({"budget": {"device": "cuda"}}, "device 'cuda' cannot be used here"),
     ],
 )

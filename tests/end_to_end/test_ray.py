@@ -136,7 +136,7 @@ def test_a_run_that_fits_no_node_is_refused_and_the_others_are_done(ray_cluster,
     _, said = refused.communicate(timeout=300)
     assert refused.returncode == 2, said
     assert "beta_tcvae-s0" in said
-    assert "asks for 2 cores (budget.threads), and of 2 nodes the largest has 1 cores" in " ".join(said.split())
+    assert "needs 2 cores (budget.threads), and the largest of 2 nodes has 1 cores" in " ".join(said.split())
     assert not list(plan.folder.iterdir())
     one, other = "[[list]]\n'objective.beta' = 2", "[[list]]\n'objective.beta' = 3\n'budget.threads' = 2"
     mixed = file.replace("seeds = 4", "seeds = 1").replace(
@@ -147,7 +147,7 @@ def test_a_run_that_fits_no_node_is_refused_and_the_others_are_done(ray_cluster,
     out, said = process.communicate(timeout=300)
     assert process.returncode == 1, said
     assert "1 of 2 runs done" in out
-    assert "refused: no node of the cluster has room for it" in " ".join(out.split())
+    assert "refused: no node of the cluster is large enough" in " ".join(out.split())
 
 
 @pytest.mark.slow
@@ -157,7 +157,7 @@ def test_runs_share_a_gpu_and_a_cluster_without_one_is_named(ray_cluster, single
     refused = start_sweep(ray_cluster, tmp_path / "shares", "--gpus", "0.5")
     _, said = refused.communicate(timeout=300)
     assert refused.returncode == 2, said
-    assert "no node of the cluster has room for a run" in " ".join(said.split())
+    assert "no node of the cluster is large enough for a run" in " ".join(said.split())
     assert "0.5 GPUs" in " ".join(said.split())
     ray_cluster.add_node(f"--address={ray_cluster.address}", "--num-gpus=1", "--num-cpus=3")
     try:
@@ -182,7 +182,7 @@ def test_ctrl_c_leaves_checkpoints_and_nothing_running(ray_cluster, single_proce
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=300)
     assert process.returncode == 130, said
-    assert "the same command goes on" in said
+    assert "the same command continues" in said
     wait_until(lambda: not running_tasks(plan))
     assert not list(plan.folder.glob(".ray-*"))
     process = start_sweep(ray_cluster, tmp_path / "stopped")
@@ -222,7 +222,7 @@ def test_a_listener_that_is_no_ray_cluster_is_named_in_seconds(tmp_path, capfd, 
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         threading.Thread(target=serve, daemon=True).start()
         start = time.monotonic()
-        with pytest.raises(UnbraidError, match=f"what listens at {address} is no Ray cluster"):
+        with pytest.raises(UnbraidError, match=f"the server at {address} is not a Ray cluster"):
             RayWorkerPool(Plan(tmp_path, ()), address)
     assert time.monotonic() - start < 20
     assert capfd.readouterr() == ("", "")  # none of Ray's own lines

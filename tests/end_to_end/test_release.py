@@ -165,8 +165,8 @@ def test_the_versions_that_are_promised_are_stated_once_and_alike():
 
 
 def test_the_schemas_of_the_page_are_those_of_the_code():
-    from unbraid.runs import run as runs
     from unbraid.runs.evaluation import scores
+    from unbraid.runs.folder import state_file
     from unbraid.studies.framework import results
 
     page = (ROOT / "docs" / "releases.md").read_text()

@@ -253,7 +253,7 @@ def test_a_second_process_on_one_run_is_refused(tmp_path):
 
 def test_a_broken_loss_stops_with_the_step_and_the_term(tmp_path):
     bad = recipe("vae").set("budget.lr=5", "objective.name=row", "objective.prices={kl=-1.0}")
-    with pytest.raises(UnbraidError, match=r"no longer finite at step \d+: .* broke.*lower rate"):
+    with pytest.raises(UnbraidError, match=r"no longer finite at step \d+: .* diverged.*lower rate"):
         fit(bad, tmp_path / "r", quiet=True, dataset=toy_data())
     with pytest.raises(UnbraidError, match="no trained model yet"):
         Run.load(tmp_path / "r").encode(toy_data().pixels([0]))

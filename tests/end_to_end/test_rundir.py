@@ -47,7 +47,7 @@ def test_a_refused_resume_leaves_the_run_as_it_was(tmp_path):
     files = {f.name: f.read_bytes() for f in run.path.iterdir() if f.is_file()}
     for change, said in (
         (tiny_recipe(steps=9).set("latent=6"), "does not fit"),
-        (tiny_recipe(steps=3), "gone further"),
+        (tiny_recipe(steps=3), "more steps than"),
     ):
         with pytest.raises(UnbraidError, match=said):
             fit(change, run.path, resume=True, force=True, quiet=True, dataset=toy_data())
@@ -97,18 +97,18 @@ def test_other_images_and_stale_threads_are_noticed(tmp_path):
     assert json.loads((run.path / "run.json").read_text())["threads"] == 2
 
 
-def test_a_broken_loss_names_the_way_back(tmp_path, monkeypatch):
+def test_a_non_finite_loss_names_the_recovery_command(tmp_path, monkeypatch):
     import unbraid.runs.fitting.trainer as module
 
-    plain, broken = module.Trainer.step, tiny_recipe(steps=9, checkpoint_every=2)
+    plain, broken = module.VaeTrainer.step, tiny_recipe(steps=9, checkpoint_every=2)
 
     def breaks(self, number, also=()):
         if number == 5:
-            raise module.NonFiniteLossError("the loss is no longer finite at step 5: kl broke.")
+            raise module.NonFiniteLossError("the loss is no longer finite at step 5: kl diverged.")
         return plain(self, number, also)
 
-    monkeypatch.setattr(module.Trainer, "step", breaks)
-    with pytest.raises(UnbraidError, match=r"step 5: kl broke.*last checkpoint, after step 4.*--out .*r"):
+    monkeypatch.setattr(module.VaeTrainer, "step", breaks)
+    with pytest.raises(UnbraidError, match=r"step 5: kl diverged.*last checkpoint, after step 4.*--out .*r"):
         fit(broken, tmp_path / "r", quiet=True, dataset=toy_data())
     with pytest.raises(UnbraidError, match="no checkpoint yet"):
         fit(tiny_recipe(steps=9, checkpoint_every=1000), tmp_path / "s", quiet=True, dataset=toy_data())

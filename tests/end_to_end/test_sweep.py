@@ -1,4 +1,4 @@
-"""Sweeps in real processes: workers, parents and shards are killed, doubled and late; nothing finished is lost."""
+"""Sweeps in real processes: workers, parents and shards are killed, duplicated and late; no finished run is lost."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def start_sweep(file: Path, out: Path, *options: object) -> subprocess.Popen[str
 
 
 def wait_for_output(process: subprocess.Popen[str], code: int = 0, timeout: float = 300) -> str:
-    said, _ = process.communicate(timeout=timeout)
-    assert process.returncode == code, said
-    return said
+    output, _ = process.communicate(timeout=timeout)
+    assert process.returncode == code, output
+    return output
 
 
 def wait_until(condition, timeout: float = 120):
-    """What a function finds, once it finds something."""
+    """Wait until a function returns something, and return it."""
     began = time.monotonic()
     while time.monotonic() - began < timeout:
         if what := condition():
             return what
         time.sleep(0.02)
-    raise AssertionError("it never came")
+    raise AssertionError("timeout")
 
 
 def worker_pid(run: Path) -> int:
@@ -75,7 +75,7 @@ def planned_jobs(file: Path, out: Path):
 
 
 def count_trainings(out: Path) -> dict[str, int]:
-    """How often each run was begun or gone on with."""
+    """How often the training of each run was started or continued."""
     return {p.parent.name: p.read_text().count("process ") for p in sorted(out.glob("*/log.txt"))}
 
 
@@ -85,7 +85,7 @@ def digest(path: Path) -> str:
 
 
 def train_alone(file: Path, out: Path, folder: Path) -> dict[str, str]:
-    """What each run ends in when it is trained by itself."""
+    """The digest of each run when it is trained alone."""
     return {job.name: digest(fit(job.recipe, folder / job.name, quiet=True).path) for job in planned_jobs(file, out)}
 
 
@@ -96,7 +96,7 @@ def test_killed_workers_and_parents_and_two_parents_at_once_end_in_the_bits_of_r
     parent = start_sweep(file, out, "--workers", 1, "--retries", 1)
     os.kill(worker_pid(first), signal.SIGKILL)  # the worker: its run is tried again, after the other
     orphan = worker_pid(second)
-    parent.kill()  # the parent: its worker leaves a checkpoint and goes
+    parent.kill()  # the parent: its worker writes a checkpoint and exits
     parent.communicate()
     killed = json.loads((first / "outcome.json").read_text())
     assert (killed["status"], killed["kind"], killed["tries"]) == ("failed", "killed", 1)
@@ -116,15 +116,15 @@ def test_ctrl_c_stops_at_a_checkpoint_and_a_failure_is_in_the_exit_code(tmp_path
     parent = start_sweep(file, out, "--workers", 1)
     worker_pid(out / job.name)
     os.kill(parent.pid, signal.SIGINT)
-    assert "the same command goes on" in wait_for_output(parent, 130)
+    assert "the same command continues" in wait_for_output(parent, 130)
     assert json.loads((out / job.name / "run.json").read_text())["status"] == "stopped"
     assert not (out / job.name / "outcome.json").exists()
     assert not is_claimed(out, job.name)
     bad = write_sweep(tmp_path, steps=3, seeds=1, betas="[0.5]")
     bad.write_text(bad.read_text().replace("[grid]", '"budget.batch" = 401\n[grid]'))
-    said = wait_for_output(start_sweep(bad, out), 1)
-    assert "0 of 1 runs done" in said
-    assert "refused: a batch is drawn without replacement" in said
+    output = wait_for_output(start_sweep(bad, out), 1)
+    assert "0 of 1 runs done" in output
+    assert "refused: a batch is drawn without replacement" in output
 
 
 @pytest.mark.slow
@@ -157,17 +157,17 @@ def test_six_shards_two_killed_at_random_one_late_lose_nothing(tmp_path):
         assert "runs done" in wait_for_output(process, timeout=900)
     before = {p: p.stat().st_mtime_ns for p in out.glob("*/model.safetensors")}
     assert len(before) == 12
-    said = wait_for_output(start_sweep(file, out))
-    assert "12 of 12 runs done" in said
+    output = wait_for_output(start_sweep(file, out))
+    assert "12 of 12 runs done" in output
     assert {p: p.stat().st_mtime_ns for p in out.glob("*/model.safetensors")} == before
     whole = wait_for_output(start_sweep(file, tmp_path / "whole"), timeout=900)
-    assert whole.replace("whole", "out") == said  # the same table
+    assert whole.replace("whole", "out") == output  # the same table
     assert {j.name: digest(out / j.name) for j in planned_jobs(file, out)} == train_alone(file, out, tmp_path / "alone")
 
 
 SBATCH_SCRIPT = """#!/usr/bin/env bash
-# A stand-in for sbatch: runs every task of the array at once, and the job that depends on it when all have ended. The first
-# task gets the signal in $STRIKE once it has a checkpoint; tasks that scontrol requeues are started again.
+# A fake sbatch: runs all tasks of the array at once, and the dependent job when all have ended. The first task
+# receives the signal $STRIKE once it has a checkpoint; tasks that scontrol requeues are started again.
 for a in "$@"; do script=$a; done
 asks() { grep -q "^#SBATCH $1" "$script"; }
 if asks --gpus-per-task= && ! asks --ntasks= && ! asks --gpus=; then
@@ -182,65 +182,65 @@ task() {
     kill -s "$3" "$job"
   fi
   wait "$job"; echo "ended $?" >> "$2"
-  if rm "$STAND_IN/requeued_7_$1" 2>/dev/null; then task "$1" "$2" ""; fi
+  if rm "$FAKE_SLURM/requeued_7_$1" 2>/dev/null; then task "$1" "$2" ""; fi
 }
 case " $* " in
-  *--dependency=afterany:7*) task 1 "$STAND_IN/summary" "" ;;
+  *--dependency=afterany:7*) task 1 "$FAKE_SLURM/summary" "" ;;
   *) for i in $(seq "$(sed -n 's/^#SBATCH --array=1-//p' "$script")"); do
        if [ "$i" = 1 ]; then strike=${STRIKE:-}; else strike=; fi
-       task "$i" "$STAND_IN/task$i" "$strike" &
+       task "$i" "$FAKE_SLURM/task$i" "$strike" &
      done; wait; echo "7;cluster" ;;
 esac
 """
-SCONTROL_SCRIPT = '#!/usr/bin/env bash\ntouch "$STAND_IN/${1}d_$2"\n'  # a stand-in for scontrol
+SCONTROL_SCRIPT = '#!/usr/bin/env bash\ntouch "$FAKE_SLURM/${1}d_$2"\n'  # a fake scontrol
 
 
 def submit(folder: Path, text: str, out: Path, strike: str = "") -> subprocess.CompletedProcess[str]:
-    """Submit a script to the stand-in; the tasks' outputs are in the folder."""
+    """Submit a script to the fake SLURM; the outputs of the tasks are in the folder."""
     tools = folder / "bin"
     tools.mkdir()
     for name, content in {"sbatch": SBATCH_SCRIPT, "scontrol": SCONTROL_SCRIPT}.items():
         (tools / name).write_text(content)
         (tools / name).chmod(0o755)
     (folder / "job.sh").write_text(text)
-    own = {"PATH": f"{tools}:{os.environ['PATH']}", "STAND_IN": str(folder), "RUNS": str(out), "STRIKE": strike}
+    own = {"PATH": f"{tools}:{os.environ['PATH']}", "FAKE_SLURM": str(folder), "RUNS": str(out), "STRIKE": strike}
     return subprocess.run(["bash", folder / "job.sh"], env=os.environ | own, capture_output=True, text=True)
 
 
 @pytest.mark.slow
-def test_the_slurm_script_runs_under_a_stand_in_for_the_scheduler(tmp_path):
+def test_the_slurm_script_runs_under_a_fake_scheduler(tmp_path):
     file, out = write_sweep(tmp_path, steps=10, seeds=2), tmp_path / "a b" / "out"
     options = ["--script", "slurm", "--shards", 3, "--time", "00:10:00", "--partition", "short", "--gpus", 1]
     text = wait_for_output(start_sweep(file, out, *options, "--setup", 'echo "set up $SLURM_ARRAY_TASK_ID"'))
     for line in ("--array=1-3", "--time=00:10:00", "--partition=short", "--gpus-per-task=1", "--cpus-per-task=1"):
         assert f"#SBATCH {line}\n" in text
-    said = submit(tmp_path, text, out)
-    assert said.returncode == 0, said.stderr
-    assert "array 7;" in said.stdout
+    output = submit(tmp_path, text, out)
+    assert output.returncode == 0, output.stderr
+    assert "array 7;" in output.stdout
     assert "4 of 4 runs done" in (tmp_path / "summary").read_text()
     assert set(count_trainings(out).values()) == {1}
     assert "2 of 2 runs done" in (tmp_path / "task1").read_text()
     assert "set up 3\n" in (tmp_path / "task3").read_text()
 
 
-def test_the_stand_in_refuses_gpus_of_a_task_without_tasks_as_slurm_does(tmp_path):
+def test_the_fake_scheduler_refuses_gpus_per_task_without_ntasks(tmp_path):
     text = wait_for_output(start_sweep(write_sweep(tmp_path), tmp_path / "out", "--script", "slurm", "--gpus", 1))
-    said = submit(tmp_path, text.replace("#SBATCH --ntasks=1\n", ""), tmp_path / "out")
-    assert said.returncode == 1
-    assert "--gpus-per-task used without" in said.stderr
+    output = submit(tmp_path, text.replace("#SBATCH --ntasks=1\n", ""), tmp_path / "out")
+    assert output.returncode == 1
+    assert "--gpus-per-task used without" in output.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("signal_sent", "ends"), [("USR1", ["130", "0"]), ("TERM", ["130"])])
 def test_a_slurm_task_out_of_time_is_requeued_and_a_cancelled_one_is_not(tmp_path, signal_sent, ends):
     file, out = write_sweep(tmp_path, steps=800, seeds=1, betas="[0.5]"), tmp_path / "out"
-    said = submit(
+    output = submit(
         tmp_path, wait_for_output(start_sweep(file, out, "--script", "slurm", "--shards", 1)), out, signal_sent
     )
-    assert said.returncode == 0, said.stderr
+    assert output.returncode == 0, output.stderr
     task = (tmp_path / "task1").read_text()
     assert re.findall(r"^ended (\d+)$", task, re.MULTILINE) == ends, task
-    assert "the same command goes on" in task  # appended to, not overwritten
+    assert "the same command continues" in task  # appended to, not overwritten
     assert "1 of 1 runs done" in (tmp_path / "summary").read_text()
     assert set(count_trainings(out).values()) == {2}
     assert {j.name: digest(out / j.name) for j in planned_jobs(file, out)} == train_alone(file, out, tmp_path / "alone")
@@ -248,15 +248,15 @@ def test_a_slurm_task_out_of_time_is_requeued_and_a_cancelled_one_is_not(tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can mount a small disk")
-def test_a_full_disk_is_an_outcome_and_room_mends_it(tmp_path):
+def test_a_full_disk_is_a_failure_that_the_same_command_repairs(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", disk], capture_output=True).returncode:
         pytest.skip("no small disk can be mounted here")
     try:
         file, out = write_sweep(tmp_path, steps=40, seeds=4), disk / "out"
-        said = wait_for_output(start_sweep(file, out, "--workers", 1), 1)
-        assert "No space left on device" in said
+        output = wait_for_output(start_sweep(file, out, "--workers", 1), 1)
+        assert "No space left on device" in output
         kept = {p: p.stat().st_mtime_ns for p in out.glob("*/model.safetensors")}
         assert 0 < len(kept) < 8
         subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)

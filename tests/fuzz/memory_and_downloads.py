@@ -137,7 +137,8 @@ def compute_score(inputs: Any) -> Any:
     name, codes, factors = inputs
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return metrics.METRICS[name](codes, factors) if name != "total_correlation" else metrics.METRICS[name](codes)
+        metric = metrics.METRICS[name]
+        return metric(codes) if metric.needs == "posteriors" else metric(codes, factors)
 
 
 def score_difference(inputs: Any, score: Any) -> str:

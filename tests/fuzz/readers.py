@@ -543,7 +543,7 @@ def read_recipe(path: Path) -> Any:
 
 def recipe_difference(path: Path, value: Any) -> str:
     said, (found, _) = tomllib.loads(path.read_bytes().decode()), value
-    plain = found.plain()
+    plain = found.as_dict()
     for key in ("seed", "name", "temperature"):
         if key in said and plain.get(key, said[key]) != said[key]:
             return f"{key} = {said[key]!r} became {plain.get(key)!r}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from scipy import integrate, stats
+from scipy import integrate, optimize, stats
 
 from unbraid.studies.analytic import isa_vae_figures as figures
 from unbraid.studies.analytic.isa_vae_toys import (
@@ -13,7 +15,6 @@ from unbraid.studies.analytic.isa_vae_toys import (
     angle_of_longest,
     component_norms,
     fit_ica,
-    fit_weights,
     ica_free_energy,
     main,
     overcomplete_model,
@@ -96,6 +97,17 @@ def test_overcomplete_factor_analysis_prunes(beta: float) -> None:
     )
     energies = [overcomplete_model(a).free_energy(beta) for a in alphas]
     assert (np.diff(energies) < 0).all()
+
+
+def fit_weights(model: FactorAnalysis, latents: int, beta: float, seed: int) -> np.ndarray:
+    """Maximise the free energy (Eq. 16 times β, the usual objective) over the weights from a random start."""
+    shape = (len(model.weights), latents)
+    start = 0.5 * np.random.default_rng(seed).normal(size=shape)
+
+    def loss(flat: np.ndarray) -> float:
+        return -replace(model, weights=flat.reshape(shape)).free_energy(beta) / model.n
+
+    return optimize.minimize(loss, start.ravel(), method="BFGS", options={"gtol": 1e-8}).x.reshape(shape)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -63,8 +63,8 @@ def test_mig_and_its_kin(data, slow_matrix):
     gaps = [(sorted(slow_matrix[:, k])[-1] - sorted(slow_matrix[:, k])[-2]) / h[k] for k in range(3)]
     assert metrics.mig(z, y).value == pytest.approx(np.mean(gaps))
     normal = slow_matrix / h
-    said = [u for u in range(4) if u != 2]  # column 2 is noise and says nothing
-    per_unit = [sorted(normal[u])[-1] - sorted(normal[u])[-2] for u in said]
+    informative = [u for u in range(4) if u != 2]  # column 2 is noise
+    per_unit = [sorted(normal[u])[-1] - sorted(normal[u])[-2] for u in informative]
     assert metrics.mig_sup(z, y).value == pytest.approx(np.mean(per_unit))
     joint = []
     for k in range(3):

@@ -21,9 +21,7 @@ def test_nominal_95_percent_holds_the_large_sample_value(name):
         y = np.column_stack([rng.integers(k, size=n) for k in (4, 6)])
         return y + np.column_stack([y[:, 1], np.zeros(n)]) * 0.3 + rng.uniform(-2, 2, size=(n, 2)), y
 
-    truth = (
-        METRICS[name](*draw(300_000), protocol="fast").value if name == "sap" else METRICS[name](*draw(300_000)).value
-    )
+    truth = METRICS[name](*draw(300_000)).value
     held = 0
     for _ in range(150):
         score = metrics.interval(name, *draw(800), seeds=10)

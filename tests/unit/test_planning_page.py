@@ -50,8 +50,8 @@ def test_vae_and_beta_vae_of_one_net_must_agree_or_are_measured_again(monkeypatc
     assert (json.loads(vae)[0], json.loads(beta_vae)[0]) == ("vae", "beta_vae")
     assert ratio == pytest.approx(2.2)
     runs = [Recipe(data="sprites32", latent=2, nets="mlp", objective=name) for name in ("vae", "beta_vae")]
-    monkeypatch.setattr(planning, "programme", lambda: [("study", run) for run in runs])
-    monkeypatch.setattr(planning, "measured", lambda recipe: {"seconds": 1.0})
+    monkeypatch.setattr(planning, "paper_runs", lambda: [("study", run) for run in runs])
+    monkeypatch.setattr(planning, "measure_kind", lambda recipe: {"seconds": 1.0})
     found = {planning.recipe_kind(run): {"seconds": s} for run, s in zip(runs, (1.0, 2.2), strict=True)}
     assert planning.inconsistent_pairs(found)
     planning.remeasure_inconsistent(found)

@@ -55,10 +55,10 @@ def parse_docstring(doc: str | None, options: Iterable[str] = ()) -> ParsedDocst
     texts: list[str] = []
     said: dict[str, str] = {}
     for paragraph in paragraphs[1:]:
-        if not formula and (set_apart := _formula(paragraph)):
+        if not formula and not paragraph.startswith("Args:") and (set_apart := _formula(paragraph)):
             formula = set_apart
             continue
-        rest = _extract_options(_collapse_spaces(paragraph), [*options, *USAGE_HEADS], said)
+        rest = _extract_options(_collapse_spaces(paragraph).removeprefix("Args: "), [*options, *USAGE_HEADS], said)
         texts += [rest] if rest else []
     summary = _extract_options(summary, list(options), said)
     formula = formula or _first_equation(summary)

@@ -50,8 +50,8 @@ class Option:
 class Entry:
     """One name of one kind; `facts` are lines by head, `table` is the place in a recipe where it is named.
 
-    >>> from unbraid.catalogue import find
-    >>> find("objective", "beta_vae").toml.splitlines()
+    >>> from unbraid.catalogue import find_entry
+    >>> find_entry("objective", "beta_vae").toml.splitlines()
     ['[objective]', 'name = "beta_vae"', 'beta = 4.0']
     """
 

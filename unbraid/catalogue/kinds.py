@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 from unbraid.catalogue.common_options import COMMON_OPTIONS, PRESET_SOURCES
 from unbraid.catalogue.docstrings import ParsedDocstring, parse_docstring
@@ -19,7 +19,12 @@ METRIC_ARGUMENTS = {
     "images": "images, reconstructions",
 }  # by what it needs
 METRIC_COMMANDS = {"runs": "unbraid compare RUNS --udr", "images": "unbraid audit RUN has it in nats"}
-PRICE_PLACES = {"branch": "at every branch, or at one (:NAME)", "node": "at the root, or at one node (:NAME)"}
+OUTPUT_KINDS = ("figures", "exports")  # made of a run; the name of a part, such as the term kl, has precedence
+PRICE_PLACES = {
+    "branch": "at every branch, or at one (:NAME)",
+    "node": "at the root, or at one node (:NAME)",
+    "leaves": "at every leaf, or apart below one node (:NAME)",
+}
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,9 @@ def find_by_name(name: str) -> Entry:
     >>> find_by_name("hfvae").kind, find_by_name("dci").kind
     ('objective', 'metric')
     """
-    every = {kind: known.entries() for kind, known in KINDS.items()}
+    every = {kind: known.entries() for kind, known in KINDS.items() if kind not in OUTPUT_KINDS}
+    if not any(name in entries for entries in every.values()):
+        every |= {kind: KINDS[kind].entries() for kind in OUTPUT_KINDS}
     found = [kind for kind, entries in every.items() if name in entries]
     choose(name, {each: None for entries in every.values() for each in entries}, "name")
     ways = " or ".join(f"'unbraid show {KINDS[kind].singular} {name}'" for kind in found)
@@ -216,8 +223,15 @@ def _estimators() -> dict[str, Entry]:
         n: explain("estimator", n, w, cite=cites[n], skip=("b", "n"), facts=_estimator_facts(n))
         for n, w in WEIGHTS.items()
     }
-    found["memory_bank"] = explain("estimator", "memory_bank", BankSpec, cite=cites["memory_bank"], skip=("name",),
-                                   common_options=COMMON_OPTIONS["estimator"], facts=_estimator_facts("memory_bank(1024)"))  # fmt: skip
+    found["memory_bank"] = explain(
+        "estimator",
+        "memory_bank",
+        BankSpec,
+        cite=cites["memory_bank"],
+        skip=("name",),
+        common_options=COMMON_OPTIONS["estimator"],
+        facts=_estimator_facts("memory_bank(1024)"),
+    )
     return found
 
 
@@ -260,6 +274,38 @@ def _fields() -> dict[str, Entry]:
     return found
 
 
+def _figures() -> dict[str, Entry]:
+    from unbraid.figures.registry import FIGURES, FigureOptions
+
+    hints = get_type_hints(FigureOptions)
+    about = parse_docstring(FigureOptions.__doc__, hints).options
+    options = {
+        f.name: Option(f.name, f.default, describe_annotation(hints[f.name]), about[f.name])
+        for f in fields(FigureOptions)
+    }
+    return {
+        name: Entry(
+            "figure",
+            name,
+            ParsedDocstring(spec.about),
+            tuple(options[option] for option in spec.options),
+            "this library",
+            {"title": spec.title, "call": f"unbraid figure {name} RUN --out {name}.pdf"},
+        )
+        for name, spec in FIGURES.items()
+    }
+
+
+def _exports() -> dict[str, Entry]:
+    from unbraid.export import EXPORTS
+
+    return {
+        name: explain("export", name, write, cite="this library", skip=("run", "out"),
+                      facts={"call": f"unbraid export RUN --to {name}"})
+        for name, write in EXPORTS.items()
+    }  # fmt: skip
+
+
 KINDS: dict[str, CatalogueKind] = {
     "fields": CatalogueKind("field", "what a recipe holds; --set FIELD=VALUE changes one", _fields),
     "data": CatalogueKind("data", "what can be learned from; [data] in a recipe", _data),
@@ -272,4 +318,6 @@ KINDS: dict[str, CatalogueKind] = {
     "estimators": CatalogueKind("estimator", "what stands for q(z) in mi, tc and dw", _estimators),
     "schedules": CatalogueKind("schedule", "prices and rates that change with the step", _schedules),
     "metrics": CatalogueKind("metric", "what codes are scored by; 'unbraid score'", _metrics),
+    "figures": CatalogueKind("figure", "what can be drawn of a run; 'unbraid figure'", _figures),
+    "exports": CatalogueKind("export", "formats of a run for other tools; 'unbraid export'", _exports),
 }

@@ -31,8 +31,8 @@ def one_sentence(entry: Entry) -> str:
 def render_entry(entry: Entry, width: int = WIDTH) -> str:
     """Everything known of an entry, in so many columns.
 
-    >>> from unbraid.catalogue import find
-    >>> render_entry(find("schedule", "linear")).splitlines()[0]
+    >>> from unbraid.catalogue import find_entry
+    >>> render_entry(find_entry("schedule", "linear")).splitlines()[0]
     'schedule linear'
     """
     parts = [f"{entry.kind} {entry.name}", textwrap.fill(entry.doc.summary, width)]
@@ -56,8 +56,8 @@ def formula_and_facts(entry: Entry) -> list[tuple[str, str]]:
 def render_entry_markdown(entry: Entry, level: int = 2) -> str:
     """The same for the site.
 
-    >>> from unbraid.catalogue import find
-    >>> render_entry_markdown(find("schedule", "linear")).splitlines()[:2]
+    >>> from unbraid.catalogue import find_entry
+    >>> render_entry_markdown(find_entry("schedule", "linear")).splitlines()[:2]
     ['(schedule-linear)=', '## linear']
     """
     parts = [

@@ -36,8 +36,8 @@ unbraid compare runs                          one table over settings and seeds
 unbraid figure traversals runs/one --out t.pdf   any picture of it as a file
 unbraid sweep SWEEP.toml                      settings × seeds, to one table
 unbraid studio runs                           explore, compare and train in the browser
-unbraid export runs/one --html                one page to explore it, offline
-unbraid export runs/one --onnx                for other runtimes; --hub for Hugging Face
+unbraid export runs/one --to html             one page to explore it, offline
+unbraid export runs/one --to onnx             for other runtimes; --to hub for Hugging Face
 unbraid study                                 the papers' figures, by name
 unbraid score --codes mine.npy --factors labels.csv   your own codes
 """

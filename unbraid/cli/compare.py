@@ -125,14 +125,13 @@ def _resolve_source(path: Path) -> Path:
 
 def _parse_plot(spec: str) -> tuple[str, list[str], Path]:
     """KIND:X,Y=FILE in its parts, checked before any work."""
-    from unbraid.figures.comparison_figures import PLOTS, SUFFIXES
+    from unbraid.figures.comparison_figures import PLOTS
+    from unbraid.figures.drawing import figure_format
 
     what, sign, file = spec.partition("=")
     example = "For example --plot trade_off:reconstruction,mig=tradeoff.pdf."
     expect(sign and file, "a plot reads KIND:X,Y=FILE", found=repr(spec), do=example)
-    expect(
-        Path(file).suffix in SUFFIXES, f"cannot draw {file}", found=Path(file).suffix or "no ending", allowed=SUFFIXES
-    )
+    figure_format(file)
     kind, _, rest = what.partition(":")
     arguments = [p.strip() for p in rest.split(",") if p.strip()]
     choose(kind, PLOTS, "plot")
@@ -142,10 +141,11 @@ def _parse_plot(spec: str) -> tuple[str, list[str], Path]:
 
 
 def _draw(table: Any, kind: str, arguments: list[str], path: Path) -> None:
-    from unbraid.figures.comparison_figures import PLOTS, save_comparison_figure
+    from unbraid.figures.comparison_figures import PLOTS
+    from unbraid.figures.drawing import save_figure
 
     plot: Any = PLOTS[kind]
-    save_comparison_figure(plot(table, *arguments), path)
+    save_figure(plot(table, *arguments), path, dpi=160)
 
 
 def _show_equal(table: Any, quantity: str, to_error: bool) -> None:

@@ -113,12 +113,13 @@ def show(
 ) -> None:
     """A picture of a data set: random images, and each factor traversed on its own."""
     from unbraid.data import load
-    from unbraid.figures import dataset_figures
+    from unbraid.figures.dataset_figures import dataset_figure
+    from unbraid.figures.drawing import save_figure
 
     path = out or Path(f"data_{name}.png")
     expect(path.suffix == ".png", "the picture is a PNG", found=path.name, do="End --out in .png.")
     dataset = load(name, **parse_options(options))
-    dataset_figures.save_png(dataset_figures.dataset_figure(dataset, rows, columns, seed), path)
+    save_figure(dataset_figure(dataset, rows, columns, seed), path, dpi=100)
     items = dataset.factors.items if dataset.factors else ()
     factors = ", ".join(f"{f.name} {f.size or '(continuous)'}" for f in items) or "none"
     typer.echo(f"{name}: {len(dataset):,} of {'×'.join(map(str, dataset.shape))}; factors: {factors}\nsee {path}")

@@ -108,7 +108,7 @@ def encode(
 
     shown = load_run(run, device, best, at)
     path = out if out is not None else shown.output_path(CODES_FILE)
-    how: dict[str, Any] = {"split": split, "leave_out": leave_out, "most": most, "seed": seed, "quiet": quiet}
+    how: dict[str, Any] = {"split": split, "leave_out": leave_out, "max_images": most, "seed": seed, "quiet": quiet}
     codes = encode_run(shown, data, save=out is None, **how)
     if out is not None:
         codes.save(path)
@@ -148,12 +148,12 @@ def audit(
     from unbraid.runs.folder.file_names import AUDIT_FILE
 
     shown = load_run(run, device, best, at)
+    part: dict[str, Any] = {"split": split, "leave_out": leave_out}
     result = audit_run(
         shown,
         data,
         save=out is None,
-        split=split,
-        leave_out=leave_out,
+        **part,
         rows=rows,
         components=components,
         particles=iwae,

@@ -93,36 +93,21 @@ def score(
     plain = not best and at is None
     expect(plain or (source is not None and not over), "--best and --at choose the weights of one run",
            do="Leave them out; --over-training scores every snapshot.")  # fmt: skip
+    table: dict[str, Any] = {"prune": prune, "least": least, "groups": _groups(groups)}
+    part: dict[str, Any] = {"data": data, "split": split, "leave_out": leave_out}
+    how: dict[str, Any] = {"metrics": metrics, "protocol": protocol, "seed": seed, "bins": bins, **table, **part}
+    repeated: dict[str, Any] = {"seeds": seeds, "interval": interval}
     if over:
         from unbraid.cli.over_training import print_over_training
 
-        part: dict[str, Any] = {"data": data, "split": split, "leave_out": leave_out}
-        how = {
-            "protocol": protocol,
-            "seed": seed,
-            "bins": bins,
-            "prune": prune,
-            "least": least,
-            "groups": _groups(groups),
-        }
-        print_over_training(source, as_json, device, metrics=metrics, **part, **how)
+        print_over_training(source, as_json, device, **how)
         return
     chosen = _open_source(source, device, best, at) if source is not None else codes
     scores = score_codes(
         chosen,
         factors,
-        metrics=metrics,
-        protocol=protocol,
-        seeds=seeds,
-        interval=interval,
-        seed=seed,
-        bins=bins,
-        prune=prune,
-        least=least,
-        groups=_groups(groups),
-        data=data,
-        split=split,
-        leave_out=leave_out,
+        **how,
+        **repeated,
         images=None if hashes is None else read_npy(hashes, "hashes"),
         out=out,
         quiet=as_json,

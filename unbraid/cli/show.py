@@ -21,10 +21,10 @@ OTHER_KINDS = {  # what has names too, and is no part of a recipe
 def list_kind(
     kind: Annotated[
         str,
-        typer.Argument(metavar="[KIND]", help="objectives, priors, nets, metrics, recipes …; all kinds when left out."),
+        typer.Argument(metavar="[KIND]", help="objectives, priors, metrics, figures, exports …; without it, all kinds."),
     ] = "",
 ) -> None:
-    """What there is of a kind, one line each; 'unbraid show KIND NAME' explains one."""
+    """List the names of a kind with one line each; 'unbraid show KIND NAME' explains one."""
     from unbraid.catalogue import KINDS, render_entry_list
     from unbraid.core.errors import choose
 

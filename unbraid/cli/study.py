@@ -1,4 +1,4 @@
-"""`unbraid study`: list the studies, run one or go on with it, make its page again."""
+"""The command `unbraid study`: list the studies, run or continue one, rewrite its page."""
 
 from __future__ import annotations
 
@@ -15,35 +15,42 @@ if TYPE_CHECKING:
     from unbraid.studies import Study
 
 Name = Annotated[
-    str, typer.Argument(metavar="[NAME]", help="A study; all are listed when left out.", show_default=False)
+    str,
+    typer.Argument(metavar="[NAME]", help="Name of a study; without it all studies are listed.", show_default=False),
 ]
 Out = Annotated[
-    Path | None, typer.Option(help="Folder for runs, results, pictures and page.", show_default="studies/NAME-SCALE")
+    Path | None, typer.Option(help="Folder for runs, results, figures and page.", show_default="studies/NAME-SCALE")
 ]
 Scale = Annotated[
     str,
     typer.Option(help="tiny (seconds, no verdict), cpu (two cores), paper (the paper's own setting, for a cluster)."),
 ]
-Seeds = Annotated[int, typer.Option(min=0, help="How many seeds (0: as many as the study asks for).")]
+Seeds = Annotated[int, typer.Option(min=0, help="Number of seeds (0: as the study defines).")]
 Workers = Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")]
-Report = Annotated[bool, typer.Option("--report", help="Train nothing: measure what is there and make the page again.")]
-Dry = Annotated[
-    bool, typer.Option("--dry", help="Build and check every recipe, say what it would cost, train nothing.")
-]
+Report = Annotated[bool, typer.Option("--report", help="Train nothing: measure finished runs and rewrite the page.")]
+Dry = Annotated[bool, typer.Option("--dry", help="Build and check every recipe and estimate the cost; train nothing.")]
 Keep = Annotated[
     Path | None,
     typer.Option(
-        help="A folder of results, such as docs/results: runs of this study that lie there are not trained again, and "
-        "results, page and pictures are copied there.",
+        help="Folder of results, such as docs/results: results, page and figures are copied there, and runs whose "
+        "results it already holds are not trained again.",
         show_default=False,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON, and nothing else there.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Pool kept rows that other versions of the metrics measured; the page marks them."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only the numbers, as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb `study` to a typer app."""
+    """Add the command `study` to a typer app.
+
+    Args:
+        app: the typer app.
+    """
     app.command("study")(study)
 
 
@@ -56,13 +63,14 @@ def study(
     report: Report = False,
     dry: Dry = False,
     keep: Keep = None,
+    force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """The papers' claims trained anew and judged, their figures and tables made anew. The same command goes on.
+    """Train and judge the claims of papers, and redraw their figures and tables. Run it again to continue.
 
-    A claim holds, does not hold, or is undecided: the t interval of its effect over paired seeds, at the Holm-adjusted level
-    over the claims of the page, lies on the claimed side of 0, on the other side or within the margin, or neither.
+    A claim holds, does not hold, or is undecided: the t interval of its effect over paired seeds, at the Holm-adjusted
+    level over the claims of the page, lies on the claimed side of 0, on the other side or within the margin, or neither.
     """
     from unbraid import studies
 
@@ -77,19 +85,17 @@ def study(
     chosen = runner.seeds_of(known, scale, seeds)
     expect(
         keep is None or scale != "tiny",
-        "scale tiny yields no verdict, so nothing of it is kept",
-        do="Leave --keep out.",
+        "scale tiny yields no verdict, so --keep has nothing to keep",
+        do="Omit --keep.",
     )
     if dry:
         return _print_dry_run(name, known, scale, chosen)
     if report:
-        expect(
-            folder.is_dir(), f"there is no study in {folder} yet", do=f"Run it: unbraid study {name} --scale {scale}"
-        )
-        results = runner.collect_results(name, known, scale, chosen, folder, workers, quiet, keep)
+        expect(folder.is_dir(), f"there is no study in {folder}", do=f"Run it: unbraid study {name} --scale {scale}")
+        results = runner.collect_results(name, known, scale, chosen, folder, workers, quiet, keep, force)
         files = study_page.write_page(name, known, results, folder, folder / "runs", keep)
     else:
-        results, files = runner.run_study(name, known, folder, scale, seeds, workers, quiet or as_json, keep)
+        results, files = runner.run_study(name, known, folder, scale, seeds, workers, quiet or as_json, keep, force)
     if keep is not None:
         from unbraid.studies.framework import results_index
 
@@ -97,8 +103,8 @@ def study(
     if as_json:
         import json
 
-        said: Any = [verdict.as_dict() for verdict in study_page.judge_study(known, results)]
-        typer.echo(json.dumps({"about": results.metadata, "verdicts": said}, allow_nan=False, ensure_ascii=False))
+        verdicts: Any = [verdict.as_dict() for verdict in study_page.judge_study(known, results)]
+        typer.echo(json.dumps({"about": results.metadata, "verdicts": verdicts}, allow_nan=False, ensure_ascii=False))
         return None
     typer.echo(f"{name}: {known.about}\n{study_page.summary_line(known, results)}\n")
     for claim, verdict in zip(known.claims, study_page.judge_study(known, results), strict=False):
@@ -110,7 +116,7 @@ def study(
 
 
 def print_studies() -> None:
-    """One line for each study, in 80 columns: how many claims, what two scales cost here, and where they stand."""
+    """Print one line per study in 80 columns: number of claims, cost of two scales, paper."""
     from unbraid.studies import STUDIES
 
     width = max(map(len, STUDIES)) + 2
@@ -120,14 +126,14 @@ def print_studies() -> None:
         start = f"{name:<{width}}{claims:>6}  {known.cost.get('tiny', '–'):<6}{known.cost.get('cpu', '–'):<9}"
         typer.echo(start + textwrap.shorten(known.cite, 80 - len(start), placeholder=" …"))
     typer.echo(
-        "\nunbraid study NAME         run it at scale cpu, or go on with it"
-        "\nunbraid study NAME --dry   what it asks, its arms, and what it would cost"
+        "\nunbraid study NAME         run it at scale cpu, or continue it"
+        "\nunbraid study NAME --dry   print its claims, arms and cost"
         "\n--scale paper              the paper's own setting, for a cluster"
     )
 
 
 def _print_dry_run(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
-    """Every recipe of the first seed is built, model and all, and a few of its steps are timed; nothing is written."""
+    """Build every recipe of the first seed with its model and time a few steps; nothing is written."""
     from unbraid.core.hardware import cpu_count
     from unbraid.core.progress import progress_bar
     from unbraid.data import DATASETS
@@ -153,14 +159,14 @@ def _print_dry_run(name: str, known: Study, scale: str, seeds: tuple[int, ...]) 
             advance(note=arm.label)
     at_once = min(cpu_count(), len(every))
     here = (
-        f"about {format_duration(seconds / at_once + WORKER_START_SECONDS)} with {at_once} at a time, measuring apart"
+        f"about {format_duration(seconds / at_once + WORKER_START_SECONDS)} with {at_once} at a time, without measuring"
         if seconds
         else "not known"
     )
-    without = f" (without {files} arms whose files are not at hand)" if files else ""
+    without = f" (without {files} arms whose data files are missing)" if files else ""
     typer.echo(f"cost: {known.cost.get(scale, 'not measured')}; timed here: {here}{without}")
     typer.echo(
-        textwrap.fill(f"asks: {known.about} ({known.cite})", 80, subsequent_indent="      ", break_on_hyphens=False)
+        textwrap.fill(f"question: {known.about} ({known.cite})", 80, subsequent_indent="      ", break_on_hyphens=False)
     )
     for claim in known.claims:
         typer.echo(
@@ -169,16 +175,16 @@ def _print_dry_run(name: str, known: Study, scale: str, seeds: tuple[int, ...]) 
 
 
 def _describe_recipe(recipe: Recipe) -> tuple[str, float]:
-    """What a recipe makes, in words, and the seconds its training would take on one core."""
+    """Describe the model of a recipe, and estimate the seconds of its training on one core."""
     from unbraid.objectives.objective import Objective
     from unbraid.runs.building.builders import build_parts
     from unbraid.sweeps.planning.cost_estimate import measure_step_seconds
 
     parts: Any = build_parts(recipe)
     weights = sum(p.numel() for p in parts.model.parameters())
-    kind = "row" if isinstance(getattr(parts, "objective", None), Objective) else "game"
-    words = f"{kind} {recipe.objective['name']}, {weights:,} weights, {len(parts.dataset):,} images"
-    return words, measure_step_seconds(parts) * recipe.budget.steps
+    kind = "row" if isinstance(getattr(parts, "objective", None), Objective) else "GAN"
+    text = f"{kind} {recipe.objective['name']}, {weights:,} weights, {len(parts.dataset):,} images"
+    return text, measure_step_seconds(parts) * recipe.budget.steps
 
 
 def _draw_study(name: str, known: Study, out: Path, as_json: bool) -> None:
@@ -201,7 +207,7 @@ def _draw_study(name: str, known: Study, out: Path, as_json: bool) -> None:
     for head, cells in zip(found.columns, zip(*found.rows, strict=True), strict=True):
         shown.add_column(head, justify="right" if all(map(_is_number, cells)) else "left", overflow="fold")
     for row in found.rows:
-        shown.add_row(*map(Text, row))  # as it is: [q(z)] is no markup
+        shown.add_row(*map(Text, row))  # as Text: rich would read [q(z)] as markup
     console = Console()
     console.print(shown)
     console.print(known.cite, highlight=False)

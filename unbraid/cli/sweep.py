@@ -2,143 +2,148 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unbraid.cli.option_records import expand_records
+
 if TYPE_CHECKING:
+    from unbraid.sweeps.clusters.slurm import SlurmOptions
     from unbraid.sweeps.planning.plan import Plan
 
-File = Annotated[Path, typer.Argument(metavar="SWEEP.toml", help="The sweep's file, or the directory of one begun.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Where the runs go; default runs/NAME.", show_default=False)
-]
-Workers = Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")]
-Retries = Annotated[
-    int | None,
-    typer.Option(min=0, help="Try failed runs again so often, from their checkpoints.", show_default="the file's"),
-]
-Shard = Annotated[
-    str, typer.Option(metavar="I/N", help="Only every N-th run from the I-th on, for job arrays.", show_default=False)
-]
-Dry = Annotated[bool, typer.Option("--dry", help="Build every recipe; print names, time and disk. Nothing is written.")]
-Show = Annotated[bool, typer.Option("--status", help="Say where every run is.")]
-Clean = Annotated[bool, typer.Option("--clean", help="Remove failed and unfinished runs. Finished ones always stay.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --clean: do not ask.")]
-Script = Annotated[
-    str, typer.Option(metavar="slurm", help="Print a job-array script; its options follow.", show_default=False)
-]
-Shards = Annotated[int, typer.Option(min=1, help="With --script: tasks of the array.")]
-Partition = Annotated[str, typer.Option(help="With --script: the partition.", show_default=False)]
-Time = Annotated[str, typer.Option(help="With --script: time limit of a task.")]
-Gpus = Annotated[
-    float, typer.Option(min=0, help="With --script: GPUs of a task. With --engine ray: of a run, e.g. 0.25.")
-]
-Engine = Annotated[str, typer.Option(metavar="local|ray", help="Who does the runs: processes here, or a Ray cluster.")]
-Address = Annotated[
-    str,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="With --engine ray: the cluster, or 'auto' on one of its nodes; default: one started here.",
-        show_default=False,
-    ),
-]
-Cpus = Annotated[int, typer.Option(min=1, help="With --script: cores of a task, one run each.")]
-Account = Annotated[str, typer.Option(help="With --script: the account that pays.", show_default=False)]
-Qos = Annotated[str, typer.Option(help="With --script: the quality of service.", show_default=False)]
-Sbatch = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="OPTION", help="With --script: one more option of sbatch; may be repeated.", show_default=False
-    ),
-]
-Setup = Annotated[
-    list[str] | None,
-    typer.Option(metavar="LINE", help="With --script: bash before the work, e.g. 'module load cuda'; may be repeated.",
-                 show_default=False),
-]  # fmt: skip
-Memory = Annotated[str, typer.Option(help="With --script: memory of a task, e.g. 8G.", show_default=False)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live table.")]
+File = Annotated[Path, typer.Argument(metavar="SWEEP.toml", help="The sweep file, or the directory of a sweep.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Directory; default runs/NAME.", show_default=False)]
 
 
-def sweep(
-    file: File,
-    out: Out = None,
-    workers: Workers = 0,
-    retries: Retries = None,
-    shard: Shard = "",
-    dry: Dry = False,
-    show: Show = False,
-    clean: Clean = False,
-    yes: Yes = False,
-    script: Script = "",
-    shards: Shards = 8,
-    partition: Partition = "",
-    time: Time = "04:00:00",
-    gpus: Gpus = 0.0,
-    cpus: Cpus = 1,
-    memory: Memory = "",
-    account: Account = "",
-    qos: Qos = "",
-    sbatch: Sbatch = None,
-    setup: Setup = None,
-    engine: Engine = "local",
-    address: Address = "",
-    quiet: Quiet = False,
-) -> None:
-    """Train, encode, audit and score every run a file asks for, then compare them. The same command goes on where it was.
+def _option(help: str, **settings: Any) -> Any:
+    return typer.Option(help=help, show_default=False, **settings)
 
-    Exit code: 0 all done, 1 some runs failed, 2 a mistake in what was asked, 130 stopped.
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where and how the runs are trained."""
+
+    workers: Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")] = 0
+    retries: Annotated[
+        int | None, typer.Option(min=0, help="Retries of a failed run, from its checkpoint.", show_default="the file's")
+    ] = None
+    shard: Annotated[str, _option("Only every N-th run from the I-th on, for job arrays.", metavar="I/N")] = ""
+    engine: Annotated[str, typer.Option(metavar="local|ray", help="Processes on this machine, or a Ray cluster.")] = (
+        "local"
+    )
+    address: Annotated[
+        str,
+        _option("With --engine ray: the cluster, or 'auto' on one of its nodes; default: one is started on this machine.",
+                metavar="HOST:PORT"),
+    ] = ""  # fmt: skip
+    gpus: Annotated[
+        float, typer.Option(min=0, help="With --script: GPUs of a task. With --engine ray: GPUs of a run, e.g. 0.25.")
+    ] = 0.0
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no live table.")] = False
+
+
+@dataclass(frozen=True)
+class ActionOptions:
+    """What to do instead of training."""
+
+    dry: Annotated[
+        bool, typer.Option("--dry", help="Build every recipe; print names, time and disk. Write nothing.")
+    ] = False
+    show: Annotated[bool, typer.Option("--status", help="Print the status of every run.")] = False
+    clean: Annotated[bool, typer.Option("--clean", help="Remove failed and unfinished runs. Finished runs stay.")] = (
+        False
+    )
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --clean: remove without confirmation.")] = False
+    script: Annotated[str, _option("Print a job-array script.", metavar="slurm")] = ""
+
+
+@dataclass(frozen=True)
+class ScriptOptions:
+    """What each task of a job array requests: the fields of `SlurmOptions` except `gpus`."""
+
+    shards: Annotated[int, typer.Option(min=1, help="With --script: tasks of the array.")] = 8
+    partition: Annotated[str, _option("With --script: the partition.")] = ""
+    time: Annotated[str, typer.Option(help="With --script: time limit of a task.")] = "04:00:00"
+    cpus: Annotated[int, typer.Option(min=1, help="With --script: cores of a task, one run each.")] = 1
+    memory: Annotated[str, _option("With --script: memory of a task, e.g. 8G.")] = ""
+    account: Annotated[str, _option("With --script: the account that is charged.")] = ""
+    qos: Annotated[str, _option("With --script: the quality of service.")] = ""
+    sbatch: Annotated[
+        list[str] | None, _option("With --script: another option of sbatch; may be repeated.", metavar="OPTION")
+    ] = None
+    setup: Annotated[
+        list[str] | None,
+        _option("With --script: bash before training, e.g. 'module load cuda'; may be repeated.", metavar="LINE"),
+    ] = None
+
+    def slurm(self, gpus: float) -> SlurmOptions:
+        """Return the options of SLURM.
+
+        Args:
+            gpus: GPUs of a task.
+        """
+        from unbraid.sweeps.clusters.slurm import SlurmOptions
+
+        lists = {"sbatch": tuple(self.sbatch or ()), "setup": tuple(self.setup or ())}
+        return SlurmOptions(gpus=int(gpus), **(asdict(self) | lists))
+
+
+@expand_records
+def sweep(file: File, *, out: Out = None, engine: EngineOptions, action: ActionOptions, script: ScriptOptions) -> None:
+    """Train, encode, audit and score every run of a sweep file, then compare them. Run it again to continue.
+
+    Exit code: 0 all runs done, 1 some runs failed, 2 invalid input, 130 stopped.
     """
     from dataclasses import fields, replace
 
     from unbraid.core.errors import choose, expect
-    from unbraid.sweeps.clusters.slurm import SlurmOptions
-    from unbraid.sweeps.clusters.slurm import slurm_script as written
+    from unbraid.sweeps.clusters.slurm import SlurmOptions, slurm_script
     from unbraid.sweeps.planning.plan import build_plan
     from unbraid.sweeps.planning.sweep_file import Sweep
 
-    asked = Sweep.load(file)
-    folder = out or (file if file.is_dir() else Path("runs") / asked.name)
-    whole = build_plan(asked, folder)
-    whole = replace(whole, retries=asked.retries if retries is None else retries)
-    expect(sum([dry, show, clean, bool(script)]) <= 1, "--dry, --status, --clean and --script are asked one at a time")
-    extra = tuple(sbatch or ()), tuple(setup or ())
-    batch = SlurmOptions(shards, partition, account, qos, time, int(gpus), cpus, memory, *extra)
-    if script:
-        choose(script, {"slurm": 0}, "batch system")
-        expect(gpus == int(gpus), "a task of a job array takes whole GPUs", found=gpus)
-        typer.echo(written(file, folder, batch, asked.name, whole.retries), nl=False)
+    spec = Sweep.load(file)
+    folder = out or (file if file.is_dir() else Path("runs") / spec.name)
+    plan = replace(build_plan(spec, folder), retries=spec.retries if engine.retries is None else engine.retries)
+    actions = [action.dry, action.show, action.clean, bool(action.script)]
+    expect(sum(actions) <= 1, "--dry, --status, --clean and --script exclude each other", do="Give one.")
+    slurm = script.slurm(engine.gpus)
+    if action.script:
+        choose(action.script, {"slurm": 0}, "batch system")
+        expect(engine.gpus == int(engine.gpus), "a task of a job array takes whole GPUs", found=engine.gpus)
+        typer.echo(slurm_script(file, folder, slurm, spec.name, plan.retries), nl=False)
         return
-    beside = [f"--{f.name}" for f in fields(SlurmOptions) if f.name != "gpus" and getattr(batch, f.name) != f.default]
+    unused = [f"--{f.name}" for f in fields(SlurmOptions) if f.name != "gpus" and getattr(slurm, f.name) != f.default]
     expect(
-        not beside, "these options are for --script", found=", ".join(beside), do="Add --script slurm, or drop them."
+        not unused, "these options require --script", found=", ".join(unused), do="Add --script slurm, or drop them."
     )
-    choose(engine, {"local": 0, "ray": 0}, "engine")
-    expect(engine == "ray" or not (address or gpus), "--address and --gpus are for --engine ray (or --script)")
-    part = _select_shard(whole, shard) if shard else whole
-    if dry:
-        _print_dry_run(part, workers)
-    elif show:
-        _status(part)
-    elif clean:
-        _clean(part, yes)
+    choose(engine.engine, {"local": 0, "ray": 0}, "engine")
+    on_ray = engine.engine == "ray"
+    expect(on_ray or not (engine.address or engine.gpus), "--address and --gpus require --engine ray (or --script)")
+    plan = _select_shard(plan, engine.shard) if engine.shard else plan
+    if action.dry:
+        _print_dry_run(plan, engine.workers)
+    elif action.show:
+        _print_status(plan)
+    elif action.clean:
+        _clean(plan, action.yes)
     else:
-        _run_plan(part, workers, quiet, shard, (address, gpus) if engine == "ray" else None, asked.toml())
+        _run_plan(plan, engine, spec.toml())
 
 
-def _select_shard(whole: Plan, shard: str) -> Plan:
+def _select_shard(plan: Plan, shard: str) -> Plan:
     from unbraid.core.errors import expect
 
-    number, sign, of = shard.partition("/")
-    expect(sign and number.isdecimal() and of.isdecimal(), "a shard reads I/N", found=repr(shard),
+    number, slash, total = shard.partition("/")
+    expect(slash and number.isdecimal() and total.isdecimal(), "a shard reads I/N", found=repr(shard),
            do="For example --shard 3/8, or --shard $SLURM_ARRAY_TASK_ID/8.")  # fmt: skip
-    return whole.shard(int(number), int(of))
+    return plan.shard(int(number), int(total))
 
 
 def _keep_file(text: str, folder: Path) -> None:
-    """The directory keeps the file it was last asked with, for --status and compare."""
+    """Keep a copy of the sweep file in the directory of the sweep, for --status and compare."""
     from unbraid.core.files import write_text
     from unbraid.sweeps.planning.sweep_file import SWEEP_FILE
 
@@ -146,94 +151,99 @@ def _keep_file(text: str, folder: Path) -> None:
         write_text(folder / SWEEP_FILE, text)
 
 
-def _run_plan(part: Plan, workers: int, quiet: bool, shard: str, on_ray: tuple[str, float] | None, text: str) -> None:
+def _run_plan(plan: Plan, engine: EngineOptions, sweep_toml: str) -> None:
     from unbraid.sweeps.display.live_display import LiveDisplay
     from unbraid.sweeps.display.summary import summary_lines
     from unbraid.sweeps.engine.scheduler import run_plan
 
-    crew: Any = workers
-    if on_ray is not None:
+    workers: Any = engine.workers
+    if engine.engine == "ray":
         from unbraid.sweeps.clusters.ray_driver import RayWorkerPool
 
-        crew = RayWorkerPool(part, *on_ray, workers)
-    _keep_file(text, part.folder)
-    with LiveDisplay(quiet) as board:
-        ended = run_plan(part, crew, board)
-    if not shard:
-        _table(part)
-    typer.echo("\n".join(summary_lines(part, ended)))
-    if not all(o.done for o in ended.values()):
+        workers = RayWorkerPool(plan, engine.address, engine.gpus, engine.workers)
+    _keep_file(sweep_toml, plan.folder)
+    with LiveDisplay(engine.quiet) as display:
+        results = run_plan(plan, workers, display)
+    if not engine.shard:
+        _print_table(plan)
+    typer.echo("\n".join(summary_lines(plan, results)))
+    if not all(result.done for result in results.values()):
         raise typer.Exit(1)
 
 
-def _table(part: Plan) -> None:
-    """The comparison over seeds; it reads what the runs wrote."""
+def _print_table(plan: Plan) -> None:
+    """Print the comparison over seeds, read from the run directories."""
     import shutil
 
     from unbraid.sweeps.display.results_table import results_table_lines
 
-    for line in results_table_lines(part, max(80, min(160, shutil.get_terminal_size().columns))):
+    for line in results_table_lines(plan, max(80, min(160, shutil.get_terminal_size().columns))):
         typer.echo(line)
 
 
-def _print_dry_run(part: Plan, workers: int) -> None:
+def _print_dry_run(plan: Plan, workers: int) -> None:
     from unbraid.core.hardware import cpu_count
     from unbraid.core.progress import progress_bar
     from unbraid.sweeps.display.summary import format_bytes, format_duration
     from unbraid.sweeps.engine import job_results
     from unbraid.sweeps.planning.cost_estimate import WORKER_START_SECONDS, estimate_cost
 
-    known = {job.name: job_results.read_result(part.folder, job) for job in part.jobs}
-    done = sum(o is not None and o.done for o in known.values())
-    for job in part.jobs:
-        found = known[job.name]
-        typer.echo(f"  {job.name}" + ("" if found is None else f"  {found.status}"))
-    with progress_bar("building", len(part.jobs) - done) as advance:
-        cost = estimate_cost(part, known, advance)
-    at_once = min(workers or cpu_count(), max(1, len(part.jobs) - done))
-    typer.echo(f"{len(part.jobs):,} runs in {part.folder}, {done:,} of them done")
-    for name, why in cost.unbuildable.items():
-        typer.echo(f"cannot be built: {name}: {why}")
+    results = {job.name: job_results.read_result(plan.folder, job) for job in plan.jobs}
+    done = sum(result is not None and result.done for result in results.values())
+    for name, result in results.items():
+        typer.echo(f"  {name}" + ("" if result is None else f"  {result.status}"))
+    with progress_bar("building", len(plan.jobs) - done) as advance:
+        cost = estimate_cost(plan, results, advance)
+    at_once = min(workers or cpu_count(), max(1, len(plan.jobs) - done))
+    typer.echo(f"{len(plan.jobs):,} runs in {plan.folder}, {done:,} of them done")
+    for name, reason in cost.unbuildable.items():
+        typer.echo(f"cannot be built: {name}: {reason}")
     if cost.measured:
+        total = format_duration(cost.seconds / at_once + WORKER_START_SECONDS)
         typer.echo(
-            f"to do: about {format_duration(cost.seconds / at_once + WORKER_START_SECONDS)} with {at_once} at a time ({format_duration(cost.seconds)} of "
-            f"one core; scoring apart), {format_bytes(cost.disk_bytes)} of disk"
+            f"to do: about {total} with {at_once} at a time ({format_duration(cost.seconds)} of one core; without "
+            f"scoring), {format_bytes(cost.disk_bytes)} of disk"
         )
     if cost.unbuildable:
         raise typer.Exit(1)
 
 
-def _status(part: Plan) -> None:
+def _print_status(plan: Plan) -> None:
     from unbraid.core.errors import expect
     from unbraid.sweeps.display.status import sweep_status
     from unbraid.sweeps.display.summary import summary_lines
 
-    expect(part.folder.is_dir(), f"there is no directory {part.folder} yet", do="Begin it: unbraid sweep SWEEP.toml.")
-    now = sweep_status(part)
-    counts = {"running": now.running, "begun": now.started, "not begun": now.waiting, "not in the file": now.other}
-    typer.echo("\n".join(summary_lines(part, now.done | now.failed)))
-    for what, names in counts.items():
+    expect(plan.folder.is_dir(), f"there is no directory {plan.folder} yet", do="Start it: unbraid sweep SWEEP.toml.")
+    status = sweep_status(plan)
+    typer.echo("\n".join(summary_lines(plan, status.done | status.failed)))
+    counts = {"running": status.running, "unfinished": status.started, "not started": status.waiting,
+              "not in the file": status.other}  # fmt: skip
+    for label, names in counts.items():
         if names:
-            typer.echo(f"{len(names):,} {what}: {', '.join(names[:6])}{' …' if len(names) > 6 else ''}")
+            typer.echo(f"{len(names):,} {label}: {', '.join(names[:6])}{' …' if len(names) > 6 else ''}")
 
 
-def _clean(part: Plan, yes: bool) -> None:
+def _clean(plan: Plan, yes: bool) -> None:
     from unbraid.core.errors import expect
     from unbraid.sweeps.display.status import leftovers, remove_leftovers
     from unbraid.sweeps.display.summary import format_bytes
 
-    expect(part.folder.is_dir(), f"there is no directory {part.folder}", do="Nothing to clean.")
-    found = leftovers(part)
-    if not found:
-        typer.echo("nothing to clean: no failed or unfinished run, no half-written file")
+    expect(plan.folder.is_dir(), f"there is no directory {plan.folder}", do="Nothing to clean.")
+    sizes = leftovers(plan)
+    if not sizes:
+        typer.echo("nothing to clean: no failed or unfinished run, no partial file")
         return
-    for path, size in found.items():
-        typer.echo(f"  {path.relative_to(part.folder)}  {format_bytes(size)}")
-    if yes or typer.confirm(f"Remove these {len(found)} ({format_bytes(sum(found.values()))})?", default=False):
-        gone = remove_leftovers(part, list(found))
-        typer.echo(f"{len(gone)} removed; finished runs are as they were")
+    for path, size in sizes.items():
+        typer.echo(f"  {path.relative_to(plan.folder)}  {format_bytes(size)}")
+    if yes or typer.confirm(f"Remove these {len(sizes)} ({format_bytes(sum(sizes.values()))})?", default=False):
+        removed = remove_leftovers(plan, list(sizes))
+        typer.echo(f"{len(removed)} removed; finished runs are unchanged")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb to the app."""
+    """Add the command to an app.
+
+    Args:
+        app: the app.
+    """
     app.command()(sweep)

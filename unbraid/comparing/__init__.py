@@ -1,4 +1,4 @@
-"""Runs or codes → one table over seeds with intervals. Numbers only: no torch, no pictures."""
+"""Comparison of runs or codes in one table over seeds with intervals. No torch, no figures."""
 
 from unbraid.comparing.comparison import compare, ranked
 from unbraid.comparing.run_index import runs_in

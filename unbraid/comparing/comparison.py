@@ -1,4 +1,4 @@
-"""`compare`: models from anywhere, grouped by setting over seeds, in one table."""
+"""`compare`: models of any origin, grouped by setting over seeds, in one table."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from unbraid.core.errors import UnbraidError, expect, join_names
 from unbraid.core.progress import progress_bar
 from unbraid.metrics import METRICS, udr
 
-MAX_DEFAULT_UDR_MODELS = 100  # models whose codes are compared for UDR without being asked to
-OPEN_STATES = ("running", "stopped", "begun")
+MAX_DEFAULT_UDR_MODELS = 100  # models up to which UDR is computed by default
+UNFINISHED_STATES = ("running", "stopped", "begun")
 
 
 def compare(
@@ -32,37 +32,46 @@ def compare(
     quiet: bool = True,
     **scoring: Any,
 ) -> Comparison:
-    """One table over runs, sweeps or codes: each setting's mean over seeds with its t interval, the best marked.
+    """Compare runs, sweeps or codes: the mean of each setting over seeds with its t interval.
 
-    sources: run directories, folders of them (a sweep), `Run`s, folders of .npy or .npz codes, or {model: {seed: codes}}.
-    metrics: quantities by name, metrics and audited terms alike. baseline: the label of a setting; the others' differences
-    from it are paired by seed, with Cohen's d_z = mean/sd and Holm over the table. agreement: UDR of the models of each
-    setting (by default for up to 100 models that have codes). scoring: factors, protocol and what else `unbraid.score`
-    takes, for codes that nobody has scored.
+    Args:
+        sources: run directories, folders of them (a sweep), `Run`s, folders of .npy or .npz codes, or
+            {model: {seed: codes}}.
+        metrics: 'all', or names of quantities, metrics and audited terms alike.
+        baseline: the label of a setting. Differences from it are paired by seed, with Cohen's d_z = mean/sd and Holm's
+            adjustment over the table.
+        agreement: compute the UDR of the models of each setting; None computes it for up to 100 models with codes.
+        level: the confidence level.
+        quiet: show no progress bar.
+        scoring: factors, protocol and other options of `unbraid.score`, for codes without scores.
 
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 4, (500, 2))
-    >>> codes = {m: {s: y + e * rng.normal(size=y.shape) for s in range(3)} for m, e in (("sharp", 0.1), ("noisy", 1.0))}
-    >>> table = compare(codes, factors=y, metrics="mig", baseline="noisy")
+    >>> noisy = lambda sd: {seed: y + sd * rng.normal(size=y.shape) for seed in range(3)}
+    >>> table = compare({"sharp": noisy(0.1), "noisy": noisy(1.0)}, factors=y, metrics="mig", baseline="noisy")
     >>> [g.label for g in table.groups], table.best("mig")
     (['noisy', 'sharp'], 1)
     """
-    expect(sources, "name something to compare", do="For example compare('runs/beta'), or a dict of codes.")
+    expect(sources, "compare needs at least one source", do="For example compare('runs/beta'), or a dict of codes.")
     expect(0 < level < 1, "level must be between 0 and 1", found=level)
     models, foreign, wide = load_models(sources, metrics=metrics, quiet=quiet, **scoring)
     models, notes = _deduplicate(models)
     models = _qualify_quantities(models)
     groups = _group_by_setting(models)
-    expect(any(g.models for g in groups), "nothing here has been trained to its end", found=_count_states(models, foreign),
-           do="Give run directories, a folder of them, or a folder of codes.")  # fmt: skip
+    expect(
+        any(g.models for g in groups),
+        "at least one model must be trained to its end",
+        found=_count_states(models, foreign),
+        do="Name run directories, a folder of them, or a folder of codes.",
+    )
     known = sort_quantities(q for g in groups for m in g.models for q in m.values)
     expect(
         known,
-        "no model here has been scored",
-        do="Score each with: unbraid encode RUN, unbraid score RUN, unbraid audit RUN.",
+        "at least one model must have scores",
+        do="Score runs with unbraid encode RUN, unbraid score RUN and unbraid audit RUN.",
     )
     quantities = select_quantities(metrics, known)
-    if baseline is not None:  # it stands first
+    if baseline is not None:  # the baseline is the first column
         groups.insert(0, groups.pop(_baseline_index(baseline, groups)))
     rows = [value_matrix(g.models, quantities) for g in groups]
     keys = varying_fields([g.fields for g in groups])
@@ -82,7 +91,7 @@ def compare(
 
 
 def _deduplicate(models: Sequence[Model]) -> tuple[list[Model], list[str]]:
-    """One model for each setting and seed: a repeated recipe gives the same bits and is no further evidence."""
+    """One model per setting and seed: a repeated recipe gives the same numbers and is no further evidence."""
     kept: dict[Any, Model] = {}
     twice = []
     for model in models:
@@ -97,7 +106,7 @@ def _deduplicate(models: Sequence[Model]) -> tuple[list[Model], list[str]]:
 
 
 def _qualify_quantities(models: list[Model]) -> list[Model]:
-    """Scores made in different ways get different names: 'mig (paper)' is not compared with 'mig (fast)'."""
+    """Rename scores of different settings: 'mig (paper)' is not compared with 'mig (fast)'."""
     hows = {repr(sorted(m.how.items())): m.how for m in models if m.done and m.how}
     differing = [
         k
@@ -108,10 +117,10 @@ def _qualify_quantities(models: list[Model]) -> list[Model]:
         return models
 
     def renamed(model: Model) -> Model:
-        told = ", ".join(_describe_score_setting(key, model.how.get(key)) for key in differing if key in model.how)
-        if not told:
+        settings = ", ".join(_describe_score_setting(key, model.how.get(key)) for key in differing if key in model.how)
+        if not settings:
             return model
-        name = {q: f"{q} ({told})" if q in METRICS else q for q in model.values}
+        name = {q: f"{q} ({settings})" if q in METRICS else q for q in model.values}
         return replace(
             model,
             values={name[q]: v for q, v in model.values.items()},
@@ -128,7 +137,7 @@ def _describe_score_setting(key: str, value: Any) -> str:
 
 
 def _group_by_setting(models: Sequence[Model]) -> list[Group]:
-    """Models by setting, settings by method and then along what is swept."""
+    """Group models by setting; sort settings by method and then by the swept values."""
     by: dict[str, list[Model]] = {}
     for model in models:
         by.setdefault(model.setting, []).append(model)
@@ -140,8 +149,8 @@ def _group_by_setting(models: Sequence[Model]) -> list[Group]:
             method_label(fields, keys),
             fields,
             tuple(sorted((m for m in found if m.done), key=lambda m: m.seed)),
-            tuple(m for m in found if not m.done and m.state not in OPEN_STATES),
-            tuple(m for m in found if m.state in OPEN_STATES),
+            tuple(m for m in found if not m.done and m.state not in UNFINISHED_STATES),
+            tuple(m for m in found if m.state in UNFINISHED_STATES),
         )
         for label, fields, found in zip(setting_labels(settings), settings, by.values(), strict=True)
     ]
@@ -149,7 +158,7 @@ def _group_by_setting(models: Sequence[Model]) -> list[Group]:
 
 
 def _baseline_index(requested: str, groups: Sequence[Group]) -> int:
-    """The group a label names, whole or by some of its words."""
+    """The group with this label, or the only group whose label contains these words."""
     names = [g.label for g in groups]
     if requested in names:
         return names.index(requested)
@@ -158,7 +167,7 @@ def _baseline_index(requested: str, groups: Sequence[Group]) -> int:
     if len(found) == 1:
         return found[0]
     shown = join_names(names[i] for i in (found or range(len(names)))[:30])
-    raise UnbraidError(f"baseline {requested!r} names {len(found) or 'no'} settings. Give one of: {shown}.")
+    raise UnbraidError(f"baseline {requested!r} matches {len(found) or 'no'} settings. Choose one of: {shown}.")
 
 
 def _mean_row_half_widths(groups: Sequence[Group], quantities: Sequence[str]) -> np.ndarray:
@@ -181,7 +190,7 @@ def _count_states(models: Sequence[Model], foreign: Sequence[Model]) -> str:
 
 
 def _notes(groups: Sequence[Group], quantities: Sequence[str], foreign: Sequence[Model]) -> list[str]:
-    """What the cells cannot show: failures by name, runs without numbers, what is no run."""
+    """Notes on failures, runs without numbers, and folders that are not runs."""
     notes = []
     for word, found in (
         ("failed", [m for g in groups for m in g.failed]),
@@ -194,14 +203,14 @@ def _notes(groups: Sequence[Group], quantities: Sequence[str], foreign: Sequence
     if bare:
         notes.append(
             f"{len(bare)} without these numbers: {', '.join(bare[:5])}{' …' if len(bare) > 5 else ''} "
-            "(make them with unbraid score, unbraid audit)"
+            "(compute them with unbraid score and unbraid audit)"
         )
     damaged = [m for m in foreign if m.state == "damaged"]
     if damaged:
         notes.append(f"{len(damaged)} damaged: " + "; ".join(f"{m.name} ({_truncate(m.why)})" for m in damaged[:5]))
     others = len(foreign) - len(damaged)
     return notes + (
-        [f"{others} other folder{'' if others == 1 else 's'} or link{'' if others == 1 else 's'} passed over"]
+        [f"{others} other folder{'' if others == 1 else 's'} or link{'' if others == 1 else 's'} ignored"]
         if others
         else []
     )
@@ -243,12 +252,12 @@ def _load_codes(codes: Any) -> Any:
 
 
 def ranked(table: Comparison) -> list[tuple[str, float]]:
-    """Models by their own UDR, best first: for choosing one without labels.
+    """Models of a comparison by their own UDR, best first, to choose one without labels.
 
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.integers(0, 3, (60, 2))
-    >>> codes = {name: {seed: labels + sd * rng.normal(size=(60, 2)) for seed in (0, 1)} for name, sd in (("a", 0.1), ("b", 1))}
-    >>> ranked(compare(codes, factors=labels, metrics="mig"))[0][0][:1]
+    >>> noisy = lambda sd: {seed: labels + sd * rng.normal(size=(60, 2)) for seed in (0, 1)}
+    >>> ranked(compare({"a": noisy(0.1), "b": noisy(1.0)}, factors=labels, metrics="mig"))[0][0][:1]
     'a'
     """
     return sorted(table.udr_models.items(), key=lambda item: -item[1])

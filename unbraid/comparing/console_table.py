@@ -1,4 +1,4 @@
-"""The table on a terminal: quantities down and settings across, folded so that nothing runs off the edge."""
+"""The comparison on a terminal: quantities by settings, split into blocks that fit the width."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.comparing import number_format
 from unbraid.comparing.matched_reconstruction import matched_contrasts
 from unbraid.comparing.quantities import direction_arrow
 from unbraid.comparing.table import Comparison
 
-MAX_SETTINGS_ACROSS = 8  # settings that still stand across; more go down
-MAX_SETTINGS = 40  # settings shown; the other formats have all
+MAX_SETTINGS_ACROSS = 8  # more settings become rows
+MAX_SETTINGS = 40  # settings printed; the other formats have all
 
 
 def render_text(table: Comparison, width: int = 80) -> str:
-    """The table as plain text of some width."""
+    """The table as plain text.
+
+    Args:
+        table: the comparison.
+        width: the largest length of a line.
+    """
     from rich.console import Console
 
     out = io.StringIO()
@@ -27,22 +31,28 @@ def render_text(table: Comparison, width: int = 80) -> str:
 
 
 def print_table(table: Comparison, console: Any, row_intervals: bool = False) -> None:
-    """Print the table, differences, agreement and notes; with `own` also how well single models were measured."""
+    """Print means, differences from the baseline, and notes.
+
+    Args:
+        table: the comparison.
+        console: a rich Console.
+        row_intervals: also print the precision of single models, from their intervals over rows.
+    """
     shown = list(range(min(len(table.groups), MAX_SETTINGS)))
     percent = f"{table.level:.0%}"
-    means = {(i, j): _mean_cell(table, i, j) for i in shown for j in range(len(table.quantities))}
+    means = {(i, j): table.mean_cell(i, j, "{}*", " ±") for i in shown for j in range(len(table.quantities))}
     _print_grid(table, console, means, shown, f"mean ± {percent} t interval over seeds; * best", counts=True)
     if table.differences is not None:
         base = table.groups[table.differences.baseline].label
         others = [i for i in shown if i != table.differences.baseline]
-        told = f"difference from {base}, paired by seed: mean ± {percent}, d = mean/sd; "
-        told += f"* p < {1 - table.level:.2g} after Holm over {table.differences.tests} tests"
+        title = f"difference from {base}, paired by seed: mean ± {percent}, d = mean/sd; "
+        title += f"* p < {1 - table.level:.2g} after Holm over {table.differences.tests} tests"
         _print_grid(
             table,
             console,
             {(i, j): _difference_cell(table, i, j) for i in others for j in range(len(table.quantities))},
             others,
-            told,
+            title,
         )
     if row_intervals and np.isfinite(table.row_half_widths).any():
         halves = {(i, j): _row_half_width_cell(table, i, j) for i in shown for j in range(len(table.quantities))}
@@ -51,27 +61,33 @@ def print_table(table: Comparison, console: Any, row_intervals: bool = False) ->
             console,
             halves,
             shown,
-            "how well one model was measured: ± half its own 95% interval over rows (no spread over seeds)",
+            "precision of one model: ± half of its own 95% interval over rows (not the spread over seeds)",
         )
     for line in footer_lines(table):
         console.print(line, markup=False, highlight=False)
 
 
 def footer_lines(table: Comparison) -> list[str]:
-    """What stands below the tables: agreement of models, settings left out, notes."""
+    """The lines below the tables of a comparison: the model of highest UDR, settings left out, notes."""
     out = []
     if table.udr is not None:
         best = max(table.udr_models, key=lambda name: table.udr_models[name])
-        out.append(f"choosing without labels: {best} agrees most with its like (UDR {table.udr_models[best]:.3f})")
+        out.append(f"choosing without labels: {best} has the highest UDR ({table.udr_models[best]:.3f})")
     if len(table.groups) > MAX_SETTINGS:
         out.append(
-            f"{len(table.groups) - MAX_SETTINGS:,} more settings; --format csv, json, markdown or latex have all"
+            f"{len(table.groups) - MAX_SETTINGS:,} more settings; --format csv, json, markdown or latex prints all"
         )
     return out + list(table.notes)
 
 
 def print_matched(table: Comparison, matched_on: str, console: Any) -> None:
-    """Print methods at equal reconstruction (or another quantity): a line for each quantity and pair."""
+    """Print differences between methods at equal values of a quantity, one line for each quantity and pair.
+
+    Args:
+        table: the comparison.
+        matched_on: the quantity held equal.
+        console: a rich Console.
+    """
     rows = []
     for quantity in table.quantities:
         for e in matched_contrasts(table, quantity, matched_on) if quantity != matched_on else ():
@@ -85,32 +101,20 @@ def print_matched(table: Comparison, matched_on: str, console: Any) -> None:
                 )
             )
     title = (
-        f"at equal {matched_on}: curves over settings, seed by seed, where both methods have one; paired; p after Holm"
+        f"at equal {matched_on}: difference of curves over settings, paired by seed, on the shared range; p after Holm"
     )
     heads = ["methods", "difference", f"{table.level:.0%}", "p", "n", "no overlap"]
     _print_rich_table(console, title, heads, rows)
 
 
-def _mean_cell(table: Comparison, i: int, j: int) -> str:
-    mean, half, n = float(table.cells.mean[i, j]), float(table.cells.half_width[i, j]), int(table.cells.n[i, j])
-    digits = table.cells.digits[j]
-    spread = number_format.format_half_width(half, digits)
-    mark = "*" if table.best(table.quantities[j]) == i else ""
-    few = f" ({n})" if 0 < n != len(table.groups[i].models) else ""
-    return f"{number_format.format_mean(mean, digits)}{f' ±{spread}' if spread else ''}{mark}{few}"
-
-
 def _difference_cell(table: Comparison, i: int, j: int) -> str:
     d = table.differences
     assert d is not None
-    mean, half = float(d.cells.mean[i, j]), float(d.cells.half_width[i, j])
-    if not np.isfinite(mean):
+    if not np.isfinite(d.cells.mean[i, j]):
         return "–"
-    digits = d.cells.digits[j]
-    spread = number_format.format_half_width(half, digits)
     effect = f" d={d.effect[i, j]:.1f}" if np.isfinite(d.effect[i, j]) else ""
     mark = "*" if d.holm[i, j] < 1 - table.level else ""
-    return f"{number_format.format_mean(mean, digits, sign=True)}{f' ±{spread}' if spread else ''}{effect}{mark}"
+    return f"{d.cells.format_cell(i, j, sign=True, separator=' ±')}{effect}{mark}"
 
 
 def _row_half_width_cell(table: Comparison, i: int, j: int) -> str:
@@ -126,18 +130,18 @@ def _print_grid(
     title: str,
     counts: bool = False,
 ) -> None:
-    """Cells as one rich table or several, quantities down (few settings) or settings down (many)."""
+    """Print cells as rich tables: quantities in rows for few settings, settings in rows for many."""
     groups, quantities = table.groups, [q + direction_arrow(q) for q in table.quantities]
     wanted = [j for j in range(len(quantities)) if any(cells[i, j] not in ("", "–") for i in shown)]
     if len(shown) <= MAX_SETTINGS_ACROSS:
-        heads = [groups[i].label + (f"\n{_seed_count(groups[i])}" if counts else "") for i in shown]
+        heads = [groups[i].label + (f"\nn={groups[i].counts}" if counts else "") for i in shown]
         rows = [(quantities[j], [cells[i, j] for i in shown]) for j in wanted]
         if counts and table.udr is not None:
             rows.append(("udr ↑", [f"{table.udr[i]:.3f}" if np.isfinite(table.udr[i]) else "–" for i in shown]))
     else:
         heads = [*(["n"] if counts else []), *(quantities[j] for j in wanted)]
         rows = [
-            (groups[i].label, [*([_seed_count(groups[i])] if counts else []), *(cells[i, j] for j in wanted)])
+            (groups[i].label, [*([f"n={groups[i].counts}"] if counts else []), *(cells[i, j] for j in wanted)])
             for i in shown
         ]
         if counts and table.udr is not None:
@@ -150,24 +154,18 @@ def _print_grid(
         _print_rich_table(console, title if k == 0 else "", part_heads, part_rows)
 
 
-def _seed_count(group: Any) -> str:
-    failed = f", {len(group.failed)} failed" if group.failed else ""
-    unfinished = f", {len(group.unfinished)} open" if group.unfinished else ""
-    return f"n={len(group.models)}{failed}{unfinished}"
-
-
 def _fold_columns(
     heads: list[str], rows: list[tuple[str, list[str]]], width: int
 ) -> Iterator[tuple[list[str], list[tuple[str, list[str]]]]]:
-    """Blocks of columns that fit a width beside the names."""
+    """Split columns into blocks that fit the width next to the names."""
     longest = [max(len(line) for line in head.split("\n")) for head in heads]
     longest = [min(n, max(16, *(len(word) for word in head.split()))) for n, head in zip(longest, heads, strict=True)]
     widths = [max([longest[k], *(len(cells[k]) for _, cells in rows)]) + 3 for k in range(len(heads))]
-    room = width - min(max([len(name) for name, _ in rows], default=0), width // 2) - 3
+    available = width - min(max([len(name) for name, _ in rows], default=0), width // 2) - 3
     start = 0
     while start < len(heads):
         end, used = start + 1, widths[start]
-        while end < len(heads) and used + widths[end] <= room:
+        while end < len(heads) and used + widths[end] <= available:
             used, end = used + widths[end], end + 1
         yield heads[start:end], [(name, cells[start:end]) for name, cells in rows]
         start = end

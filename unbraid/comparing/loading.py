@@ -1,4 +1,4 @@
-"""Where models come from: run directories, folders of them, folders of codes, or arrays in memory."""
+"""Loading of models from run directories, folders of them, folders of codes, or arrays in memory."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from unbraid.metrics import METRICS
 from unbraid.runs.run import Run
 
 CODE_SUFFIXES = (".npy", ".npz")
-MANY = 2000  # columns from which 'all' means the metrics that need neither a column for each pair nor a fit for each column
-WIDE_METRICS = ["mig", "mig_sup", "jemmig", "dcimig", "modularity", "med", "hoyer", "active_units"]
-LABEL_STEMS = ("factors", "labels")  # a file of this name in a folder of codes belongs to all of them
+MANY = 2000  # codes with more columns get the metrics of `WIDE_METRICS` by default
+WIDE_METRICS = [name for name, metric in METRICS.items() if metric.wide]
+LABEL_STEMS = ("factors", "labels")  # names of label files, which hold for all codes of a folder
 
 
 def load_models(
@@ -31,9 +31,19 @@ def load_models(
     quiet: bool = True,
     **scoring: Any,
 ) -> tuple[list[Model], list[Model], list[str]]:
-    """Every model of some sources; apart from them what is no model, foreign folders and damaged runs; and notes."""
+    """Load every model of some sources.
+
+    Args:
+        sources: run directories, folders, files of codes, `Run`s or dicts of codes.
+        metrics: the metrics for codes without scores.
+        factors: labels of codes.
+        quiet: show no progress bar.
+        scoring: options of `unbraid.score`.
+
+    Returns models; foreign folders and damaged runs; and notes.
+    """
     found: list[Model] = []
-    own: list[tuple[str, int, Any, Any]] = []  # codes that have to be scored: model, seed, codes, their labels
+    own: list[tuple[str, int, Any, Any]] = []  # codes to score: model, seed, codes, labels
     for source in sources:
         if isinstance(source, Mapping):
             own += [(m, s, codes, factors) for m, s, codes in _codes_in_mapping(source)]
@@ -43,8 +53,9 @@ def load_models(
             _load_path(Path(source), factors, found, own, quiet)
     expect(
         factors is None or own,
-        "factors are for codes, and only runs were given",
-        do="Runs are scored with 'unbraid score RUN'.",
+        "factors need codes",
+        found="runs only",
+        do="Score runs with 'unbraid score RUN'.",
     )
     models = [m for m in found if m.state not in ("foreign", "damaged")]
     scored, notes = _score_codes(own, metrics, quiet, scoring)
@@ -52,10 +63,8 @@ def load_models(
 
 
 def _load_path(path: Path, factors: Any, found: list[Model], unscored: list[Any], quiet: bool) -> None:
-    """A path: one run, one file of codes, a folder of codes, or a folder of runs."""
-    expect(
-        path.exists(), f"there is nothing at {path}", do="Give run directories, a folder of them, or a folder of codes."
-    )
+    """Add the models of a path: one run, one file of codes, a folder of codes, or a folder of runs."""
+    expect(path.exists(), f"{path} does not exist", do="Name run directories, a folder of them, or a folder of codes.")
     if path.is_file():
         expect(
             path.suffix in CODE_SUFFIXES,
@@ -73,14 +82,17 @@ def _load_path(path: Path, factors: Any, found: list[Model], unscored: list[Any]
             found += listed
             return
         files += _code_files(path, "*/*.np[yz]")
-        expect(files, f"{path} holds neither runs nor codes",
-               do="Give a folder of run directories, or of .npy or .npz files named MODEL-SEED or MODEL/SEED.")  # fmt: skip
+        expect(
+            files,
+            f"{path} contains neither runs nor codes",
+            do="Name a folder of run directories, or of .npy or .npz files named MODEL-SEED or MODEL/SEED.",
+        )
         labels = factors if factors is not None else _label_file(path)
         unscored += [(*_model_and_seed(f, path), str(f), labels) for f in files]
 
 
 def _code_files(folder: Path, pattern: str) -> list[Path]:
-    """Codes in a folder, or in the folders just below it; labels and links are left out."""
+    """Files of codes in a folder, or in its subfolders; labels and links are left out."""
     found = sorted(folder.glob(pattern))
     return [
         p
@@ -97,9 +109,10 @@ def _label_file(folder: Path) -> Path | None:
 
 
 def _model_and_seed(path: Path, folder: Path) -> tuple[str, int]:
-    """Model and seed from a name: MODEL/SEED.npy, MODEL-SEED.npy, MODEL_s3.npy, MODEL-seed=3.npz; else seed 0.
+    """Model and seed of a file name: MODEL/SEED.npy, MODEL-SEED.npy, MODEL_s3.npy, MODEL-seed=3.npz; else seed 0.
 
-    >>> [_model_and_seed(Path(p), Path("c")) for p in ("c/vae/3.npy", "c/vae-3.npy", "c/b-vae_seed12.npz", "c/beta4.npy", "c/vae/s1.npy")]
+    >>> files = ("c/vae/3.npy", "c/vae-3.npy", "c/b-vae_seed12.npz", "c/beta4.npy", "c/vae/s1.npy")
+    >>> [_model_and_seed(Path(p), Path("c")) for p in files]
     [('vae', 3), ('vae', 3), ('b-vae', 12), ('beta4', 0), ('vae', 1)]
     """
     inside = path.parent != folder
@@ -112,12 +125,12 @@ def _model_and_seed(path: Path, folder: Path) -> tuple[str, int]:
 
 
 def _codes_in_mapping(source: Mapping[Any, Any]) -> Iterator[tuple[str, int, Any]]:
-    """Codes by model: one table, a list of tables, or seed → table."""
+    """Codes by model: one table, a list of tables, or a dict of tables by seed."""
     for model, codes in source.items():
         if isinstance(codes, Mapping):
             for seed, table in codes.items():
                 whole = isinstance(seed, int | np.integer)
-                expect(whole, "seeds are whole numbers", found=repr(seed), do="Give {model: {seed: codes}}.")
+                expect(whole, "seeds must be whole numbers", found=repr(seed), do="Use {model: {seed: codes}}.")
                 yield str(model), int(seed), table
         elif isinstance(codes, list | tuple) and codes and not _is_row(codes[0]):
             yield from ((str(model), seed, table) for seed, table in enumerate(codes))
@@ -126,14 +139,14 @@ def _codes_in_mapping(source: Mapping[Any, Any]) -> Iterator[tuple[str, int, Any
 
 
 def _is_row(one: Any) -> bool:
-    """True for a row of numbers: a list of rows is one table of codes."""
+    """Whether an entry of a list is a row of numbers, so that the list is one table of codes."""
     return not isinstance(one, Codes) and np.ndim(one) == 1
 
 
 def _score_codes(
     unscored: Sequence[tuple[str, int, Any, Any]], metrics: Any, quiet: bool, scoring: Mapping[str, Any]
 ) -> tuple[list[Model], list[str]]:
-    """Codes as models, scored one after the other so that only one is in memory; and what was left out for their width."""
+    """Score codes one by one, so that only one is in memory; also returns notes on wide codes."""
     if not unscored:
         return [], []
     from unbraid.runs.evaluation.score_inputs import resolve_score_input
@@ -157,11 +170,11 @@ def _score_codes(
             shown, fields = place or f"{name}-{seed}", {"model": name}
             models.append(Model(shown, f"model {name}", fields, seed, "done", "", values, intervals, how, codes, place))
             advance(note=name)
-    told = f"more than {MANY:,} columns, so only these metrics were run: {', '.join(WIDE_METRICS)} (name others with metrics)"
-    return models, [f"{', '.join(sorted(wide))}: {told}"] if wide else []
+    note = f"more than {MANY:,} columns, scored only by {', '.join(WIDE_METRICS)} (name others with metrics)"
+    return models, [f"{', '.join(sorted(wide))}: {note}"] if wide else []
 
 
 def _requested_metrics(requested: Any) -> str | list[str]:
-    """The metrics among the quantities asked for; all when none of them is one."""
+    """The metrics among the requested quantities; 'all' if none is a metric."""
     names = [n.strip() for n in requested.split(",")] if isinstance(requested, str) else list(requested)
     return [n for n in names if n in METRICS and METRICS[n].needs in ("factors", "codes")] or "all"

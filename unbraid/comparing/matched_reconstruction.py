@@ -1,6 +1,7 @@
-"""At equal reconstruction: per method and seed the curve score(reconstruction) over its settings, compared where both have one.
+"""Comparison of methods at equal reconstruction, or at equal values of another quantity.
 
-A method with a single setting has a curve of one point: it is compared there, if the other's curve passes over it.
+For each method and seed the curve score(reconstruction) over settings is compared where both methods have one. A method
+with a single setting has a curve of one point, and is compared there if it lies in the range of the other curve.
 """
 
 from __future__ import annotations
@@ -20,10 +21,17 @@ GRID_POINTS = 101
 
 @dataclass(frozen=True)
 class MatchedContrast:
-    """`method` minus `other` in a quantity at equal values of another, paired by seed.
+    """The difference `method` − `other` in a quantity at equal values of another quantity, paired by seed.
 
-    ranges: what both curves of a seed share. alone: seeds of both methods that share nothing. holm: p over all that
-    were asked for together.
+    Args:
+        quantity: the quantity compared.
+        matched_on: the quantity held equal.
+        method: the first method.
+        other: the second method.
+        contrast: the difference over seeds.
+        shared_ranges: the range that both curves of a seed share.
+        unmatched_seeds: seeds of both methods whose curves share no range.
+        holm: p adjusted over all contrasts computed together.
     """
 
     quantity: str
@@ -37,7 +45,13 @@ class MatchedContrast:
 
 
 def seed_curves(table: Comparison, quantity: str, matched_on: str) -> dict[str, dict[int, Curve]]:
-    """method → seed → (values of `against` in order, means of `quantity` there)."""
+    """Curves by method and seed: sorted values of `matched_on`, and the mean of `quantity` at each.
+
+    Args:
+        table: the comparison.
+        quantity: the quantity on the vertical axis.
+        matched_on: the quantity on the horizontal axis.
+    """
     for name in (quantity, matched_on):
         choose(name, dict.fromkeys(table.quantities), "quantity")
     points: dict[str, dict[int, list[tuple[float, float]]]] = {}
@@ -48,13 +62,19 @@ def seed_curves(table: Comparison, quantity: str, matched_on: str) -> dict[str, 
 
 
 def _curve(points: list[tuple[float, float]]) -> Curve:
-    """Points in order; several at one place become their mean."""
+    """Points sorted by their first coordinate; points with the same coordinate are averaged."""
     x, where = np.unique([p[0] for p in points], return_inverse=True)
     return x, np.bincount(where, [p[1] for p in points]) / np.bincount(where)
 
 
 def mean_curve_difference(first: Curve, second: Curve) -> tuple[float, tuple[float, float]] | None:
-    """The mean difference of two curves over the range they share, by linear interpolation; None where they share none.
+    """The mean difference of two curves over the range that both cover, and this range; None if there is none.
+
+    Curves are interpolated linearly.
+
+    Args:
+        first: sorted positions and values.
+        second: sorted positions and values.
 
     >>> line = np.array([0.0, 1.0, 2.0])
     >>> mean_curve_difference((line, line), (line + 1, line))
@@ -65,16 +85,23 @@ def mean_curve_difference(first: Curve, second: Curve) -> tuple[float, tuple[flo
         return None
     at = np.linspace(low, high, GRID_POINTS) if low < high else np.array([low])
     gap = np.interp(at, *first) - np.interp(at, *second)
-    mean = (gap[1:] + gap[:-1]).mean() / 2 if low < high else gap[0]  # the trapezoid rule on an even grid
+    mean = (gap[1:] + gap[:-1]).mean() / 2 if low < high else gap[0]  # the trapezoidal rule on a uniform grid
     return round(float(mean), 12), (float(low), float(high))
 
 
 def matched_contrasts(
     table: Comparison, quantity: str, matched_on: str = "reconstruction", other: str | None = None
 ) -> list[MatchedContrast]:
-    """Every method against another at equal reconstruction (or another quantity), with Holm over the list."""
+    """Contrasts of every method with one other at equal values of a quantity, with Holm's adjustment over all.
+
+    Args:
+        table: the comparison.
+        quantity: the quantity compared.
+        matched_on: the quantity held equal.
+        other: the method to compare with; by default that of the baseline, or the first.
+    """
     found = seed_curves(table, quantity, matched_on)
-    expect(len(found) > 1, "only one method is here", found=", ".join(found), do="Compare runs of two methods or more.")
+    expect(len(found) > 1, "two methods are needed", found=", ".join(found), do="Compare runs of two methods or more.")
     base = _reference_method(table, found, other)
     made = [_matched_contrast(table, quantity, matched_on, m, base, found[m], found[base]) for m in found if m != base]
     adjusted = holm_adjust([e.contrast.p for e in made])
@@ -82,7 +109,7 @@ def matched_contrasts(
 
 
 def _reference_method(table: Comparison, methods: Mapping[str, object], other: str | None) -> str:
-    """The method to compare with: as asked, that of the baseline, or the first."""
+    """The method to compare with: the requested one, that of the baseline, or the first."""
     if other is not None:
         choose(other, methods, "method")
         return other

@@ -1,4 +1,4 @@
-"""Numbers as a table shows them: as many digits as the intervals deserve, the same for all of one quantity."""
+"""Number formats of tables: as many digits as the intervals allow, the same for all values of a quantity."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ import numpy as np
 
 
 def decimal_places(means: np.ndarray, halves: np.ndarray) -> int:
-    """Digits after the point for one quantity: two of its narrowest interval's own, at most three; without intervals by size.
+    """Digits after the decimal point for one quantity: two of its narrowest interval, at most three; else by magnitude.
+
+    Args:
+        means: the means.
+        halves: half widths of their intervals, NaN where there is none.
 
     >>> nan = float("nan")
-    >>> decimal_places(np.array([0.482, 0.5]), np.array([0.031, 0.11])), decimal_places(np.array([24.3, 25.0]), np.array([0.52, 1.1]))
-    (3, 2)
+    >>> decimal_places(np.array([0.482, 0.5]), np.array([0.031, 0.11]))
+    3
+    >>> decimal_places(np.array([24.3, 25.0]), np.array([0.52, 1.1]))
+    2
     >>> decimal_places(np.array([1234.5]), np.array([nan]))
     1
     """
@@ -25,7 +31,12 @@ def decimal_places(means: np.ndarray, halves: np.ndarray) -> int:
 
 
 def format_mean(value: float, digits: int, sign: bool = False) -> str:
-    """A mean as text.
+    """Format a mean; a dash where it is unknown.
+
+    Args:
+        value: the mean.
+        digits: digits after the decimal point.
+        sign: print a plus sign.
 
     >>> format_mean(0.48213, 3), format_mean(0.1, 2, sign=True), format_mean(float("nan"), 3), format_mean(-0.0001, 2)
     ('0.482', '+0.10', '–', '0.00')
@@ -36,8 +47,18 @@ def format_mean(value: float, digits: int, sign: bool = False) -> str:
     return shown.lstrip("-") if float(shown) == 0 and not sign else shown
 
 
-def format_half_width(half: float, digits: int) -> str:
-    """Half an interval's width; nothing where there is none, and 0 for seeds that all agree."""
-    if not math.isfinite(half):
-        return ""
-    return f"{half:.{digits}f}" if half > 0 else "0"
+def format_estimate(value: float, half: float, digits: int, sign: bool = False, separator: str = " ± ") -> str:
+    """Format a mean with half the width of its interval; the mean alone where there is no interval.
+
+    Args:
+        value: the mean.
+        half: the half width, NaN without an interval and 0 where all seeds agree.
+        digits: digits after the decimal point.
+        sign: print a plus sign.
+        separator: the text between mean and half width.
+
+    >>> format_estimate(0.48213, 0.0312, 3), format_estimate(0.1, 0.0, 2, sign=True), format_estimate(0.5, math.nan, 1)
+    ('0.482 ± 0.031', '+0.10 ± 0', '0.5')
+    """
+    shown = format_mean(value, digits, sign)
+    return shown if not math.isfinite(half) else f"{shown}{separator}{f'{half:.{digits}f}' if half > 0 else '0'}"

@@ -1,4 +1,4 @@
-"""What is compared: metrics, audited terms, ELBO; which way is better, and in which order they stand."""
+"""Quantities to compare: metrics, audited terms and bounds, their direction and their order."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ TERM_DIRECTIONS = {
     "dw_joint": "",
     "agg": "",
 }
-UDR = "udr"
 
 
 def base_name(quantity: str) -> str:
-    """The name without a word on how it was scored: 'mig' of 'mig (paper)'."""
+    """The quantity without the settings of its score: 'mig' for 'mig (paper)'."""
     return quantity.partition(" (")[0]
 
 
 def direction(quantity: str) -> str:
-    """'up' when more is better, 'down' when less is, '' when neither.
+    """Whether more of a quantity is better ('up'), less ('down'), or neither ('').
 
     >>> direction("mig"), direction("reconstruction"), direction("tc_q:root"), direction("kl")
     ('up', 'down', 'down', '')
@@ -40,25 +39,30 @@ def direction(quantity: str) -> str:
 
 
 def direction_arrow(quantity: str) -> str:
-    """↑ or ↓ after a name, or nothing."""
+    """The arrow after the name of a quantity, ' ↑', ' ↓' or ''."""
     return {"up": " ↑", "down": " ↓"}.get(direction(quantity), "")
 
 
 def sort_quantities(names: Iterable[str]) -> list[str]:
-    """Metrics first, in their own order, then reconstruction, bounds and terms."""
+    """Sort quantities: metrics in their order, then reconstruction, bounds and terms."""
     metrics, terms = list(METRICS), [*TERM_DIRECTIONS]
 
-    def place(name: str) -> tuple[int, int, str]:
+    def position(name: str) -> tuple[int, int, str]:
         known = base_name(name)
         if known in terms:
             return 1, terms.index(known), name
         return (0, metrics.index(known), name) if known in METRICS else (2, 0, name)
 
-    return sorted(dict.fromkeys(names), key=place)
+    return sorted(dict.fromkeys(names), key=position)
 
 
 def select_quantities(wanted: str | Iterable[str], known: list[str]) -> list[str]:
-    """Quantities asked for by name; 'all' for every one that a model has. 'mig' also finds 'mig (paper)'."""
+    """The requested quantities; 'mig' also selects 'mig (paper)'.
+
+    Args:
+        wanted: 'all', or names.
+        known: the quantities that a model has.
+    """
     names = [n.strip() for n in wanted.split(",")] if isinstance(wanted, str) else list(wanted)
     if names in (["all"], []):
         return known
@@ -67,7 +71,7 @@ def select_quantities(wanted: str | Iterable[str], known: list[str]) -> list[str
         same = [k for k in known if name in (k, base_name(k))]
         if not same:
             raise UnbraidError(
-                f"no model here has {name!r}.{did_you_mean(name, known)} Known: {join_names(known) or 'nothing'}. "
+                f"no model has {name!r}.{did_you_mean(name, known)} Known: {join_names(known) or 'nothing'}. "
                 "Score runs with 'unbraid score' and 'unbraid audit'."
             )
         found += [k for k in same if k not in found]

@@ -1,7 +1,7 @@
-"""The index of a directory of runs: every run's numbers in one file, read anew where a run's files changed.
+"""The index of a directory of runs: the numbers of every run in one file, updated where files of a run changed.
 
-Ten thousand run directories hold fifty thousand files. Their names, times and sizes are looked at each time; what they
-say is kept in `.index.json` beside them. A damaged, foreign or old index is made anew; it is never needed.
+Ten thousand run directories contain fifty thousand files. Their names, times and sizes are checked each time; their
+contents are cached in `.index.json`. A damaged, foreign or old index is rebuilt.
 """
 
 from __future__ import annotations
@@ -24,21 +24,25 @@ from unbraid.runs.folder.file_names import CODES_FILE, RECIPE_FILE
 
 INDEX_NAME = ".index.json"
 INDEX_VERSION = 1
-MAX_DEPTH = 3  # folders below the one that is asked for
+MAX_DEPTH = 3  # levels of subfolders
 INDEXED_FILES = (*RECORD_FILES, CODES_FILE)
 
 
 def runs_in(folder: str | Path, quiet: bool = False) -> list[Model]:
-    """Every run below a folder, in the order of their names; links are not followed.
+    """Every run below a folder, sorted by name; links are not followed.
 
-    Folders without a run are 'foreign', runs that cannot be read 'damaged', each with its reason. The index file is
-    written when something changed and the folder can be written.
+    Folders without a run have the state 'foreign', and unreadable runs 'damaged', each with its reason. The index is
+    written if something changed and the folder is writable.
+
+    Args:
+        folder: the folder.
+        quiet: show no progress bar.
 
     >>> runs_in(tmp)
     []
     """
     folder = Path(folder)
-    expect(folder.is_dir(), f"there is no folder {folder}", do="Give a directory that holds run directories.")
+    expect(folder.is_dir(), f"{folder} is not a folder", do="Name a directory of run directories.")
     known = _load(folder)
     found = sorted(_find_folders(folder, "", MAX_DEPTH))
     stale = sum(known.get(name, ("",))[0] != key for name, key in found)
@@ -50,9 +54,9 @@ def runs_in(folder: str | Path, quiet: bool = False) -> list[Model]:
             else:
                 entries[name] = (key, _read_entry(folder, name, key))
                 advance()
-    worth = any(model.state != "foreign" for _, model in entries.values())
-    if worth and (stale or len(known) != len(entries)):
-        with suppress(UnbraidError):  # a folder that cannot be written is read anew each time
+    has_runs = any(model.state != "foreign" for _, model in entries.values())
+    if has_runs and (stale or len(known) != len(entries)):
+        with suppress(UnbraidError):  # a read-only folder has no index
             _save(folder, entries)
     return [_with_paths(model, folder) for _, model in entries.values()]
 
@@ -61,7 +65,7 @@ def _read_entry(folder: Path, name: str, key: str) -> Model:
     if key == "link":
         return Model(name, state="foreign", why="a link, which is not followed")
     model = read_run(folder / name, name)
-    return replace(model, codes=None if model.codes is None else True, place="")  # places are added on the way out
+    return replace(model, codes=None if model.codes is None else True, place="")  # `_with_paths` adds the paths
 
 
 def _with_paths(model: Model, folder: Path) -> Model:
@@ -70,10 +74,10 @@ def _with_paths(model: Model, folder: Path) -> Model:
 
 
 def _find_folders(folder: Path, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Name and key of each folder to be listed: runs, folders that hold none, and links."""
+    """Yield the name and key of each folder to list: runs, folders without runs, and links."""
     try:
-        with os.scandir(folder / prefix) as walk:
-            inside = [e for e in walk if not e.name.startswith(".") and (e.is_dir() or e.is_symlink())]
+        with os.scandir(folder / prefix) as entries:
+            inside = [e for e in entries if not e.name.startswith(".") and (e.is_dir() or e.is_symlink())]
     except OSError:
         return
     for entry in inside:
@@ -92,7 +96,7 @@ def _find_folders(folder: Path, prefix: str, depth: int) -> Iterator[tuple[str, 
 
 
 def _fingerprint(path: str) -> str:
-    """Time, size and number of each file of a run, '-' where there is none: any rewriting changes one of them."""
+    """Time, size and inode of each file of a run, '-' where there is none; any rewrite changes one of them."""
     parts = []
     for file in INDEXED_FILES:
         try:
@@ -104,7 +108,7 @@ def _fingerprint(path: str) -> str:
 
 
 def _save(folder: Path, entries: dict[str, tuple[str, Model]]) -> None:
-    """Write the index; recipes that differ in the seed alone are kept once."""
+    """Write the index; recipes that differ in the seed only are stored once."""
     recipes: dict[str, dict[str, Any]] = {}
     runs = {}
     for name, (key, model) in entries.items():
@@ -123,7 +127,7 @@ def _save(folder: Path, entries: dict[str, tuple[str, Model]]) -> None:
 
 
 def _load(folder: Path) -> dict[str, tuple[str, Model]]:
-    """What the index knows; nothing if it is missing, damaged, a link, or of another version."""
+    """The entries of the index; none if it is missing, damaged, a link, or of another version."""
     path = folder / INDEX_NAME
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
@@ -141,5 +145,5 @@ def _load(folder: Path) -> dict[str, tuple[str, Model]]:
 
 
 def is_run(path: str | Path) -> bool:
-    """True for a folder that holds a recipe."""
+    """Whether a folder contains a recipe."""
     return (Path(path) / RECIPE_FILE).is_file()

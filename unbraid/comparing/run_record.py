@@ -1,4 +1,4 @@
-"""One model as a row of numbers: a run directory read whole, whatever state it is in."""
+"""One model as a record of numbers, read from a run directory in any state."""
 
 from __future__ import annotations
 
@@ -34,12 +34,22 @@ SCORE_SETTINGS = (
 
 @dataclass(frozen=True)
 class Model:
-    """A trained model or somebody's codes: setting, seed, state and numbers.
+    """A trained model or codes: setting, seed, state and numbers.
 
-    setting: a digest of all that decides the result, the seed apart. fields: the recipe as dotted fields, for labels.
-    values: metrics, audited terms and ELBO by name. own: the interval of a value over rows, which is no spread over seeds.
-    how: how it was scored. state: done, running, stopped, begun, failed, damaged or foreign, with the reason in `why`.
-    codes: a file, an array or a `Codes`.
+    Args:
+        name: the name in tables.
+        setting: a digest of all that determines the result, except the seed.
+        fields: the recipe as dotted fields, for labels.
+        seed: the seed.
+        state: done, running, stopped, begun, failed, damaged or foreign.
+        why: the reason of the state.
+        values: metrics, audited terms and ELBO by name.
+        own: the interval of a value over rows, which is not the spread over seeds.
+        how: the settings of the scores.
+        codes: a file, an array or a `Codes`.
+        place: the run directory or the file of codes.
+        step: steps trained.
+        steps: steps of the recipe.
 
     >>> Model("pca-0", seed=0, values={"mig": 0.1}).done
     True
@@ -61,12 +71,16 @@ class Model:
 
     @property
     def done(self) -> bool:
-        """True for a model whose numbers count."""
+        """Whether training finished, so that the numbers count."""
         return self.state == "done"
 
 
 def read_run(path: str | Path, name: str = "") -> Model:
-    """A run directory as a model; what is damaged or missing becomes its state and reason, never an error.
+    """A run directory as a model; damaged or missing files become its state and reason, never an error.
+
+    Args:
+        path: the run directory.
+        name: the name in tables; by default that of the directory.
 
     >>> read_run(tmp).state
     'foreign'
@@ -85,7 +99,8 @@ def read_run(path: str | Path, name: str = "") -> Model:
     status, why = _run_state(state, outcome, bool(values))
     return Model(
         name, setting, fields, seed, status, why, values, own, how,
-        str(path / CODES_FILE) if is_regular_file(path / CODES_FILE) else None, str(path), _int_or_zero(state.get("step")), _int_or_zero(state.get("steps")),
+        str(path / CODES_FILE) if is_regular_file(path / CODES_FILE) else None, str(path),
+        _int_or_zero(state.get("step")), _int_or_zero(state.get("steps")),
     )  # fmt: skip
 
 
@@ -138,11 +153,13 @@ def _parse_recipe(text: str) -> tuple[int, str, dict[str, Any]]:
 
 
 def setting_digest(recipe: Recipe) -> str:
-    """A digest of what decides a result, the seed apart: models that share it are repetitions.
+    """A digest of the fields of a recipe that determine its result, except the seed; repetitions share it.
 
     >>> one = Recipe(data="sprites32")
-    >>> setting_digest(one) == setting_digest(one.set("seed=3", "name=b")), setting_digest(one) == setting_digest(one.set("latent=5"))
-    (True, False)
+    >>> setting_digest(one) == setting_digest(one.set("seed=3", "name=b"))
+    True
+    >>> setting_digest(one) == setting_digest(one.set("latent=5"))
+    False
     """
     kept = {key: value for key, value in recipe.hashed_fields().items() if key != "seed"}
     text = json.dumps(kept, sort_keys=True, ensure_ascii=False, default=str)
@@ -150,7 +167,7 @@ def setting_digest(recipe: Recipe) -> str:
 
 
 def recipe_fields(recipe: Recipe) -> dict[str, Any]:
-    """The fields that decide a result as dotted names; a latent tree is one value."""
+    """The fields of a recipe that determine its result as dotted names; a latent tree is one value."""
     plain = {key: value for key, value in recipe.as_dict().items() if key not in DESCRIPTIVE_FIELDS | {"seed"}}
     latent = plain.pop("latent")
     flat = flatten(plain)
@@ -160,7 +177,12 @@ def recipe_fields(recipe: Recipe) -> dict[str, Any]:
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as dotted fields."""
+    """Flatten nested tables to dotted fields.
+
+    Args:
+        table: the nested tables.
+        prefix: the text before each name.
+    """
     flat: dict[str, Any] = {}
     for key, value in table.items():
         flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
@@ -197,7 +219,7 @@ def _read_measurements(path: Path) -> tuple[dict[str, float], dict[str, list[flo
 
 
 def unpack_scores(scores: Scores) -> tuple[dict[str, float], dict[str, list[float]], dict[str, Any]]:
-    """The values of scores, their own intervals over rows, and the settings that change what they mean."""
+    """The values of scores, their own intervals over rows, and the settings that change their meaning."""
     values = {name: s.value for name, s in scores.items() if is_finite_number(s.value)}
     own = {
         name: list(s.interval) for name, s in scores.items() if s.interval and all(map(is_finite_number, s.interval))
@@ -210,5 +232,5 @@ def unpack_scores(scores: Scores) -> tuple[dict[str, float], dict[str, list[floa
 
 
 def is_finite_number(value: Any) -> bool:
-    """True for a number that is one."""
+    """Whether a value is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

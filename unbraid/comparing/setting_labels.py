@@ -1,4 +1,4 @@
-"""Settings in words: the fields in which models differ, short and readable (`beta_vae β=4`)."""
+"""Labels of settings: the fields that differ between models, abbreviated (`beta_vae β=4`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Fields = Mapping[str, Any]
 
 
 def varying_fields(settings: Sequence[Fields]) -> list[str]:
-    """The fields in which settings differ, the objective's first; a field that some lack differs.
+    """The fields in which these settings differ, those of the objective first; a missing field differs.
 
     >>> varying_fields([{"latent": 5, "objective.beta": 1}, {"latent": 5, "objective.beta": 4}])
     ['objective.beta']
@@ -33,20 +33,21 @@ def varying_fields(settings: Sequence[Fields]) -> list[str]:
 
 
 def setting_labels(settings: Sequence[Fields]) -> list[str]:
-    """A short label for each of some different settings.
+    """A short label for each of these different settings.
 
     >>> setting_labels([{"objective.name": "beta_vae", "objective.beta": 4.0}, {"objective.name": "vae"}])
     ['beta_vae β=4', 'vae']
     >>> setting_labels([{"objective.name": "vae", "budget.lr": 0.001}, {"objective.name": "vae", "budget.lr": 0.01}])
     ['vae lr=0.001', 'vae lr=0.01']
-    >>> setting_labels([{"objective.name": "vae", "latent": 5}, {"objective.name": "hfvae", "latent": {"shape": "onehot(3)", "rest": 4}}])
+    >>> tree = {"shape": "onehot(3)", "rest": 4}
+    >>> setting_labels([{"objective.name": "vae", "latent": 5}, {"objective.name": "hfvae", "latent": tree}])
     ['vae latent=5', 'hfvae latent=shape:onehot(3)+rest:4']
     """
     keys = varying_fields(settings)
     if len(settings) == 1:
         keys = [k for k, v in settings[0].items() if _is_objective_option(k) and _is_number(v)]
-    told = [k for k in keys if _is_objective_option(k) or len({_format_value(f[k]) for f in settings if k in f}) > 1]
-    made = [_label(fields, told, keys) for fields in settings]
+    shown = [k for k in keys if _is_objective_option(k) or len({_format_value(f[k]) for f in settings if k in f}) > 1]
+    made = [_label(fields, shown, keys) for fields in settings]
     if len(set(made)) < len(made):
         twice = {label for label, n in Counter(made).items() if n > 1}
         made = [_label(f, keys, keys) if label in twice else label for f, label in zip(settings, made, strict=True)]
@@ -58,24 +59,35 @@ def setting_labels(settings: Sequence[Fields]) -> list[str]:
 
 
 def method_label(fields: Fields, keys: Sequence[str]) -> str:
-    """What a setting is a setting of: its objective, and the varying fields that are no numbers.
+    """The method of a setting: its objective, and the varying fields that are not numbers.
 
-    >>> method_label({"objective.name": "vae", "prior.name": "student_t", "budget.lr": 0.1}, ["prior.name", "budget.lr"])
+    Args:
+        fields: the fields of the setting.
+        keys: the fields that vary.
+
+    >>> fields = {"objective.name": "vae", "prior.name": "student_t", "budget.lr": 0.1}
+    >>> method_label(fields, ["prior.name", "budget.lr"])
     'vae student_t'
     """
     return _label(fields, [k for k in keys if not _is_number(fields.get(k))], keys)
 
 
 def swept_fields(settings: Sequence[Fields]) -> list[str]:
-    """The varying fields whose values are numbers."""
+    """The varying fields of these settings whose values are numbers."""
     return [k for k in varying_fields(settings) if all(_is_number(f[k]) for f in settings if k in f)]
 
 
 def short_field_name(key: str, others: Sequence[str] = ()) -> str:
-    """A field's name in a label: its last word, a Greek letter where papers use one, longer if two would be the same.
+    """The name of a field in a label: its last part, with a Greek letter where papers use one, longer if ambiguous.
 
-    >>> short_field_name("objective.lambda_od"), short_field_name("objective.critic.lr", ["budget.lr", "objective.critic.lr"])
-    ('λ_od', 'critic.lr')
+    Args:
+        key: the dotted field.
+        others: all fields of the labels.
+
+    >>> short_field_name("objective.lambda_od")
+    'λ_od'
+    >>> short_field_name("objective.critic.lr", ["budget.lr", "objective.critic.lr"])
+    'critic.lr'
     """
     parts = key.split(".")
     length = 1
@@ -116,7 +128,7 @@ def _format_value(value: Any) -> str:
 
 
 def text_checksum(text: str) -> int:
-    """A number that tells long values apart."""
+    """A checksum that distinguishes long values of this text."""
     from zlib import crc32
 
     return crc32(text.encode(errors="surrogatepass"))

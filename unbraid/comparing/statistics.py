@@ -1,7 +1,8 @@
-"""Means over seeds with intervals, paired differences, Holm, power, rank correlation. Numbers only.
+"""Statistics over seeds: means with intervals, paired differences, Holm's method, power, rank correlation.
 
-A metric's own interval over rows says how well one model was measured; these say how models trained alike spread. The
-two are never mixed. Intervals are Student's: at n = 5 a percentile bootstrap is too narrow, so it is only printed beside.
+An interval over rows shows how precisely one model was measured; the intervals here show how models of one setting vary
+over seeds. The two are never mixed. Intervals are Student's t: at n = 5 a percentile bootstrap is too narrow, so it is
+only reported next to it.
 """
 
 from __future__ import annotations
@@ -14,15 +15,23 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unbraid.core.errors import choose, expect
+from unbraid.core.errors import choose
 
 NAN = float("nan")
-MAX_SEEDS = 10_000  # beyond this, "more seeds" is no advice
+MAX_SEEDS = 10_000  # the largest number of seeds that is recommended
 
 
 @dataclass(frozen=True)
 class MeanEstimate:
-    """A mean over n seeds with its t interval; low and high are NaN below two seeds."""
+    """A mean over seeds with its t interval.
+
+    Args:
+        mean: the mean.
+        low: the lower end of the interval, NaN below two seeds.
+        high: the upper end of the interval, NaN below two seeds.
+        deviation: the sample standard deviation.
+        n: the number of seeds.
+    """
 
     mean: float
     low: float
@@ -38,10 +47,19 @@ class MeanEstimate:
 
 @dataclass(frozen=True)
 class Contrast:
-    """A difference of two methods over seeds, tested against 0.
+    """The difference of two methods over paired seeds, tested against 0.
 
-    effect is Cohen's d: of the paired differences, d_z = mean/sd, or of two samples with pooled deviation when no seed
-    is shared. for_it counts the pairs above 0. bootstrap is the percentile interval, too narrow at few seeds.
+    Args:
+        mean: the mean difference.
+        low: the lower end of its interval.
+        high: the upper end of its interval.
+        deviation: the sample standard deviation of the differences.
+        n: the number of pairs.
+        p: the two-sided p value.
+        effect: Cohen's d of paired differences, d_z = mean/sd.
+        n_positive: the number of differences above 0.
+        bootstrap: the percentile interval, which is too narrow for few seeds.
+        level: the confidence level.
     """
 
     mean: float
@@ -54,8 +72,6 @@ class Contrast:
     n_positive: int
     bootstrap: tuple[float, float]
     level: float = 0.95
-    paired: bool = True
-    n_other: int = 0  # seeds of the second sample, when unpaired
 
     @property
     def standard_error(self) -> float:
@@ -65,7 +81,11 @@ class Contrast:
 
 @lru_cache(maxsize=4096)
 def t_quantile(level: float, dof: float) -> float:
-    """How many standard errors a two-sided interval at this level reaches to either side (Student 1908).
+    """The half width of a two-sided interval in standard errors (Student 1908).
+
+    Args:
+        level: the confidence level.
+        dof: degrees of freedom.
 
     >>> round(t_quantile(0.95, 4), 3)
     2.776
@@ -74,7 +94,11 @@ def t_quantile(level: float, dof: float) -> float:
 
 
 def t_interval(values: Sequence[float] | np.ndarray, level: float = 0.95) -> MeanEstimate:
-    """The mean of finite values with its t interval: mean ± t(n−1) · sd/√n.
+    """The mean of the finite values with its t interval: mean ± t(n−1) · sd/√n.
+
+    Args:
+        values: one value per seed.
+        level: the confidence level.
 
     >>> e = t_interval([0.1, 0.2, 0.3])
     >>> round(e.low, 3), round(e.mean, 3), round(e.high, 3), e.n
@@ -93,13 +117,23 @@ def t_interval(values: Sequence[float] | np.ndarray, level: float = 0.95) -> Mea
 
 
 def paired_differences(first: Mapping[Any, float], second: Mapping[Any, float]) -> np.ndarray:
-    """first − second for each seed that both have, in the order of the first."""
+    """first − second for each seed that both have, in the order of the first.
+
+    Args:
+        first: values by seed.
+        second: values by seed.
+    """
     shared = [s for s in first if s in second]
     return _finite([first[s] - second[s] for s in shared])
 
 
 def paired_contrast(first: Mapping[Any, float], second: Mapping[Any, float], level: float = 0.95) -> Contrast:
-    """The difference of two methods over the seeds they share.
+    """The difference of two methods over the seeds that both have.
+
+    Args:
+        first: values by seed.
+        second: values by seed.
+        level: the confidence level.
 
     >>> c = paired_contrast({0: 0.5, 1: 0.7, 2: 0.6}, {0: 0.4, 1: 0.55, 2: 0.58})
     >>> c.n, round(c.mean, 2), c.n_positive, round(c.p, 3)
@@ -109,9 +143,14 @@ def paired_contrast(first: Mapping[Any, float], second: Mapping[Any, float], lev
 
 
 def one_sample_contrast(effects: Sequence[float] | np.ndarray, level: float = 0.95, draws: int = 2000) -> Contrast:
-    """Effects, one for each seed, against 0: the paired t test when they are differences of pairs.
+    """Effects, one per seed, tested against 0: the paired t test if they are differences of pairs.
 
-    Effects that are all alike have no spread: their interval is a point, p is 0 (1 at 0) and no effect size is given.
+    Equal effects have no spread: their interval is a point, p is 0 (1 if they are 0), and there is no effect size.
+
+    Args:
+        effects: one effect per seed.
+        level: the confidence level.
+        draws: bootstrap samples.
     """
     x = _finite(effects)
     e = t_interval(x, level)
@@ -126,37 +165,16 @@ def one_sample_contrast(effects: Sequence[float] | np.ndarray, level: float = 0.
     return Contrast(e.mean, e.low, e.high, e.deviation, n, p, d, above, bootstrap_interval(x, level, draws), level)
 
 
-def welch_contrast(
-    first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray, level: float = 0.95
-) -> Contrast:
-    """The difference of two samples that share no seed (Welch 1947); effect size with pooled deviation.
-
-    >>> c = welch_contrast([1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 1.0])
-    >>> c.paired, c.n, c.n_other, round(c.mean, 1)
-    (False, 3, 4, 1.0)
-    """
-    x, y = _finite(first), _finite(second)
-    n, m = len(x), len(y)
-    expect(n >= 2 and m >= 2, "two samples need at least two seeds each", found=f"{n} and {m}")
-    u, v = _deviation(x) ** 2 / n, _deviation(y) ** 2 / m
-    mean, error = float(x.mean() - y.mean()), float(np.sqrt(u + v))
-    if error == 0:
-        low, high, p, d = mean, mean, float(mean == 0), NAN
-    else:
-        freedom = (u + v) ** 2 / (u**2 / (n - 1) + v**2 / (m - 1))
-        half = float(special.stdtrit(freedom, 0.5 + level / 2)) * error
-        low, high, p = mean - half, mean + half, float(2 * special.stdtr(freedom, -abs(mean) / error))
-        d = mean / np.sqrt((u * n * (n - 1) + v * m * (m - 1)) / (n + m - 2))
-    rng = np.random.default_rng(0)
-    drawn = x[rng.integers(0, n, (2000, n))].mean(1) - y[rng.integers(0, m, (2000, m))].mean(1)
-    ends = _percentiles(drawn, level)
-    return Contrast(mean, low, high, error * np.sqrt(n), n, p, float(d), 0, ends, level, False, m)
-
-
 def bootstrap_interval(
     values: Sequence[float] | np.ndarray, level: float = 0.95, draws: int = 2000
 ) -> tuple[float, float]:
-    """The percentile bootstrap interval of a mean (Efron 1979): for show beside the t interval, never for a verdict."""
+    """The percentile bootstrap interval of a mean (Efron 1979); it is reported, but never used for a verdict.
+
+    Args:
+        values: one value per seed.
+        level: the confidence level.
+        draws: bootstrap samples.
+    """
     x = _finite(values)
     if len(x) < 2:
         return NAN, NAN
@@ -165,7 +183,7 @@ def bootstrap_interval(
 
 
 def holm_adjust(p: Sequence[float] | np.ndarray) -> np.ndarray:
-    """p values adjusted for all of them being looked at (Holm 1979); NaN is no test and counts for nothing.
+    """p values adjusted for multiple tests (Holm 1979); a p of NaN counts as no test.
 
     >>> holm_adjust([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]
@@ -179,9 +197,14 @@ def holm_adjust(p: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def holm_levels(p: Sequence[float] | np.ndarray, level: float = 0.95) -> np.ndarray:
-    """The level of each test's interval that agrees with Holm: it leaves out 0 exactly when Holm rejects.
+    """The level of each test's interval that agrees with Holm's method: it excludes 0 exactly when Holm rejects.
 
-    The k-th smallest of m p values is held against α/(m−k+1); from the first that is not below it on, all are.
+    The k-th smallest of m p values is compared with α/(m−k+1); from the first that is not below, all tests keep that
+    level.
+
+    Args:
+        p: p values, NaN for no test.
+        level: the confidence level of the family.
 
     >>> (1 - holm_levels([0.01, 0.04, 0.03])).round(4).tolist()
     [0.0167, 0.025, 0.025]
@@ -196,7 +219,12 @@ def holm_levels(p: Sequence[float] | np.ndarray, level: float = 0.95) -> np.ndar
 
 
 def power(effect: float, n: int, level: float = 0.95) -> float:
-    """The chance that n pairs leave 0 outside their interval, when the true mean is `effect` deviations from 0.
+    """The probability that the interval of n pairs excludes 0.
+
+    Args:
+        effect: the true mean in standard deviations.
+        n: the number of pairs.
+        level: the confidence level.
 
     >>> round(power(0.5, 34), 2)
     0.81
@@ -210,7 +238,7 @@ def power(effect: float, n: int, level: float = 0.95) -> float:
 
 @lru_cache(maxsize=4096)
 def _sd_quadrature(dof: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights for an average over sd/σ of a normal sample; scipy's noncentral t has gaps in its tails."""
+    """Nodes and weights for the mean over sd/σ of a normal sample; the noncentral t of scipy fails in its tails."""
     u, weight = _legendre()
     return np.sqrt(2 * special.gammaincinv(dof / 2, (u + 1) / 2) / dof), weight / 2
 
@@ -221,7 +249,13 @@ def _legendre() -> tuple[np.ndarray, np.ndarray]:
 
 
 def smallest_gap(deviation: float, n: int, level: float = 0.95, target_power: float = 0.8) -> float:
-    """The smallest true mean of pairs with this deviation that n of them show with 80% power.
+    """The smallest true mean that n pairs detect with the target power.
+
+    Args:
+        deviation: the standard deviation of the differences.
+        n: the number of pairs.
+        level: the confidence level.
+        target_power: the power.
 
     >>> round(smallest_gap(0.08, 12), 3)
     0.071
@@ -235,7 +269,13 @@ def smallest_gap(deviation: float, n: int, level: float = 0.95, target_power: fl
 
 
 def seeds_needed(gap: float, deviation: float, level: float = 0.95, target_power: float = 0.8) -> int | None:
-    """How many pairs show a true mean of `gap` with 80% power; None when more than ten thousand would be needed.
+    """The number of pairs that detect a true mean with the target power; None above ten thousand.
+
+    Args:
+        gap: the true mean.
+        deviation: the standard deviation of the differences.
+        level: the confidence level.
+        target_power: the power.
 
     >>> seeds_needed(0.09, 0.08), seeds_needed(0.0, 0.08)
     (9, None)
@@ -250,24 +290,32 @@ def seeds_needed(gap: float, deviation: float, level: float = 0.95, target_power
 def seeds_for_equivalence(
     mean: float, margin: float, deviation: float, level: float = 0.95, target_power: float = 0.8
 ) -> int | None:
-    """How many pairs with this true mean have their whole interval inside ±`within`, with 80% power; None: too many."""
+    """The number of pairs whose interval lies inside ±`margin` with the target power; None above ten thousand.
+
+    Args:
+        mean: the true mean.
+        margin: the largest difference that counts as equivalence.
+        deviation: the standard deviation of the differences.
+        level: the confidence level.
+        target_power: the power.
+    """
     if not (abs(mean) < margin) or not np.isfinite(deviation):
         return None
 
     def enough(n: int) -> bool:
         error = deviation / np.sqrt(n)
-        room = margin - t_quantile(level, n - 1) * error
+        slack = margin - t_quantile(level, n - 1) * error
         if error == 0:
             return True
         return bool(
-            room > 0 and special.ndtr((room - mean) / error) - special.ndtr((-room - mean) / error) >= target_power
+            slack > 0 and special.ndtr((slack - mean) / error) - special.ndtr((-slack - mean) / error) >= target_power
         )
 
     return _smallest_n(enough)
 
 
 def _smallest_n(enough: Any) -> int | None:
-    """The smallest n from 2 for which `enough(n)`, by doubling and halving."""
+    """The smallest n from 2 with `enough(n)`, by doubling and bisection."""
     high = 2
     while not enough(high):
         high *= 2
@@ -281,12 +329,16 @@ def _smallest_n(enough: Any) -> int | None:
 
 
 def rank_correlation(columns: np.ndarray, method: str = "spearman") -> np.ndarray:
-    """Rank correlations "q q" of columns "n q", each pair over the rows that have both; NaN below three rows.
+    """Rank correlations "q q" of columns, each pair over the rows that have both; NaN below three rows.
+
+    Args:
+        columns: values "n q".
+        method: 'spearman' or 'kendall'.
 
     >>> rank_correlation(np.array([[1.0, 2.0], [2.0, 9.0], [3.0, 11.0]])).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    from scipy import stats  # slow to import, and only needed here
+    from scipy import stats  # slow to import
 
     call = choose(method, {"spearman": stats.spearmanr, "kendall": stats.kendalltau}, "rank correlation")
     x = np.asarray(columns, float)
@@ -306,7 +358,7 @@ def _finite(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _deviation(x: np.ndarray) -> float:
-    """The sample deviation; what rounding makes of equal values counts as 0."""
+    """The sample standard deviation; 0 within the rounding error of equal values."""
     found = float(x.std(ddof=1))
     return found if found > 1e-14 * float(np.abs(x).max()) else 0.0
 

@@ -1,4 +1,4 @@
-"""The one table over models: settings over seeds, every quantity with its t interval, differences against a baseline."""
+"""The comparison table: settings over seeds, quantities with t intervals, differences from a baseline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unbraid.comparing.number_format import decimal_places
+from unbraid.comparing.number_format import decimal_places, format_estimate
 from unbraid.comparing.quantities import direction
 from unbraid.comparing.run_record import Model
 from unbraid.comparing.statistics import holm_adjust
@@ -18,7 +18,15 @@ from unbraid.comparing.statistics import holm_adjust
 
 @dataclass(frozen=True)
 class Group:
-    """Models of one setting. models: those that count, one a seed. failed and open: those that have no numbers (yet).
+    """Models of one setting.
+
+    Args:
+        label: the label of the setting.
+        method: its method, shared by settings that differ in numbers only.
+        fields: the fields of its recipe.
+        models: models with results, one per seed.
+        failed: models that failed.
+        unfinished: models whose training has not finished.
 
     >>> Group("beta_vae β=4", "beta_vae", {}, (Model("one", seed=3),)).seeds
     (3,)
@@ -33,13 +41,27 @@ class Group:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds that count."""
+        """The seeds of the models with results."""
         return tuple(m.seed for m in self.models)
+
+    @property
+    def counts(self) -> str:
+        """The number of models with results, and of failed and unfinished ones."""
+        failed = f", {len(self.failed)} failed" if self.failed else ""
+        return f"{len(self.models)}{failed}{f', {len(self.unfinished)} unfinished' if self.unfinished else ''}"
 
 
 @dataclass(frozen=True)
 class MeanTable:
-    """Means over seeds of each group and quantity "g q", with intervals, deviations and counts; NaN where unknown."""
+    """Means over seeds of each group and quantity "g q"; NaN where unknown.
+
+    Args:
+        mean: the means.
+        low: lower ends of the intervals.
+        high: upper ends of the intervals.
+        deviation: sample standard deviations.
+        n: numbers of seeds.
+    """
 
     mean: np.ndarray
     low: np.ndarray
@@ -54,14 +76,33 @@ class MeanTable:
 
     @cached_property
     def digits(self) -> list[int]:
-        """Digits after the point for each quantity."""
+        """Digits after the decimal point for each quantity."""
         half = self.half_width
         return [decimal_places(self.mean[:, j], half[:, j]) for j in range(self.mean.shape[1])]
+
+    def format_cell(self, i: int, j: int, sign: bool = False, separator: str = " ± ") -> str:
+        """Format one mean with its interval.
+
+        Args:
+            i: the group.
+            j: the quantity.
+            sign: print a plus sign.
+            separator: the text between mean and half width.
+        """
+        return format_estimate(float(self.mean[i, j]), float(self.half_width[i, j]), self.digits[j], sign, separator)
 
 
 @dataclass(frozen=True)
 class Differences:
-    """Each group minus the baseline "g q", paired by seed: cells, d_z = mean/sd, p, and p after Holm over the table."""
+    """Each group minus the baseline "g q", paired by seed.
+
+    Args:
+        baseline: the group of the baseline.
+        cells: the mean differences.
+        effect: Cohen's d_z = mean/sd.
+        p: two-sided p values.
+        holm: p values after Holm over the table.
+    """
 
     baseline: int
     cells: MeanTable
@@ -71,22 +112,33 @@ class Differences:
 
     @property
     def tests(self) -> int:
-        """How many p values the table holds."""
+        """The number of p values in the table."""
         return int(np.isfinite(self.p).sum())
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Groups × quantities. `print(table)`, `.markdown()`, `.latex()`, `.csv()`, `.json()`, `.to_frame()`.
+    """Groups × quantities: `print(table)`, `.markdown()`, `.latex()`, `.csv()`, `.json()`, `.to_frame()`.
 
-    own: the mean half width of each value's own interval over rows "g q", which is no spread over seeds. udr: agreement of
-    the models of a group "g", or None where it was not asked for; udr_models: of each model by name.
+    Args:
+        groups: the settings.
+        quantities: the quantities.
+        cells: means over seeds "g q".
+        row_half_widths: mean half width of the models' own intervals over rows "g q", which is not the spread over
+            seeds.
+        fields: recipe fields that differ between settings.
+        swept: those fields whose values are numbers.
+        differences: differences from the baseline, or None.
+        udr: agreement of the models of each group "g", or None if it was not computed.
+        udr_models: agreement of each model with the others of its group, by name.
+        notes: notes on failures and omissions.
+        level: the confidence level.
 
     >>> from unbraid.comparing import compare
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.integers(0, 3, (60, 2))
-    >>> codes = {name: {seed: labels + sd * rng.normal(size=(60, 2)) for seed in (0, 1)} for name, sd in (("a", 0.1), ("b", 1))}
-    >>> table = compare(codes, factors=labels, metrics="mig")
+    >>> noisy = lambda sd: {seed: labels + sd * rng.normal(size=(60, 2)) for seed in (0, 1)}
+    >>> table = compare({"a": noisy(0.1), "b": noisy(1.0)}, factors=labels, metrics="mig")
     >>> table.quantities[0], table.cells.mean.shape, table.groups[table.best("mig")].label
     ('mig', (2, 1), 'a')
     """
@@ -105,7 +157,7 @@ class Comparison:
 
     @cached_property
     def winners(self) -> dict[str, int]:
-        """The group with the best mean of each quantity that has a better way and that two groups have."""
+        """The group with the best mean of each quantity that has a direction and that two groups have."""
         found = {}
         for j, q in enumerate(self.quantities):
             column, way = self.cells.mean[:, j], direction(q)
@@ -114,11 +166,24 @@ class Comparison:
         return found
 
     def best(self, quantity: str) -> int | None:
-        """The group with the best mean, or None."""
+        """The group with the best mean of this quantity, or None."""
         return self.winners.get(quantity)
 
+    def mean_cell(self, i: int, j: int, best: str, separator: str = " ± ") -> str:
+        """Format one mean over seeds, with the number of seeds where some models lack the quantity.
+
+        Args:
+            i: the group.
+            j: the quantity.
+            best: the format of the best mean, such as '{}*'.
+            separator: the text between mean and half width.
+        """
+        shown, n = self.cells.format_cell(i, j, separator=separator), int(self.cells.n[i, j])
+        shown = best.format(shown) if self.best(self.quantities[j]) == i else shown
+        return shown + (f" ({n})" if 0 < n != len(self.groups[i].models) else "")
+
     def values(self, quantity: str) -> list[dict[int, float]]:
-        """Seed → value for each group."""
+        """Values of this quantity by seed, for each group."""
         return [{m.seed: m.values[quantity] for m in g.models if quantity in m.values} for g in self.groups]
 
     def __str__(self) -> str:
@@ -142,13 +207,13 @@ class Comparison:
         return render_latex(self)
 
     def csv(self) -> str:
-        """A line for each group and quantity."""
+        """The table as CSV, a line for each group and quantity."""
         from unbraid.comparing.table_export import render_csv
 
         return render_csv(self)
 
     def json(self) -> str:
-        """Everything: groups, cells, differences, models, notes."""
+        """The table as JSON: groups, cells, differences, models, notes."""
         from unbraid.comparing.table_export import render_json
 
         return render_json(self)
@@ -162,7 +227,7 @@ class Comparison:
         return make_dataframe({key: [r[key] for r in rows] for key in (rows[0] if rows else {})})
 
     def models_frame(self) -> Any:
-        """A pandas DataFrame with a row for each model that counts."""
+        """A pandas DataFrame with a row for each model with results."""
         from unbraid.core.dataframes import make_dataframe
 
         rows = [(g, m) for g in self.groups for m in g.models]
@@ -176,13 +241,23 @@ class Comparison:
 
 
 def value_matrix(models: Sequence[Model], quantities: Sequence[str]) -> np.ndarray:
-    """Values "m q" of models, NaN where one lacks a quantity."""
+    """Values "m q" of models, NaN where one lacks a quantity.
+
+    Args:
+        models: the models.
+        quantities: the quantities.
+    """
     nan = float("nan")
     return np.array([[m.values.get(q, nan) for q in quantities] for m in models], float).reshape(-1, len(quantities))
 
 
 def means_over_seeds(rows: Sequence[np.ndarray], level: float = 0.95) -> MeanTable:
-    """Means, t intervals, deviations and counts of matrices "n q", one for each group; see `statistics.interval`."""
+    """Means, t intervals, deviations and counts; `statistics.t_interval` for many columns at once.
+
+    Args:
+        rows: values "n q" of each group.
+        level: the confidence level.
+    """
     found = [_column_moments(x) for x in rows]
     mean, deviation, n = (np.array([f[i] for f in found]) for i in range(3))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -192,7 +267,7 @@ def means_over_seeds(rows: Sequence[np.ndarray], level: float = 0.95) -> MeanTab
 
 
 def _column_moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, sample deviation and count of the finite entries of each column."""
+    """Mean, sample standard deviation and count of the finite entries of each column."""
     known = np.isfinite(x)
     n = known.sum(0)
     filled = np.where(known, x, 0.0)
@@ -206,7 +281,14 @@ def _column_moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def differences_from_baseline(
     groups: Sequence[Group], values: Sequence[np.ndarray], baseline: int, level: float
 ) -> Differences:
-    """Differences of every group from the baseline over the seeds they share, Holm over all of them."""
+    """Differences of every group from the baseline over the seeds that both have, with Holm's adjustment over all.
+
+    Args:
+        groups: the settings.
+        values: values "n q" of each group.
+        baseline: the group of the baseline.
+        level: the confidence level.
+    """
     base = dict(zip(groups[baseline].seeds, values[baseline], strict=True))
     width = values[baseline].shape[1]
     paired = []

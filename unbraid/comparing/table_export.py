@@ -1,4 +1,4 @@
-"""The table in files: Markdown, LaTeX (booktabs), CSV and JSON."""
+"""The comparison in files: Markdown, LaTeX (booktabs), CSV and JSON."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import re
 from typing import Any
 
 from unbraid._version import __version__
-from unbraid.comparing import number_format
 from unbraid.comparing.console_table import footer_lines
+from unbraid.comparing.number_format import format_mean
 from unbraid.comparing.quantities import direction, direction_arrow
-from unbraid.comparing.table import Comparison, Group
+from unbraid.comparing.table import Comparison
 from unbraid.metrics.evaluation.records import to_jsonable
 
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "↑": r"$\uparrow$", "↓": r"$\downarrow$", "±": r"$\pm$", "×": r"$\times$", "−": "$-$", "≤": r"$\leq$", "≥": r"$\geq$",
-    "–": "--", "…": r"\ldots{}", "\n": " ",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "±": r"$\pm$", "×": r"$\times$",
+    "−": "$-$", "≤": r"$\leq$", "≥": r"$\geq$", "–": "--", "…": r"\ldots{}", "\n": " ",
 }  # fmt: skip
 _GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
 LATEX_ESCAPES |= {letter: rf"$\{name}$" for letter, name in zip("αβγδεζηθικλμνξπρστυφχψω", _GREEK.split(), strict=True)}
 
 
 def render_markdown(table: Comparison) -> str:
-    """A row for each setting, a column for each quantity; the best mean is bold. Differences in a table of their own."""
+    """The comparison in Markdown: a row per setting, a column per quantity, the best mean in bold; then differences."""
     parts = [_markdown_table(*_mean_rows(table, "**{}**")), _means_caption(table, "**bold**")]
     if table.differences is not None:
         parts += [_markdown_table(*_difference_rows(table)), _differences_caption(table)]
@@ -35,7 +35,7 @@ def render_markdown(table: Comparison) -> str:
 
 
 def render_latex(table: Comparison) -> str:
-    r"""Tabulars for booktabs: a row for each setting, a column for each quantity; the best mean in \textbf."""
+    """The comparison as LaTeX for booktabs: a row per setting, a column per quantity, the best mean in bold."""
     out = [f"% made by unbraid {__version__}; needs \\usepackage{{booktabs}}", *_tabular(*_mean_rows(table, "\0{}\1"))]
     out.append(f"% {_means_caption(table, 'bold')}")
     if table.differences is not None:
@@ -44,7 +44,7 @@ def render_latex(table: Comparison) -> str:
 
 
 def _mean_rows(table: Comparison, bold: str) -> tuple[list[str], list[list[str]]]:
-    """Heads and rows of the means."""
+    """Header and rows of the means."""
     heads = [
         "setting",
         "n",
@@ -54,8 +54,8 @@ def _mean_rows(table: Comparison, bold: str) -> tuple[list[str], list[list[str]]
     return heads, [
         [
             g.label,
-            _seed_count(g),
-            *(_mean_cell(table, i, j, bold) for j in range(len(table.quantities))),
+            g.counts,
+            *(table.mean_cell(i, j, bold) for j in range(len(table.quantities))),
             *_udr_cell(table, i),
         ]
         for i, g in enumerate(table.groups)
@@ -63,7 +63,7 @@ def _mean_rows(table: Comparison, bold: str) -> tuple[list[str], list[list[str]]
 
 
 def _difference_rows(table: Comparison) -> tuple[list[str], list[list[str]]]:
-    """Heads and rows of the differences from the baseline."""
+    """Header and rows of the differences from the baseline."""
     d = table.differences
     assert d is not None
     rows = [
@@ -80,8 +80,8 @@ def _means_caption(table: Comparison, bold: str) -> str:
 
 def _differences_caption(table: Comparison) -> str:
     assert table.differences is not None
-    said = f"Paired by seed: mean ± {table.level:.0%} interval, d = mean/sd of the differences, "
-    return f"{said}p after Holm over {table.differences.tests} tests."
+    pairs = f"Paired by seed: mean ± {table.level:.0%} interval, d = mean/sd of the differences, "
+    return f"{pairs}p after Holm over {table.differences.tests} tests."
 
 
 def _markdown_table(heads: list[str], rows: list[list[str]]) -> str:
@@ -105,39 +105,21 @@ def _tex_cell(cell: str) -> str:
     return re.sub(r"(?<![\w}])-(?=\d)", "$-$", marked)
 
 
-def _mean_cell(table: Comparison, i: int, j: int, bold: str) -> str:
-    mean, half, n = float(table.cells.mean[i, j]), float(table.cells.half_width[i, j]), int(table.cells.n[i, j])
-    digits = table.cells.digits[j]
-    spread = number_format.format_half_width(half, digits)
-    shown = number_format.format_mean(mean, digits) + (f" ± {spread}" if spread else "")
-    shown = bold.format(shown) if table.best(table.quantities[j]) == i else shown
-    return shown + (f" ({n})" if 0 < n != len(table.groups[i].models) else "")
-
-
 def _difference_cell(table: Comparison, i: int, j: int) -> str:
     d = table.differences
     assert d is not None
-    mean, half = float(d.cells.mean[i, j]), float(d.cells.half_width[i, j])
-    if not math.isfinite(mean):
-        return "–"
-    digits, effect, p = d.cells.digits[j], d.effect[i, j], d.holm[i, j]
-    spread = number_format.format_half_width(half, digits)
-    told = [*([f"d {effect:.1f}"] if math.isfinite(effect) else []), *([f"p {p:.2g}"] if math.isfinite(p) else [])]
-    shown = number_format.format_mean(mean, digits, sign=True) + (f" ± {spread}" if spread else "")
-    return f"{shown} ({', '.join(told)})" if told else shown
+    effect, p = d.effect[i, j], d.holm[i, j]
+    tests = [*([f"d {effect:.1f}"] if math.isfinite(effect) else []), *([f"p {p:.2g}"] if math.isfinite(p) else [])]
+    shown = d.cells.format_cell(i, j, sign=True)
+    return f"{shown} ({', '.join(tests)})" if tests else shown
 
 
 def _udr_cell(table: Comparison, i: int) -> list[str]:
-    return [] if table.udr is None else [number_format.format_mean(float(table.udr[i]), 3)]
-
-
-def _seed_count(group: Group) -> str:
-    failed = f", {len(group.failed)} failed" if group.failed else ""
-    return f"{len(group.models)}{failed}{f', {len(group.unfinished)} open' if group.unfinished else ''}"
+    return [] if table.udr is None else [format_mean(float(table.udr[i]), 3)]
 
 
 def escape_latex(text: str) -> str:
-    r"""Text that LaTeX prints as it is.
+    r"""Escape text for LaTeX.
 
     >>> print(escape_latex("beta_vae β=4 & 5%"))
     beta\_vae $\beta$=4 \& 5\%
@@ -146,7 +128,7 @@ def escape_latex(text: str) -> str:
 
 
 def table_records(table: Comparison) -> list[dict[str, Any]]:
-    """A row for each setting and quantity, with everything the table knows of it; None where nothing is known."""
+    """A record for each setting and quantity of a comparison, with all its numbers; None where unknown."""
     rows = []
     c, d = table.cells, table.differences
     for i, g in enumerate(table.groups):
@@ -177,7 +159,7 @@ def table_records(table: Comparison) -> list[dict[str, Any]]:
 
 
 def render_csv(table: Comparison) -> str:
-    """`records` as CSV; text that a spreadsheet would take for a formula is quoted."""
+    """`table_records` as CSV; text that a spreadsheet would read as a formula is quoted."""
     rows, out = table_records(table), io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -191,7 +173,7 @@ def _escape_formula(value: Any) -> Any:
 
 
 def render_json(table: Comparison) -> str:
-    """The whole table: cells, models with their numbers, failures, notes."""
+    """The whole comparison: cells, models with their numbers, failures, notes."""
     models = [
         {"name": m.name, "setting": g.label, "seed": m.seed, "state": m.state, "why": m.why, "values": dict(m.values),
          "own": dict(m.own), "udr": table.udr_models.get(m.name)}
@@ -200,7 +182,8 @@ def render_json(table: Comparison) -> str:
     ]  # fmt: skip
     d = table.differences
     content = {
-        "unbraid": __version__, "level": table.level, "quantities": list(table.quantities), "fields": list(table.fields),
+        "unbraid": __version__, "level": table.level, "quantities": list(table.quantities),
+        "fields": list(table.fields),
         "baseline": None if d is None else table.groups[d.baseline].label, "tests": 0 if d is None else d.tests,
         "cells": table_records(table), "models": models, "notes": list(table.notes),
     }  # fmt: skip

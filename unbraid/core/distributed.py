@@ -112,11 +112,14 @@ def collective_scope() -> Iterator[None]:
 
 def local_rows(rows: Rows) -> Rows:
     """This rank's rows of the global batch: the rank-th of as many equal parts as there are ranks."""
+    return rows if _ACTIVE.get().size == 1 else rows[local_slice(len(rows))]
+
+
+def local_slice(count: int) -> slice:
+    """Which of `count` rows of the global batch are this rank's."""
     world = _ACTIVE.get()
-    if world.size == 1:
-        return rows
-    each = len(rows) // world.size
-    return rows[world.rank * each : (world.rank + 1) * each]
+    each = count // world.size
+    return slice(world.rank * each, (world.rank + 1) * each) if world.size > 1 else slice(0, count)
 
 
 def all_gather_rows(rows: Tensor) -> Tensor:

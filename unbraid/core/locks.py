@@ -1,70 +1,52 @@
-"""One lock for all that two processes must not do at once, on every system: advisory, and freed however the holder ends."""
+"""Advisory file locks between processes. The system releases a lock however its holder ends, even when it is killed."""
 
 from __future__ import annotations
 
 import errno
-import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from unbraid.core.errors import UnbraidError
 from unbraid.core.files import ensure_writable_folder
 
-HELD_ERRNOS = {
-    errno.EACCES,
-    errno.EAGAIN,
-    errno.EWOULDBLOCK,
-    errno.EDEADLK,
-}  # held; other errors mean: no locks on this disk
+NO_LOCK_ERRNOS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}  # a disk without locks
 
 
 class LockHeldError(UnbraidError):
-    """Somebody else holds the lock."""
+    """Another process holds the lock."""
 
 
 @contextmanager
 def file_lock(path: str | Path, timeout: float = 0.0, message: str = "") -> Iterator[None]:
-    """Hold the lock file `path`, waiting `patience` seconds for another process; `busy` is said when it stays held.
+    """Hold an exclusive lock while the block runs; on a file system without locks, run it without one.
 
-    A file system that has no locks is used without one.
+    Args:
+        path: the lock file; it is created and stays.
+        timeout: how many seconds to wait for another holder before `LockHeldError`.
+        message: the text of that error.
 
     >>> with file_lock(tmp / "a.lock"):
-    ...     with file_lock(tmp / "a.lock", message="somebody is here."):
+    ...     with file_lock(tmp / "a.lock", message="another process trains here."):
     ...         pass
     Traceback (most recent call last):
         ...
-    unbraid.core.locks.LockHeldError: somebody is here.
+    unbraid.core.locks.LockHeldError: another process trains here.
     """
     path = Path(path)
     ensure_writable_folder(path.parent)
+    # A soft lock would outlive a killed holder, and another thread may leave the block.
+    lock = FileLock(path, timeout, thread_local=False, fallback_to_soft=False)
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        lock.acquire(poll_interval=0.1)
+    except Timeout as error:
+        raise LockHeldError(message or f"another process has held {path} for too long. End it.") from error
     except OSError as error:
-        raise UnbraidError(f"cannot open the lock {path}: {error.strerror}.") from error
+        if error.errno not in NO_LOCK_ERRNOS:
+            raise UnbraidError(f"cannot open the lock {path}: {error.strerror}.") from error
     try:
-        start = time.monotonic()
-        while not _try_lock(handle):
-            if time.monotonic() - start >= timeout:
-                raise LockHeldError(message or f"another process has held {path} for too long. End it.")
-            time.sleep(0.1)
         yield
     finally:
-        os.close(handle)  # which frees it
-
-
-def _try_lock(handle: int) -> bool:
-    """Try once; False when somebody else holds it."""
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno not in HELD_ERRNOS
-    return True
+        lock.release()

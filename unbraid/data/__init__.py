@@ -1,4 +1,4 @@
-"""Data sets: one file each, one dict of them all, one way to load them."""
+"""Data sets: one file per set, one dict of all sets (`DATASETS`), one function that loads them (`load`)."""
 
 from __future__ import annotations
 
@@ -55,11 +55,13 @@ DATASETS: dict[str, Source] = {
 
 
 def load(name: str, **options: Any) -> Dataset:
-    """Load a data set by name, making or reading it.
+    """Load a data set by name; it is generated or read from files.
 
-    Options are what its file's `load` takes; split ('train' or 'test'), test (the share held out) and seed, where the
-    set has no published parts; and structure on top of any set: dedupe, only, hold_out, held_out, correlate, subsample
-    (see `unbraid.data.subsets.structure`). The set is split first.
+    Args:
+        name: a key of `DATASETS`.
+        **options: options of that set's own `load`; split ('train' or 'test'), test (the share held out) and seed, for
+            sets without published splits; and structure for any set: dedupe, only, hold_out, held_out, correlate,
+            subsample (see `unbraid.data.subsets.structure`). The split comes before the structure.
 
     >>> load("sprites32").factors.names
     ('shape', 'scale', 'x', 'y')
@@ -74,8 +76,8 @@ def load(name: str, **options: Any) -> Dataset:
     for option in options:
         expect(
             not (source.official and option in ("test", "seed")),
-            f"data set {name!r} comes in published parts, so nothing is drawn by {option!r}",
-            do="Leave it out; split says which part.",
+            f"data set {name!r} has published splits, so it takes no {option!r}",
+            do="Leave it out; split selects the published split.",
         )
         reject_unknown(option, (*source.options, *STRUCTURE), f"data set {name!r}")
     chosen = {
@@ -95,7 +97,7 @@ def _apply_structure(dataset: Dataset, option: str, function: Any, value: Any) -
         return function(dataset, value)
     except UnbraidError:
         raise
-    except (TypeError, AttributeError, ValueError) as error:  # a value of a kind that makes no sense there
+    except (TypeError, AttributeError, ValueError) as error:  # a value of the wrong type
         raise UnbraidError(f"data option {option!r} cannot be {value!r}. See 'Structure' in docs/data.md.") from error
 
 

@@ -1,4 +1,4 @@
-"""What a data set is: images that can be taken by index, and the factors behind them."""
+"""Interface of data sets: images accessed by index, and their ground-truth factors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Images(Protocol):
-    """Images by index. `take` gathers stored bytes on the host; `unpack` makes pixels of them on the device.
+    """Images by index: `take` gathers stored bytes on the host, `unpack` converts them to pixels on the device.
 
     >>> from unbraid.data import load
     >>> load("sprites32").images.shape    # `Bits` and `Pixels` are two of them
@@ -28,22 +28,24 @@ class Images(Protocol):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Channels, height, width of one image; (columns, 1, 1) for vectors."""
+        """Channels, height and width of one image; (columns, 1, 1) for vectors."""
 
     def __len__(self) -> int: ...
 
     def take(self, index: np.ndarray) -> np.ndarray:
-        """The stored rows at these indices, as cheap to move as possible."""
+        """Gather the stored rows at `index`, in the most compact form."""
 
     def unpack(self, rows: Tensor) -> Tensor:
-        """Rows, already on the device, as float32 images "b c h w" in [0, 1] (or any range for real vectors)."""
+        """Convert `rows` on the device to float32 images "b c h w" in [0, 1] (any range for real vectors)."""
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """Images held as an array "n c h w": uint8 (0–255) or float. The array may be a memory map.
+    """Images in an array, which may be a memory map.
 
-    With `last` the array is "n h w c", as pictures come, and the channels are moved on the device.
+    Args:
+        array: "n c h w", uint8 (0–255) or float.
+        channels_last: the array is "n h w c"; the channels are moved on the device.
 
     >>> images = Pixels(np.zeros((10, 8, 8, 3), np.uint8), channels_last=True)
     >>> images.shape, len(images), images.take(np.array([0, 1])).shape
@@ -55,7 +57,7 @@ class Pixels:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Channels, height, width."""
+        """Channels, height and width of one image."""
         a, b, c = self.array.shape[1:]
         return (c, a, b) if self.channels_last else (a, b, c)
 
@@ -63,30 +65,34 @@ class Pixels:
         return len(self.array)
 
     def take(self, index: np.ndarray) -> np.ndarray:
-        """See `Images.take`."""
-        # `take` is twice as fast as indexing, but it would copy a strided array whole
+        """Gather the stored rows at `index`; see `Images.take`."""
+        # `take` is twice as fast as indexing, but would copy all of a strided array
         rows = (
             self.array.take(index, axis=0) if self.array.flags.c_contiguous else np.ascontiguousarray(self.array[index])
         )
-        # torch knows neither another machine's byte order nor long doubles
+        # torch supports neither foreign byte order nor long doubles
         return rows if rows.dtype.isnative and rows.itemsize <= 8 else rows.astype(np.float32)
 
     def unpack(self, rows: Tensor) -> Tensor:
-        """See `Images.unpack`."""
+        """Convert `rows` to images; see `Images.unpack`."""
         import torch
 
         if self.channels_last:
             rows = rows.permute(0, 3, 1, 2).contiguous()
         if rows.dtype != torch.uint8:
             return rows.float()
-        if rows.device.type == "cpu":  # one pass over the memory, not two
+        if rows.device.type == "cpu":  # one pass over memory instead of two
             return torch.from_numpy(np.multiply(rows.numpy(), np.float32(1 / 255), dtype=np.float32))
         return rows.float().mul_(1 / 255)
 
 
 @dataclass(frozen=True)
 class Bits:
-    """Binary images, eight pixels to a byte: an array "n bytes" (`numpy.packbits` of the flat image).
+    """Binary images, packed eight pixels to a byte.
+
+    Args:
+        array: "n bytes", the `numpy.packbits` of the flattened images.
+        shape: channels, height and width of one image.
 
     >>> images = Bits(np.packbits(np.eye(8, dtype=bool).reshape(1, -1), axis=1), (1, 8, 8))
     >>> import torch
@@ -100,22 +106,22 @@ class Bits:
     def __post_init__(self) -> None:
         expect(
             self.array.shape[1] * 8 == int(np.prod(self.shape)),
-            "packed rows must hold whole images",
-            found=f"{self.array.shape[1]} bytes a row for images of {self.shape}",
+            "a packed row must hold exactly one image",
+            found=f"{self.array.shape[1]} bytes per row for images of shape {self.shape}",
         )
 
     def __len__(self) -> int:
         return len(self.array)
 
     def take(self, index: np.ndarray) -> np.ndarray:
-        """See `Images.take`."""
+        """Gather the stored rows at `index`; see `Images.take`."""
         return self.array.take(index, axis=0)
 
     def unpack(self, rows: Tensor) -> Tensor:
-        """See `Images.unpack`: one look-up of 8 pixels per byte."""
+        """Convert `rows` to images by one table look-up per byte; see `Images.unpack`."""
         import torch
 
-        if rows.device.type == "cpu":  # numpy's look-up is faster than torch's, and than unpacking and casting
+        if rows.device.type == "cpu":  # numpy's look-up is faster than torch's, and than unpacking with a cast
             pixels = BIT_TABLE.take(rows.numpy().reshape(-1), axis=0)
             return torch.from_numpy(pixels.reshape(len(rows), *self.shape))
         return _bit_table_on(rows.device).index_select(0, rows.reshape(-1).int()).view(len(rows), *self.shape)
@@ -126,7 +132,7 @@ BIT_TABLE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astyp
 
 
 def _bit_table_on(device: Any) -> Tensor:
-    """`BITS`, once per device (`index_select` is 5 times faster than indexing there)."""
+    """Return `BIT_TABLE` on a device, copied once (`index_select` is 5 times faster than indexing there)."""
     if device not in _BIT_TABLES:
         import torch
 
@@ -139,7 +145,12 @@ _BIT_TABLES: dict[Any, Any] = {}
 
 @dataclass(frozen=True)
 class MemmapLocation:
-    """Where the rows of a data set lie as an .npy that is mapped, and in which layout they are read."""
+    """Location of the stored images of a data set.
+
+    Args:
+        path: the memory-mapped .npy file.
+        layout: order of its axes, as in `unbraid.data.of`.
+    """
 
     path: Path
     layout: str = "auto"
@@ -147,9 +158,16 @@ class MemmapLocation:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Images and the factors behind them; `table` holds label rows "n k" unless the factors form the full grid.
+    """Images with their ground-truth factors.
 
-    `mapped` says which file the images lie in, if `unbraid.data.of` made one of them: a run can open it again.
+    Args:
+        name: name of the set in errors and reports.
+        images: the images.
+        factors: the factors, or None.
+        table: label rows "n k"; None if the factors form the full grid.
+        cite: the paper to cite.
+        notes: further facts, such as the split or the true mixing matrix.
+        memmap_location: file of the images if `unbraid.data.of` wrote one; a run can open it again.
 
     >>> from unbraid.data import load
     >>> data = load("sprites32")
@@ -184,11 +202,11 @@ class Dataset:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Channels, height, width of one image."""
+        """Channels, height and width of one image."""
         return self.images.shape
 
     def labels(self, index: np.ndarray | None = None) -> np.ndarray | None:
-        """Label rows "n k" of these images (all by default), or None without factors."""
+        """Label rows "n k" of the images at `index` (all by default), or None without factors."""
         if self.factors is None:
             return None
         index = None if index is None else self._check_indices(index)
@@ -197,17 +215,17 @@ class Dataset:
         return self.factors.labels(np.arange(len(self)) if index is None else index)
 
     def pixels(self, index: Any) -> np.ndarray:
-        """Images at these indices as float32 "b c h w", on the host."""
+        """The images at `index` as float32 "b c h w", on the host."""
         import torch
 
         rows = self.images.take(np.atleast_1d(self._check_indices(index)))
         return self.images.unpack(torch.from_numpy(np.ascontiguousarray(rows))).numpy()
 
     def _check_indices(self, index: Any) -> np.ndarray:
-        """Indices as an array; what is no whole number or lies outside the set is named."""
+        """Convert indices to an array; raise unless they are whole numbers within the set."""
         places = np.asarray(index)
         places = places.astype(np.int64) if places.size == 0 else places
-        expect(places.dtype.kind in "iu", f"{self.name}: an image is found by a whole number", found=f"{places.dtype}")
+        expect(places.dtype.kind in "iu", f"{self.name}: image indices must be whole numbers", found=f"{places.dtype}")
         wrong = places[(places < 0) | (places >= len(self))]
         expect(
             not wrong.size,
@@ -220,14 +238,22 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Source:
-    """An entry of `DATASETS`: how to describe and load one data set.
+    """An entry of `DATASETS`: description and loader of one data set.
 
-    `load(**options)` returns the `Dataset`, generating or reading it; its keyword arguments are what a recipe
-    may say under `[data]`. `status()` is 'ready', 'can be generated' or 'needs a file: …'. `fetch()`, if there
-    is one, downloads the original files into the cache, those that its own options name.
+    Every set can be split at random (`split`, `test`, `seed`; see `splits.select_split`).
 
-    Every set can be split by chance (`split`, `test`, `seed`; see `splits.split_of`), `test` being the share held out
-    unless a recipe says otherwise. A set that comes in published parts is `official`: its `load` takes `split`.
+    Args:
+        name: name of the set.
+        about: short description.
+        load: returns the `Dataset`; its keyword arguments are the keys that a recipe may set under `[data]`.
+        size: number and shape of the images, as text.
+        factors: the factors, as text.
+        status: returns 'ready', 'can be generated' or 'needs a file: …'.
+        cite: the papers to cite.
+        how_to_get: how to obtain the set, as text.
+        fetch: downloads the original files into the cache, if there are any.
+        test: default share of images in the random test split.
+        official: the set has published splits and `load` takes `split`.
 
     >>> from unbraid.data import DATASETS
     >>> DATASETS["sprites32"].factors, list(DATASETS["sprites32"].options)
@@ -248,19 +274,19 @@ class Source:
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """Keys into `PAPERS`, as `cite` names them; none for data of your own."""
+        """Keys into `PAPERS` that `cite` names; empty for custom data."""
         return papers_in(self.cite)
 
     @cached_property
     def load_options(self) -> dict[str, Any]:
-        """The options `load` takes, with their defaults."""
+        """The options of `load` with their defaults."""
         import inspect
 
         return {p.name: p.default for p in inspect.signature(self.load).parameters.values()}
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """The options of the set: those of `load`, and how it is split."""
+        """All options of the set with their defaults: those of `load` and those of the random split."""
         chance = {} if self.official else {"split": "all", "test": self.test, "seed": 0}
         return {
             **self.load_options,

@@ -1,4 +1,4 @@
-"""Factors of variation: what each label column means, and the grid they may form."""
+"""Factors of variation: the meaning of each label column, and the grid that the factors may form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ FACTOR_KINDS = ("class", "ordinal", "circular", "continuous")
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor: its name, how many values it takes (0 when continuous), its kind, their names or numbers.
+    """One factor of variation.
+
+    Args:
+        name: name of the factor.
+        size: number of values; 0 if continuous.
+        kind: class (unordered), ordinal, circular or continuous.
+        values: names or numbers of the values, or empty.
 
     >>> Factor("shape", 3, "class", ("square", "ellipse", "heart")).values[2]
     'heart'
@@ -45,6 +51,10 @@ class Factor:
 class Factors:
     """The factors of a data set, in label order; on a full grid the last one varies fastest.
 
+    Args:
+        items: the factors.
+        grid: every combination of values occurs exactly once, in order.
+
     >>> grid = Factors.of({"shape": 3, "x": 4})
     >>> grid.count, grid.index([2, 1]), grid.labels([9]).tolist()
     (12, 9, [[2, 1]])
@@ -57,7 +67,13 @@ class Factors:
     def of(
         cls, sizes: dict[str, int], grid: bool = True, classes: Sequence[str] = ("shape", "class", "label")
     ) -> Factors:
-        """Factors from names and sizes; names in `classes` are unordered."""
+        """Build factors from names and sizes.
+
+        Args:
+            sizes: number of values by factor name.
+            grid: whether the factors form the full grid.
+            classes: names of unordered factors; all others are ordinal.
+        """
         kinds = {name: "class" if name in classes else "ordinal" for name in sizes}
         return cls(tuple(Factor(name, size, kinds[name]) for name, size in sizes.items()), grid)
 
@@ -66,27 +82,27 @@ class Factors:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The factors' names, in label order."""
+        """Names of the factors, in label order."""
         return tuple(f.name for f in self.items)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many values each factor takes."""
+        """Number of values of each factor."""
         return tuple(f.size for f in self.items)
 
     @cached_property
     def count(self) -> int:
-        """The number of combinations on the grid."""
+        """Number of combinations on the grid."""
         return int(np.prod(self.sizes, dtype=np.int64))
 
     def position(self, name: str) -> int:
-        """The column of a factor, by name."""
+        """Return the column of the factor `name`."""
         if name in self.names:
             return self.names.index(name)
         raise UnbraidError(f"no factor {name!r}.{did_you_mean(name, self.names)} Factors: {join_names(self.names)}.")
 
     def index(self, labels: Any) -> Any:
-        """Grid index of label rows (the last factor varies fastest)."""
+        """Convert `labels` rows to grid indices (the last factor varies fastest)."""
         expect(self.grid, "these factors do not form a grid", do="Look labels up in the label table.")
         labels = np.asarray(labels)
         expect(
@@ -107,7 +123,7 @@ class Factors:
         return int(flat) if labels.ndim == 1 else flat
 
     def labels(self, index: Any) -> np.ndarray:
-        """Label rows of grid indices: the inverse of `index`."""
+        """Convert a grid `index` to label rows: the inverse of `Factors.index`."""
         expect(self.grid, "these factors do not form a grid", do="Look labels up in the label table.")
         index = np.asarray(index, dtype=np.int64)
         wrong = index[(index < 0) | (index >= self.count)]
@@ -120,14 +136,19 @@ class Factors:
         return np.stack(np.unravel_index(index, self.sizes), axis=-1).astype(np.int64)
 
     def with_class_names(self, class_names: Mapping[str, Sequence[str]], source_name: str) -> Factors:
-        """The factors with names in place of the numbers that count their classes."""
+        """Replace class numbers by class names.
+
+        Args:
+            class_names: names of the classes by factor name, in the order of their numbers.
+            source_name: name of the data in errors.
+        """
         items = []
         for item in self.items:
             names = class_names.get(item.name)
             if names and item.kind != "continuous":
                 expect(
                     all(not isinstance(v, str) and v % 1 == 0 and 0 <= v < len(names) for v in item.values),
-                    f"column {item.name!r} of {source_name} must count its classes",
+                    f"column {item.name!r} of {source_name} must hold class numbers",
                     found=item.values,
                     allowed=f"0 to {len(names) - 1}",
                 )
@@ -136,12 +157,12 @@ class Factors:
         return replace(self, items=tuple(items))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data that JSON can store."""
         return {"grid": self.grid, "items": [asdict(f) for f in self.items]}
 
     @classmethod
     def from_dict(cls, plain: Any) -> Factors:
-        """The inverse of `as_dict`; damaged input is a named error."""
+        """Rebuild factors from the `plain` data of `as_dict`; damaged input raises an `UnbraidError`."""
         try:
             items = (Factor(str(f["name"]), int(f["size"]), str(f["kind"]), tuple(f["values"])) for f in plain["items"])
             return cls(tuple(items), bool(plain["grid"]))

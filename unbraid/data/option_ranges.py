@@ -1,4 +1,4 @@
-"""What the options of data sets may be: kinds and ranges that go by an option's name, checked before work starts."""
+"""Allowed types and ranges of data set options by option name, checked before any work starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.options import parse_value
 
-RANGES: dict[str, tuple[float, float]] = {  # smallest and largest; a default of 0 ('as it is') is always allowed
+RANGES: dict[str, tuple[float, float]] = {  # smallest and largest value; a default of 0 ('unchanged') is always allowed
     "size": (4, 1024),
     "seed": (0, 2**63 - 1),
     "n": (1, 10**8),
@@ -32,12 +32,20 @@ RANGES: dict[str, tuple[float, float]] = {  # smallest and largest; a default of
 }
 
 
-MAX_VALUES = 10**8  # numbers that a set drawn on the spot may have: 0.4 GB
+MAX_VALUES = 10**8  # size limit of a set that is generated in memory: 0.4 GB
 PATH_OPTIONS = ("path", "labels", "model", "subset")
 
 
 def check_option(name: str, option: str, value: Any, default: Any, how_to_get: str) -> Any:
-    """The value, read as the kind that the option of the data set `name` has; raise unless it may have it."""
+    """Parse an option value and raise unless its type and range are allowed.
+
+    Args:
+        name: name of the data set.
+        option: name of the option.
+        value: value to check.
+        default: default of the option, which determines its type.
+        how_to_get: hint for an error about a required option.
+    """
     if default is inspect.Parameter.empty:
         if value in (default, ""):
             raise UnbraidError(f"data set {name!r} needs the option {option!r}: {how_to_get}.")
@@ -61,23 +69,32 @@ def check_option(name: str, option: str, value: Any, default: Any, how_to_get: s
 
 
 def check_path(value: str, what: str) -> None:
-    """Raise unless the system can look for a path of this name (whether it finds one or not)."""
+    """Raise unless the system accepts a path; the file need not exist.
+
+    Args:
+        value: the path.
+        what: description of the option in errors.
+    """
     try:
         os.stat(Path(value).expanduser())
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return  # what is missing is said by who needs it
+        return  # the loader reports a missing file
     except RuntimeError as error:
         raise UnbraidError(
-            f"{what}: {value!r} starts in the home of a user that this machine does not know. Give the whole path."
+            f"{what}: {value!r} names the home directory of an unknown user. Give the full path."
         ) from error
-    except (OSError, ValueError) as error:  # too long, a NUL byte, letters that this system cannot write
-        shown = value if len(value) < 80 else f"{value[:60]}… ({len(value):,} letters)"
+    except (OSError, ValueError) as error:  # too long, a NUL byte, or characters that the system cannot encode
+        shown = value if len(value) < 80 else f"{value[:60]}… ({len(value):,} characters)"
         reason = getattr(error, "strerror", None) or error
-        raise UnbraidError(f"{what} is no path: found {shown!r} ({reason}).") from error
+        raise UnbraidError(f"{what} is not a valid path: found {shown!r} ({reason}).") from error
 
 
 def check_ranges(name: str, **options: Any) -> None:
-    """Raise unless the numbers may be options of these names: for those who call a loader directly.
+    """Raise unless numeric options are in range, for direct calls of a loader.
+
+    Args:
+        name: name of the data set.
+        **options: values by option name.
 
     >>> check_ranges("moons", n=0)
     Traceback (most recent call last):
@@ -90,7 +107,7 @@ def check_ranges(name: str, **options: Any) -> None:
     wide = max(options.get("columns", 2), options.get("sources", 2))
     expect(
         options.get("n", 1) * wide <= MAX_VALUES,
-        f"data set {name!r} would be too large to be drawn on the spot",
+        f"data set {name!r} would be too large to generate in memory",
         found=f"{options.get('n', 1):,} rows of {wide:,} numbers",
-        allowed=f"{MAX_VALUES:,} in all",
+        allowed=f"{MAX_VALUES:,} in total",
     )

@@ -1,5 +1,5 @@
 "use strict";
-// A control for every leaf: sliders for real columns, choices for classes, switches for bits.
+// A control for every leaf: sliders for real columns, radio buttons for classes, checkboxes for bits.
 
 function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -9,8 +9,8 @@ function element(tag, attributes = {}, ...children) {
 }
 
 function makeControls(content, code, changed) {
-  // content: leaves, branches, threshold; code: the numbers that the controls move; changed(): called after each move
-  const shows = []; // functions that show the present code
+  // content: leaves, branches, threshold; code: the numbers that the controls set; changed(): called after each change
+  const shows = []; // functions that update a control from the code
   let touched = null, posterior = null;
 
   function touch(leaf, node) {
@@ -44,7 +44,7 @@ function makeControls(content, code, changed) {
     input.addEventListener("focus", () => touch(leaf, node));
     input.addEventListener("input", () => set(Number(input.value)));
     input.addEventListener("keydown", (event) => {
-      // an "any" step gives arrow keys no size of their own
+      // a slider with step "any" has no step for arrow keys
       const step = (high - low) / 60;
       const by = { ArrowRight: step, ArrowUp: step, ArrowLeft: -step, ArrowDown: -step, PageUp: 10 * step, PageDown: -10 * step }[event.key];
       if (by === undefined) return;
@@ -56,7 +56,7 @@ function makeControls(content, code, changed) {
   }
 
   function choices(leaf, node, label) {
-    // a one-hot leaf: one of its classes; bits: each on or off
+    // a one-hot leaf has one of its classes; every bit is on or off
     const box = element("div", { class: "choices" }), one = leaf.kind === "onehot", inputs = [];
     for (let i = 0; i < leaf.width; i++) {
       const input = element("input", { type: one ? "radio" : "checkbox", name: leaf.name, value: i });
@@ -93,7 +93,7 @@ function makeControls(content, code, changed) {
   }
 
   function branch(leaf) {
-    // the outermost branch that a leaf hangs below: names inside a branch begin with its name
+    // the outermost branch above a leaf, whose name is a prefix of the leaf's name
     return content.branches.find((name) => leaf.name.startsWith(name + ".")) || "";
   }
 
@@ -112,12 +112,12 @@ function makeControls(content, code, changed) {
     const dead = content.leaves.filter((leaf) => leaf.dead), folded = document.getElementById("folded");
     folded.hidden = !dead.length;
     folded.open = dead.length === content.leaves.length;
-    document.getElementById("count").textContent = `${dead.length} ${dead.length === 1 ? "leaf carries" : "leaves carry"} less than ${content.threshold} nats`;
+    document.getElementById("count").textContent = `${dead.length} ${dead.length === 1 ? "leaf has" : "leaves have"} less than ${content.threshold} nats`;
     dead.forEach((leaf) => document.getElementById("dead").append(card(leaf)));
   }
 
   function step(turn) {
-    // the leaf touched last, moved to its place at `turn` of a round trip; a discrete one through its classes
+    // move the last used leaf to fraction `turn` of a cycle; a discrete leaf cycles through its classes
     const leaf = touched || content.leaves[0];
     for (let i = 0; i < leaf.width; i++) {
       const middle = (leaf.low[i] + leaf.high[i]) / 2, reach = (leaf.high[i] - leaf.low[i]) / 2;
@@ -137,7 +137,7 @@ function makeControls(content, code, changed) {
 }
 
 function animation(button, step) {
-  // a button that starts and stops a round trip of four seconds
+  // a button that starts and stops a cycle of four seconds
   let playing = 0;
   return () => {
     if (playing) {
@@ -156,7 +156,7 @@ function animation(button, step) {
 }
 
 function keys(actions) {
-  // one key each, but never while somebody types or presses a button with Space
+  // keyboard shortcuts, except while typing or pressing a button with Space
   document.addEventListener("keydown", (event) => {
     const { tagName, type } = event.target, writing = tagName === "TEXTAREA" || (tagName === "INPUT" && !["range", "radio", "checkbox"].includes(type));
     const pressing = event.key === " " && ["BUTTON", "SUMMARY", "INPUT", "SELECT", "A"].includes(tagName) && type !== "range";

@@ -1,5 +1,5 @@
 "use strict";
-// A decoder of plain layers. An image is {c, h, w, x}: x holds the channels of each pixel together; a vector is 1×1.
+// A decoder of plain layers. An image is {c, h, w, x}, where x has the channels of a pixel next to each other; a vector is 1×1.
 
 function halves(text) {
   // base64 of little-endian half-precision numbers → Float32Array
@@ -14,7 +14,7 @@ function halves(text) {
 }
 
 function unpack(layers, numbers) {
-  // arrays of the layers, cut from one run of numbers and scaled back
+  // slice the arrays of the layers from one block of numbers and undo their scaling
   for (const layer of layers) {
     for (const name of ["weight", "bias", "scale", "shift"]) {
       if (!layer[name]) continue;
@@ -28,10 +28,10 @@ function unpack(layers, numbers) {
 }
 
 function conv(layer, a) {
-  // every output pixel is a sum over taps of products with input pixels; `up` turns a convolution round
+  // every output pixel is a sum over kernel taps; `up` is a transposed convolution
   const [ky, kx, out, into] = layer.weightShape, { stride, pad } = layer;
-  const h = layer.up ? (a.h - 1) * stride - 2 * pad + ky + layer.below : Math.floor((a.h + 2 * pad - ky) / stride) + 1;
-  const w = layer.up ? (a.w - 1) * stride - 2 * pad + kx + layer.beside : Math.floor((a.w + 2 * pad - kx) / stride) + 1;
+  const h = layer.up ? (a.h - 1) * stride - 2 * pad + ky + layer.output_pad_y : Math.floor((a.h + 2 * pad - ky) / stride) + 1;
+  const w = layer.up ? (a.w - 1) * stride - 2 * pad + kx + layer.output_pad_x : Math.floor((a.w + 2 * pad - kx) / stride) + 1;
   const near = (o, k, size) => {
     const i = layer.up ? (o + pad - k) / stride : o * stride - pad + k;
     return Number.isInteger(i) && i >= 0 && i < size ? i : -1;
@@ -48,15 +48,15 @@ function conv(layer, a) {
       sums.set(layer.bias);
       for (let r = 0; r < rows.length; r += 2)
         for (let c = 0; c < columns.length; c += 2)
-          gather(sums, out, a.x, (rows[r + 1] * a.w + columns[c + 1]) * into, into, layer.weight, (rows[r] * kx + columns[c]) * out * into);
+          accumulate(sums, out, a.x, (rows[r + 1] * a.w + columns[c + 1]) * into, into, layer.weight, (rows[r] * kx + columns[c]) * out * into);
       y.set(sums, (oy * w + ox) * out);
     }
   }
   return { c: out, h, w, x: y };
 }
 
-function gather(sums, out, x, from, into, W, at) {
-  // sums[o] += Σ_i x[from + i] · W[at + o·into + i], four outputs at a time so that each x is read once for them
+function accumulate(sums, out, x, from, into, W, at) {
+  // sums[o] += Σ_i x[from + i] · W[at + o·into + i], four outputs at a time, so that each x is read once for all four
   let o = 0;
   for (; o + 3 < out; o += 4, at += 4 * into) {
     let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
@@ -80,7 +80,7 @@ function gather(sums, out, x, from, into, W, at) {
 }
 
 function taps(size, kernel, from, near) {
-  // for every output position the taps that meet the input, as tap, position, tap, position …
+  // for every output position, the taps inside the input: tap, position, tap, position …
   const found = [];
   for (let o = 0; o < size; o++) {
     const here = [];
@@ -113,8 +113,8 @@ function pad(l, a) {
   return { c: a.c, h, w, x };
 }
 
-function place(l, a) {
-  // one vector laid at every pixel, with a weight for the pixel's place in −1 … 1 (x, then y)
+function coordinates(l, a) {
+  // repeat one vector at every pixel and add weights times the pixel's coordinates in −1 … 1 (x, then y)
   const x = new Float32Array(l.h * l.w * a.c), step = (i, n) => (n > 1 ? -1 + (2 * i) / (n - 1) : -1);
   for (let y = 0, at = 0; y < l.h; y++)
     for (let u = 0; u < l.w; u++)
@@ -123,7 +123,7 @@ function place(l, a) {
 }
 
 function half(l, a) {
-  // means first, then log scales: only the means are shown
+  // means, then log scales: keep the means
   const c = a.c / 2, x = new Float32Array(a.h * a.w * c);
   for (let p = 0; p < a.h * a.w; p++) x.set(a.x.subarray(p * a.c, p * a.c + c), p * c);
   return { c, h: a.h, w: a.w, x };
@@ -170,7 +170,7 @@ function norm(l, a) {
 }
 
 function erf(v) {
-  // series near 0, continued fraction in the tails: to rounding
+  // series near 0, continued fraction in the tails; exact to rounding
   const a = Math.abs(v);
   if (a < 2.5) {
     let term = v, sum = v;
@@ -187,7 +187,7 @@ function erf(v) {
 
 const sigmoid = (v) => 1 / (1 + Math.exp(-v));
 const OPS = {
-  conv, reshape, flatten, pad, place, half, levels, skip, nearest, norm,
+  conv, reshape, flatten, pad, coordinates, half, levels, skip, nearest, norm,
   affine: (l, a) => each(a, (v, i) => v * l.scale[i % a.c] + l.shift[i % a.c]),
   relu: (l, a) => each(a, (v) => (v > 0 ? v : 0)),
   leaky: (l, a) => each(a, (v) => (v > 0 ? v : v * l.slope)),
@@ -213,7 +213,7 @@ function decode(layers, code) {
 }
 
 function paint(canvas, image) {
-  // grey or colour pixel for pixel; other channels side by side; a vector as bars
+  // one or three channels as an image, other channels side by side, a vector as bars
   const { c, h, w, x } = image;
   if (h * w === 1) return bars(canvas, x);
   const colour = c === 3, panes = colour ? 1 : c;

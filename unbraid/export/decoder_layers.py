@@ -1,7 +1,7 @@
-"""A decoder as a short list of plain layers: what a page without torch can work through.
+"""A decoder as a list of plain layers, which a page without torch can evaluate.
 
-A layer is a name, a few numbers and a few arrays. Vectors are images of 1×1, so a fully connected layer is a convolution of
-1×1, and batch norm disappears into the layer before it.
+A layer is a name, some numbers and some arrays. Vectors are 1×1 images, so a fully connected layer is a 1×1 convolution.
+Batch norm is folded into the previous layer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from unbraid.model.nets.upconv import Upconv
 
 @dataclass(frozen=True)
 class Layer:
-    """One step of a decoder. A "conv" has weights "ky kx out in" and a bias "out"; `inner` are the steps of a "skip"."""
+    """One layer of a decoder.
+
+    Args:
+        op: name of the operation, as in decoder.js.
+        settings: numbers of the operation.
+        arrays: arrays of the operation; a "conv" has weights "ky kx out in" and a bias "out".
+        inner: the layers inside a "skip".
+    """
 
     op: str
     settings: dict[str, float] = field(default_factory=dict)
@@ -33,7 +40,11 @@ class Layer:
 
 
 def decoder_layers(model: nn.Module, run_label: str = "this run") -> list[Layer]:
-    """From values of codes to mean images: the decoder's layers, then the likelihood's mean.
+    """Convert the decoder and the mean of the likelihood to layers: codes in, mean images out.
+
+    Args:
+        model: the model of a run.
+        run_label: the run, for errors.
 
     >>> from unbraid.model import NETS, LIKELIHOODS, Vae
     >>> from unbraid.latent import Latent
@@ -48,7 +59,7 @@ def decoder_layers(model: nn.Module, run_label: str = "this run") -> list[Layer]
         layers = _fold_batch_norms(model.generator, run_label)
         first = layers[0]
         weight, bias = first.arrays["weight"], first.arrays["bias"]
-        d = model.tree.width  # the noise is held still, so it is a bias
+        d = model.tree.width  # the noise is constant, so it becomes a bias
         bias = bias + weight[0, 0, :, d:] @ _to_numpy(model.still)
         return [replace(first, arrays={"weight": weight[..., :d], "bias": bias}), *layers[1:]]
     assert isinstance(model.decoder, nn.Module)
@@ -56,7 +67,7 @@ def decoder_layers(model: nn.Module, run_label: str = "this run") -> list[Layer]
 
 
 def _fold_batch_norms(module: nn.Module, what: str) -> list[Layer]:
-    """The layers of a module, batch norms folded into what they follow."""
+    """The layers of a module, with batch norms folded into the layers before them."""
     layers: list[Layer] = []
     for layer in _read_module(module, what):
         if layer.op == "affine" and layers and layers[-1].op == "conv":
@@ -70,12 +81,12 @@ def _fold_batch_norms(module: nn.Module, what: str) -> list[Layer]:
 
 
 def _read_module(module: nn.Module, what: str) -> list[Layer]:
-    """The layers of one module by its exact class; any other is refused by name."""
+    """The layers of a module, by its exact class; an error for other classes."""
     expect(
         type(module) in LAYER_READERS,
-        f"{what} decodes with {type(module).__name__}, which the page's own decoder does not know",
+        f"{what} decodes with {type(module).__name__}, which the decoder of the page does not support",
         allowed=sorted(kind.__name__ for kind in LAYER_READERS),
-        do="Choose one of the named nets.",
+        do="Use one of the named nets.",
     )
     return LAYER_READERS[type(module)](module, what)
 
@@ -99,20 +110,20 @@ def _conv(module: Any, what: str) -> list[Layer]:
     square = len(set(module.stride)) == len(set(module.padding)) == 1
     expect(
         square and module.groups == 1 and set(module.dilation) == {1} and module.padding_mode == "zeros",
-        f"{what} decodes with a {type(module).__name__} that the page's own decoder does not know",
+        f"{what} decodes with a {type(module).__name__} that the decoder of the page does not support",
         found=f"stride {module.stride}, padding {module.padding}, groups {module.groups}, dilation {module.dilation}",
         allowed="one stride and padding for both directions, no groups, no dilation",
     )
     weight = _to_numpy(module.weight).transpose((2, 3, 1, 0) if up else (2, 3, 0, 1))
     bias = np.zeros(weight.shape[2]) if module.bias is None else _to_numpy(module.bias)
     settings = {"stride": module.stride[0], "pad": module.padding[0], "up": int(up)}
-    settings |= dict(zip(("below", "beside"), module.output_padding, strict=True)) if up else {}
+    settings |= dict(zip(("output_pad_y", "output_pad_x"), module.output_padding, strict=True)) if up else {}
     return [Layer("conv", settings, {"weight": weight, "bias": bias})]
 
 
 def _batch_norm(module: Any, what: str) -> list[Layer]:
-    """Batch norm as it is in use: (x − mean)/√(var + ε) · weight + bias."""
-    expect(module.running_var is not None, f"{what} uses batch statistics, which one code does not have")
+    """Batch norm at evaluation: (x − mean)/√(var + ε) · weight + bias."""
+    expect(module.running_var is not None, f"{what} decodes with batch norm without running statistics")
     scale = 1 / np.sqrt(_to_numpy(module.running_var) + module.eps)
     scale = scale if module.weight is None else scale * _to_numpy(module.weight)
     shift = -_to_numpy(module.running_mean) * scale
@@ -142,10 +153,10 @@ def _residual_block(module: ResidualBlock, what: str) -> list[Layer]:
 
 
 def _broadcast(module: Broadcast, what: str) -> list[Layer]:
-    """The code's layers, then the sum with the place of every pixel, then the layers at the pixels."""
-    place = Layer("place", {"h": module.height, "w": module.width}, {"weight": _to_numpy(module.place.weight)})
+    """The layers of the code, then the addition of pixel coordinates, then the layers of the pixels."""
+    coordinates = Layer("coordinates", {"h": module.height, "w": module.width}, {"weight": _to_numpy(module.place.weight)})
     before = _sequence(module.code, what) + _linear(module.first, what)
-    return [*before, place, *_sequence(nn.Sequential(module.act), what), *_sequence(module.rest, what)]
+    return [*before, coordinates, *_sequence(nn.Sequential(module.act), what), *_sequence(module.rest, what)]
 
 
 def _unflatten(module: Any, what: str) -> list[Layer]:
@@ -159,8 +170,8 @@ def _pad(module: Any, what: str) -> list[Layer]:
 
 
 def _activation(op: str, **names: str) -> Callable[[Any, str], list[Layer]]:
-    """A reader of an activation; `names` maps our settings to the module's attributes."""
-    return lambda module, what: [Layer(op, {ours: float(getattr(module, its)) for ours, its in names.items()})]
+    """Return the reader of an activation; `names` maps settings of the layer to attributes of the module."""
+    return lambda module, what: [Layer(op, {key: float(getattr(module, name)) for key, name in names.items()})]
 
 
 def _gelu(module: Any, what: str) -> list[Layer]:
@@ -172,7 +183,7 @@ def _no_layers(module: Any, what: str) -> list[Layer]:
 
 
 def _likelihood_mean(likelihood: Any, what: str) -> list[Layer]:
-    """The mean image that a likelihood makes of the decoder's output."""
+    """The mean of a likelihood, given the decoder's output."""
     if type(likelihood) is Gaussian:
         return [Layer("half")] if likelihood.pixel else []
     if type(likelihood) is Categorical:
@@ -183,7 +194,9 @@ def _likelihood_mean(likelihood: Any, what: str) -> list[Layer]:
         ContinuousBernoulli: [Layer("continuous_bernoulli")],
     }
     name = type(likelihood).__name__
-    expect(type(likelihood) in plain, f"{what} has likelihood {name}, whose mean the page's own decoder does not know")
+    expect(
+        type(likelihood) in plain, f"{what} has likelihood {name}, whose mean the decoder of the page does not support"
+    )
     return plain[type(likelihood)]
 
 
@@ -218,9 +231,13 @@ LAYER_READERS: dict[type[nn.Module], Callable[[Any, str], list[Layer]]] = {
 
 @torch.no_grad()
 def pack_half_precision(layers: list[Layer]) -> tuple[list[dict[str, Any]], bytes]:
-    """Layers as plain JSON, and their arrays as one run of half-precision numbers (little-endian).
+    """Convert layers to JSON, and their arrays to one block of little-endian half-precision numbers.
 
-    Each array is scaled by a power of two so that its largest number lies in [1, 2): halves hold 6e-5 … 65504 in full precision.
+    Each array is scaled by a power of two so that its largest number lies in [1, 2): half precision is exact to eleven bits
+    only from 6e-5 to 65504.
+
+    Args:
+        layers: the layers.
     """
     pieces: list[bytes] = []
     plain = _pack_layers(layers, pieces)
@@ -232,7 +249,7 @@ def _pack_layers(layers: list[Layer] | tuple[Layer, ...], chunks: list[bytes]) -
     for layer in layers:
         entry: dict[str, Any] = {"op": layer.op, **layer.settings}
         for name, array in layer.arrays.items():
-            expect(np.isfinite(array).all(), f"the decoder's {layer.op} holds NaN or infinite weights")
+            expect(np.isfinite(array).all(), f"the {layer.op} layer of the decoder has NaN or infinite weights")
             most = float(np.abs(array).max()) if array.size else 0.0
             power = int(np.floor(np.log2(most))) if most > 0 else 0
             half = (array * 2.0**-power).astype("<f2")

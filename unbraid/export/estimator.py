@@ -1,4 +1,4 @@
-"""A run as a scikit-learn estimator: `fit` trains a recipe in a run directory like any other, there is no second loop."""
+"""A scikit-learn estimator: `fit` trains a recipe in a run directory, with the same training loop as any other run."""
 
 from __future__ import annotations
 
@@ -19,22 +19,35 @@ from unbraid.export.estimator_params import build_recipe, seed_from_random_state
 from unbraid.runs.folder.file_names import BEST_FILE, LEDGER_FILE, MODEL_FILE, RECIPE_FILE, STATE_FILE
 from unbraid.runs.run import Run
 
-DATA_FILE = "data.npy"  # the rows a run was fitted on, beside it, so that report and studio find them
-PICKLED_FILES = (RECIPE_FILE, LEDGER_FILE, MODEL_FILE, BEST_FILE, STATE_FILE)  # of a run, that a pickle holds
+DATA_FILE = "data.npy"  # the training data, in the run directory, so that report and studio find them
+PICKLED_FILES = (RECIPE_FILE, LEDGER_FILE, MODEL_FILE, BEST_FILE, STATE_FILE)  # files of the run in a pickle
 ELBO = "elbo"
 
 
 class Disentangler(TransformerMixin, BaseEstimator):
-    """Learn a latent code of images or vectors; `transform` gives the posterior means.
+    """Learn a latent code of images or vectors; `transform` returns the posterior means.
 
-    X: images (n, h, w), (n, h, w, c) or (n, c, h, w), bytes, bools or floats in [0, 1]; or rows of numbers (n, d), which
-    want a StandardScaler before them. channels: 'last' or 'first' where the shape leaves it open. objective, prior,
-    likelihood, nets: a name, or a table such as {"name": "beta_vae", "beta": 6}; unsaid, images get a conv net and a
-    Bernoulli, rows an mlp and a Gaussian. latent: a number or a tree. budget: more of a recipe's [budget].
-    validation_fraction: the share of X that is held out and validated on, by which `patience` ends a run and `best` keeps
-    weights, which are then those used. callbacks: as `fit` takes them. metric: what `score` gives, 'elbo' (the bound on
-    log p(x), in nats) or a metric of codes and labels such as 'mig'. out: the run directory; unsaid it is a temporary one
-    that goes with `run_`.
+    X is images (n, h, w), (n, h, w, c) or (n, c, h, w) of bytes, bools or floats in [0, 1]; or vectors (n, d), which should
+    be standardised first. An objective, prior, likelihood or net is a name, or a table such as {"name": "beta_vae", "beta": 6}.
+
+    Args:
+        objective: the objective.
+        latent: number of latents, or a latent tree.
+        steps: number of training steps.
+        batch: batch size.
+        lr: learning rate.
+        nets: encoder and decoder; by default a conv net for images, an mlp for vectors.
+        likelihood: the likelihood; by default Bernoulli for images, Gaussian for vectors.
+        prior: the prior.
+        budget: further fields of a recipe's [budget].
+        validation_fraction: fraction of X that is held out for validation; `patience` and `best` of the budget use it.
+        channels: 'last' or 'first', where the shape of X is ambiguous.
+        metric: what `score` returns: 'elbo', the bound on log p(x) in nats, or a metric of codes and labels such as 'mig'.
+        callbacks: callbacks of `fit`.
+        device: device to train on.
+        out: run directory; by default a temporary one that is deleted with `run_`.
+        random_state: seed.
+        verbose: whether to show progress.
 
     >>> X = np.random.default_rng(0).random((40, 8, 8))
     >>> model = Disentangler(latent=3, steps=2, nets="mlp").fit(X)
@@ -72,7 +85,12 @@ class Disentangler(TransformerMixin, BaseEstimator):
         self.random_state, self.verbose = random_state, verbose
 
     def fit(self, X: Any, y: Any = None) -> Disentangler:
-        """Train on X; y is not looked at. A run in `out` that an estimator made is overwritten, any other refused."""
+        """Train on X. A run in `out` that an estimator made is overwritten; any other run is an error.
+
+        Args:
+            X: images or vectors.
+            y: ignored.
+        """
         from unbraid.runs.fitting.training import fit
 
         rows = self._check_rows(X, reset=True)
@@ -83,12 +101,12 @@ class Disentangler(TransformerMixin, BaseEstimator):
             again = is_file(folder / DATA_FILE)
             expect(
                 again or not is_file(folder / RECIPE_FILE),
-                f"{folder} holds a run that no estimator made",
+                f"{folder} contains a run that no estimator made",
                 do="Choose another out.",
             )
             write_npy(folder / DATA_FILE, rows)
-            told = () if self.callbacks is None else self.callbacks
-            run = fit(recipe, folder, quiet=not self.verbose, force=again, callbacks=told)
+            callbacks = () if self.callbacks is None else self.callbacks
+            run = fit(recipe, folder, quiet=not self.verbose, force=again, callbacks=callbacks)
         except BaseException as error:
             if self.out is None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -102,28 +120,46 @@ class Disentangler(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Posterior means (n, columns); the probabilities of discrete leaves."""
+        """Return the posterior means (n, columns); for discrete leaves, the probabilities.
+
+        Args:
+            X: images or vectors, as in `fit`.
+        """
         check_is_fitted(self)
         rows = self._check_rows(X)
         codes = self.run_.encode(to_nchw(rows, self.layout_))
         return codes.astype(rows.dtype if rows.dtype.kind == "f" else np.float32, copy=False)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Mean images or rows of codes (n, columns), in the layout that was fitted."""
+        """Decode codes to mean images or vectors, in the layout that was fitted.
+
+        Args:
+            X: codes (n, columns).
+        """
         check_is_fitted(self)
         codes = check_array(X, dtype=(np.float64, np.float32))
-        return self._restore_layout(self.run_.decode(codes)).astype(codes.dtype, copy=False)
+        return from_nchw(self.run_.decode(codes), self.layout_, self.shape_).astype(codes.dtype, copy=False)
 
     def sample(self, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
-        """Mean images or rows of codes drawn from the prior; random_state: a seed, a generator of numpy's, or None."""
+        """Decode samples of the prior to mean images or vectors.
+
+        Args:
+            n_samples: number of samples.
+            random_state: a seed, a generator of numpy, or None.
+        """
         check_is_fitted(self)
         count = to_python_number(n_samples)
         whole = isinstance(count, int) and not isinstance(count, bool) and count > 0
-        expect(whole, "n_samples is a whole number above 0", found=repr(n_samples))
-        return self._restore_layout(self.run_.sample(count, seed_from_random_state(random_state)))
+        expect(whole, "n_samples is a positive integer", found=repr(n_samples))
+        return from_nchw(self.run_.sample(count, seed_from_random_state(random_state)), self.layout_, self.shape_)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """By `metric`: the mean bound on log p(x) in nats, by 16 particles (Burda et al. 2016), or a metric of codes and y."""
+        """Return the mean bound on log p(x) in nats, with 16 particles (Burda et al. 2016), or the metric `metric`.
+
+        Args:
+            X: images or vectors.
+            y: labels, if the metric needs them.
+        """
         check_is_fitted(self)
         if self.metric == ELBO:
             return self._mean_bound(self._check_rows(X))
@@ -132,7 +168,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
 
         names = parse_metric_names(self.metric)
         one = len(names) == 1 and names != ["all"]
-        expect(one, "score gives one number, so one metric", found=repr(self.metric), allowed=[ELBO, *METRICS],
+        expect(one, "score returns one number, so it takes one metric", found=repr(self.metric), allowed=[ELBO, *METRICS],
                do="For all of them: unbraid.score(model.transform(X), y).")  # fmt: skip
         needs = get_metric(names[0]).needs
         expect(y is not None or needs != "factors", f"metric {self.metric!r} needs labels", do="Pass them as y.")
@@ -141,12 +177,16 @@ class Disentangler(TransformerMixin, BaseEstimator):
         return float(next(iter(found.values())).value)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of the code's columns: those of the latent tree."""
+        """The names of the columns of the latent tree.
+
+        Args:
+            input_features: ignored.
+        """
         check_is_fitted(self)
         return np.asarray(self.run_.recipe.tree.column_names, dtype=object)
 
     def _check_rows(self, X: Any, reset: bool = False) -> np.ndarray:
-        """Images or rows, checked: as many features and axes as were fitted."""
+        """Validate X; after `fit`, its shape must be the one that was fitted."""
         rows = validate_data(self, X, reset=reset, allow_nd=True, ensure_min_samples=2 if reset else 1)
         rows = rows.astype(np.float64) if rows.ndim == 2 and rows.dtype.kind != "f" else rows
         expect(
@@ -161,21 +201,17 @@ class Disentangler(TransformerMixin, BaseEstimator):
         import torch
 
         from unbraid.objectives import GAMES
-        from unbraid.runs.evaluation.image_inputs import images_to_float32 as tensor_of
+        from unbraid.runs.evaluation.image_inputs import images_to_float32
         from unbraid.runs.evaluation.iwae import iwae
 
         model, game = self.run_.model_on_device, self.run_.recipe.objective.get("name") in GAMES
-        expect(not game, "a game has no bound on log p(x)", do="Say metric='mig' or another, and pass labels as y.")
-        images = tensor_of(to_nchw(rows, self.layout_)).to(next(model.parameters()).device)
+        expect(not game, "a GAN has no bound on log p(x)", do="Set metric='mig' or another, and pass labels as y.")
+        images = images_to_float32(to_nchw(rows, self.layout_)).to(next(model.parameters()).device)
         bounds = [iwae(model, part, 16, seed=number) for number, part in enumerate(images.split(chunk_size))]
         return float(torch.cat(bounds).double().mean())
 
-    def _restore_layout(self, images: np.ndarray) -> np.ndarray:
-        """Images "n c h w" as X came: channels last, or no axis for them, or plain rows."""
-        return from_nchw(images, self.layout_, self.shape_)
-
     def __getstate__(self) -> dict[str, Any]:
-        """A pickle holds the run's files themselves, but not its data; where it is opened they get a folder of their own."""
+        """Replace the run by its files, without the data; unpickling writes them to a temporary folder."""
         state = dict(super().__getstate__())
         if "run_" in state:
             path = self.run_.path
@@ -189,7 +225,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
             for name, content in files.items():
                 expect(
                     name in PICKLED_FILES,
-                    "a pickled estimator holds the files of a run",
+                    "a pickled estimator contains the files of a run",
                     found=repr(name),
                     allowed=PICKLED_FILES,
                 )
@@ -206,7 +242,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
 
 
 def _delete_with_run(run: Run) -> Run:
-    """A run in a temporary folder, which goes when nobody holds the run any more."""
+    """Delete the temporary folder of a run when the run is garbage-collected."""
     weakref.finalize(run, shutil.rmtree, run.path, ignore_errors=True)
     return run
 
@@ -214,14 +250,12 @@ def _delete_with_run(run: Run) -> Run:
 def _rephrase_error(
     error: UnbraidError | TrainingInterrupted, folder: Path, keeps_folder: bool
 ) -> UnbraidError | TrainingInterrupted:
-    """An error about the file that X was written to as one about X; a run that was stopped says if anything is left."""
+    """Rephrase an error about the data file as one about X; of an interruption, say whether the run is kept."""
     if isinstance(error, UnbraidError):
         return type(error)(
             str(error).replace(f"vectors: {folder / DATA_FILE}", "X").replace(str(folder / DATA_FILE), "X")
         )
-    told = str(error).partition("; go on with")[0]
-    return (
-        error
-        if keeps_folder
-        else TrainingInterrupted(f"{told}; its folder was a temporary one. To keep what is done, say out='runs/mine'.")
-    )
+    if keeps_folder:
+        return error
+    message = str(error).partition("; continue with")[0]
+    return TrainingInterrupted(f"{message}; its folder was temporary. To keep a stopped run, set out='runs/mine'.")

@@ -1,4 +1,4 @@
-"""An estimator's parameters, as scikit-learn's users write them: a recipe, a share, a number, a seed."""
+"""The parameters of the estimator in scikit-learn's conventions, converted to a recipe."""
 
 from __future__ import annotations
 
@@ -12,33 +12,40 @@ from unbraid.core.errors import expect
 from unbraid.runs.recipe import Recipe
 
 RECIPE_NAME = "disentangler"
-N_VALIDATIONS = 20  # of a run that holds something out, unless budget.validate_every says otherwise
-MAX_SEED = 2**31 - 1  # seed
+N_VALIDATIONS = 20  # of a run with held-out data, unless budget.validate_every is set
+MAX_SEED = 2**31 - 1
 
 
 def build_recipe(model: Any, rows: np.ndarray, layout: str, path: Path) -> Recipe:
-    """What an estimator trains on rows that lie in a file, as a recipe; a batch is no larger than the data."""
-    images, share = layout != "nd", check_fraction(model.validation_fraction)
-    held = round(share * len(rows))
+    """Make the recipe of an estimator; the batch is at most as large as the data.
+
+    Args:
+        model: the estimator.
+        rows: its X.
+        layout: layout of X.
+        path: the file of X.
+    """
+    images, fraction = layout != "nd", check_fraction(model.validation_fraction)
+    held = round(fraction * len(rows))
     expect(
-        held > 1 or not share,
-        "validation needs two rows of X at least",
-        found=f"validation_fraction {share:g} of {len(rows)}",
+        held > 1 or not fraction,
+        "validation needs at least two rows of X",
+        found=f"validation_fraction {fraction:g} of {len(rows)}",
         do="Raise validation_fraction.",
     )
     more = {key: to_python_number(value) for key, value in (model.budget or {}).items()}
     expect(
         held or not more.get("validate_every"),
-        "validation needs rows of X that are not trained on",
+        "validation needs held-out rows of X",
         found=f"validate_every {more.get('validate_every')}, validation_fraction 0",
-        do="Say validation_fraction, such as 0.1.",
+        do="Set validation_fraction, such as 0.1.",
     )
     steps, batch = to_python_number(model.steps), to_python_number(model.batch)
     batch = min(batch, len(rows) - held) if isinstance(batch, int) else batch
     budget = {"steps": steps, "batch": batch, "lr": to_python_number(model.lr), "device": model.device}
     budget |= {"validate_every": max(1, steps // N_VALIDATIONS)} if held and isinstance(steps, int) else {}
     data = {"name": "images" if images else "vectors", "path": str(path.absolute())}
-    split = {"split": "train", "test": share} if held else {}
+    split = {"split": "train", "test": fraction} if held else {}
     return Recipe(
         name=RECIPE_NAME,
         seed=seed_from_random_state(model.random_state),
@@ -53,20 +60,32 @@ def build_recipe(model: Any, rows: np.ndarray, layout: str, path: Path) -> Recip
 
 
 def check_fraction(fraction: Any) -> float:
-    """The share of X that is held out."""
-    share = to_python_number(fraction)
-    fine = isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share < 1
-    expect(fine, "validation_fraction is a share of X", found=repr(fraction), allowed="0 to 1, without 1")
-    return float(share)
+    """Check the fraction of X that is held out.
+
+    Args:
+        fraction: a number in [0, 1).
+    """
+    number = to_python_number(fraction)
+    valid = isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < 1
+    expect(valid, "validation_fraction is a fraction of X", found=repr(fraction), allowed="0 ≤ fraction < 1")
+    return float(number)
 
 
 def to_python_number(value: Any) -> Any:
-    """numpy's numbers as Python's; anything else as it is."""
+    """Convert a number of numpy to one of Python; other values are returned unchanged.
+
+    Args:
+        value: the value.
+    """
     return value.item() if isinstance(value, np.generic) else value
 
 
 def seed_from_random_state(state: Any) -> int:
-    """A seed out of what scikit-learn calls a random_state (None, a number, a RandomState), or out of numpy's Generator."""
+    """Derive a seed from a random_state of scikit-learn (None, an integer, a RandomState) or a Generator of numpy.
+
+    Args:
+        state: the random state.
+    """
     if isinstance(state, int | np.integer) and not isinstance(state, bool):
         return int(state)
     if isinstance(state, np.random.Generator):

@@ -1,5 +1,5 @@
 "use strict";
-// The exported page: controls, one canvas, and the decoder between them.
+// The exported page: controls, the decoder and one canvas.
 
 const content = JSON.parse(document.getElementById("content").textContent);
 const layers = unpack(content.layers, halves(content.numbers));
@@ -9,14 +9,14 @@ const controls = makeControls(content, code, shown);
 let waiting = false, drawn = 0;
 
 function shown() {
-  // decode at the next frame, however many events there were before it
+  // decode once per frame, however many events arrive
   if (waiting) return;
   waiting = true;
   requestAnimationFrame(() => {
     waiting = false;
     const before = performance.now();
     paint(canvas, decode(layers, code));
-    document.getElementById("speed").textContent = `${(performance.now() - before).toFixed(1)} ms a frame`;
+    document.getElementById("speed").textContent = `${(performance.now() - before).toFixed(1)} ms per frame`;
   });
 }
 
@@ -26,7 +26,7 @@ function go(values) {
   shown();
 }
 
-function place_examples() {
+function showExamples() {
   content.examples.forEach((values, i) => {
     const small = element("canvas"), button = element("button", { type: "button", "aria-label": `Example ${i + 1}` }, small);
     button.addEventListener("click", () => go(values));
@@ -48,5 +48,5 @@ document.getElementById("play").addEventListener("click", play);
 document.getElementById("save").addEventListener("click", actions.s);
 keys(actions);
 controls.place();
-place_examples();
+showExamples();
 go(content.start);

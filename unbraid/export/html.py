@@ -1,4 +1,4 @@
-"""One self-contained page whose sliders decode in the page itself: from disk, offline, by a decoder of our own."""
+"""The exported explorer: one self-contained HTML page with sliders that decodes offline, by its own decoder."""
 
 from __future__ import annotations
 
@@ -27,11 +27,15 @@ from unbraid.runs.evaluation.leaf_summary import (
 from unbraid.runs.run import Run
 
 EXPLORER_FILE = "explore.html"
-N_EXAMPLES, N_DRAWS = 12, 64  # codes of the data and of the prior that travel with the page
+N_EXAMPLES, N_DRAWS = 12, 64  # codes of the data and of the prior in the page
 
 
 def write_explorer(run: Run, out: Path | None = None) -> Path:
-    """Write `explore.html`: sliders for every leaf, the decoded image beside them; no outside request.
+    """Write `explore.html`: sliders for every leaf, and the decoded image; the page makes no external request.
+
+    Args:
+        run: the run.
+        out: the file; by default `explore.html` in the run directory.
 
     >>> from unbraid import Recipe, fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
@@ -44,11 +48,15 @@ def write_explorer(run: Run, out: Path | None = None) -> Path:
 
 
 def render_explorer(run: Run) -> str:
-    """The page as text."""
+    """Render the page of a run.
+
+    Args:
+        run: the run.
+    """
     layers, numbers = pack_half_precision(decoder_layers(run.model, str(run.path)))
     codes = load_or_encode_codes(run)
     content = _page_content(run, codes) | {"layers": layers, "numbers": base64.b64encode(numbers).decode()}
-    # inside a script element only "<" can end it
+    # "<" could end the script element
     text = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
     template = Environment(loader=PackageLoader("unbraid", "export"), autoescape=True).get_template("explore.html")
     parts = {name: Markup(_read_asset(name)) for name in ("decoder.js", "controls.js", "explore.js", "explore.css")}
@@ -71,11 +79,10 @@ def _read_asset(name: str) -> str:
 
 
 def _page_content(run: Run, codes: Codes | None) -> dict[str, Any]:
-    """What the page knows beside the weights: leaves, where to start, codes of the data and of the prior."""
-    notes = summarise_leaves(run, codes)
-    drawn = sample_prior_values(run, N_DRAWS)
-    examples = drawn[:0]
-    start = np.median(drawn, 0)
+    """The content of the page except the weights: leaves, first code, codes of the data and of the prior."""
+    draws = sample_prior_values(run, N_DRAWS)
+    examples = draws[:0]
+    start = np.median(draws, 0)
     if codes is not None and len(codes):
         start = codes.mean[median_row(codes)]
         examples = codes.mean[np.random.default_rng(0).permutation(len(codes))[:N_EXAMPLES]]
@@ -83,23 +90,23 @@ def _page_content(run: Run, codes: Codes | None) -> dict[str, Any]:
         "name": display_name(run),
         "leaves": [
             {
-                "name": note.name,
-                "kind": note.kind,
-                "start": note.start,
-                "width": note.width,
-                "nats": note.nats,
-                "dead": note.dead,
-                "factor": note.factor,
-                "low": list(note.low),
-                "high": list(note.high),
+                "name": leaf.name,
+                "kind": leaf.kind,
+                "start": leaf.start,
+                "width": leaf.width,
+                "nats": leaf.nats,
+                "dead": leaf.dead,
+                "factor": leaf.factor,
+                "low": list(leaf.low),
+                "high": list(leaf.high),
             }
-            for note in notes
+            for leaf in summarise_leaves(run, codes)
         ],
         "branches": [branch.name for branch in run.model.tree.branches if branch.name != "root"],
         "threshold": DEAD_NATS,
         "start": _rounded_list(start),
         "examples": [_rounded_list(row) for row in examples],
-        "draws": [_rounded_list(row) for row in drawn],
+        "draws": [_rounded_list(row) for row in draws],
     }
 
 

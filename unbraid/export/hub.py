@@ -1,4 +1,4 @@
-"""A folder as Hugging Face's hub holds models: config.json, model.safetensors and a model card. It is a run directory too."""
+"""A folder in the layout of Hugging Face's hub, with config.json, model.safetensors and a model card; also a run directory."""
 
 from __future__ import annotations
 
@@ -26,9 +26,13 @@ HUB_FOLDER, CONFIG_FILE = "hub", "config.json"
 
 
 def write_hub(run: Run, out: Path | None = None) -> Path:
-    """Write the folder: `Run.load` opens it again, to the same bits; `huggingface_hub.upload_folder` publishes it.
+    """Write a folder that `Run.load` opens with equal weights and `huggingface_hub.upload_folder` publishes.
 
-    Of paths in the recipe only the last name is kept: the rest says where things lie on this machine.
+    Paths in the recipe are reduced to their last part, because the rest describes this machine.
+
+    Args:
+        run: the run.
+        out: the folder; by default `hub/` in the run directory.
 
     >>> from unbraid import fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
@@ -39,8 +43,8 @@ def write_hub(run: Run, out: Path | None = None) -> Path:
     weights = read_bytes(run.weights, "model", limit=1 << 36)
     state = run.state
     folder = Path(out) if out is not None else run.output_path(HUB_FOLDER)
-    mine = not folder.is_dir() or not any(folder.iterdir()) or _is_hub_folder(folder)
-    expect(mine, f"{folder} holds something else", do="Choose another --out.")
+    free = not folder.is_dir() or not any(folder.iterdir()) or _is_hub_folder(folder)
+    expect(free, f"{folder} contains other files", do="Choose another --out.")
     ensure_writable_folder(folder)
     recipe = strip_paths(run.recipe)
     _write_traversals(run, folder)
@@ -48,7 +52,7 @@ def write_hub(run: Run, out: Path | None = None) -> Path:
         (folder / name).unlink(missing_ok=True)
         if is_file(run.path / name) and name == LEDGER_FILE:
             write_bytes(folder / name, read_bytes(run.path / name))
-        elif is_file(run.path / name) and run.snapshot is None:  # of the last weights
+        elif is_file(run.path / name) and run.snapshot is None:  # they belong to the last weights
             write_json(folder / name, _strip_data_paths(read_json(run.path / name)))
     write_text(folder / CARD_FILE, render_model_card(run, recipe, folder))
     write_bytes(folder / MODEL_FILE, weights)
@@ -59,7 +63,12 @@ def write_hub(run: Run, out: Path | None = None) -> Path:
 
 
 def hub_config(run: Run, recipe: Recipe) -> dict[str, Any]:
-    """What config.json holds: enough to know the model by, and the whole recipe."""
+    """The content of config.json: a summary of the model, and the whole recipe.
+
+    Args:
+        run: the run.
+        recipe: its recipe, without paths.
+    """
     tree = run.model.tree
     return {
         "model_type": "unbraid",
@@ -75,7 +84,10 @@ def hub_config(run: Run, recipe: Recipe) -> dict[str, Any]:
 
 
 def strip_paths(recipe: Recipe) -> Recipe:
-    """The recipe with the last name of every path in its data.
+    """Reduce every path in the data of a recipe to its last part.
+
+    Args:
+        recipe: the recipe.
 
     >>> strip_paths(Recipe(data={"name": "images", "path": "/home/me/faces.npy"})).data["path"]
     'faces.npy'
@@ -85,29 +97,29 @@ def strip_paths(recipe: Recipe) -> Recipe:
 
 
 def _base_name(value: Any) -> Any:
-    """A path's last name; a list of them likewise."""
+    """The last part of a path, or of each path of a list."""
     return [_base_name(each) for each in value] if isinstance(value, list) else Path(str(value)).name
 
 
 def _strip_data_paths(record: Any) -> Any:
-    """Plain data in which what they were measured on is named by its last name."""
+    """Reduce every path under the key 'data' of nested JSON to its last part."""
     if isinstance(record, dict):
-        last = record.get("data")
-        told = {"data": Path(last).name} if isinstance(last, str) else {}
-        return {key: _strip_data_paths(value) for key, value in record.items()} | told
+        path = record.get("data")
+        stripped = {"data": Path(path).name} if isinstance(path, str) else {}
+        return {key: _strip_data_paths(value) for key, value in record.items()} | stripped
     return [_strip_data_paths(each) for each in record] if isinstance(record, list) else record
 
 
 def _is_hub_folder(folder: Path) -> bool:
-    """Whether a folder was written by us before."""
+    """Whether `write_hub` wrote a folder before."""
     if not is_file(folder / CONFIG_FILE):
         return False
-    found = read_json(folder / CONFIG_FILE, "config")
-    return isinstance(found, dict) and found.get("model_type") == "unbraid"
+    config = read_json(folder / CONFIG_FILE, "config")
+    return isinstance(config, dict) and config.get("model_type") == "unbraid"
 
 
 def _write_traversals(run: Run, folder: Path) -> None:
-    """The traversals beside the card; without the data, or where data are no images, there are none."""
+    """Write the figure of the model card, if the data are images that can be loaded."""
     from unbraid.figures.registry import write_figure
 
     (folder / PICTURE_FILE).unlink(missing_ok=True)

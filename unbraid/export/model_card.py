@@ -1,4 +1,4 @@
-"""A model card made from a run: what it was trained on and by, what it scored, how to open it, whom to cite."""
+"""The model card of a run: data, training, scores, use and citations."""
 
 from __future__ import annotations
 
@@ -20,25 +20,31 @@ CARD_FILE, PICTURE_FILE = "README.md", "traversals.png"
 
 
 def render_model_card(run: Run, recipe: Recipe, folder: Path) -> str:
-    """The model card as Markdown with Hugging Face's YAML head, of what lies in the folder."""
+    """Render the model card as Markdown with Hugging Face's YAML header.
+
+    Args:
+        run: the run.
+        recipe: its recipe, without paths.
+        folder: the folder of the card; its scores and traversals are included.
+    """
     scores = Scores.load(folder) if is_file(folder / SCORES_FILE) else None
     parts = [
         _yaml_header(recipe, scores),
         f"# {recipe.name}\n\n{description(recipe) or 'A latent-variable model trained with unbraid.'}",
-        f"![Traversals: one leaf moved at a time]({PICTURE_FILE})" if is_file(folder / PICTURE_FILE) else "",
+        f"![Traversals: each row moves one leaf]({PICTURE_FILE})" if is_file(folder / PICTURE_FILE) else "",
         _usage_section(),
         _training_section(run, recipe),
         _scores_section(scores),
         _audit_section(run),
         f"## Recipe\n\n```toml\n{recipe.toml().strip()}\n```",
         f"## Cite\n\n```bibtex\n{bibliography(run_citations(run)).strip()}\n```",
-        f"*This card was written by unbraid {__version__} from the run itself.*",
+        f"*unbraid {__version__} wrote this card from the run.*",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _yaml_header(recipe: Recipe, scores: Scores | None) -> str:
-    """The YAML that the hub reads; JSON's strings and tables are YAML's too."""
+    """The YAML that the hub reads; JSON values are valid YAML."""
     tags = ["unbraid", "disentanglement", "representation-learning", str(recipe.objective.get("name", ""))]
     lines = ["---", "library_name: unbraid", f"tags: {json.dumps(tags)}"]
     measured = [] if scores is None else [(n, s) for n, s in scores.items() if math.isfinite(s.value)]
@@ -77,7 +83,7 @@ def _training_section(run: Run, recipe: Recipe) -> str:
         "training": f"{state['step']:,} steps of {budget.batch}, {budget.optimiser}, seed {recipe.seed}",
         "versions": f"unbraid {state.get('unbraid', '?')}, torch {state.get('torch', '?')}",
     }
-    return "## What it is\n\n" + _markdown_table(("", ""), [[name, text] for name, text in rows.items()])
+    return "## Model\n\n" + _markdown_table(("", ""), [[name, text] for name, text in rows.items()])
 
 
 def _scores_section(scores: Scores | None) -> str:
@@ -88,25 +94,26 @@ def _scores_section(scores: Scores | None) -> str:
         if math.isfinite(s.value):
             interval = f"{s.interval[0]:.3f} – {s.interval[1]:.3f}" if s.interval else "–"
             rows.append([name, f"{s.value:.3f}", interval])
-    alone = all(s.interval is None for s in scores.values())
-    note = " One repetition each, so no intervals (`--seeds 5` gives them)." if alone else ""
+    single = all(s.interval is None for s in scores.values())
+    note = " One repetition each, so there are no intervals (`--seeds 5` computes them)." if single else ""
     return f"## Scores\n\n{scores.title}.{note}\n\n" + _markdown_table(("metric", "score", "95% interval"), rows)
 
 
 def _audit_section(run: Run) -> str:
-    found = run.saved_audit()
-    if found is None:
+    audit = run.saved_audit()
+    if audit is None:
         return ""
-    rows = [[key, f"{value:.3f} ± {found['errors'][key]:.3f}"] for key, value in found["nats"].items()]
-    text = f"Nats per example, q(z) as {found['estimator']} of {found['components']:,} posteriors."
+    rows = [[key, f"{value:.3f} ± {audit['errors'][key]:.3f}"] for key, value in audit["nats"].items()]
+    text = f"Nats per example, with the {audit['estimator']} q(z) over {audit['components']:,} posteriors."
     return f"## Terms\n\n{text}\n\n" + _markdown_table(("term", "nats"), rows)
 
 
 def _markdown_table(heads: tuple[str, ...], rows: list[list[str]]) -> str:
-    """A table of Markdown; a bar in a name would end its cell."""
+    """Format a Markdown table."""
     lines = [list(heads), ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(_escape_cell(word) for word in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(_escape_cell(cell) for cell in line) + " |" for line in lines)
 
 
-def _escape_cell(word: Any) -> str:
-    return str(word).replace("|", "\\|").replace("\n", " ")
+def _escape_cell(cell: Any) -> str:
+    """Escape a bar, which would end the cell."""
+    return str(cell).replace("|", "\\|").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""ONNX: encoder and decoder of a run as two files that any runtime computes, checked against torch before they are kept."""
+"""ONNX: encoder and decoder of a run as two files for any runtime, checked against torch before they are written."""
 
 from __future__ import annotations
 
@@ -22,40 +22,52 @@ from unbraid.runs.run import Run
 
 REQUIRED_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 ONNX_FOLDER, ENCODER_FILE, DECODER_FILE, ABOUT_FILE = "onnx", "encoder.onnx", "decoder.onnx", "about.json"
-TOLERANCE = 1e-4  # how far from torch, of the largest number or of 1
+TOLERANCE = 1e-4  # difference from torch, relative to the largest number or to 1
 CHECKED_BATCHES = (1, 2, 5)
 
 
 class Encoder(nn.Module):
-    """Images "b c h w" to means and scales "b d" of the code; probabilities of discrete leaves, with scale 0."""
+    """Encode images "b c h w" to means and scales "b d"; discrete leaves have probabilities, with scale 0.
+
+    Args:
+        model: the model of a run.
+    """
 
     def __init__(self, model: Any):
         super().__init__()
         self.model = model
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """q(z|x) as two tables."""
+        """Return the means and the scales of q(z|x)."""
         q = self.model.posterior(images)
         return q.mean, q.scale
 
 
 class Decoder(nn.Module):
-    """Codes "b d" to mean images "b c h w"."""
+    """Decode codes "b d" to mean images "b c h w".
+
+    Args:
+        model: the model of a run.
+    """
 
     def __init__(self, model: Any):
         super().__init__()
         self.model = model
 
     def forward(self, codes: Tensor) -> Tensor:
-        """Mean images."""
+        """Return the mean images."""
         return self.model.decode(codes)
 
 
 @default_float32()
 def write_onnx(run: Run, out: Path | None = None) -> Path:
-    """Write encoder.onnx and decoder.onnx, with any batch size, and about.json: what goes in and comes out.
+    """Write encoder.onnx and decoder.onnx, for any batch size, and about.json, which describes inputs and outputs.
 
-    onnxruntime computes both for batches of 1, 2 and 5; what differs from torch by more than 1e-4 is not written.
+    onnxruntime evaluates both for batches of 1, 2 and 5; a difference from torch above 1e-4 is an error.
+
+    Args:
+        run: the run.
+        out: the folder; by default `onnx/` in the run directory.
 
     >>> from unbraid import Recipe, fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
@@ -81,9 +93,9 @@ def write_onnx(run: Run, out: Path | None = None) -> Path:
             made[name] = _export_checked(run, *part)
         except UnbraidError:
             raise
-        except Exception as error:  # torch and onnxruntime raise many kinds for what they cannot do
-            told = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-            raise UnbraidError(f"{name} of {run.path} cannot be written as ONNX: {told}.") from error
+        except Exception as error:  # torch and onnxruntime raise many kinds of errors
+            message = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+            raise UnbraidError(f"{name} of {run.path} cannot be written as ONNX: {message}.") from error
     for name, (raw, _) in made.items():
         write_bytes(folder / name, raw)
     likelihood = run.recipe.likelihood.get("name") if hasattr(run.model, "decoder") else "none"
@@ -94,7 +106,7 @@ def write_onnx(run: Run, out: Path | None = None) -> Path:
         "codes": ["batch", tree.width],
         "columns": list(tree.column_names),
         "leaves": {leaf.name: {"kind": leaf.kind, "width": leaf.width} for leaf in tree.leaves},
-        "differs_from_torch_by": {name: far for name, (_, far) in made.items()},
+        "differs_from_torch_by": {name: difference for name, (_, difference) in made.items()},
     }
     write_json(folder / ABOUT_FILE, about)
     return folder
@@ -103,13 +115,13 @@ def write_onnx(run: Run, out: Path | None = None) -> Path:
 def _export_checked(
     run: Run, wrapper: Any, example: Tensor, inputs: list[str], outputs: list[str]
 ) -> tuple[bytes, float]:
-    """One net as the bytes of an ONNX file, and how far it is from torch at most."""
+    """Export one net; returns the bytes of the ONNX file and the largest difference from torch."""
     import onnxruntime
 
-    # a copy, because tracing leaves its marks; in torch's own layout, which ONNX knows
+    # a copy, because tracing modifies the module; in the contiguous memory format, which ONNX supports
     module = wrapper(deepcopy(run.model).to(memory_format=torch.contiguous_format)).eval()  # type: ignore[call-overload]
     with torch.no_grad(), _silence_exporter():
-        module(example)  # fills what is worked out once, before the batch is a symbol
+        module(example)  # fills caches before the batch size becomes symbolic
         program = torch.onnx.export(
             module,
             (example,),
@@ -122,33 +134,33 @@ def _export_checked(
     assert program is not None
     raw = program.model_proto.SerializeToString()
     session = onnxruntime.InferenceSession(raw, providers=["CPUExecutionProvider"])
-    far = 0.0
+    difference = 0.0
     for b in CHECKED_BATCHES:
         with torch.no_grad():
-            wanted = wrapper(run.model)(example[:b])
-        found = session.run(None, {inputs[0]: example[:b].numpy()})
-        for want, got in zip(wanted if isinstance(wanted, tuple) else (wanted,), found, strict=True):
-            apart = float(np.abs(want.numpy() - got).max())
-            far = max(far, apart / max(1.0, float(want.abs().max())))
+            expected = wrapper(run.model)(example[:b])
+        outputs_of_onnx = session.run(None, {inputs[0]: example[:b].numpy()})
+        for want, got in zip(expected if isinstance(expected, tuple) else (expected,), outputs_of_onnx, strict=True):
+            error = float(np.abs(want.numpy() - got).max())
+            difference = max(difference, error / max(1.0, float(want.abs().max())))
     expect(
-        far <= TOLERANCE,
+        difference <= TOLERANCE,
         f"the ONNX {wrapper.__name__.lower()} of {run.path} does not compute what torch computes",
-        found=f"a difference of {far:.1e}",
-        allowed=f"{TOLERANCE:g} at most",
+        found=f"a difference of {difference:.1e}",
+        allowed=f"at most {TOLERANCE:g}",
         do="Nothing was written; please report the net.",
     )
-    return raw, far
+    return raw, difference
 
 
 @contextmanager
 def _silence_exporter() -> Iterator[None]:
-    """Without the exporter's talk of packages that are not needed."""
+    """Suppress the exporter's messages about packages that are not needed."""
     logger = logging.getLogger("torch.onnx")
-    before = logger.level
+    level = logger.level
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(before)
+        logger.setLevel(level)

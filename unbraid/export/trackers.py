@@ -1,6 +1,6 @@
-"""Where tracked numbers and pictures go: TensorBoard, Weights & Biases, MLflow. Each imports its package only when it is opened.
+"""Trackers: TensorBoard, Weights & Biases and MLflow. Each imports its package only when it is opened.
 
-A sink is opened for one run, `sink(path, recipe, step, options)`, and has `numbers`, `picture` and `close`.
+A tracker is opened for one run, `tracker(path, recipe, step, options)`, and has the methods `numbers`, `picture` and `close`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,18 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import is_file, read_json, write_json
 
-IDS_FILE = "tracking.json"  # under which names other tools know a run
+IDS_FILE = "tracking.json"  # ids of the run in other tools
 
 
 class TensorBoard:
-    """Event files in `tensorboard/` of the run directory (or in `folder`): tensorboard --logdir runs"""
+    """Event files in `tensorboard/` of the run directory, or in `folder`; view them with `tensorboard --logdir runs`.
+
+    Args:
+        path: the run directory.
+        recipe: the recipe as a table.
+        step: number of steps so far.
+        options: `folder`.
+    """
 
     def __init__(self, path: Path, recipe: dict[str, Any], step: int, options: dict[str, Any]):
         writers = _import_module("torch.utils.tensorboard", "pip install 'unbraid[track]'")
@@ -33,29 +40,47 @@ class TensorBoard:
         )
 
     def numbers(self, step: int, values: dict[str, float]) -> None:
-        """Numbers by name, after so many steps."""
+        """Log numbers.
+
+        Args:
+            step: number of steps so far.
+            values: numbers by name.
+        """
         for name, value in values.items():
             self.writer.add_scalar(name, value, step)
         self.writer.flush()
 
     def picture(self, step: int, name: str, pixels: np.ndarray) -> None:
-        """One picture "h w 3" of bytes."""
+        """Log a picture.
+
+        Args:
+            step: number of steps so far.
+            name: name of the picture.
+            pixels: bytes "h w 3".
+        """
         self.writer.add_image(name, pixels, step, dataformats="HWC")
         self.writer.flush()
 
     def close(self) -> None:
-        """The run is done."""
+        """End the run."""
         self.writer.close()
 
 
 class Wandb:
-    """A run of Weights & Biases; options are those of `wandb.init`. WANDB_MODE=offline keeps it on this machine."""
+    """A run of Weights & Biases; WANDB_MODE=offline keeps it on this machine.
+
+    Args:
+        path: the run directory.
+        recipe: the recipe as a table.
+        step: number of steps so far.
+        options: options of `wandb.init`.
+    """
 
     def __init__(self, path: Path, recipe: dict[str, Any], step: int, options: dict[str, Any]):
         self.wandb = _import_module("wandb", "pip install wandb")
         known = _stored_id(path, "wandb", step)
-        asked = {"project": "unbraid", "name": path.name, "dir": str(path), "config": recipe, "resume": "allow"}
-        self.run = self.wandb.init(**{**asked, **({"id": known} if known else {}), **options})
+        defaults = {"project": "unbraid", "name": path.name, "dir": str(path), "config": recipe, "resume": "allow"}
+        self.run = self.wandb.init(**{**defaults, **({"id": known} if known else {}), **options})
         _store_id(path, "wandb", self.run.id)
 
     def numbers(self, step: int, values: dict[str, float]) -> None:
@@ -72,7 +97,14 @@ class Wandb:
 
 
 class Mlflow:
-    """A run of MLflow, where MLFLOW_TRACKING_URI or the options `uri` and `experiment` say."""
+    """A run of MLflow.
+
+    Args:
+        path: the run directory.
+        recipe: the recipe as a table.
+        step: number of steps so far.
+        options: `uri` of the tracking server (by default MLFLOW_TRACKING_URI) and `experiment`.
+    """
 
     def __init__(self, path: Path, recipe: dict[str, Any], step: int, options: dict[str, Any]):
         self.mlflow = _import_module("mlflow", "pip install mlflow")
@@ -80,8 +112,8 @@ class Mlflow:
         known = _stored_id(path, "mlflow", step)
         if not known:
             name = str(options.get("experiment", "unbraid"))
-            found = self.client.get_experiment_by_name(name)
-            experiment = found.experiment_id if found is not None else self.client.create_experiment(name)
+            existing = self.client.get_experiment_by_name(name)
+            experiment = existing.experiment_id if existing is not None else self.client.create_experiment(name)
             known = self.client.create_run(experiment, run_name=path.name).info.run_id
             for key, value in flatten_recipe(recipe).items():
                 self.client.log_param(known, _mlflow_name(key), str(value)[:500])
@@ -105,7 +137,14 @@ class Mlflow:
 
 @dataclass(frozen=True)
 class TrackerKind:
-    """A sink by its package, how to get that, and the options it takes (None: whatever the package takes)."""
+    """An entry of `TRACKERS`.
+
+    Args:
+        call: opens the tracker.
+        package: the package that it needs.
+        install_hint: command that installs the package.
+        options: names of its options; None for those of the package.
+    """
 
     call: Callable[..., Any]
     package: str
@@ -121,35 +160,39 @@ TRACKERS: dict[str, TrackerKind] = {
 
 
 def flatten_recipe(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A recipe's tables as one, keys joined by dots.
+    """Flatten the tables of a recipe to dotted keys.
+
+    Args:
+        table: the recipe, or a table of it.
+        prefix: dotted path of the table.
 
     >>> flatten_recipe({"seed": 0, "budget": {"steps": 5}})
     {'seed': 0, 'budget.steps': 5}
     """
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in table.items():
-        found |= flatten_recipe(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found
+        flat |= flatten_recipe(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
 
 
-def _import_module(name: str, get: str) -> Any:
+def _import_module(name: str, install: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise UnbraidError(f"{name.split('.')[-1]} cannot be imported ({error}). Install it with: {get}") from error
+        raise UnbraidError(f"{name.split('.')[-1]} cannot be imported ({error}). Install it with: {install}") from error
 
 
 def _mlflow_name(name: str) -> str:
-    """A name as MLflow takes it."""
+    """Replace the characters that MLflow does not allow in names."""
     return re.sub(r"[^\w\-. :/]", "_", name)
 
 
 def _stored_id(path: Path, tool: str, step: int) -> str:
-    """The name under which a tool knows a run that goes on; a run that begins has none."""
+    """The id of a resumed run in a tool; "" for a new run."""
     if not step or not is_file(path / IDS_FILE):
         return ""
     known = read_json(path / IDS_FILE, "tracking")
-    expect(isinstance(known, dict), f"{path / IDS_FILE} is damaged", do="Delete it: the tool then begins a new run.")
+    expect(isinstance(known, dict), f"{path / IDS_FILE} is damaged", do="Delete it: the tool then starts a new run.")
     return str(known.get(tool, ""))
 
 

@@ -1,6 +1,6 @@
-"""Tracking: a callback that hands the ledger's rows, and pictures at snapshots, to a tool that draws them.
+"""Tracking: a callback that logs the rows of the ledger, and pictures at snapshots, to an experiment tracker.
 
-The run directory remains the truth: what a tool shows can be made again from it.
+The run directory stays complete: everything in a tracker can be made again from it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,19 @@ from unbraid.runs.folder.snapshots import SNAPSHOT_FOLDER
 from unbraid.runs.run import Run
 
 FIGURE_NAMES = ("reconstructions", "traversals", "samples")
-MAX_ENCODED = 500  # images that are encoded to know which leaves carry something
+MAX_ENCODED = 500  # images that are encoded to find the live leaves
 
 
 @dataclass
 class TrackingCallback:
-    """A callback of `fit`: numbers of every logged row and validation, pictures at snapshots and at the end."""
+    """A callback of `fit`: logs every ledger row and validation, and pictures at snapshots and at the end.
+
+    Args:
+        name: name of the tracker.
+        options: its options.
+        dataset: the data; by default the run's own.
+        pictures: whether to log pictures.
+    """
 
     name: str
     options: dict[str, Any]
@@ -36,64 +43,67 @@ class TrackingCallback:
     _path: Path = field(default=Path(), repr=False)
 
     def started(self, path: Path, recipe: dict[str, Any], step: int) -> None:
-        """Open the tool's own run, or go on with it; a tool that cannot begin is an error before the first step."""
+        """Open the tracker, or continue its run; a failure is an error before the first step."""
         self._path = Path(path)
         try:
             self._tracker = TRACKERS[self.name].call(self._path, recipe, step, self.options)
         except UnbraidError:
             raise
-        except Exception as error:  # whatever a tool raises: no network, no account, no such server
-            raise UnbraidError(f"{self.name} cannot begin: {type(error).__name__}: {error}.") from error
+        except Exception as error:  # trackers raise many kinds: no network, no account, no such server
+            raise UnbraidError(f"{self.name} cannot start: {type(error).__name__}: {error}.") from error
 
     def stepped(self, step: int, row: dict[str, Any] | None) -> None:
-        """Hand on a row of the ledger."""
+        """Log a row of the ledger."""
         if row is not None:
             self._forward("numbers", step, ledger_row_numbers(row))
 
     def validated(self, step: int, row: dict[str, Any]) -> None:
-        """Hand on a validation."""
+        """Log a validation."""
         self._forward("numbers", step, ledger_row_numbers(row))
 
     def saved(self, step: int, path: Path) -> None:
-        """Draw a snapshot."""
+        """Log pictures of a snapshot."""
         if Path(path).parent.name == SNAPSHOT_FOLDER:
             self._log_figures(step, snapshot=step)
 
     def finished(self, step: int, path: Path) -> None:
-        """Draw the trained model, unless a snapshot was it, and close."""
+        """Log pictures of the trained model, unless it was a snapshot, and close the tracker."""
         if step not in Run(self._path).snapshots:
             self._log_figures(step)
         self._forward("close")
 
     def _log_figures(self, step: int, snapshot: int | None = None) -> None:
-        """Pictures of the run as it is; where data or parts are not at hand that is said once."""
+        """Log pictures of the run; when they cannot be drawn, print the reason once."""
         if not self.pictures or self._tracker is None:
             return
         try:
-            found = render_pictures(self._path, snapshot, self.dataset)
+            pictures = render_pictures(self._path, snapshot, self.dataset)
         except UnbraidError as error:
             self.pictures = False
             print(f"{self.name}: no pictures ({error})", file=sys.stderr)
             return
-        for name, pixels in found.items():
+        for name, pixels in pictures.items():
             self._forward("picture", step, name, pixels)
 
     def _forward(self, method: str, *arguments: Any) -> None:
-        """Hand something on; a tool that fails on the way is given up, aloud, and the run goes on."""
+        """Call a method of the tracker; after a failure tracking ends with a message, and training continues."""
         if self._tracker is None:
             return
         try:
             getattr(self._tracker, method)(*arguments)
         except Exception as error:
             self._tracker = None
-            print(f"{self.name} is given up ({type(error).__name__}: {error}); the ledger has it all", file=sys.stderr)
+            print(f"{self.name} is disabled ({type(error).__name__}: {error}); the ledger is complete", file=sys.stderr)
 
 
 def tracker(name: str, *, dataset: Any = None, pictures: bool = True, **options: Any) -> TrackingCallback:
-    """A callback that tracks a run in 'tensorboard', 'wandb' or 'mlflow': fit(recipe, callbacks=[tracker("wandb")]).
+    """Make a callback that tracks a run: fit(recipe, callbacks=[tracker("wandb")]).
 
-    dataset: the data, if `fit` was given them as an object; pictures need them. options: `folder` for TensorBoard, those of
-    `wandb.init` for Weights & Biases, `uri` and `experiment` for MLflow.
+    Args:
+        name: 'tensorboard', 'wandb' or 'mlflow'.
+        dataset: the data, if they were passed to `fit` as an object; pictures need them.
+        pictures: whether to log pictures.
+        options: `folder` of TensorBoard, those of `wandb.init`, or `uri` and `experiment` of MLflow.
 
     >>> tracker("tensorbord")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -101,15 +111,22 @@ def tracker(name: str, *, dataset: Any = None, pictures: bool = True, **options:
     unbraid.core.errors.UnbraidError: unknown tracker 'tensorbord'. Did you mean 'tensorboard'? ...
     """
     kind = choose(name, TRACKERS, "tracker")
-    here = importlib.util.find_spec(kind.package) is not None
-    expect(here, f"tracking by {name} needs the package {kind.package!r}", do=f"Install it with: {kind.install_hint}")
-    odd = [key for key in options if kind.options is not None and key not in kind.options]
-    expect(not odd, f"{name} takes no option {''.join(odd[:1])!r}", allowed=kind.options)
+    installed = importlib.util.find_spec(kind.package) is not None
+    expect(
+        installed,
+        f"tracking with {name} needs the package {kind.package!r}",
+        do=f"Install it with: {kind.install_hint}",
+    )
+    unknown = [key for key in options if kind.options is not None and key not in kind.options]
+    expect(not unknown, f"{name} takes no option {''.join(unknown[:1])!r}", allowed=kind.options)
     return TrackingCallback(name, options, dataset, pictures)
 
 
 def ledger_row_numbers(row: dict[str, Any]) -> dict[str, float]:
-    """A row of the ledger under the names that tools group by.
+    """The numbers of a ledger row, under names that trackers group by.
+
+    Args:
+        row: the row.
 
     >>> ledger_row_numbers({"step": 0, "loss": 3.0, "nats": {"kl": 1.0}, "prices": {"kl": 2.0}, "lr": 0.1})
     {'train/loss': 3.0, 'train/kl': 1.0, 'price/kl': 2.0, 'train/lr': 0.1}
@@ -125,7 +142,13 @@ def ledger_row_numbers(row: dict[str, Any]) -> dict[str, float]:
 
 
 def render_pictures(path: Path, snapshot: int | None = None, dataset: Any = None) -> dict[str, np.ndarray]:
-    """Reconstructions, traversals and samples of a run (after `moment` steps) as pictures "h w 3" of bytes."""
+    """Render reconstructions, traversals and samples of a run as bytes "h w 3".
+
+    Args:
+        path: the run directory.
+        snapshot: step of a snapshot; by default the last weights.
+        dataset: the data; by default the run's own.
+    """
     from PIL import Image
 
     from unbraid.figures.drawing import render_figure
@@ -135,10 +158,11 @@ def render_pictures(path: Path, snapshot: int | None = None, dataset: Any = None
     run = Run.load(path, dataset=dataset)
     run = run if snapshot is None else run.at(snapshot)
     data = run.dataset()
-    seen = FigureContext(run, data, encode(run, data, max_images=MAX_ENCODED, quiet=True, save=False))
-    found = {}
+    context = FigureContext(run, data, encode(run, data, max_images=MAX_ENCODED, quiet=True, save=False))
+    pictures = {}
     for name in FIGURE_NAMES:
-        if FIGURES[name].can_draw(seen):
-            with Image.open(io.BytesIO(render_figure(FIGURES[name].call(seen, FigureOptions()), "png", 100))) as image:
-                found[name] = np.asarray(image.convert("RGB"))
-    return found
+        if FIGURES[name].can_draw(context):
+            png = render_figure(FIGURES[name].call(context, FigureOptions()), "png", 100)
+            with Image.open(io.BytesIO(png)) as image:
+                pictures[name] = np.asarray(image.convert("RGB"))
+    return pictures

@@ -1,1 +1,1 @@
-"""Figures: each returns a matplotlib `Figure`; `report` gathers them in one page."""
+"""Figures: functions that return a matplotlib `Figure`, and `report`, which combines them in one HTML page."""

@@ -1,9 +1,8 @@
-"""Plots of a comparison: trade-off, score against a swept field, rank correlation of quantities, a box per setting."""
+"""Figures of a comparison: trade-off, score over a swept field, rank correlations, box plots."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,22 @@ from unbraid.comparing.setting_labels import short_field_name
 from unbraid.comparing.statistics import rank_correlation, t_interval
 from unbraid.comparing.table import Comparison
 from unbraid.core.errors import choose, expect
-from unbraid.core.files import atomic_write
+from unbraid.figures.drawing import INK
 
-INK, PALE = "#222222", "#999999"
-# Okabe & Ito's colours, told apart by colour-blind readers too, with a marker each for print in grey
+PALE = "#999999"
+# the colours of Okabe & Ito, which colour-blind readers can distinguish, with markers for grey print
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#8a6d3b")
 MARKERS = "osD^vPX*"
-SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def trade_off(table: Comparison, x: str = "reconstruction", y: str = "") -> Figure:
-    """Two quantities: each seed a dot, each setting its mean with both intervals, the front of means marked."""
+    """Plot two quantities against each other: seeds as dots, means of settings with intervals, and the Pareto front.
+
+    Args:
+        table: the comparison.
+        x: quantity of the x axis.
+        y: quantity of the y axis; by default the first other one.
+    """
     x, y = _check_quantity(table, x), _check_quantity(table, y or _default_quantity(table, x))
     figure, axes = _new_axes(6.2, 4.2)
     i, j = table.quantities.index(x), table.quantities.index(y)
@@ -39,8 +43,8 @@ def trade_off(table: Comparison, x: str = "reconstruction", y: str = "") -> Figu
                 axes.scatter(*np.array(dots).T, s=9, color=colour, alpha=0.35, linewidths=0, zorder=2)
         known = [g for g in rows if np.isfinite(cells.mean[g, [i, j]]).all()]
         bars: Any = {
-            "xerr": _zero_missing(cells.half_width[known, i]),
-            "yerr": _zero_missing(cells.half_width[known, j]),
+            "xerr": np.nan_to_num(cells.half_width[known, i]),
+            "yerr": np.nan_to_num(cells.half_width[known, j]),
         }
         axes.errorbar(
             cells.mean[known, i], cells.mean[known, j], **bars, fmt=marker, ms=6, color=colour, elinewidth=1.1, capsize=0,
@@ -55,7 +59,13 @@ def trade_off(table: Comparison, x: str = "reconstruction", y: str = "") -> Figu
 
 
 def sweep_curves(table: Comparison, field: str = "", y: str = "") -> Figure:
-    """A quantity over a swept field: each seed a dot, a line of means with its band of intervals for each method."""
+    """Plot a quantity over a swept field: seeds as dots, and for each method a line of means with a band of intervals.
+
+    Args:
+        table: the comparison.
+        field: the swept field; by default the first.
+        y: the quantity; by default the first.
+    """
     expect(
         table.swept,
         "no field with numbers differs between these settings",
@@ -70,7 +80,7 @@ def sweep_curves(table: Comparison, field: str = "", y: str = "") -> Figure:
     y = _check_quantity(table, y or _default_quantity(table, ""))
     j = table.quantities.index(y)
     figure, axes = _new_axes(5.4, 3.8)
-    places = []
+    positions = []
     for k, method in enumerate(_methods(table)):
         rows = sorted(
             (g.fields[field], i) for i, g in enumerate(table.groups) if g.method == method and field in g.fields
@@ -80,16 +90,16 @@ def sweep_curves(table: Comparison, field: str = "", y: str = "") -> Figure:
             continue
         colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
         at, order = np.array([v for v, _ in rows], float), [i for _, i in rows]
-        places += list(at)
+        positions += list(at)
         for v, i in rows:
             seen = list(table.values(y)[i].values())
             axes.scatter([v] * len(seen), seen, s=9, color=colour, alpha=0.35, linewidths=0)
         mean, half = table.cells.mean[order, j], np.nan_to_num(table.cells.half_width[order, j])
         axes.plot(at, mean, color=colour, marker=marker, ms=5, lw=1.4, label=method)
         axes.fill_between(at, mean - half, mean + half, color=colour, alpha=0.14, linewidth=0)
-    if min(places) > 0 and max(places) / min(places) >= 8:
+    if min(positions) > 0 and max(positions) / min(positions) >= 8:
         axes.set_xscale("log")
-        axes.set_xticks(sorted(set(places)), [f"{v:g}" for v in sorted(set(places))])
+        axes.set_xticks(sorted(set(positions)), [f"{v:g}" for v in sorted(set(positions))])
         axes.minorticks_off()
     axes.set_xlabel(short_field_name(field, table.swept))
     axes.set_ylabel(y + direction_arrow(y))
@@ -98,7 +108,12 @@ def sweep_curves(table: Comparison, field: str = "", y: str = "") -> Figure:
 
 
 def correlation_heat_map(table: Comparison, method: str = "spearman") -> Figure:
-    """Rank correlations between quantities over all models that count."""
+    """Draw the rank correlations between quantities over all models.
+
+    Args:
+        table: the comparison.
+        method: 'spearman' or 'kendall'.
+    """
     models = [m for g in table.groups for m in g.models]
     expect(len(models) >= 3, "rank correlations need three models or more", found=len(models))
     values = np.array([[m.values.get(q, np.nan) for q in table.quantities] for m in models])
@@ -125,12 +140,17 @@ def correlation_heat_map(table: Comparison, method: str = "spearman") -> Figure:
 
 
 def box_plots(table: Comparison, y: str = "") -> Figure:
-    """A box for each setting with every seed as a dot; the mean and its interval beside it."""
+    """Draw a box for each setting, with seeds as dots and the mean with its interval below.
+
+    Args:
+        table: the comparison.
+        y: the quantity; by default the first.
+    """
     y = _check_quantity(table, y or _default_quantity(table, ""))
     seen = [(g, list(v.values())) for g, v in zip(table.groups, table.values(y), strict=True) if v]
     expect(
         len(seen) <= 60,
-        "sixty boxes fit on a page",
+        "a figure has at most 60 boxes",
         found=f"{len(seen)} settings",
         do="Compare fewer, or plot 'against' a field.",
     )
@@ -153,13 +173,17 @@ def box_plots(table: Comparison, y: str = "") -> Figure:
     axes.set_yticks(range(len(seen)), [f"{g.label} ({len(v)})" for g, v in reversed(seen)], fontsize=8)
     axes.set_ylim(-0.7, len(seen) - 0.4)
     axes.set_xlabel(y + direction_arrow(y))
-    said = f"box: quartiles over seeds; diamond: mean, {table.level:.0%} t interval"
-    axes.set_title(said, loc="right", fontsize=7, color=PALE)
+    legend = f"box: quartiles over seeds; diamond: mean, {table.level:.0%} t interval"
+    axes.set_title(legend, loc="right", fontsize=7, color=PALE)
     return figure
 
 
 def pareto_front(points: np.ndarray, directions: Sequence[str]) -> list[int]:
-    """The points "n 2" that no other beats in both ways, in the order of the first coordinate.
+    """Return the indices of the Pareto-optimal points, sorted by the first coordinate.
+
+    Args:
+        points: points "n 2".
+        directions: 'up' or 'down' for each coordinate: which values are better.
 
     >>> pareto_front(np.array([[1.0, 1.0], [2.0, 3.0], [3.0, 2.0]]), ("down", "up"))
     [0, 1]
@@ -171,28 +195,24 @@ def pareto_front(points: np.ndarray, directions: Sequence[str]) -> list[int]:
 
 
 def _draw_pareto_front(axes: Axes, table: Comparison, i: int, j: int) -> None:
-    """A dashed line over the means that no other beats, when both quantities have a better way."""
-    ways = [direction(table.quantities[k]) for k in (i, j)]
+    """Draw a dashed line through the Pareto-optimal means, if both quantities have a better direction."""
+    directions = [direction(table.quantities[k]) for k in (i, j)]
     points = table.cells.mean[:, [i, j]]
-    if not all(ways) or np.isfinite(points).all(1).sum() < 3:
+    if not all(directions) or np.isfinite(points).all(1).sum() < 3:
         return
-    kept = pareto_front(points, ways)
+    kept = pareto_front(points, directions)
     axes.plot(*points[kept].T, color=INK, lw=0.9, ls=(0, (4, 3)), zorder=3, label="front")
     axes.scatter(*points[kept].T, s=95, facecolors="none", edgecolors=INK, linewidths=0.9, zorder=5)
 
 
 def _annotate_settings(axes: Axes, table: Comparison, known: list[int], i: int, j: int, method: str) -> None:
-    """What each mean is a setting of, beside it, when there are few."""
+    """Annotate each mean with its setting, if there are few."""
     if len(table.groups) > 24:
         return
     for g in known:
-        words = table.groups[g].label.removeprefix(method).strip()
-        place = (float(table.cells.mean[g, i]), float(table.cells.mean[g, j]))
-        axes.annotate(words, place, xytext=(6, 5), textcoords="offset points", fontsize=7, color=INK, parse_math=False)
-
-
-def _zero_missing(half: np.ndarray) -> np.ndarray:
-    return np.nan_to_num(half)
+        label = table.groups[g].label.removeprefix(method).strip()
+        point = (float(table.cells.mean[g, i]), float(table.cells.mean[g, j]))
+        axes.annotate(label, point, xytext=(6, 5), textcoords="offset points", fontsize=7, color=INK, parse_math=False)
 
 
 def _methods(table: Comparison) -> list[str]:
@@ -222,20 +242,6 @@ def _new_axes(width: float, height: float) -> tuple[Figure, Axes]:
 
 def _add_legend(axes: Axes, methods: int) -> None:
     axes.legend(frameon=False, fontsize=8, ncols=1 if methods < 8 else 2)
-
-
-def save_comparison_figure(figure: Figure, path: str | Path) -> Path:
-    """Write a figure whole or not at all, as its name ends: .png, .svg or .pdf; the same figure gives the same bytes."""
-    import matplotlib
-
-    path = Path(path)
-    expect(path.suffix in SUFFIXES, f"cannot draw {path}", found=path.suffix or "no ending", allowed=SUFFIXES)
-    dateless: dict[str, Any] = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[
-        path.suffix
-    ]
-    with matplotlib.rc_context({"svg.hashsalt": "unbraid", "svg.fonttype": "none"}), atomic_write(path) as f:
-        figure.savefig(f, format=path.suffix[1:], dpi=160, metadata=dateless)
-    return path
 
 
 PLOTS = {"trade_off": trade_off, "against": sweep_curves, "correlations": correlation_heat_map, "boxes": box_plots}

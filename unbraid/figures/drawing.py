@@ -1,4 +1,4 @@
-"""What every picture is drawn with: colours, tiles of images, names taken literally, and files of every kind."""
+"""Drawing helpers shared by all figures: colours, tiled images, plain text labels, and figure files."""
 
 from __future__ import annotations
 
@@ -17,18 +17,22 @@ from unbraid.core.files import atomic_write
 
 INK, BLUE, GREY = "#222222", "#2b6cb0", "#a0aec0"
 LINE_COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#6b46c1", "#b83280", "#4a5568", "#d69e2e", "#319795")
-PAGE_WIDTH = 9.0  # inches of a picture as wide as the report's column, so that all have words of one size
+PAGE_WIDTH = 9.0  # inches; figures as wide as the column of the report have equal font sizes
 FORMATS = ("png", "svg", "pdf", "gif")
 
 
 def tile_images(images: np.ndarray, gap: int = 1) -> np.ndarray:
-    """Rows and columns of images "r s c h w" as one picture "H W 4" (red, green, blue, cover) with clear gaps.
+    """Tile images "r s c h w" in r rows and s columns of one RGBA image "H W 4" with transparent gaps.
+
+    Args:
+        images: grey or colour images with values in [0, 1].
+        gap: pixels between images.
 
     >>> tile_images(np.zeros((2, 3, 1, 8, 8))).shape
     (17, 26, 4)
     """
     r, s, c, h, w = images.shape
-    expect(c in (1, 3), "a picture needs 1 or 3 channels", found=c)
+    expect(c in (1, 3), "images to draw have 1 or 3 channels", found=c)
     sheet = np.zeros((r * (h + gap) - gap, s * (w + gap) - gap, 4))
     for i in range(r):
         for j in range(s):
@@ -40,13 +44,20 @@ def tile_images(images: np.ndarray, gap: int = 1) -> np.ndarray:
 def draw_sheet(
     sheet: np.ndarray, rows: Sequence[str] = (), title: str = "", columns: Sequence[str] = (), scale: float = 1.0
 ) -> Figure:
-    """One tiled picture with row and column labels."""
+    """Draw a tiled image with labels of its rows and columns.
+
+    Args:
+        sheet: an image from `tile_images`.
+        rows: labels of the rows.
+        title: title of the figure.
+        columns: labels of the columns.
+        scale: factor of the size.
+    """
     h, w = sheet.shape[:2]
     label = 0.085 * max((len(r) for r in rows), default=0) + 0.1
-    wide = min(PAGE_WIDTH - label, w / 18) * scale
-    figure = Figure(
-        figsize=(wide + label, wide * h / w + (0.4 if title else 0.1) + (0.25 if columns else 0)), layout="constrained"
-    )
+    width = min(PAGE_WIDTH - label, w / 18) * scale
+    height = width * h / w + (0.4 if title else 0.1) + (0.25 if columns else 0)
+    figure = Figure(figsize=(width + label, height), layout="constrained")
     axes = figure.subplots()
     axes.imshow(sheet, interpolation="none")
     axes.set_xticks([(j + 0.5) * w / len(columns) for j in range(len(columns))], columns, fontsize=7)
@@ -60,20 +71,26 @@ def draw_sheet(
 
 
 def disable_mathtext(figure: Figure) -> Figure:
-    """The same figure with every word taken as it stands: a '$' in a name begins no formula."""
+    """Show every text of a figure literally, so that a '$' in a name does not start a formula; returns the figure."""
     for text in figure.findobj(Text):
         text.set_parse_math(False)
     return figure
 
 
 def despine(axes: Any) -> None:
-    """Axes without the box around them."""
+    """Hide the top and right spines of axes."""
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def render_figure(figure: Figure, kind: str, dpi: int = 150) -> bytes:
-    """A figure as the bytes of a file: png, svg, pdf, or a gif of one frame; the same figure gives the same bytes."""
-    expect(kind in FORMATS, "a picture is written in one of these formats", found=repr(kind), allowed=FORMATS)
+    """Render a figure to the bytes of a file; equal figures give equal bytes.
+
+    Args:
+        figure: the figure.
+        kind: 'png', 'svg', 'pdf', or 'gif' with one frame.
+        dpi: dots per inch of PNG and GIF.
+    """
+    expect(kind in FORMATS, "unknown format of a figure", found=repr(kind), allowed=FORMATS)
     buffer = io.BytesIO()
     if kind == "gif":
         from PIL import Image
@@ -81,23 +98,37 @@ def render_figure(figure: Figure, kind: str, dpi: int = 150) -> bytes:
         with Image.open(io.BytesIO(render_figure(figure, "png", dpi))) as frame:
             frame.convert("RGB").save(buffer, "GIF")
         return buffer.getvalue()
-    dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    without_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "unbraid"}):
-        figure.savefig(buffer, format=kind, dpi=dpi, metadata=dated)
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=without_date)
     return buffer.getvalue()
 
 
-def save_figure(figure: Figure, path: str | Path, dpi: int = 150) -> Path:
-    """Write a figure in the format that the file's name ends in, atomically."""
-    path = Path(path)
-    kind = path.suffix.lower().removeprefix(".")
+def figure_format(path: str | Path) -> str:
+    """The format of a figure file, by its suffix.
+
+    Args:
+        path: a path ending in .png, .svg, .pdf or .gif.
+    """
+    kind = Path(path).suffix.lower().removeprefix(".")
     expect(
         kind in FORMATS,
-        f"the format of {path.name} is not known",
+        f"the format of {Path(path).name} is not known",
         allowed=[f".{k}" for k in FORMATS],
-        do="Give a file name with one of these endings.",
+        do="Use one of these suffixes.",
     )
-    made = render_figure(figure, kind, dpi)
-    with atomic_write(path) as f:
-        f.write(made)
-    return path
+    return kind
+
+
+def save_figure(figure: Figure, path: str | Path, dpi: int = 150) -> Path:
+    """Write a figure to a file atomically, in the format of the suffix; returns the path.
+
+    Args:
+        figure: the figure.
+        path: a path ending in .png, .svg, .pdf or .gif.
+        dpi: dots per inch of PNG and GIF.
+    """
+    content = render_figure(figure, figure_format(path), dpi)
+    with atomic_write(Path(path)) as f:
+        f.write(content)
+    return Path(path)

@@ -1,4 +1,4 @@
-"""Scores and audited terms over training, a panel each."""
+"""Scores and audited terms over training, one panel each."""
 
 from __future__ import annotations
 
@@ -11,28 +11,32 @@ from unbraid.core.errors import expect
 from unbraid.figures.drawing import LINE_COLOURS, PAGE_WIDTH, despine, disable_mathtext
 from unbraid.runs.evaluation.snapshot_scores import score_series
 
-MAX_PANELS = 24  # panels of one picture
+MAX_PANELS = 24  # of one figure
 
 
 def scores_over_training(result: dict[str, Any]) -> Figure:
-    """Every quantity of `unbraid score RUN --over-training` against the steps done."""
+    """Plot every quantity of `unbraid score RUN --over-training` over the steps.
+
+    Args:
+        result: the content of over_training.json.
+    """
     points = score_series(result)
     expect(points, "there is nothing to draw over training", found="no finite number")
     names = list(points)[:MAX_PANELS]
-    across = min(4, len(names))
-    down = math.ceil(len(names) / across)
-    figure = Figure(figsize=(PAGE_WIDTH * max(across, 2) / 4, 1.9 * down + 0.3), layout="constrained")
-    grid = figure.subplots(down, across, squeeze=False).ravel()
+    columns = min(4, len(names))
+    rows = math.ceil(len(names) / columns)
+    figure = Figure(figsize=(PAGE_WIDTH * max(columns, 2) / 4, 1.9 * rows + 0.3), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, name in zip(grid, names, strict=False):
-        score = any(name in row["scores"] for row in result["rows"])
+        is_score = any(name in row["scores"] for row in result["rows"])
         axes.plot(
             *zip(*points[name], strict=True),
-            color=LINE_COLOURS[0 if score else 1],
+            color=LINE_COLOURS[0 if is_score else 1],
             linewidth=1.2,
             marker=".",
             markersize=4,
         )
-        axes.set_title(name if score else f"{name} (nats)", fontsize=9, loc="left")
+        axes.set_title(name if is_score else f"{name} (nats)", fontsize=9, loc="left")
         axes.tick_params(labelsize=7)
         despine(axes)
     for axes in grid[len(names) :]:

@@ -1,4 +1,4 @@
-"""Latents over position: what each live column says of where a thing is, and of every other factor. After Chen et al. 2018."""
+"""Latents over position: the mean of each live column over x and y and over every other factor. After Chen et al. 2018."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from unbraid.core.errors import expect
 from unbraid.figures.drawing import INK, LINE_COLOURS, PAGE_WIDTH, despine, disable_mathtext
 from unbraid.runs.evaluation.leaf_summary import DEAD_NATS
 
-MAX_POSITIONS = 256  # places along an axis
-COLOUR_LIMIT = 2.0  # latents from −REACH (blue) to REACH (red)
+MAX_POSITIONS = 256  # along an axis
+COLOUR_LIMIT = 2.0  # colours run from −COLOUR_LIMIT (blue) to COLOUR_LIMIT (red)
 
 
 def has_positions(codes: Codes | None) -> bool:
-    """Whether codes carry the factors x and y, each on a grid, and some columns of real numbers."""
+    """Whether codes have the factors x and y, each on a grid, and real columns.
+
+    Args:
+        codes: the codes.
+    """
     if codes is None or codes.values is None or codes.factors is None or not codes.tree.columns_of_kind("real"):
         return False
     sizes = {factor.name: factor.size for factor in codes.factors.items}
@@ -25,19 +29,25 @@ def has_positions(codes: Codes | None) -> bool:
 
 
 def position_maps(codes: Codes, max_columns: int = 8, title: str = "") -> Figure:
-    """A row a live column: its mean over x and y as colours, then over each other factor, a line for each shape.
+    """Draw one row for each live column: its mean over x and y as colours, then over each other factor as lines.
 
-    Stühmer et al. 2019, Figs. 8–16, after Chen et al. 2018. Columns are sorted by their KL; `most` are drawn.
+    Each class of the first class factor, such as the shape, has its own line. Columns are sorted by their KL.
+    Stühmer et al. 2019, Figs. 8–16, after Chen et al. 2018.
+
+    Args:
+        codes: codes with the factors x and y.
+        max_columns: number of columns to draw.
+        title: title of the figure.
     """
     expect(
         has_positions(codes),
-        "this picture needs the factors x and y",
-        do="Encode a set that has them, such as sprites.",
+        "this figure needs the factors x and y",
+        do="Encode a data set that has them, such as sprites32.",
     )
     assert codes.values is not None
     assert codes.factors is not None
     names = list(codes.factors.names)
-    whole = np.isfinite(codes.values).all(axis=1)  # images that lack a label have no place
+    whole = np.isfinite(codes.values).all(axis=1)  # without images that lack a label
     values, means = codes.values[whole], codes.mean[whole]
     x, y = (values[:, names.index(axis)] for axis in "xy")
     kinds = {factor.name: factor.kind for factor in codes.factors.items}
@@ -58,18 +68,20 @@ def position_maps(codes: Codes, max_columns: int = 8, title: str = "") -> Figure
         for axes, name in zip(row[1:], others, strict=True):
             _draw_lines(axes, z, values[:, names.index(name)], shapes)
     if lines and others:
-        told = codes.factors.items[names.index(lines)].values
-        words = [str(told[int(code)]) if told else f"{lines} {code:g}" for code in np.unique(shapes)]
-        grid[0][-1].legend(grid[0][-1].lines, words, fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        classes = codes.factors.items[names.index(lines)].values
+        labels = [str(classes[int(code)]) if classes else f"{lines} {code:g}" for code in np.unique(shapes)]
+        grid[0][-1].legend(
+            grid[0][-1].lines, labels, fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1)
+        )
     for axes, name in zip(grid[-1], ("position", *others), strict=True):
         axes.set_xlabel(name, fontsize=9)
-    figure.suptitle(title or f"latents over position{f', a line for each {lines}' if lines and others else ''}",
+    figure.suptitle(title or f"latents over position{f', one line per {lines}' if lines and others else ''}",
                     fontsize=10, x=0.01, ha="left", color=INK)  # fmt: skip
     return disable_mathtext(figure)
 
 
 def _live_columns(codes: Codes) -> list[tuple[int, str]]:
-    """Real columns and their leaves' names, those that carry most first, dead ones left out if any is alive."""
+    """Real columns and the names of their leaves, by descending KL, without dead leaves if any leaf is live."""
     leaves = codes.tree.leaves
     kl = np.full(len(leaves), np.inf) if codes.kl is None else np.nan_to_num(np.asarray(codes.kl), nan=np.inf)
     order = [i for i in np.argsort(-kl, kind="stable") if leaves[i].kind == "real"]
@@ -78,7 +90,12 @@ def _live_columns(codes: Codes) -> list[tuple[int, str]]:
 
 
 def mean_by_factors(z: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The mean of z for each pair of values of two factors, "i j"; NaN where there is none.
+    """Average z for each pair of values of two factors, "i j"; NaN for pairs without data.
+
+    Args:
+        z: one number for each image.
+        first: values of the first factor.
+        second: values of the second factor.
 
     >>> mean_by_factors(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), np.array([0, 0, 1]))
     array([[ 2., nan],
@@ -92,7 +109,7 @@ def mean_by_factors(z: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.
 
 
 def _draw_lines(axes: Any, z: np.ndarray, values: np.ndarray, shapes: np.ndarray) -> None:
-    """The mean of z over the values of a factor, a line for each shape."""
+    """Plot the mean of z over the values of a factor, one line for each shape."""
     means = mean_by_factors(z, shapes, values)
     for colour, line in zip(LINE_COLOURS, means, strict=False):
         axes.plot(np.unique(values), line, ".-", color=colour, lw=1, ms=3)

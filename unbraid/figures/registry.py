@@ -1,4 +1,4 @@
-"""FIGURES: every picture the report has, by name; `draw` makes one of a run, `write` puts it into a file."""
+"""FIGURES: every figure of the report, by name; `draw_figure` draws one of a run, and `write_figure` writes it to a file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,17 @@ from unbraid.runs.run import Run
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """What of a run to show: image numbers, leaves by name, the range and steps of a traversal, dead leaves or not, code 0."""
+    """What to draw of a run; each figure takes some of these options.
+
+    Args:
+        images: image numbers; traversals start from one image.
+        leaves: names of leaves; by default the live ones.
+        low: first value of a traversal.
+        high: last value of a traversal.
+        steps: number of values of a traversal.
+        dead: whether to draw dead leaves too.
+        zero: whether traversals start from code 0 in place of an image.
+    """
 
     images: tuple[int, ...] = ()
     leaves: tuple[str, ...] = ()
@@ -45,10 +55,22 @@ class FigureOptions:
     dead: bool = False
     zero: bool = False
 
+    @property
+    def traversal(self) -> dict[str, Any]:
+        """The keyword arguments of `traversal_rows`."""
+        kept = {name: getattr(self, name) for name in ("leaves", "low", "high", "steps", "dead", "zero")}
+        return {"image": self.images[0] if self.images else None, **kept}
+
 
 @dataclass(frozen=True)
 class FigureContext:
-    """A run with its data and codes at hand, read once for all its pictures; data only when a picture asks for them."""
+    """A run with its codes and data, loaded once for all its figures; the data are loaded when a figure needs them.
+
+    Args:
+        run: the run.
+        supplied_dataset: the data; by default the run's own.
+        codes: the codes; None when the run was not encoded.
+    """
 
     run: Run
     supplied_dataset: Any = None
@@ -56,63 +78,82 @@ class FigureContext:
 
     @cached_property
     def dataset(self) -> Any:
-        """The data, as given or as the run finds them."""
+        """The data: those supplied, or the run's own."""
         return self.run.dataset() if self.supplied_dataset is None else self.supplied_dataset
 
     @property
     def has_images(self) -> bool:
-        """Whether the data are images that can be shown."""
+        """Whether the data are grey or colour images."""
         channels, height, _ = self.run.state["shape"]
         return channels in (1, 3) and height > 1
 
     def require_codes(self) -> Codes:
-        """The codes, which some pictures cannot do without."""
+        """Return the codes; an error when the run was not encoded."""
         return self.codes if self.codes is not None else self.run.codes()
 
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """One kind of picture: how to draw it, its heading and caption, what a scene lacks for it, and what it can be told.
+    """One kind of figure.
 
-    `lacks` says in words what is not there, or nothing; `takes` are fields of `Choice`.
+    Args:
+        call: draws the figure.
+        title: heading in the report.
+        about: caption.
+        missing: returns what the run lacks for the figure, or "".
+        about_unlabelled: caption for data without labels; by default `about`.
+        options: the fields of `FigureOptions` that the figure takes.
     """
 
     call: Callable[[FigureContext, FigureOptions], Figure]
     title: str
     about: str
-    missing: Callable[[FigureContext], str] = lambda scene: ""
+    missing: Callable[[FigureContext], str] = lambda context: ""
     about_unlabelled: str = ""
     options: tuple[str, ...] = ()
 
     def can_draw(self, context: FigureContext) -> bool:
-        """Whether a scene has what the picture shows."""
+        """Whether a run has everything that the figure needs.
+
+        Args:
+            context: the run.
+        """
         return not self.missing(context)
 
     def caption(self, context: FigureContext) -> str:
-        """What the picture shows of this scene: without labels there is no middle of factors, and no factor to name."""
+        """The caption; data without labels have no middle of factors and no factor names.
+
+        Args:
+            context: the run.
+        """
         return self.about_unlabelled if self.about_unlabelled and context.dataset.factors is None else self.about
 
 
 def load_context(run: Run, dataset: Any = None) -> FigureContext:
-    """A run and, if it was encoded, its codes; those of another moment are made of some images."""
+    """Load a run with its stored codes; for a snapshot, some images are encoded now.
+
+    Args:
+        run: the run.
+        dataset: the data; by default the run's own.
+    """
     if run.snapshot is not None:
         return FigureContext(run, dataset, load_or_encode_codes(run, dataset=dataset))
     return FigureContext(run, dataset, run.codes() if (run.path / CODES_FILE).is_file() else None)
 
 
 def _missing_images(s: FigureContext) -> str:
-    return "" if s.has_images else "data that are no images"
+    return "" if s.has_images else "data that are not images"
 
 
 def _missing_ledger_rows(s: FigureContext) -> str:
-    """A lost ledger is named when it is drawn; that of a first snapshot has no line yet."""
-    return "" if s.run.snapshot is None or s.run.ledger() else "weights from before the first line of the ledger"
+    """The ledger at a first snapshot has no row yet; a ledger file that is missing is an error when it is drawn."""
+    return "" if s.run.snapshot is None or s.run.ledger() else "weights from before the first row of the ledger"
 
 
 def _missing_codes(s: FigureContext) -> str:
     if s.codes is not None:
         return ""
-    return "no codes yet" if s.run.snapshot is None else "no codes, because its data are not at hand"
+    return "no codes yet" if s.run.snapshot is None else "no codes, because its data cannot be loaded"
 
 
 def _missing_factors(s: FigureContext) -> str:
@@ -129,145 +170,159 @@ def _missing_positions(s: FigureContext) -> str:
     return _missing_codes(s) or ("" if has_positions(s.codes) else "codes without factors x and y")
 
 
-def _draw_traversals(s: FigureContext, c: FigureOptions) -> Figure:
-    image = c.images[0] if c.images else None
-    return traversals(
-        s.run, s.codes or load_or_encode_codes(s.run), image=image, leaves=c.leaves, low=c.low, high=c.high, steps=c.steps,
-        dead=c.dead, zero=c.zero, dataset=s.dataset,
-    )  # fmt: skip
+def _draw_traversals(s: FigureContext, options: FigureOptions) -> Figure:
+    return traversals(s.run, s.codes or load_or_encode_codes(s.run), dataset=s.dataset, **options.traversal)
 
 
-def _draw_reconstructions(s: FigureContext, c: FigureOptions) -> Figure:
+def _draw_reconstructions(s: FigureContext, options: FigureOptions) -> Figure:
     if not s.has_images:
-        expect(not c.images, "rows of numbers are drawn as points, so none are chosen", found=f"images {c.images}")
+        expect(
+            not options.images, "vectors are drawn as points, so no images are chosen", found=f"images {options.images}"
+        )
         return run_figures.reconstruction_scatter(s.run, dataset=s.dataset)
-    return run_figures.reconstructions(s.run, dataset=s.dataset, images=c.images)
+    return run_figures.reconstructions(s.run, dataset=s.dataset, images=options.images)
 
 
-def _draw_information(s: FigureContext, c: FigureOptions) -> Figure:
-    found = {}
+def _draw_information(s: FigureContext, options: FigureOptions) -> Figure:
+    scores = {}
     for name in ("mig", "dci"):
         try:
-            found[name] = metrics.METRICS[name](s.require_codes())
+            scores[name] = metrics.METRICS[name](s.require_codes())
         except UnbraidError:
             continue
-    return score_heat_maps(found, ("mig", "dci"), dead_leaves(s.run, s.require_codes()))
+    return score_heat_maps(scores, ("mig", "dci"), dead_leaves(s.run, s.require_codes()))
 
 
+TRAVERSAL_CAPTION = (
+    "Each row moves one leaf from −2.2 to 2.2 (a discrete one through all its values) and holds the others at "
+)
 FIGURES: dict[str, FigureSpec] = {
     "traversals": FigureSpec(
         _draw_traversals,
         "Traversals",
-        "One leaf moved from −2.2 to 2.2 (a discrete one through all its values), the others held at the image in the "
-        "middle of all factors. Rows are named by the factor the leaf follows, with the nats it carries.",
+        f"{TRAVERSAL_CAPTION}the image in the middle of all factors. Rows are labelled with the factor that the leaf follows "
+        "and with its information in nats.",
         _missing_images,
-        "One leaf moved from −2.2 to 2.2 (a discrete one through all its values), the others held at the image whose code is "
-        "the most ordinary. Rows are named by their leaf, with the nats it carries.",
+        f"{TRAVERSAL_CAPTION}the image whose code is nearest to the median. Rows are labelled with their leaf and its "
+        "information in nats.",
         options=("images", "leaves", "low", "high", "steps", "dead", "zero"),
     ),
     "reconstructions": FigureSpec(
         _draw_reconstructions,
         "Reconstructions",
-        "The data above, what their codes decode to below.",
+        "Images of the data, and below them their decoded codes.",
         options=("images",),
     ),
     "samples": FigureSpec(
-        lambda s, c: run_figures.prior_samples(s.run),
-        "Samples",
-        "Codes drawn from the prior, decoded.",
-        _missing_images,
+        lambda s, _: run_figures.prior_samples(s.run), "Samples", "Decoded codes from the prior.", _missing_images
     ),
     "information": FigureSpec(
         _draw_information,
         "Leaves and factors",
         "Rows are leaves, columns are factors: mutual information in nats (histogram of means), and DCI's importances. "
-        "The best live leaf of each factor is outlined; leaves that carry less than 0.05 nats are grey.",
+        "The best live leaf of each factor is outlined; leaves with less than 0.05 nats are grey.",
         _missing_factors,
     ),
     "positions": FigureSpec(
-        lambda s, c: position_maps(s.require_codes(), title=f"{display_name(s.run)}: latents over position"),
+        lambda s, _: position_maps(s.require_codes(), title=f"{display_name(s.run)}: latents over position"),
         "Latents over position",
-        "A row a live column: its mean over x and y from −2 (blue) to 2 (red), then over every other factor, a line for each "
-        "shape. One column for each of x and y gives stripes across and down.",
+        "One row per live column: its mean over x and y from −2 (blue) to 2 (red), then over every other factor, with one "
+        "line per shape. A column that encodes x or y alone has stripes.",
         _missing_positions,
     ),
     "kl": FigureSpec(
-        lambda s, c: run_figures.kl_bars(s.require_codes(), f"{display_name(s.run)}: KL of each leaf"),
+        lambda s, _: run_figures.kl_bars(s.require_codes(), f"{display_name(s.run)}: KL of each leaf"),
         "KL of each leaf",
-        "In nats per example, averaged over the data; grey leaves carry less than 0.05.",
+        "In nats per example, averaged over the data; grey leaves have less than 0.05.",
         _missing_kl,
     ),
     "aggregate": FigureSpec(
-        lambda s, c: run_figures.aggregate_histograms(s.run, s.require_codes(), leaves=c.leaves),
-        "q(z) against the prior",
-        "One draw from every image's posterior (filled) and as many from the prior (line), for each live leaf.",
+        lambda s, options: run_figures.aggregate_histograms(s.run, s.require_codes(), leaves=options.leaves),
+        "q(z) and the prior",
+        "One sample of every image's posterior (filled) and as many samples of the prior (line), for each live leaf.",
         _missing_codes,
         options=("leaves",),
     ),
     "ledger": FigureSpec(
-        lambda s, c: run_figures.ledger_curves(s.run),
+        lambda s, _: run_figures.ledger_curves(s.run),
         "Ledger",
-        "Each term of the loss in nats per example over training, with its price; held-out images dashed, if the run was "
+        "Each term of the loss in nats per example over training, with its price; held-out images are dashed, if the run was "
         "validated. Terms such as tc_q are the objective's own estimates from single batches, which may be negative; the "
-        "audit's are by the exact q(z).",
+        "audit computes them with the exact q(z).",
         _missing_ledger_rows,
     ),
 }
 
 
 def check_figure_options(name: str, options: FigureOptions) -> FigureSpec:
-    """A picture, by name, if it can be told what it is told.
+    """Return a figure by name; an error when it does not take one of the options that were set.
 
-    >>> check_figure_options("traversals", FigureOptions(low=-2.0)).options != check_figure_options("ledger", FigureOptions()).options
-    True
+    Args:
+        name: name of the figure.
+        options: what to draw.
+
+    >>> check_figure_options("ledger", FigureOptions()).title
+    'Ledger'
     """
-    picture = choose(name, FIGURES, "figure")
-    told = [each.name for each in fields(FigureOptions) if getattr(options, each.name) != each.default]
-    odd = [option for option in told if option not in picture.options]
+    spec = choose(name, FIGURES, "figure")
+    changed = [f.name for f in fields(FigureOptions) if getattr(options, f.name) != f.default]
+    unknown = [option for option in changed if option not in spec.options]
     expect(
-        not odd,
-        f"figure {name!r} takes no {join_names(odd)}",
-        allowed=join_names(picture.options) or "none of " + join_names(each.name for each in fields(FigureOptions)),
+        not unknown,
+        f"figure {name!r} takes no {join_names(unknown)}",
+        allowed=join_names(spec.options) or "none of " + join_names(f.name for f in fields(FigureOptions)),
         do="Leave it out.",
     )
     expect(
         name != "traversals" or len(options.images) < 2,
         "traversals start from one image",
         found=f"images {join_names(options.images)}",
-        do="Give one; draw a figure for each.",
+        do="Give one; draw one figure for each.",
     )
-    return picture
+    return spec
 
 
 def draw_figure(name: str, run: Run, options: FigureOptions = FigureOptions(), dataset: Any = None) -> Figure:
-    """One picture of a run, by name."""
-    picture, seen = check_figure_options(name, options), load_context(run, dataset)
-    encoded = f"Encode it first with 'unbraid encode {quote(str(run.path))}'"
-    given = "Pass them in Python: Run.load(path, dataset=…)"
-    first = (
-        "" if seen.codes is not None else (encoded if run.snapshot is None else given) + ", or choose another figure: "
-    )
-    expect(
-        picture.can_draw(seen),
-        f"{run.path} cannot be shown as {name!r}",
-        found=picture.missing(seen),
-        do=(first if _missing_codes(seen) == picture.missing(seen) else "Choose another figure: ")
-        + join_names(FIGURES)
-        + ".",
-    )
-    return picture.call(seen, options)
+    """Draw a figure of a run.
+
+    Args:
+        name: name of the figure.
+        run: the run.
+        options: what to draw.
+        dataset: the data; by default the run's own.
+    """
+    spec, context = check_figure_options(name, options), load_context(run, dataset)
+    missing = spec.missing(context)
+    advice = ""
+    if missing and missing == _missing_codes(context):
+        encode = f"Encode it first with 'unbraid encode {quote(str(run.path))}'"
+        advice = (
+            encode if run.snapshot is None else "Pass the data in Python: Run.load(path, dataset=…)"
+        ) + ", or choose "
+    do = f"{advice or 'Choose '}another figure: {join_names(FIGURES)}."
+    expect(not missing, f"{run.path} cannot be shown as {name!r}", found=missing, do=do)
+    return spec.call(context, options)
 
 
 def write_figure(
     name: str, run: Run, out: str | Path, options: FigureOptions = FigureOptions(), dpi: int = 150
 ) -> Path:
-    """One picture of a run as a file: PDF, SVG, PNG or GIF by its ending (traversals move in a GIF)."""
+    """Write a figure of a run as PDF, SVG, PNG or GIF, by its suffix; traversals move in a GIF.
+
+    Args:
+        name: name of the figure.
+        run: the run.
+        out: the file.
+        options: what to draw.
+        dpi: dots per inch of PNG and GIF.
+    """
     out = Path(out)
     check_figure_options(name, options)  # before any work
     if name == "traversals" and out.suffix.lower() == ".gif":
-        moving = traversal_gif(_animation_rows(run, options))
+        arguments = {**options.traversal, "steps": max(options.steps, 15)}
+        content = traversal_gif(traversal_rows(run, load_or_encode_codes(run), **arguments))
         with atomic_write(out) as f:
-            f.write(moving)
+            f.write(content)
         return out
     return drawing.save_figure(draw_figure(name, run, options), out, dpi)
 
@@ -275,7 +330,13 @@ def write_figure(
 def write_side_by_side(
     runs: Sequence[Run], out: str | Path, options: FigureOptions = FigureOptions(), dpi: int = 150
 ) -> Path:
-    """The traversals of several runs side by side, from the same image, as a file; each headed by its folder's name.
+    """Write the traversals of several runs side by side, from the same image, each under the name of its folder.
+
+    Args:
+        runs: the runs.
+        out: the file.
+        options: what to draw.
+        dpi: dots per inch of PNG and GIF.
 
     >>> from unbraid import Recipe, fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
@@ -285,21 +346,6 @@ def write_side_by_side(
     """
     check_figure_options("traversals", options)
     names = [run.path.name for run in runs]
-    heads = names if len(set(names)) == len(names) else [str(run.path) for run in runs]
-    pairs = [(head, run, load_or_encode_codes(run)) for head, run in zip(heads, runs, strict=True)]
-    image = options.images[0] if options.images else None
-    how = {
-        "leaves": options.leaves,
-        "low": options.low,
-        "high": options.high,
-        "dead": options.dead,
-        "zero": options.zero,
-    }
-    return drawing.save_figure(side_by_side(pairs, steps=options.steps, image=image, **how), out, dpi)
-
-
-def _animation_rows(run: Run, c: FigureOptions) -> Sequence[Any]:
-    image = c.images[0] if c.images else None
-    return traversal_rows(
-        run, load_or_encode_codes(run), image, c.leaves, c.low, c.high, max(c.steps, 15), c.dead, zero=c.zero
-    )
+    titles = names if len(set(names)) == len(names) else [str(run.path) for run in runs]
+    entries = [(title, run, load_or_encode_codes(run)) for title, run in zip(titles, runs, strict=True)]
+    return drawing.save_figure(side_by_side(entries, **options.traversal), out, dpi)

@@ -1,4 +1,4 @@
-"""One self-contained HTML page for one run or several: scores, audit, pictures. No script, no outside request."""
+"""The report: one self-contained HTML page with scores, audit and figures of runs. No script, no external request."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from unbraid.runs.evaluation.leaf_summary import DEAD_NATS, load_or_encode_codes
 from unbraid.runs.folder.file_names import REPORT_FILE
 from unbraid.runs.run import Run
 
-# in the dark, words and axes turn light and the paper clear, but for the numbers in a heat map's cells, whose ground
-# stays as it is; the downloaded PNG stays as in print
+# in dark mode text and axes turn light and the background transparent, except numbers in the cells of heat maps, whose
+# background does not change; the downloaded PNG is as in print
 DARK_MODE_STYLE = (
     '<style>@media (prefers-color-scheme: dark) { :not([id^="cell"]) > text { fill: #dfe3ea !important } '
     f'text[style*="fill: {GREY}"] {{ fill: #7f8a9c !important }} '
@@ -36,7 +36,7 @@ DARK_MODE_STYLE = (
 )
 
 
-PHONE_WIDTH = 340  # pixels across that a phone has for a picture
+PHONE_WIDTH = 340  # pixels that a phone has for a figure
 
 
 def report(
@@ -49,9 +49,17 @@ def report(
     names: Mapping[str, str] = MappingProxyType({}),
     picture: Figure | None = None,
 ) -> Path:
-    """Write `report.html`: tables over all runs, then one section for each of `detail` (all by default).
+    """Write `report.html`: tables over all runs, then one section for each run.
 
-    names: words for recipes, by their names, in the order in which they are to stand. picture: shown under `intro`.
+    Args:
+        runs: the runs.
+        out: the file; by default `report.html` in the first run directory.
+        title: title of the page.
+        intro: text below the title.
+        detail: the runs with a section; by default all.
+        after: text below the tables.
+        names: labels of recipes, by recipe name, in the order of the columns.
+        picture: a figure below `intro`.
 
     >>> from unbraid.runs.recipe import Recipe
     >>> from unbraid.runs.fitting.training import fit
@@ -62,10 +70,9 @@ def report(
     runs = [runs] if isinstance(runs, Run) else list(runs)
     expect(len(runs) > 0, "a report needs at least one run")
     path = Path(out) if out is not None else runs[0].output_path(REPORT_FILE)
-    pages = Environment(loader=PackageLoader("unbraid", "figures"), autoescape=True)
-    pages.filters["breakable"] = lambda name: Markup("_<wbr>").join(str(name).split("_"))
-    page = pages.get_template("report.html")
-    html = page.render(
+    templates = Environment(loader=PackageLoader("unbraid", "figures"), autoescape=True)
+    templates.filters["breakable"] = lambda name: Markup("_<wbr>").join(str(name).split("_"))
+    html = templates.get_template("report.html").render(
         title=title or titles.runs_title(runs),
         intro=intro,
         after=after,
@@ -83,7 +90,13 @@ def report(
 
 
 def embed_figure(figure: Figure, alt: str, name: str) -> Markup:
-    """A figure inside the page: shown as SVG, with links that save it as PNG and SVG."""
+    """Embed a figure in a page as SVG, with links that download it as PNG and SVG.
+
+    Args:
+        figure: the figure.
+        alt: its description.
+        name: name of the downloaded files.
+    """
     svg, png = render_figure(figure, "svg"), render_figure(figure, "png")
     shown = svg.replace(b"<defs>", DARK_MODE_STYLE.encode() + b"<defs>", 1)
     width, height = (round(side * 120) for side in figure.get_size_inches())
@@ -103,19 +116,19 @@ def _base64(data: bytes) -> str:
 
 
 def _run_section(run: Run, anchor: str, name: str) -> dict[str, Any]:
-    seen = load_context(run)
-    stored = seen.codes is not None
-    seen = seen if stored else replace(seen, codes=load_or_encode_codes(run))
-    notes = summarise_leaves(run, seen.codes)
-    dead = [note.name for note in notes if note.dead]
+    context = load_context(run)
+    stored = context.codes is not None
+    context = context if stored else replace(context, codes=load_or_encode_codes(run))
+    leaves = summarise_leaves(run, context.codes)
+    dead = [leaf.name for leaf in leaves if leaf.dead]
     pictures = [
         (
             f.title,
-            f.caption(seen),
-            embed_figure(f.call(seen, FigureOptions()), f"{f.title} of {name}", f"{run.path.name}-{key}"),
+            f.caption(context),
+            embed_figure(f.call(context, FigureOptions()), f"{f.title} of {name}", f"{run.path.name}-{key}"),
         )
         for key, f in FIGURES.items()
-        if f.can_draw(seen)
+        if f.can_draw(context)
     ]
     return {
         "anchor": anchor,
@@ -123,19 +136,19 @@ def _run_section(run: Run, anchor: str, name: str) -> dict[str, Any]:
         "about": titles.description(run.recipe),
         "recipe": run.recipe.toml(),
         "state": run.state,
-        "leaves": notes,
-        "misnamed": misleading_names(notes, () if seen.dataset.factors is None else seen.dataset.factors.names),
-        "few": "" if stored or seen.codes is None else f"{len(seen.codes):,}",
-        "place": quote(str(run.path)),
+        "leaves": leaves,
+        "misleading_names": misleading_names(leaves, () if context.dataset.factors is None else context.dataset.factors.names),
+        "encoded_count": "" if stored or context.codes is None else f"{len(context.codes):,}",
+        "path": quote(str(run.path)),
         "dead": len(dead),
         "limit": f"{DEAD_NATS:g}".removeprefix("0"),
-        "folded": _dead_leaf_traversals(run, seen, dead),
+        "dead_figure": _dead_leaf_traversals(run, context, dead),
         "pictures": pictures,
     }
 
 
 def _dead_leaf_traversals(run: Run, context: FigureContext, dead: Sequence[str]) -> Markup | str:
-    """The traversals of dead leaves, for those who want to see that they do nothing."""
+    """Draw the traversals of dead leaves, which show that they have no effect."""
     if not dead or not context.has_images:
         return ""
     figure = traversals(run, context.codes, leaves=dead[:12], dataset=context.dataset, title="")

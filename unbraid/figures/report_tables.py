@@ -1,4 +1,4 @@
-"""The tables of a report: `compare`'s, quantities down and settings across, the best marked."""
+"""The tables of a report: a comparison with quantities as rows and settings as columns; the best is marked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from unbraid.comparing import Comparison, compare
-from unbraid.comparing.number_format import decimal_places, format_half_width, format_mean
+from unbraid.comparing.number_format import decimal_places, format_estimate, format_mean
 from unbraid.comparing.quantities import TERM_DIRECTIONS, base_name, direction_arrow
 from unbraid.comparing.table import MeanTable
 from unbraid.core.errors import UnbraidError
@@ -21,7 +21,15 @@ from unbraid.runs.run import Run
 
 @dataclass(frozen=True)
 class TableRow:
-    """One quantity: its name, an arrow to its better side, a cell for every column, and what duplicates allow."""
+    """One quantity of a table.
+
+    Args:
+        name: name of the quantity.
+        arrow: ↑ or ↓: which values are better.
+        cells: one cell for each column.
+        best: number of the best cell.
+        ceiling: the best score that duplicate images allow.
+    """
 
     name: str
     arrow: str
@@ -32,24 +40,34 @@ class TableRow:
 
 @dataclass(frozen=True)
 class ReportTables:
-    """Heads (name, seeds) with lines of scores and of nats; `every` holds the same for single runs, where seeds were averaged."""
+    """The tables of a report.
+
+    Args:
+        heads: label and number of seeds of each column.
+        scores: rows of scores.
+        nats: rows of terms in nats.
+        audited: whether the terms come from an audit.
+        per_run: the same tables for each single run, if seeds were averaged.
+    """
 
     heads: tuple[tuple[str, int], ...]
     scores: tuple[TableRow, ...]
     nats: tuple[TableRow, ...]
     audited: bool
-    every: ReportTables | None = None
+    per_run: ReportTables | None = None
 
 
 def build_report_tables(runs: Sequence[Run], names: Mapping[str, str] = MappingProxyType({})) -> ReportTables:
-    """The tables over some runs; from the last lines of their ledgers where none was scored or audited yet.
+    """Build the tables of some runs; without scores and audits, from the last rows of their ledgers.
 
-    names: words for recipes, by their names; those settings are headed so, and stand in this order.
+    Args:
+        runs: the runs.
+        names: labels of recipes, by recipe name, in the order of the columns.
     """
-    for run in runs:  # compare counts a damaged file as a failed run; a page of that run names it
+    for run in runs:  # compare treats a damaged file as a failed run; here it is an error
         saved_scores(run)
         run.saved_audit()
-    if any(run.snapshot is not None for run in runs):  # what is written of a run is of its last weights
+    if any(run.snapshot is not None for run in runs):  # stored scores and audits belong to the last weights
         return _ledger_tables(runs, names)
     try:
         found = compare(*runs, agreement=False)
@@ -69,17 +87,15 @@ def build_report_tables(runs: Sequence[Run], names: Mapping[str, str] = MappingP
 
 
 def _relabel_settings(table: Comparison, labels: Mapping[str, str], order: Sequence[str]) -> Comparison:
-    """The same comparison with settings called by the words for their runs' places, in the order of the words."""
+    """Relabel the settings of a comparison by the labels of their run directories, in the order of the labels."""
     groups = list(table.groups)
     for i, group in enumerate(groups):
-        called = {labels[m.place] for m in group.models if m.place in labels}
-        if len(called) == 1:
-            word = called.pop()
-            models = tuple(replace(m, name=f"{word}, seed {m.seed}") for m in group.models)
-            groups[i] = replace(group, label=word, models=models)
-    if len({g.label for g in groups}) < len(
-        groups
-    ):  # one recipe in several settings: only compare's labels tell them apart
+        new = {labels[m.place] for m in group.models if m.place in labels}
+        if len(new) == 1:
+            label = new.pop()
+            models = tuple(replace(m, name=f"{label}, seed {m.seed}") for m in group.models)
+            groups[i] = replace(group, label=label, models=models)
+    if len({g.label for g in groups}) < len(groups):  # one recipe in several settings: keep the distinct labels
         return table
     ranks = [order.index(g.label) if g.label in order else len(order) for g in groups]
     kept = sorted(range(len(groups)), key=lambda i: ranks[i])
@@ -90,23 +106,29 @@ def _relabel_settings(table: Comparison, labels: Mapping[str, str], order: Seque
 
 
 def saved_scores(run: Run) -> Scores:
-    """The scores written by `unbraid score`; empty when there are none."""
+    """The stored scores of a run; empty when there are none.
+
+    Args:
+        run: the run.
+    """
     return run.scores() or Scores({})
 
 
 def saved_ceilings(runs: Sequence[Run]) -> dict[str, float]:
-    """What duplicate images allow, by metric, as the first run that knows has it."""
-    known = (saved_scores(run).ceilings for run in runs)
-    return next((found for found in known if found), {})
+    """The best scores that duplicate images allow, by metric, of the first run that has them.
+
+    Args:
+        runs: the runs.
+    """
+    return next((ceilings for run in runs if (ceilings := saved_scores(run).ceilings)), {})
 
 
 def _comparison_row(table: Comparison, j: int, ceilings: dict[str, float]) -> TableRow:
-    """Means ± half their interval over seeds, in the digits that the intervals deserve."""
+    """Format means ± half their interval over seeds, with as many digits as the intervals justify."""
     name, digits = table.quantities[j], table.cells.digits[j]
     cells = []
     for i in range(len(table.groups)):
-        half = format_half_width(float(table.cells.half_width[i, j]), digits)
-        cells.append(format_mean(float(table.cells.mean[i, j]), digits) + (f" ± {half}" if half else ""))
+        cells.append(format_estimate(float(table.cells.mean[i, j]), float(table.cells.half_width[i, j]), digits))
     return TableRow(
         name,
         direction_arrow(name).strip(),
@@ -117,7 +139,7 @@ def _comparison_row(table: Comparison, j: int, ceilings: dict[str, float]) -> Ta
 
 
 def _per_run_tables(table: Comparison, count: int) -> ReportTables | None:
-    """The same quantities of every single run; None when that would be the same table."""
+    """The tables of every single run; None when they would be equal."""
     models = [model for group in table.groups for model in group.models]
     if len(models) <= len(table.groups) or count < 2:
         return None
@@ -131,7 +153,7 @@ def _per_run_tables(table: Comparison, count: int) -> ReportTables | None:
 
 
 def _split_scores_and_nats(lines: Sequence[TableRow]) -> tuple[tuple[TableRow, ...], tuple[TableRow, ...]]:
-    """Scores apart from nats."""
+    """Separate scores from terms in nats."""
     scores = tuple(
         line
         for line in lines
@@ -141,7 +163,7 @@ def _split_scores_and_nats(lines: Sequence[TableRow]) -> tuple[tuple[TableRow, .
 
 
 def _ledger_tables(runs: Sequence[Run], names: Mapping[str, str] = MappingProxyType({})) -> ReportTables:
-    """What the last lines of the ledgers say, by each objective's own estimator."""
+    """Tables of the last rows of the ledgers, by each objective's own estimator."""
     last: list[dict[str, Any]] = [_last_ledger_nats(run) for run in runs]
     terms = dict.fromkeys(name for nats in last for name in nats)
     lines = []
@@ -156,16 +178,21 @@ def _ledger_tables(runs: Sequence[Run], names: Mapping[str, str] = MappingProxyT
 
 
 def _last_ledger_nats(run: Run) -> dict[str, Any]:
-    """The terms of the last line of a ledger that was written before the weights of this moment."""
+    """The terms of the last ledger row before the step of the loaded weights."""
     rows = [row for row in run.ledger() if row["step"] < run.state["step"]]
     return rows[-1]["nats"] if rows else {}
 
 
 def run_heading(run: Run, names: Mapping[str, str]) -> str:
-    """A run's heading: the word for its recipe with its seed, or its folder's name; the step of other weights than the last."""
-    word = names.get(run.recipe.name)
-    when = "" if run.snapshot is None else f" after step {run.state['step']:,}"
-    return (f"{word}, seed {run.recipe.seed}" if word else run.path.name) + when
+    """The heading of a run: the label of its recipe with the seed, or the name of its folder; and the step of a snapshot.
+
+    Args:
+        run: the run.
+        names: labels of recipes, by recipe name.
+    """
+    label = names.get(run.recipe.name)
+    step = "" if run.snapshot is None else f" after step {run.state['step']:,}"
+    return (f"{label}, seed {run.recipe.seed}" if label else run.path.name) + step
 
 
 def _decimal_places(values: Sequence[float]) -> int:

@@ -1,4 +1,4 @@
-"""The pictures of one run, each a matplotlib `Figure` (no global state, no window); `FIGURES` in pictures.py lists them all."""
+"""Figures of one run, each a matplotlib `Figure` without global state; `FIGURES` in registry.py lists them all."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from unbraid.runs.evaluation.leaf_summary import DEAD_NATS, sample_prior_values
 from unbraid.runs.folder.file_names import LEDGER_FILE
 from unbraid.runs.run import Run
 
-MAX_MARKED_POINTS = 60  # points below which a curve shows each of them
-MAX_TERMS = 60  # terms of a ledger that are drawn
+MAX_MARKED_POINTS = 60  # curves with fewer points mark each of them
+MAX_TERMS = 60  # of a ledger that are drawn
 
 
 def _random_images(run: Run, count: int, seed: int, dataset: Any = None) -> np.ndarray:
@@ -40,10 +40,16 @@ def _random_images(run: Run, count: int, seed: int, dataset: Any = None) -> np.n
 def reconstructions(
     run: Run, count: int = 10, seed: int = 0, dataset: Any = None, images: Sequence[int] = ()
 ) -> Figure:
-    """Images above, their reconstructions (decoded posterior means) below."""
+    """Draw images, and below them their reconstructions (decoded posterior means).
+
+    Args:
+        run: the run.
+        count: number of random images.
+        seed: seed of the choice.
+        dataset: the data; by default the run's own.
+        images: image numbers, in place of random images.
+    """
     dataset = run.dataset() if dataset is None else dataset
-    wrong = [i for i in images if not 0 <= i < len(dataset)]
-    expect(not wrong, "there is no such image", found=wrong, allowed=f"0 to {len(dataset) - 1:,}")
     x = dataset.pixels(np.array(images)) if len(images) else _random_images(run, count, seed, dataset)
     return draw_sheet(
         tile_images(np.stack([x, run.decode(run.encode(x))])),
@@ -53,7 +59,14 @@ def reconstructions(
 
 
 def reconstruction_scatter(run: Run, count: int = 1000, seed: int = 0, dataset: Any = None) -> Figure:
-    """Data that are vectors, and their reconstructions, in the first two columns."""
+    """Plot vectors and their reconstructions in the first two columns.
+
+    Args:
+        run: the run.
+        count: number of random rows.
+        seed: seed of the choice.
+        dataset: the data; by default the run's own.
+    """
     x = _random_images(run, count, seed, dataset)
     found = run.decode(run.encode(x))
     figure = Figure(figsize=(4.2, 4), layout="constrained")
@@ -68,7 +81,14 @@ def reconstruction_scatter(run: Run, count: int = 1000, seed: int = 0, dataset: 
 
 
 def prior_samples(run: Run, rows: int = 3, columns: int = 10, seed: int = 0) -> Figure:
-    """Mean images of codes drawn from the prior."""
+    """Draw the mean images of codes that are sampled from the prior.
+
+    Args:
+        run: the run.
+        rows: number of rows.
+        columns: number of columns.
+        seed: seed of the samples.
+    """
     x = run.sample(rows * columns, seed)
     return draw_sheet(
         tile_images(x.reshape(rows, columns, *x.shape[1:])), title=f"{display_name(run)}: samples from the prior"
@@ -76,8 +96,13 @@ def prior_samples(run: Run, rows: int = 3, columns: int = 10, seed: int = 0) -> 
 
 
 def kl_bars(codes: Codes, title: str = "") -> Figure:
-    """KL(q(z_l|x) ‖ p(z_l)) of each leaf, in nats: which leaves are used, which are pruned (grey)."""
-    expect(codes.kl is not None, "these codes carry no KL", do="Encode again with 'unbraid encode'.")
+    """Plot KL(q(z_l|x) ‖ p(z_l)) of each leaf in nats; pruned leaves are grey.
+
+    Args:
+        codes: codes with a KL.
+        title: title of the figure.
+    """
+    expect(codes.kl is not None, "these codes have no KL", do="Encode again with 'unbraid encode'.")
     kl = np.nan_to_num(np.asarray(codes.kl))
     names = [leaf.name for leaf in codes.tree.leaves]
     figure = Figure(figsize=(PAGE_WIDTH, 2.3), layout="constrained")
@@ -93,20 +118,29 @@ def kl_bars(codes: Codes, title: str = "") -> Figure:
 def aggregate_histograms(
     run: Run, codes: Codes, max_panels: int = 16, seed: int = 0, leaves: Sequence[str] = ()
 ) -> Figure:
-    """q(z) of the live columns against the prior: one draw from every posterior, and as many from the prior."""
+    """Plot q(z) of the live columns and the prior: one sample of every posterior, and as many of the prior.
+
+    Args:
+        run: the run.
+        codes: its codes.
+        max_panels: number of panels.
+        seed: seed of the samples.
+        leaves: names of leaves; by default all live ones.
+    """
     tree = run.model.tree
     kl = np.full(len(tree.leaves), np.inf) if codes.kl is None else np.nan_to_num(np.asarray(codes.kl), nan=np.inf)
     live = [i for i in np.argsort(-kl, kind="stable") if kl[i] >= DEAD_NATS] or list(range(len(tree.leaves)))
     wanted = [i for i in live if not leaves or tree.leaves[i].name in leaves]
-    expect(wanted, "no live leaf has such a name", found=list(leaves), allowed=[tree.leaves[i].name for i in live])
+    expect(
+        wanted, "there is no live leaf of this name", found=list(leaves), allowed=[tree.leaves[i].name for i in live]
+    )
     noise = np.random.default_rng(seed).normal(size=codes.mean.shape)
     drawn = codes.mean + (0 if codes.scale is None else codes.scale * noise)
     prior = sample_prior_values(run, len(drawn), seed)
     panels = [(tree.leaves[i], c) for i in wanted for c in _panel_columns(tree.leaves[i], tree.slices[i])][:max_panels]
-    across = 4
-    down = math.ceil(len(panels) / across)
-    figure = Figure(figsize=(PAGE_WIDTH, 1.6 * down + 0.3), layout="constrained")
-    grid = figure.subplots(down, across, squeeze=False).ravel()
+    rows = math.ceil(len(panels) / 4)
+    figure = Figure(figsize=(PAGE_WIDTH, 1.6 * rows + 0.3), layout="constrained")
+    grid = figure.subplots(rows, 4, squeeze=False).ravel()
     for axes, (leaf, columns) in zip(grid, panels, strict=False):
         if leaf.kind == "real":
             _draw_densities(axes, drawn[:, columns[0]], prior[:, columns[0]])
@@ -128,9 +162,9 @@ def aggregate_histograms(
 
 
 def _panel_columns(leaf: Any, columns: slice) -> list[list[int]]:
-    """A one-hot leaf is one panel, any other leaf one panel per column."""
-    every = list(range(columns.start, columns.stop))
-    return [every] if leaf.kind == "onehot" else [[c] for c in every]
+    """The columns of each panel: all of a one-hot leaf, one of any other leaf."""
+    indices = list(range(columns.start, columns.stop))
+    return [indices] if leaf.kind == "onehot" else [[c] for c in indices]
 
 
 def _draw_densities(axes: Any, found: np.ndarray, prior: np.ndarray) -> None:
@@ -150,30 +184,32 @@ def _draw_masses(axes: Any, found: np.ndarray, prior: np.ndarray, kind: str) -> 
 
 
 def ledger_curves(run: Run) -> Figure:
-    """The terms of the ledger over the steps (of a long one the first `MOST`), each with the price charged at the end.
+    """Plot the terms of the ledger over the steps (at most `MAX_TERMS`), each with its final price.
 
-    A run that was validated also has its losses, its metrics, and a dashed line of held-out images in every panel.
+    A validated run also has its losses, its metrics, and a dashed line of held-out images in every panel.
+
+    Args:
+        run: the run.
     """
     rows, held = run.ledger(), run.validations()
     expect(len(rows) > 0, f"{run.path} has an empty ledger")
     terms = list(rows[-1]["nats"])
     scores = list(dict.fromkeys(f"score:{name}" for row in held for name in row.get("scores", {})))
     keys = [*(["loss"] if held else []), *terms[:MAX_TERMS], *scores]
-    left, across = len(terms[MAX_TERMS:]), 3
-    down = math.ceil(len(keys) / across)
-    figure = Figure(figsize=(PAGE_WIDTH, 2.0 * down + 0.2), layout="constrained")
-    grid = figure.subplots(down, across, squeeze=False).ravel()
-    trained, seen = rows.columns(), held.columns()
+    left, lines = len(terms[MAX_TERMS:]), math.ceil(len(keys) / 3)
+    figure = Figure(figsize=(PAGE_WIDTH, 2.0 * lines + 0.2), layout="constrained")
+    grid = figure.subplots(lines, 3, squeeze=False).ravel()
+    training, validation = rows.columns(), held.columns()
     for axes, key, colour in zip(grid, keys, LINE_COLOURS * (1 + len(keys) // len(LINE_COLOURS)), strict=False):
-        values = [_draw_curve(axes, trained, key, colour, 1.2), _draw_curve(axes, seen, key, INK, 1.0, "--")]
+        values = [_draw_curve(axes, training, key, colour, 1.2), _draw_curve(axes, validation, key, INK, 1.0, "--")]
         axes.set_title(_panel_title(key, rows[-1]["prices"]), fontsize=9, loc="left")
         axes.tick_params(labelsize=7)
         _set_y_limits(axes, *values)
         despine(axes)
     for axes in grid[len(keys) :]:
         axes.set_visible(False)
-    told = "; lines: training batches, dashed: held-out images" if held else ""
-    figure.supxlabel((f"step ({left:,} more terms are in {LEDGER_FILE})" if left else "step") + told, fontsize=8)
+    legend = "; lines: training batches, dashed: held-out images" if held else ""
+    figure.supxlabel((f"step ({left:,} more terms are in {LEDGER_FILE})" if left else "step") + legend, fontsize=8)
     figure.supylabel("nats per example", fontsize=8)
     return disable_mathtext(figure)
 
@@ -181,7 +217,7 @@ def ledger_curves(run: Run) -> Figure:
 def _draw_curve(
     axes: Any, columns: dict[str, list[Any]], key: str, colour: str, width: float, style: str = "-"
 ) -> list[float]:
-    """One column over the steps, where it is known; its values."""
+    """Plot one column over the steps where it has values; returns the values."""
     points = [(s, v) for s, v in zip(columns.get("step", ()), columns.get(key, ()), strict=False) if v is not None]
     if points:
         axes.plot(
@@ -196,36 +232,18 @@ def _draw_curve(
 
 
 def _panel_title(key: str, prices: dict[str, float]) -> str:
-    """A panel's title: the term and what it costs."""
+    """The title of a panel: the term and its price."""
     if key == "loss" or key.startswith("score:"):
         return key.removeprefix("score:")
     return f"{key} × {prices[key]:g}" if key in prices else f"{key} (not charged)"
 
 
 def _set_y_limits(axes: Any, *lines: Sequence[float]) -> None:
-    """The first steps start far away and would flatten the rest: past twenty points they may leave the axes."""
+    """Limit the y axis to later steps when there are more than twenty: the first steps would flatten the rest."""
     kept = [line[len(line) // 20 :] for line in lines if len(line) > 20]
     if not kept:
         return
     rest = [v for line in kept for v in line] + [v for line in lines if 1 < len(line) <= 20 for v in line[1:]]
     low, high = min(rest), max(rest)
-    room = 0.08 * max(high - low, 1e-9)
-    axes.set_ylim(low - room, high + room)
-
-
-def heat_map(matrix: Any, rows: Sequence[str], columns: Sequence[str], title: str = "", label: str = "") -> Figure:
-    """A matrix with its numbers: latents down, factors across."""
-    values = np.asarray(matrix, dtype=float)
-    figure = Figure(figsize=(1.6 + 0.62 * values.shape[1], 1.1 + 0.3 * values.shape[0]), layout="constrained")
-    axes = figure.subplots()
-    top = max(float(np.nanmax(values)), 1e-9) if values.size else 1.0
-    picture = axes.imshow(values, cmap="Blues", vmin=0, vmax=top, aspect="auto")
-    axes.set_xticks(range(len(columns)), columns, rotation=30, ha="right", fontsize=8)
-    axes.set_yticks(range(len(rows)), rows, fontsize=8)
-    if values.size <= 400:
-        for i, j in np.ndindex(*values.shape):
-            ink = "white" if values[i, j] > 0.6 * top else INK
-            axes.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", fontsize=7, color=ink, gid=f"cell{i}-{j}")
-    figure.colorbar(picture, label=label, shrink=0.9)
-    axes.set_title(title, fontsize=10, loc="left")
-    return disable_mathtext(figure)
+    margin = 0.08 * max(high - low, 1e-9)
+    axes.set_ylim(low - margin, high + margin)

@@ -1,4 +1,4 @@
-"""Pictures of scores: the matrices behind them as heat maps, and all scores of several codes side by side."""
+"""Figures of scores: their unit × factor matrices as heat maps, and the scores of several codes side by side."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
+from numpy.typing import ArrayLike
 
 from unbraid.core.errors import expect
 from unbraid.figures.drawing import GREY, INK, disable_mathtext
@@ -29,9 +30,12 @@ TITLES = {
 def score_heat_maps(
     scores: Mapping[str, Score], names: Sequence[str] = DEFAULT_MATRICES, dead: Collection[str] = ()
 ) -> Figure:
-    """The unit × factor matrices behind the scores, with names of both; the best unit of each factor is outlined.
+    """Draw the unit × factor matrices of scores; the best unit of each factor is outlined.
 
-    Units of leaves named in `dead` are grey, and never outlined: what a matrix says of them is noise.
+    Args:
+        scores: scores by name.
+        names: scores to draw; those without a matrix are skipped.
+        dead: names of dead leaves; their units are grey and never outlined, because their entries are noise.
     """
     shown = [n for n in names if n in scores and "matrix" in scores[n].table] or [
         n for n in scores if "matrix" in scores[n].table
@@ -39,27 +43,41 @@ def score_heat_maps(
     expect(shown, "no score here has a unit × factor matrix", found=list(scores), do="Score mig, dci, mcc or sap.")
     units = len(scores[shown[0]].table["units"])
     factors = len(scores[shown[0]].table["factors"])
-    across = min(3, len(shown))
-    down = -(-len(shown) // across)
-    size = (across * (1.3 + 0.62 * factors), down * (1.3 + 0.27 * units))
+    columns = min(3, len(shown))
+    rows = -(-len(shown) // columns)
+    size = (columns * (1.3 + 0.62 * factors), rows * (1.3 + 0.27 * units))
     figure = Figure(figsize=size, layout="constrained")
-    grid = np.atleast_1d(figure.subplots(down, across)).ravel()
+    grid = np.atleast_1d(figure.subplots(rows, columns)).ravel()
     for axes in grid[len(shown) :]:
         axes.axis("off")
     for axes, name in zip(grid, shown, strict=False):
         score = scores[name]
-        draw_heat_map(axes, np.asarray(score.table["matrix"]), score.table["units"], score.table["factors"], dead)
+        draw_heat_map(axes, score.table["matrix"], score.table["units"], score.table["factors"], dead)
         axes.set_title(f"{TITLES.get(name, name)}   {score.value:.2f}", fontsize=9, color=INK, loc="left")
     return disable_mathtext(figure)
 
 
 def draw_heat_map(
-    axes: Axes, matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], dead: Collection[str] = ()
+    axes: Axes, matrix: ArrayLike, rows: Sequence[str], columns: Sequence[str], dead: Collection[str] = ()
 ) -> None:
-    """One matrix with its numbers written in when there is room."""
+    """Draw a matrix as a heat map, with its numbers if it is small; the best row of each column is outlined.
+
+    Args:
+        axes: axes to draw on.
+        matrix: non-negative numbers.
+        rows: names of the rows.
+        columns: names of the columns.
+        dead: names of dead leaves; their rows are grey and never outlined.
+
+    >>> axes = Figure().subplots()
+    >>> draw_heat_map(axes, [[0.9, 0.1], [0.2, 0.8]], ["z0", "z1"], ["x", "y"])
+    >>> [text.get_text() for text in axes.texts]
+    ['0.90', '0.10', '0.20', '0.80']
+    """
+    matrix = np.asarray(matrix, dtype=float)
     top = max(float(np.nanmax(matrix)), 1e-9)
     live = np.array([str(row).split("[")[0] not in dead for row in rows])
-    live |= not live.any()  # where nothing lives, nothing is to be told apart
+    live |= not live.any()  # if all are dead, none is grey
     shades = np.nan_to_num(matrix / top)
     axes.imshow(np.where(live[:, None, None], BLUES(shades), GREYS(0.5 * shades)), aspect="auto")
     axes.set_xticks(range(len(columns)), columns, fontsize=7, rotation=30 if max(map(len, columns)) > 6 else 0)
@@ -83,7 +101,12 @@ def _outline(x: int, y: int) -> Patch:
 
 
 def score_gallery(values: Mapping[str, Mapping[str, Score]], title: str = "") -> Figure:
-    """Scores of several codes as one heat map: a row per metric, a column per code; worse is paler."""
+    """Draw the scores of several codes as one heat map: one row per metric, one column per code; paler is worse.
+
+    Args:
+        values: code → metric → score.
+        title: title of the figure.
+    """
     codes = list(values)
     names = [n for n in METRICS if all(n in values[c] for c in codes)]
     expect(names, "the codes share no score")
@@ -106,7 +129,7 @@ def score_gallery(values: Mapping[str, Mapping[str, Score]], title: str = "") ->
 
 
 def _shade(name: str, row: np.ndarray) -> np.ndarray:
-    """0 for the worst value a metric can take and 1 for the best; without an upper end, relative to the row."""
+    """Scale values to 0 for the worst and 1 for the best; without an upper bound, relative to the row."""
     low, high = METRICS[name].span
     low, high = max(low, 0.0), high if np.isfinite(high) else max(float(row.max()), 1e-9)
     shade = np.clip((row - low) / (high - low), 0, 1)

@@ -1,4 +1,4 @@
-"""Traversals: one leaf moved, the others held; a row for each, named by the factor it follows."""
+"""Traversals: each row moves one leaf and holds the others; rows are labelled with the factor that the leaf follows."""
 
 from __future__ import annotations
 
@@ -16,15 +16,20 @@ from unbraid.runs.describing.titles import display_name
 from unbraid.runs.evaluation.leaf_summary import LeafSummary, median_row, summarise_leaves
 from unbraid.runs.run import Run
 
-TRAVERSAL_LIMIT, TRAVERSAL_STEPS = (
-    2.2,
-    9,
-)  # further out a Gaussian leaf has 3% of its mass: the decoder was hardly asked there
+TRAVERSAL_LIMIT = 2.2  # only 3% of a standard normal lie beyond, so the decoder has hardly seen such codes
+TRAVERSAL_STEPS = 9
 
 
 @dataclass(frozen=True)
 class TraversalRow:
-    """One row of a traversal: images "s c h w", a word under each, and what the row is called."""
+    """One row of a traversal.
+
+    Args:
+        name: label of the row.
+        images: decoded images "s c h w".
+        cells: label of each image.
+        dead: whether the leaf is dead.
+    """
 
     name: str
     images: np.ndarray
@@ -47,15 +52,28 @@ def traversals(
     dataset: Any = None,
     title: str | None = None,
 ) -> Figure:
-    """One row per live leaf, the most informative first: real columns from `low` to `high`, discrete leaves through all values.
+    """Draw one row for each live leaf, the most informative first.
 
-    Starts from the image in the middle of all factors, from `image`, or with `zero` from code 0 (discrete leaves at their
-    first class). `leaves` picks rows, `dead` adds those under 0.05 nats. Kim & Mnih 2018, Fig. 6; Esmaeili et al. 2018,
-    Figs. 5 and 11.
+    Real columns move from `low` to `high`, discrete leaves through all their values.
+    Kim & Mnih 2018, Fig. 6; Esmaeili et al. 2018, Figs. 5 and 11.
+
+    Args:
+        run: the run.
+        codes: its codes, which rank and label the leaves.
+        image: number of the image to start from; by default the one in the middle of all factors.
+        leaves: names of leaves to draw; by default the live ones.
+        low: first value.
+        high: last value.
+        steps: number of values.
+        max_rows: maximum number of rows.
+        dead: whether to draw leaves with less than 0.05 nats too.
+        zero: whether to start from code 0, with discrete leaves at their first class.
+        dataset: the data; by default the run's own.
+        title: title of the figure; by default the name of the run.
     """
     dataset = run.dataset() if dataset is None else dataset
     rows = traversal_rows(run, codes, image, leaves, low, high, steps, dead, dataset, zero)[:max_rows]
-    return draw_traversal_rows(rows, f"{display_name(run)}: one leaf moved at a time" if title is None else title)
+    return draw_traversal_rows(rows, f"{display_name(run)}: traversals" if title is None else title)
 
 
 def traversal_rows(
@@ -70,8 +88,11 @@ def traversal_rows(
     dataset: Any = None,
     zero: bool = False,
 ) -> list[TraversalRow]:
-    """The rows of a traversal, decoded: every column of a wide real leaf has its own."""
-    expect(low < high and 2 <= steps <= 100, "a traversal goes from low to high in 2 to 100 steps",
+    """Decode the rows of a traversal; every column of a wide real leaf has its own row.
+
+    The arguments are those of `traversals`.
+    """
+    expect(low < high and 2 <= steps <= 100, "a traversal goes from low to high, low < high, in 2 to 100 steps",
            found=f"{low:g} to {high:g} in {steps}")  # fmt: skip
     expect(not (zero and image is not None), "a traversal starts from an image or from code 0", found=f"image {image} and zero",
            do="Leave one out.")  # fmt: skip
@@ -79,9 +100,7 @@ def traversal_rows(
     if zero:
         start = origin_code(run)
     else:
-        start = run.encode(
-            dataset.pixels(middle_image_index(dataset, codes) if image is None else check_image_index(image, dataset))
-        )[0]
+        start = run.encode(dataset.pixels(middle_image_index(dataset, codes) if image is None else image))[0]
     notes = summarise_leaves(run, codes)
     by_name = {note.name: note for note in notes}
     chosen = [choose(name, by_name, "leaf") for name in leaves] or [n for n in notes if dead or not n.dead] or notes
@@ -89,7 +108,7 @@ def traversal_rows(
 
 
 def _leaf_rows(run: Run, start: np.ndarray, note: LeafSummary, values: np.ndarray) -> list[TraversalRow]:
-    """A one-hot leaf is one row of its classes; any other leaf one row per column."""
+    """The rows of a leaf: one for all classes of a one-hot leaf, one per column of any other leaf."""
     nats = "" if note.nats is None else f"  {note.nats:.2f}"
     name = f"{note.factor}  ({note.name})" if note.factor else note.name
     if note.kind == "onehot":
@@ -109,7 +128,10 @@ def _leaf_rows(run: Run, start: np.ndarray, note: LeafSummary, values: np.ndarra
 
 
 def origin_code(run: Run) -> np.ndarray:
-    """Code 0; of a one-hot leaf its first class, since all zeros would be none.
+    """Return code 0, with one-hot leaves at their first class.
+
+    Args:
+        run: the run.
 
     >>> from unbraid import Recipe, fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent={"s": "onehot(3)", "r": 2}, nets="mlp",
@@ -126,7 +148,12 @@ def origin_code(run: Run) -> np.ndarray:
 
 
 def middle_image_index(dataset: Any, codes: Codes | None = None) -> int:
-    """The image in the middle of all factors; without labels, the one whose code is the most ordinary."""
+    """Find the image in the middle of all factors; without labels, the one whose code is nearest to the median.
+
+    Args:
+        dataset: the data.
+        codes: the codes of the data.
+    """
     factors = dataset.factors
     if factors is not None and factors.grid and dataset.table is None:
         return int(factors.index([f.size // 2 for f in factors.items]))
@@ -141,15 +168,14 @@ def middle_image_index(dataset: Any, codes: Codes | None = None) -> int:
     return len(dataset) // 2
 
 
-def check_image_index(image: int, dataset: Any) -> int:
-    """An image's number, checked."""
-    expect(0 <= image < len(dataset), "there is no such image", found=image, allowed=f"0 to {len(dataset) - 1:,}")
-    return image
-
-
 def draw_traversal_rows(rows: Sequence[TraversalRow], title: str = "") -> Figure:
-    """Rows of unequal length, each with words above its cells where they differ from the row above."""
-    expect(len(rows) > 0, "there is no leaf to move")
+    """Draw rows of any length, with cell labels where they differ from those of the row above.
+
+    Args:
+        rows: the rows.
+        title: title of the figure.
+    """
+    expect(len(rows) > 0, "there is no leaf to traverse")
     width, height = _figure_size(rows, title, PAGE_WIDTH)
     figure = Figure(figsize=(width, height))
     _draw_rows_at(figure, rows, title, 0, PAGE_WIDTH)
@@ -159,30 +185,34 @@ def draw_traversal_rows(rows: Sequence[TraversalRow], title: str = "") -> Figure
 def side_by_side(
     entries: Sequence[tuple[str, Run, Codes | None]], dataset: Any = None, steps: int = 7, **options: Any
 ) -> Figure:
-    """The live leaves of several runs side by side, all started from the same image: (title, run, codes) for each.
+    """Draw the traversals of several runs side by side, from the same image.
 
-    how: `image`, `leaves`, `low`, `high`, `dead` and `zero` as `traversals` takes them.
+    Args:
+        entries: (title, run, codes) of each run.
+        dataset: the data; by default those of the first run.
+        steps: number of values.
+        options: `image`, `leaves`, `low`, `high`, `dead` and `zero` of `traversals`.
     """
     dataset = entries[0][1].dataset() if dataset is None else dataset
     shapes = {title: "×".join(map(str, run.state["shape"])) for title, run, _ in entries}
-    expect(len(set(shapes.values())) == 1, "runs beside each other start from the same image, so they need images of one shape",
+    expect(len(set(shapes.values())) == 1, "runs side by side start from the same image, so they need images of one shape",
            found=", ".join(f"{title} {shape}" for title, shape in shapes.items()))  # fmt: skip
-    room = 1.35 * PAGE_WIDTH / len(entries)
-    made = [
+    width = 1.35 * PAGE_WIDTH / len(entries)
+    panels = [
         (title, traversal_rows(run, codes, steps=steps, dataset=dataset, **options)) for title, run, codes in entries
     ]
-    height = max(_figure_size(rows, title, room)[1] for title, rows in made)
-    figure = Figure(figsize=(room * len(entries), height))
-    for k, (title, rows) in enumerate(made):
-        _draw_rows_at(figure, rows, title, k * room, room)
+    height = max(_figure_size(rows, title, width)[1] for title, rows in panels)
+    figure = Figure(figsize=(width * len(entries), height))
+    for k, (title, rows) in enumerate(panels):
+        _draw_rows_at(figure, rows, title, k * width, width)
     return disable_mathtext(figure)
 
 
-ROW_GAP, HEADER_HEIGHT, TITLE_HEIGHT = 0.06, 0.17, 0.34  # inches between rows, of the words above cells, of a title
+ROW_GAP, HEADER_HEIGHT, TITLE_HEIGHT = 0.06, 0.17, 0.34  # inches: between rows, of cell labels, of a title
 
 
 def _column_widths(rows: Sequence[TraversalRow], max_width: float) -> tuple[float, float]:
-    """Inches of the names' column and of one cell when the rows may take `room`."""
+    """Inches of the label column and of one cell when the rows may take `max_width`."""
     label = 0.075 * max(len(r.name) for r in rows) + 0.15
     return label, min(0.8, (max_width - label - 0.05) / max(len(r.cells) for r in rows) - 0.03)
 
@@ -192,7 +222,7 @@ def _header_flags(rows: Sequence[TraversalRow]) -> list[bool]:
 
 
 def _figure_size(rows: Sequence[TraversalRow], title: str, max_width: float) -> tuple[float, float]:
-    """Width and height in inches that some rows take."""
+    """Width and height of some rows, in inches."""
     label, cell = _column_widths(rows, max_width)
     h, w = rows[0].images.shape[2:]
     height = sum(h / w * cell + ROW_GAP + HEADER_HEIGHT * first for first in _header_flags(rows)) + (
@@ -211,9 +241,9 @@ def _draw_rows_at(figure: Figure, rows: Sequence[TraversalRow], title: str, left
         figure.text((left + 0.05) / width, 1 - 0.1 / height, title, fontsize=10, color=INK, va="top")
     for row, first in zip(rows, _header_flags(rows), strict=True):
         top -= HEADER_HEIGHT * first
-        for j, word in enumerate(row.cells if first else ()):
+        for j, text in enumerate(row.cells if first else ()):
             x = left + label + j * (cell + 0.03) + cell / 2
-            figure.text(x / width, (top + 0.03) / height, word, fontsize=6.5, color="#667788", ha="center")
+            figure.text(x / width, (top + 0.03) / height, text, fontsize=6.5, color="#667788", ha="center")
         span = len(row.cells) * (cell + 0.03) - 0.03
         axes = figure.add_axes(((left + label) / width, (top - tall) / height, span / width, tall / height))
         axes.imshow(tile_images(row.images[None], max(1, round(0.03 / cell * w))), interpolation="none", aspect="auto")
@@ -225,29 +255,34 @@ def _draw_rows_at(figure: Figure, rows: Sequence[TraversalRow], title: str, left
 
 
 def traversal_gif(rows: Sequence[TraversalRow], scale: int = 0) -> bytes:
-    """The same rows as a moving picture: all leaves side by side, each going through its values and back."""
+    """Animate rows as a GIF: all leaves side by side, each moving through its values and back.
+
+    Args:
+        rows: the rows.
+        scale: pixels of the GIF per pixel of an image; 0 chooses a scale.
+    """
     import io
 
     from PIL import Image, ImageDraw
 
-    expect(len(rows) > 0, "there is no leaf to move")
+    expect(len(rows) > 0, "there is no leaf to traverse")
     h, w = rows[0].images.shape[2:]
     scale = scale or max(1, 96 // w)
     frames = []
     longest = max(len(r.cells) for r in rows)
     for t in [*range(longest), *range(longest - 2, 0, -1)]:
-        page = Image.new("RGB", (len(rows) * (w * scale + 6) + 6, h * scale + 26), "white")
+        frame = Image.new("RGB", (len(rows) * (w * scale + 6) + 6, h * scale + 26), "white")
         for k, row in enumerate(rows):
             step = round(t / max(1, longest - 1) * (len(row.cells) - 1))
             pixels = (tile_images(row.images[None, step : step + 1])[..., :3] * 255).round().astype(np.uint8)
-            page.paste(
+            frame.paste(
                 Image.fromarray(pixels).resize((w * scale, h * scale), Image.Resampling.NEAREST),
                 (6 + k * (w * scale + 6), 20),
             )
-            ImageDraw.Draw(page).text(
+            ImageDraw.Draw(frame).text(
                 (6 + k * (w * scale + 6), 4), row.name.split("  ")[0].encode("ascii", "replace").decode(), fill="black"
             )
-        frames.append(page)
+        frames.append(frame)
     buffer = io.BytesIO()
     frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=140, loop=0)
     return buffer.getvalue()

@@ -1,7 +1,7 @@
 """KL(q(z|x) ‖ p(z)) in closed form, by the exact classes of family and prior; where there is no entry, it is sampled.
 
-Joint priors ask their parts. Discrete leaves have none in their relaxed form: a KL of Concrete densities is sampled
-(`kl`), that of probability masses is `kl@categorical`. Real leaves look up `CLOSED`; a class that derives from one in the
+Joint priors ask their parts. Discrete leaves have one as probability masses, that is for a posterior at temperature 0; a KL of
+relaxed densities is sampled. Real leaves look up `CLOSED`; a class that derives from one in the
 table is another class, so a new family never trains on a form that was made for an old one.
 """
 
@@ -39,6 +39,8 @@ def leaf_kl(q: Posterior, prior: Prior) -> Float[Tensor, "b l"] | None:
         pieces = [leaf_kl(q.restrict(name), prior.part(name)) for name in prior.part_names]
         known = [piece for piece in pieces if piece is not None]
         return torch.cat(known, -1) if len(known) == len(pieces) else None
+    if _by_mass(q, prior):
+        return prior.mass_kl(q.loc).unsqueeze(-1) if len(prior.tree.leaves) == 1 else None
     form = CLOSED_FORMS.get((type(q), type(prior)))
     return None if form is None else form.leaves(q, prior)
 
@@ -59,6 +61,8 @@ def joint_kl(q: Posterior, prior: Prior) -> Float[Tensor, "b"] | None:
                 return None
             total = total + inside
         return total
+    if _by_mass(q, prior):
+        return prior.mass_kl(q.loc)
     form = CLOSED_FORMS.get((type(q), type(prior)))
     if form is None:
         return None
@@ -68,15 +72,21 @@ def joint_kl(q: Posterior, prior: Prior) -> Float[Tensor, "b"] | None:
     return leaves.sum(-1) if isinstance(bound, float) else leaves.sum(-1) + bound  # 0.0: q factorises
 
 
-def kl_method(family: type[Posterior], prior: Prior) -> str:
-    """'closed' or 'sampled': how `kl` is worked out for this family and prior.
+def kl_method(family: type[Posterior], prior: Prior, mass: bool = False) -> str:
+    """'closed' or 'sampled': how `kl` is computed for this family and prior; `mass` where discrete leaves are masses.
 
     >>> from unbraid.latent import Latent
     >>> kl_method(Diagonal, Gaussian(Latent.of(2)))
     'closed'
     """
     parts = [prior.part(name) for name in prior.part_names] if type(prior) is Joint else [prior]
-    return "closed" if all((family, type(part)) in CLOSED_FORMS for part in parts) else "sampled"
+    known = [(mass and part.masses) or (family, type(part)) in CLOSED_FORMS for part in parts]
+    return "closed" if all(known) else "sampled"
+
+
+def _by_mass(q: Posterior, prior: Prior) -> bool:
+    """True for discrete leaves at temperature 0, whose prior has masses."""
+    return q.temperature == 0 and prior.masses and not prior.tree.all_real
 
 
 def _gaussian_kl(q: Diagonal | Full, p: Gaussian) -> Tensor:

@@ -11,6 +11,7 @@ from unbraid.core import distributed
 from unbraid.core.errors import UnbraidError
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
+from unbraid.model import discrete_states as states
 from unbraid.model.pairwise import log_mixture
 from unbraid.model.posterior import Posterior, to_values
 
@@ -60,21 +61,41 @@ class Draw:
 
     @cached_property
     def log_qx(self) -> Float[Tensor, "b v"]:
-        """log q(z_v|x) at every node."""
-        return self.q.log_prob(self.z)
+        """log q(z_v|x) at every node; by mass, its expectation over discrete states."""
+        if self._enumerated:
+            return states.expected_log_posterior(self.q, self.z)
+        return self._at_sample(lambda z: self.model.charged(self.q).log_prob(z))
 
     @cached_property
     def log_p(self) -> Float[Tensor, "b v"]:
-        """log p(z_v) at every node."""
-        return self.model.prior.log_prob(self.z, self.q.temperature)
+        """log p(z_v) at every node; by mass, its expectation over discrete states."""
+        if self._enumerated:
+            return states.expected_log_prior(self.model.prior, self.q, self.z)
+        return self._at_sample(lambda z: self.model.prior.log_prob(z, self.model.charged(self.q).temperature))
 
     @cached_property
     def log_q(self) -> Float[Tensor, "b v"]:
-        """log q(z_v), the aggregate posterior at every node, by the draw's estimator."""
+        """log q(z_v), the aggregate posterior at every node, by the draw's estimator; by mass, its expectation."""
         if self.estimator is None:
             raise UnbraidError(
                 "this term needs q(z), but no estimator was chosen. Set objective.estimator to stratified, mss or mws."
             )
         q, log_weights = self.estimator(self, self.n)
         rows = distributed.local_rows(log_weights) if len(log_weights) > 1 else log_weights
-        return distributed.map_rows(lambda z: log_mixture(z, q, rows), self.z)
+        if self._enumerated:
+            own = self.q.select_rows(distributed.local_slice(len(self.q)))
+            return distributed.map_rows(lambda z: states.expected_log_mixture(z, own, q, rows), self.z)
+        q = self.model.charged(q) if self.model is not None else q
+        return self._at_sample(lambda z: distributed.map_rows(lambda part: log_mixture(part, q, rows), z))
+
+    @property
+    def _enumerated(self) -> bool:
+        """True when discrete leaves are charged by mass and their joint states are few enough to go through."""
+        return self.model is not None and self.model.by_mass and states.state_count(self.tree) <= states.MAX_STATES
+
+    def _at_sample(self, nodes: Callable[[Tensor], Tensor]) -> Tensor:
+        """A function of z "b v" at the sample; by mass at the hard sample, with the gradient of its expectation."""
+        if self.model is None or not self.model.by_mass:
+            return nodes(self.z)
+        hard = states.harden(self.tree, self.z)
+        return states.score_function(nodes(hard), states.log_mass(self.q, hard))

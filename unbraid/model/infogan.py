@@ -38,6 +38,14 @@ class InfoGan(nn.Module):
         self.generator, self.trunk, self.critic, self.encoder = generator, trunk, critic, encoder
         self.register_buffer("still", torch.randn(noise))
 
+    by_mass = False
+    has_elbo = False
+    pixel_range = (0.0, 1.0)  # of the generator's sigmoid
+
+    def charged(self, q: Any) -> Any:
+        """See `Vae.charged`: codes are hard already."""
+        return q
+
     def posterior(self, x: Float[Tensor, "b c h w"]) -> Diagonal:
         """Q(c|x): means and scales of real codes, logits of discrete ones."""
         return self.posterior_from_hidden(self.trunk(x))

@@ -24,11 +24,11 @@ class Posterior(ABC):
     """A batch of posteriors q(z|x), one row an example; a family is a frozen dataclass of tensors with a row each.
 
     `loc` holds the means of real columns and the logits of discrete ones. `independent` says that real columns are
-    independent given x; a family whose columns are not also gives `log_prob`, `dependence`, `inner`, `mean_covariance`
-    and `restrict`. `tests/contracts/test_posteriors.py` holds every family to what is said here.
+    independent given x; a family whose columns are not also gives `log_prob`, `dependence`, `within_leaf_dependence`,
+    `mean_covariance` and `restrict`. `tests/contracts/test_posteriors.py` holds every family to what is said here.
 
     >>> from unbraid.model import POSTERIORS
-    >>> q = POSTERIORS["diagonal"].from_params(Latent.from_params(2), torch.zeros(3, 4))
+    >>> q = POSTERIORS["diagonal"].from_params(Latent.of(2), torch.zeros(3, 4))
     >>> q.rsample().shape, q.mean.shape, q.log_prob(q.rsample()).shape    # nodes: root, z0, z1
     (torch.Size([3, 2]), torch.Size([3, 2]), torch.Size([3, 3]))
     """
@@ -106,6 +106,10 @@ class Posterior(ABC):
         """Some examples of the batch."""
         return self._copy(lambda t: t[index])
 
+    def hard(self: Q) -> Q:
+        """The same posterior at temperature 0: discrete leaves draw hard values, and their log-probabilities are masses."""
+        return self.with_changes(temperature=0.0)
+
     def detach(self: Q) -> Q:
         """The same posterior, constant for the gradient."""
         return self._copy(torch.Tensor.detach)
@@ -128,7 +132,7 @@ class Posterior(ABC):
 def to_values(tree: Latent, z: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]:
     """Coordinates to values: exp for one-hot leaves, sigmoid for binary ones, nothing for real ones.
 
-    >>> to_values(Latent.from_params({"on": "binary", "x": 1}), torch.zeros(1, 2))    # sigmoid(0), and 0 as it is
+    >>> to_values(Latent.of({"on": "binary", "x": 1}), torch.zeros(1, 2))    # sigmoid(0), and 0 as it is
     tensor([[0.5000, 0.0000]])
     """
     if tree.all_real:

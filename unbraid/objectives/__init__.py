@@ -18,7 +18,7 @@ OBJECTIVES: dict[str, Callable[..., Objective | Game]] = {**ROWS, **GAMES}
 def build(spec: dict[str, Any]) -> Any:
     """An objective from a recipe's table, `{name = "hfvae", beta = 4, …}`; bad options are named errors.
 
-    >>> build({"name": "beta_vae", "beta": 8}).effective()["dw"]
+    >>> build({"name": "beta_vae", "beta": 8}).effective_prices()["dw"]
     8.0
     >>> build({"name": "info_gna"})  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -118,15 +118,25 @@ def _check_support(objective: Objective, prior: Prior) -> None:
 def _check_marginals(objective: Objective, tree: Latent, prior: Prior) -> None:
     below = [b.name for b in tree.branches if b.name in prior.finest_cut or not prior.has_marginal(b.name)]
     whole = objective.expand_prices(tree)
-    if "dw" not in whole and not any(split_key(k)[0] == "tc" and not split_key(k)[2] for k in whole):
+    for key in whole:
+        term, node, _ = split_key(key)
+        if term in ("kl", "dw") and node:
+            expect(
+                prior.has_marginal(node),
+                f"objective {objective.name!r} prices {key!r}, but prior {prior.name!r} has no marginal there",
+                allowed=[name for name in tree.names if prior.has_marginal(name)],
+            )
+    if not any(split_key(k)[0] in ("tc", "dw") and not split_key(k)[2] for k in whole):
         return
     for name in below:
         inside = whole.get(f"tc:{name}", 0.0)
-        if inside != whole.get("dw", 0.0):
+        above = [k for k in whole if split_key(k)[0] == "dw" and name in tree.subtree_names(split_key(k)[1] or "root")]
+        dw = whole[above[0]] if above else 0.0
+        if inside != dw:
             group = next((g for g in prior.finest_cut if name in tree.subtree_names(g)), name)
             known = [n for n in tree.names if prior.has_marginal(n)]
             raise UnbraidError(
-                f"{objective.name} prices 'tc:{name}' at {inside} and 'dw' at {whole.get('dw', 0.0)}, but prior "
+                f"{objective.name} prices 'tc:{name}' at {inside} and 'dw' at {dw}, but prior "
                 f"{prior.name} has marginals only at: {join_names(known)}. Give both the same price "
                 f"(then KL(q‖p) of {group!r} is charged as a whole), use tc_q and dw_joint, or prior 'gaussian'."
             )

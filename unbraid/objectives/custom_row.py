@@ -19,6 +19,7 @@ def row(
     estimator: str = "stratified",
     critic: RatioSpec = DEFAULT_CRITIC,
     rho: float = 1.0,
+    gradient: str = "full",
     critics: dict[str, dict] | None = None,
 ) -> Objective:
     """Any row of your own: prices by key, `term[:node][@how]`.
@@ -31,7 +32,7 @@ def row(
     Not: for one that has: a name brings its paper and its checks.
     """
     known = {key: parse_price(p, f"price {key!r}") for key, p in prices.items()}
-    specs = terms.critic_specs(known, {"critic": critic, "rho": rho})
+    specs = terms.critic_specs(known, {"critic": critic, "rho": rho, "gradient": gradient})
     for name, table in (critics or {}).items():
         spec = choose(name, specs, "critic of this row")
         stated = {f.name: getattr(spec, f.name) for f in fields(spec)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from unbraid.core.errors import expect
 from unbraid.core.papers import papers_in
@@ -27,6 +27,8 @@ class Game:
     critic_steps: int
     penalty: float
     cite: str
+    estimator: ClassVar[str] = ""
+    has_elbo: ClassVar[bool] = False
 
     def check(self) -> None:
         """Errors in its numbers, before work starts."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from unbraid.core.papers import papers_in
 from unbraid.latent import Latent
@@ -43,6 +43,7 @@ class Objective:
     critics: Mapping[str, Any] = field(default_factory=dict)
     prior: tuple[str, ...] = ()
     mixed: bool = False
+    has_elbo: ClassVar[bool] = True  # it trains a model with prior, posterior and likelihood
 
     def __post_init__(self) -> None:
         if not self.needs_estimator:
@@ -62,7 +63,7 @@ class Objective:
         return any("q(z)" in TERMS[plain_key(key)].needs for key in self.prices if plain_key(key) in TERMS)
 
     def expand_prices(self, tree: Latent, prior: Prior | None = None) -> dict[str, Price]:
-        """The prices with general tc and tc_q spelled out branch by branch; `tc:v` replaces `tc` at v.
+        """The prices with general tc and tc_q spelled out branch by branch; `tc:v` replaces `tc` at v, `dw:v` replaces `dw` below v.
 
         Branches below the prior's finest cut are left to dw, which is then KL(q(z_g) ‖ p(z_g)) of whole groups.
         """
@@ -73,6 +74,11 @@ class Objective:
                 for branch in tree.branches:
                     if f"{term}:{branch.name}" not in self.prices:
                         rows[f"{term}:{branch.name}"] = price
+            elif TERMS[plain_key(key)].priced_per == "leaves":
+                for part in _uncovered(
+                    tree, node or "root", {split_key(k)[1] for k in self.prices if split_key(k)[0] == term}
+                ):
+                    rows[f"{term}:{part}" if part != "root" else term] = price
             else:
                 rows[key] = price
         if prior is not None:
@@ -140,8 +146,19 @@ class Objective:
                 loss = cost if loss is None else loss + cost
                 prices[key] = price.rate(step)
             nats[key] = mean.detach()
-        how = {"kl": closed_form_kl.kl_method(type(draw.q), draw.model.prior)} if "kl" in nats else {}
+        how = (
+            {"kl": closed_form_kl.kl_method(type(draw.q), draw.model.prior, draw.model.by_mass)} if "kl" in nats else {}
+        )
         return Ledger(nats, prices, loss, how)
+
+
+def _uncovered(tree: Latent, node: str, priced: set[str]) -> list[str]:
+    """The largest subtrees below a node, itself perhaps, that hold no other node with a price of its own."""
+    inner = [name for name in tree.subtree_names(node) if name in priced and name != node]
+    if not inner:
+        return [node]
+    children = [child.name for child in tree.node(node).children]  # type: ignore[union-attr]
+    return [part for child in children if child not in priced for part in _uncovered(tree, child, priced)]
 
 
 def _charge_by_leaf(draw: Draw, key: str, mean: Any, price: Any, step: int) -> Any:

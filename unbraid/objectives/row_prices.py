@@ -80,7 +80,7 @@ def separate_prices(prices: Mapping[str, Price]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, price in prices.items():
         term, settled = TERMS[plain_key(key)], as_schedule(price).final_rate()
-        alone = term.priced_per == "node" and split_key(key)[1]
+        alone = term.priced_per in ("node", "leaves") and split_key(key)[1]
         if alone or not term.estimates_kl or settled is None:
             found[key] = price if settled is None else settled
     return found

@@ -22,6 +22,7 @@ SHARED_OPTIONS = {  # what an option is, where several rows take it; a docstring
     "critic": "the discriminator: a table of width, depth, lr, betas, steps.",
     "divergence": "D: mmd, mmd_rbf, inclusive_kl, exclusive_kl, ratio or adversary.",
     "rho": "weight of the new batch in the running covariance; 1 takes the batch alone.",
+    "gradient": "of the running covariance: literal (ρ times the batch's, as printed) or full (the batch's).",
 }
 
 
@@ -229,7 +230,9 @@ def isa_tcvae(beta: Price = 2.0, estimator: str = "mss") -> Objective:
     return Objective("isa_tcvae", prices, "Stühmer et al. 2019, Sec. 4", estimator, prior=("isa", "lp_nested"))
 
 
-def dip_vae_i(lambda_od: Price = 10.0, lambda_d: Price | None = None, rho: float = 1.0) -> Objective:
+def dip_vae_i(
+    lambda_od: Price = 10.0, lambda_d: Price | None = None, rho: float = 1.0, gradient: str = "full"
+) -> Objective:
     """The ELBO and moment matching: the covariance of the means should be the prior's.
 
     reconstruction + KL(q(z|x) ‖ p(z)) + λ_od Σ_{i≠j} Cov[μ]²_ij + λ_d Σ_i (Cov[μ]_ii − 1)²
@@ -242,10 +245,12 @@ def dip_vae_i(lambda_od: Price = 10.0, lambda_d: Price | None = None, rho: float
     """
     lambda_d = affine(lambda_od, 10) if lambda_d is None else lambda_d
     prices = {"kl": 1.0, "moments_od@mean": lambda_od, "moments_d@mean": lambda_d}
-    return _row("dip_vae_i", prices, "Kumar et al. 2017, Eq. 6", rho=rho)
+    return _row("dip_vae_i", prices, "Kumar et al. 2017, Eq. 6", rho=rho, gradient=gradient)
 
 
-def dip_vae_ii(lambda_od: Price = 10.0, lambda_d: Price | None = None, rho: float = 1.0) -> Objective:
+def dip_vae_ii(
+    lambda_od: Price = 10.0, lambda_d: Price | None = None, rho: float = 1.0, gradient: str = "full"
+) -> Objective:
     """As DIP-VAE-I with the covariance of the codes themselves, noise included.
 
     reconstruction + KL(q(z|x) ‖ p(z)) + λ_od Σ_{i≠j} Cov[z]²_ij + λ_d Σ_i (Cov[z]_ii − 1)², Cov[z] = E[Σ] + Cov[μ]
@@ -258,7 +263,7 @@ def dip_vae_ii(lambda_od: Price = 10.0, lambda_d: Price | None = None, rho: floa
     """
     lambda_d = lambda_od if lambda_d is None else lambda_d
     prices = {"kl": 1.0, "moments_od@code": lambda_od, "moments_d@code": lambda_d}
-    return _row("dip_vae_ii", prices, "Kumar et al. 2017, Eq. 5; Kim & Mnih 2018, Eq. 11", rho=rho)
+    return _row("dip_vae_ii", prices, "Kumar et al. 2017, Eq. 5; Kim & Mnih 2018, Eq. 11", rho=rho, gradient=gradient)
 
 
 def info_vae(

@@ -63,7 +63,7 @@ def build(spec: dict[str, Any], tree: Latent) -> Prior:
     A named prior covers the largest subtrees of leaves it is made for (real ones; any, for `vamp`); other discrete
     leaves get a uniform `discrete` prior.
 
-    >>> build({"name": "gaussian"}, Latent.of({"digit": "onehot(3)", "style": 2})).finest
+    >>> build({"name": "gaussian"}, Latent.of({"digit": "onehot(3)", "style": 2})).finest_cut
     ('digit', 'style.0', 'style.1')
     """
     spec = dict(spec)

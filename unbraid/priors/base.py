@@ -68,11 +68,14 @@ class Prior(nn.Module):
         """KL of a product of discrete masses, by their logits, to p's masses; only where `masses`."""
         raise NotImplementedError
 
-    def attach(self, model: Any, shape: tuple[int, int, int]) -> None:
-        """Called once when the model is whole, with the shape of its images: for priors made of the encoder."""
+    def attach(self, model: Any, shape: tuple[int, int, int], images: Images | None = None) -> None:
+        """Complete the prior: called once, for priors that use the encoder or are initialised from the data.
 
-    def init_from_data(self, images: Images) -> None:
-        """Called once before training; `images(n)` gives up to n images of the data: for priors that begin there."""
+        Args:
+            model: the model, with its nets.
+            shape: channels, height and width of the images.
+            images: images(n) returns up to n training images; None when a trained model is opened.
+        """
 
     def sum_to_nodes(self, leaf_log_prob: Float[Tensor, "*s l"]) -> Float[Tensor, "*s v"]:
         """Node log-densities of a prior that factorises over leaves: membership sums the leaves."""

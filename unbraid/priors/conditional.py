@@ -30,7 +30,7 @@ class Conditional(Prior):
 
     >>> tree = Latent.of({"sex": "onehot(2)", "beard": "binary"})
     >>> prior = Conditional(tree, {"beard": ["sex"]}, {"beard": [[0.6], [0.01]]}, learned=False)
-    >>> prior.finest, prior.sample(3).shape
+    >>> prior.finest_cut, prior.sample(3).shape
     (('root',), torch.Size([3, 3]))
     """
 

@@ -1,4 +1,7 @@
-"""Discrete leaves: relaxed one-hot (Concrete) and relaxed bits, with uniform, given or learned probabilities."""
+"""Discrete leaves: one-hot and binary, relaxed at a positive temperature, with uniform, given or learned probabilities.
+
+A temperature of 0 is the discrete variable itself: its samples are hard and its log-probabilities are masses.
+"""
 
 from __future__ import annotations
 
@@ -19,29 +22,48 @@ def concrete_log_prob(y: Float[Tensor, "*s k"], logits: Float[Tensor, "*r k"], t
 
     log p(y) = log Γ(K) + (K−1) log τ + Σ_k (a_k − τ y_k) − K log Σ_k exp(a_k − τ y_k),  a = log-probabilities.
 
-    Maddison et al. 2017 (ExpConcrete); finite in float32 at any temperature because z itself never appears.
+    Maddison et al. 2017 (ExpConcrete); finite in float32 at any temperature because z itself never appears. At temperature
+    0 it is the log-mass of a hard z, Σ_k z_k a_k.
     """
+    if temperature == 0:
+        return (y.exp() * logits).sum(-1)
     k = y.shape[-1]
     score = logits - temperature * y
     return math.lgamma(k) + (k - 1) * math.log(temperature) + score.sum(-1) - k * score.logsumexp(-1)
 
 
 def binary_log_prob(y: Tensor, logits: Tensor, temperature: float) -> Tensor:
-    """The relaxed Bernoulli density of y = logit z (a logistic law): log τ + u − 2 softplus(u), u = a − τ y."""
+    """The relaxed Bernoulli density of y = logit z (a logistic law): log τ + u − 2 softplus(u), u = a − τ y.
+
+    At temperature 0 it is the log-mass of a hard bit z: z log σ(a) + (1 − z) log σ(−a).
+    """
+    if temperature == 0:
+        z = y.sigmoid()
+        return z * nn.functional.logsigmoid(logits) + (1 - z) * nn.functional.logsigmoid(-logits)
     u = logits - temperature * y
     return math.log(temperature) + u - 2 * nn.functional.softplus(u)
 
 
 def concrete_sample(logits: Tensor, temperature: float) -> Tensor:
-    """log z of one Concrete draw: log-softmax((a + Gumbel)/τ)."""
+    """log z of one Concrete draw: log-softmax((a + Gumbel)/τ); at temperature 0 the one-hot arg max, an exact draw."""
     gumbel = -torch.empty_like(logits).exponential_().clamp_min_(torch.finfo(logits.dtype).tiny).log()
+    if temperature == 0:
+        return hard_coordinates(logits + gumbel, "onehot")
     return ((logits + gumbel) / temperature).log_softmax(-1)
 
 
 def binary_sample(logits: Tensor, temperature: float) -> Tensor:
-    """logit z of one relaxed Bernoulli draw: (a + Logistic)/τ."""
+    """logit z of one relaxed Bernoulli draw: (a + Logistic)/τ; at temperature 0 a hard bit, an exact draw."""
     u = torch.rand_like(logits).clamp(torch.finfo(logits.dtype).eps, 1 - torch.finfo(logits.dtype).eps)
-    return (logits + u.log() - (-u).log1p()) / temperature
+    noisy = logits + u.log() - (-u).log1p()
+    return hard_coordinates(noisy, "binary") if temperature == 0 else noisy / temperature
+
+
+def hard_coordinates(y: Tensor, kind: str) -> Tensor:
+    """The nearest hard value in the same coordinates: log of the one-hot arg max, or ±∞ for a bit; constant for the gradient."""
+    if kind == "onehot":
+        return nn.functional.one_hot(y.detach().argmax(-1), y.shape[-1]).to(y.dtype).log()
+    return torch.where(y.detach() > 0, torch.inf, -torch.inf).to(y.dtype)
 
 
 def mass_kl(a: Float[Tensor, "b k"], b: Tensor, kind: str) -> Float[Tensor, "b"]:
@@ -55,10 +77,10 @@ def mass_kl(a: Float[Tensor, "b k"], b: Tensor, kind: str) -> Float[Tensor, "b"]
 
 
 class Discrete(Prior):
-    """p of one discrete leaf as a relaxed density at the posterior's own temperature; uniform, given or learned.
+    """p of one discrete leaf, uniform, given or learned: masses at temperature 0, else a relaxed density.
 
-    Maddison et al. 2017; Esmaeili et al. 2018, Sec. 6: "a discrete variable with 10 classes". The prior is relaxed with
-    the posterior, as densities of the same kind; probability masses belong to `kl@categorical`.
+    Maddison et al. 2017; Esmaeili et al. 2018, Sec. 6: "a discrete variable with 10 classes". The prior has the
+    temperature of the posterior, so both are masses (`posterior.discrete = "mass"`) or densities of the same kind.
 
     >>> prior = Discrete(Latent.of({"digit": "onehot(3)"}), probabilities=[0.5, 0.25, 0.25])
     >>> prior.sample(4, temperature=0.5).shape

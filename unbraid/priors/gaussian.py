@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -66,9 +66,9 @@ class Gaussian(Prior):
         else:
             self.register_buffer("log_variance_free", v.log())
 
-    def init_from_data(self, images: Images) -> None:
-        """See `Prior.start`: a prior from the data takes its variances here."""
-        if self.from_data:
+    def attach(self, model: Any, shape: tuple[int, int, int], images: Images | None = None) -> None:
+        """See `Prior.attach`: principal variances are those of the training images."""
+        if self.from_data and images is not None:
             self.set_variances(principal_variances(images(PCA_IMAGES), self.tree.width))
 
     @torch.no_grad()

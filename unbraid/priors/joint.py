@@ -67,23 +67,17 @@ class Joint(Prior):
         """See `Prior.covariance`."""
         return torch.block_diag(*(self.part(name).covariance() for name in self.part_names))
 
-    def attach(self, model: Any, shape: tuple[int, int, int]) -> None:
-        """See `Prior.attach`."""
+    def attach(self, model: Any, shape: tuple[int, int, int], images: Images | None = None) -> None:
+        """See `Prior.attach`: parts with principal variances of the data share them, the leading ones first."""
+        sharing = [part for part in map(self.part, self.part_names) if isinstance(part, Gaussian) and part.from_data]
         for name in self.part_names:
-            self.part(name).attach(_Restricted(model, name), shape)
-
-    def init_from_data(self, images: Images) -> None:
-        """See `Prior.start`: parts that take the data's principal variances share them out, the leading ones first."""
-        wanting = [p for p in map(self.part, self.part_names) if isinstance(p, Gaussian) and p.from_data]
-        if wanting:
-            widths = [part.tree.width for part in wanting]
-            for part, variances in zip(
-                wanting, principal_variances(images(PCA_IMAGES), sum(widths)).split(widths), strict=True
-            ):
-                part.set_variances(variances)
-        for other in map(self.part, self.part_names):
-            if other not in wanting:
-                other.init_from_data(images)
+            part = self.part(name)
+            part.attach(_Restricted(model, name), shape, None if part in sharing else images)
+        if sharing and images is not None:
+            widths = [part.tree.width for part in sharing]
+            shares = principal_variances(images(PCA_IMAGES), sum(widths)).split(widths)
+            for gaussian, variances in zip(sharing, shares, strict=True):
+                gaussian.set_variances(variances)
 
 
 @dataclass

@@ -35,7 +35,7 @@ class LpNested(Prior):
     that child's exponent, which is Eq. 9 (prior `isa`).
 
     >>> prior = LpNested(Latent.of({"pose": 2, "look": 3}), p0=2.1, exponents={"pose": 2.2, "look": 2.1})
-    >>> prior.finest
+    >>> prior.finest_cut
     ('pose', 'look.0', 'look.1', 'look.2')
     """
 
@@ -224,7 +224,7 @@ def isa(
     p0: the exponent between subspaces; 2.1 on dSprites. exponents: p_g, one for all subspaces or by name. radial: the law
     of the radius; any but "chi" makes subspaces dependent.
 
-    >>> isa(Latent.of({"a": 4, "b": {"c": 2, "d": 2}})).finest
+    >>> isa(Latent.of({"a": 4, "b": {"c": 2, "d": 2}})).finest_cut
     ('a', 'b')
     """
     return LpNested(tree, p0, exponents, learned, scale, groups=True, radial=radial)

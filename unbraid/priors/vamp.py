@@ -41,17 +41,15 @@ class Vamp(Prior):
         self.encode: Any = None
         self.pixel_range = (-math.inf, math.inf)
 
-    def attach(self, model: Any, shape: tuple[int, int, int]) -> None:
-        """See `Prior.attach`: pseudo-inputs of the images' shape, and the model's own q(z|x)."""
+    def attach(self, model: Any, shape: tuple[int, int, int], images: Images | None = None) -> None:
+        """See `Prior.attach`: pseudo-inputs start at training images, repeated where these are too few."""
         self.encode = model.posterior
         self.pixel_range = (model.likelihood.low, model.likelihood.high)
         self.inputs = nn.Parameter(0.5 + 0.05 * torch.randn(self.components, *shape))
-
-    def init_from_data(self, images: Images) -> None:
-        """See `Prior.start`: begin at images of the data (repeated when there are fewer than components)."""
-        found = images(self.components)
-        with torch.no_grad():
-            self.inputs.copy_(found[torch.arange(self.components) % len(found)])
+        if images is not None:
+            found = images(self.components)
+            with torch.no_grad():
+                self.inputs.copy_(found[torch.arange(self.components) % len(found)])
 
     def posteriors(self, temperature: float = 1.0) -> Any:
         """q(z | u_k) of all pseudo-inputs."""

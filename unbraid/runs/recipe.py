@@ -6,7 +6,9 @@ import hashlib
 import json
 import math
 import os
+import sys
 import tomllib
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
@@ -18,8 +20,10 @@ from unbraid.core.errors import UnbraidError, choose, did_you_mean, expect
 from unbraid.core.files import is_file, read_toml
 from unbraid.latent import Latent
 from unbraid.prices import Price, as_schedule, parse_price
+from unbraid.runs.folder.file_names import STATE_FILE
 
 Table = dict[str, Any]
+POSTERIOR_OPTIONS = ("family", "temperature", "discrete")
 PART_TABLES = ("data", "prior", "likelihood", "nets", "objective")  # parts with a name and options
 DESCRIPTIVE_FIELDS = {"name", "about", "cite"}  # what a recipe says of itself
 EXECUTION_FIELDS = {
@@ -164,6 +168,18 @@ class Recipe(BaseModel):
         except ValidationError as error:
             raise UnbraidError(f"recipe: {'; '.join(_explain(e) for e in error.errors())}.") from None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _default_reading(cls, fields: Any) -> Any:
+        """New recipes state the paper's reading where an older one differs; what was stored without it has the old one."""
+        for table, key, old, new, applies in READINGS if isinstance(fields, dict) else ():
+            options = fields.get(table, {})
+            if isinstance(options, dict):
+                reading = options.get(key, new if applies(fields) else old)
+                kept = {k: value for k, value in options.items() if k != key}
+                fields = {**fields, table: kept if reading == old else {**kept, key: reading}}
+        return fields
+
     @field_validator("seed", "latent", mode="before")
     @classmethod
     def _reject_bools(cls, value: Any) -> Any:
@@ -189,7 +205,7 @@ class Recipe(BaseModel):
         """The temperature of discrete leaves: a number or a schedule; 0.67 unless said (Maddison et al. 2017)."""
         for key in self.posterior:
             expect(
-                key in ("family", "temperature"), f"[posterior] takes no option {key!r}", allowed="family, temperature"
+                key in POSTERIOR_OPTIONS, f"[posterior] takes no option {key!r}", allowed=", ".join(POSTERIOR_OPTIONS)
             )
         return parse_price(self.posterior.get("temperature", 2 / 3), "posterior.temperature")
 
@@ -198,11 +214,32 @@ class Recipe(BaseModel):
         """The family of q(z|x) on real leaves: diagonal unless said, or full."""
         return str(self.posterior.get("family", "diagonal"))
 
+    @property
+    def discrete(self) -> str:
+        """How terms charge discrete leaves: by probability "mass", or by relaxed "density" (where nothing is stored)."""
+        found = self.posterior.get("discrete", "density")
+        expect(
+            found in ("mass", "density"),
+            "posterior.discrete has two readings",
+            found=repr(found),
+            allowed="mass, density",
+        )
+        return str(found)
+
     @classmethod
-    def from_dict(cls, fields: Any, where: str = "recipe") -> Recipe:
-        """A recipe from plain tables; every mistake is named with its place."""
+    def from_dict(cls, fields: Any, where: str = "recipe", stored: bool = True) -> Recipe:
+        """A recipe from plain tables; every mistake is named with its place.
+
+        Args:
+            fields: the tables.
+            where: what an error calls them.
+            stored: they come from a run directory, a sweep or a shipped recipe, where no `posterior.discrete` means density.
+        """
         table = isinstance(fields, dict) and all(isinstance(key, str) for key in fields)
         expect(table, f"{where}: a recipe is a table of fields", found=type(fields).__name__)
+        for part, key, old, _, _ in READINGS if stored else ():
+            if isinstance(fields.get(part, {}), dict):
+                fields = {**fields, part: {key: old, **fields.get(part, {})}}
         try:
             return cls(**fields)
         except UnbraidError as error:
@@ -210,12 +247,24 @@ class Recipe(BaseModel):
 
     @classmethod
     def load(cls, name: str | Path | Recipe, *changes: str) -> Recipe:
-        """A recipe by name or from a TOML file, with changes as in `set`, which may mend what the file has wrong."""
+        """A recipe by name or from a TOML file, with changes as in `set`, which may correct errors of the file.
+
+        Args:
+            name: a recipe, the name of a shipped one, or the path of a TOML file.
+            changes: assignments such as "budget.steps=100".
+        """
         if isinstance(name, Recipe):
             return name.set(*changes)
         text = str(name)
         if text.endswith(".toml") or os.sep in text or is_file(text):
-            return cls.from_dict(apply_changes(read_toml(text), *changes), text)
+            fields = apply_changes(read_toml(text), *changes)
+            recipe = cls.from_dict(fields, text, stored=is_file(Path(text).with_name(STATE_FILE)))
+            if recipe.discrete == "mass" and "discrete" not in fields.get("posterior", {}):
+                print(
+                    f"note: {text} does not state posterior.discrete: discrete leaves are charged by mass.",
+                    file=sys.stderr,
+                )
+            return recipe
         from unbraid.runs.recipes import RECIPES
 
         return cls.from_dict(apply_changes(choose(text, RECIPES, "recipe"), *changes), f"recipe {text!r}")
@@ -290,6 +339,14 @@ class Recipe(BaseModel):
         )  # the same branches in another order
         told = any(change.startswith("latent") for change in found)
         return found + ([f"latent: {self.latent} → {other.latent}"] if turned and not told else [])
+
+
+def _has_discrete_leaves(latent: Any) -> bool:
+    """Whether a layout has discrete leaves; one with mistakes has none, and is refused where it is read."""
+    try:
+        return not Latent.of(latent).all_real
+    except (UnbraidError, TypeError, ValueError, RecursionError):
+        return False
 
 
 def apply_changes(fields: dict[str, Any], *assignments: str) -> dict[str, Any]:
@@ -386,3 +443,17 @@ def _find_non_finite(value: Any, place: str = "") -> str:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
     found = (_find_non_finite(child, f"{place}.{key}" if place else str(key)) for key, child in items)
     return next((odd for odd in found if odd), "")
+
+
+def _runs_a_covariance(fields: dict[str, Any]) -> bool:
+    """Whether the objective keeps a running covariance, whose gradient has two readings."""
+    objective = fields.get("objective", {})
+    rho = objective.get("rho", 1) if isinstance(objective, dict) else 1
+    return isinstance(rho, int | float) and rho != 1
+
+
+# table, key, what it means where it is not stored, what new recipes state, where it applies
+READINGS: tuple[tuple[str, str, str, str, Callable[[dict[str, Any]], bool]], ...] = (
+    ("posterior", "discrete", "density", "mass", lambda fields: _has_discrete_leaves(fields.get("latent", 10))),
+    ("objective", "gradient", "full", "literal", _runs_a_covariance),
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from unbraid.runs.recipes_demo import DEMO
+from unbraid.runs.recipes_printed import PRINTED
 
 Plain = dict[str, Any]
 
@@ -98,7 +99,7 @@ RECIPES: dict[str, Plain] = {
     },
     "vae_2dshapes": _kim(
         "vae_2dshapes",
-        "VAE on dSprites (2D Shapes), Kim & Mnih's net.",
+        "VAE on dSprites (2D Shapes), Kim & Mnih's net and a ReLU they do not print; successor: vae_2dshapes_printed.",
         {"name": "vae"},
         {"name": "dsprites"},
         "factor_vae_table1",
@@ -106,7 +107,7 @@ RECIPES: dict[str, Plain] = {
     ),
     "beta_vae_2dshapes": _kim(
         "beta_vae_2dshapes",
-        "β-VAE (4) on dSprites, their best mean.",
+        "β-VAE (4) on dSprites, their best mean; a ReLU in the net is not printed; successor: beta_vae_2dshapes_printed.",
         {"name": "beta_vae", "beta": 4.0},
         {"name": "dsprites"},
         "factor_vae_table1",
@@ -114,7 +115,7 @@ RECIPES: dict[str, Plain] = {
     ),
     "factor_vae_2dshapes": _kim(
         "factor_vae_2dshapes",
-        "FactorVAE (35) on dSprites, their best model.",
+        "FactorVAE (35) on dSprites, their best run; a ReLU in the net is not printed; successor: factor_vae_2dshapes_printed.",
         {"name": "factor_vae", "gamma": 35.0, "critic": _CRITIC},
         {"name": "dsprites"},
         "factor_vae_table1",
@@ -173,7 +174,7 @@ RECIPES: dict[str, Plain] = {
     },
     "hfvae_dsprites": _hfvae(
         "hfvae_dsprites",
-        "HFVAE (β 4, γ 3) on dSprites: 3-way code and 10 columns (Table 2).",
+        "HFVAE (β 4, γ 3) on dSprites: 3-way code and 10 columns (Table 2); successor: hfvae_dsprites_printed.",
         {"name": "dsprites"},
         "hfvae_table4",
         {"c": "onehot(3)", "n": 10},
@@ -182,7 +183,7 @@ RECIPES: dict[str, Plain] = {
     ),
     "hfvae_mnist": _hfvae(
         "hfvae_mnist",
-        "HFVAE on MNIST: digit code and 10 columns of style (Figs. 5–7); β 4, γ 3 as on dSprites, not printed.",
+        "HFVAE on MNIST: digit code and 10 columns of style (Figs. 5–7); β 4, γ 3 not printed; successor: hfvae_mnist_printed.",
         {"name": "mnist"},
         "hfvae_table3",
         {"digit": "onehot(10)", "style": 10},
@@ -191,7 +192,7 @@ RECIPES: dict[str, Plain] = {
     ),
     "hfvae_fashion_mnist": _hfvae(
         "hfvae_fashion_mnist",
-        "HFVAE on Fashion-MNIST (Fig. 11); β 4, γ 3 as on dSprites, not printed.",
+        "HFVAE on Fashion-MNIST (Fig. 11); β 4, γ 3 not printed; successor: hfvae_fashion_mnist_printed.",
         {"name": "fashion_mnist"},
         "hfvae_table3",
         {"item": "onehot(10)", "style": 10},
@@ -203,7 +204,7 @@ RECIPES: dict[str, Plain] = {
         # λ_od of {1, 2, 5, 10, 20, 50} is Table 1's, ρ, and batch, rate and steps (Kim & Mnih's); nets "as in Higgins et al."
         **_kim(
             "dip_vae_i_2dshapes",
-            "DIP-VAE on dSprites as in Kumar et al.'s Table 1: Eq. 6, λ_d = 10 λ_od, running covariance; λ_od 10, ρ 0.1 ours.",
+            "DIP-VAE on dSprites: Eq. 6, λ_d = 10 λ_od; λ_od 10, ρ 0.1 ours; successor: dip_vae_i_2dshapes_printed.",
             {"name": "dip_vae_i", "lambda_od": 10.0, "lambda_d": 100.0, "rho": 0.1},
             {"name": "dsprites"},
             "factor_vae_table1",
@@ -215,7 +216,7 @@ RECIPES: dict[str, Plain] = {
         # not Kumar et al.'s Table 1, which is dip_vae_i_2dshapes: λ_d = λ_od and the covariance of each batch alone are ours
         **_kim(
             "dip_vae_2dshapes",
-            "DIP-VAE-II (λ_od = λ_d = 10, ours) on dSprites with Kim & Mnih's net.",
+            "DIP-VAE-II (λ_od = λ_d = 10, ours) on dSprites with Kim & Mnih's net; successor: dip_vae_ii_2dshapes.",
             {"name": "dip_vae_ii", "lambda_od": 10.0},
             {"name": "dsprites"},
             "factor_vae_table1",
@@ -241,7 +242,7 @@ RECIPES: dict[str, Plain] = {
         "name": "decomposition_pinwheel",
         # α, β are one cell of Fig. 3's grid, our choice. Text: radial 0.1, tangential 0.3 and means {0, 1}²; here, as in the
         # authors' program and figure: radial 0.3, tangential 0.1 and means (0, ±1), (±1, 0).
-        "about": "The decomposition objective on the pinwheel, mixture prior, inclusive KL (one cell of Fig. 3).",
+        "about": "Pinwheel, mixture prior and inclusive KL (Fig. 3); as the text prints it: decomposition_pinwheel_printed.",
         "cite": "Mathieu et al. 2019, App. B",
         "data": {"name": "pinwheel"},
         "latent": 2,
@@ -253,9 +254,9 @@ RECIPES: dict[str, Plain] = {
     },
     "info_wgan_gp_mnist": {
         "name": "info_wgan_gp_mnist",
-        # Printed: codes, noise, η = 10, Adam (0.5, 0.999), 1e-3 and 1e-4. Ours: λ = 1 (they tried 0 to 1), batch, steps, and
+        # Printed: codes, noise, η = 10, Adam (0.5, 0.999), 1e-3 and 1e-4. λ = 1 (Fig. 32). Ours: batch, steps, and
         # five critic steps a step; Table 4 prints batch norm after the activation, this net has it before.
-        "about": "InfoWGAN-GP on MNIST: a 10-way code, two continuous ones and noise (Table 4; λ, batch and steps ours).",
+        "about": "InfoWGAN-GP on MNIST: a 10-way code and two continuous ones; successor: info_wgan_gp_mnist_printed.",
         "cite": "Kim & Mnih 2018, App. G and H",
         "data": {"name": "mnist"},
         "latent": {"digit": "onehot(10)", "style": 2},
@@ -265,7 +266,7 @@ RECIPES: dict[str, Plain] = {
     },
     "info_wgan_gp_mnist_printed": {
         "name": "info_wgan_gp_mnist_printed",
-        "about": "InfoWGAN-GP on MNIST with batch norm where Table 4 prints it, after the activation (λ, batch, steps ours).",
+        "about": "InfoWGAN-GP on MNIST with batch norm where Table 4 prints it, after the activation (batch, steps ours).",
         "cite": "Kim & Mnih 2018, App. G and H",
         "data": {"name": "mnist"},
         "latent": {"digit": "onehot(10)", "style": 2},
@@ -273,4 +274,5 @@ RECIPES: dict[str, Plain] = {
         "objective": {"name": "info_wgan_gp", "lambda": 1.0, "noise": 62},
         "budget": {"batch": 64, "lr": 1e-3, "betas": [0.5, 0.999], "steps": 50_000, "log_every": 100},
     },
+    **PRINTED,
 }

@@ -1,4 +1,4 @@
-"""A run directory: what it holds, and how a finished run is used.
+"""A run directory: reading its files, and using the trained model.
 
 recipe.toml → ledger.jsonl → model.safetensors (+ checkpoint.safetensors) → codes.npz → scores.json → report.html
 """
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from unbraid.codes import Codes
 from unbraid.core.errors import expect, join_names
-from unbraid.core.files import is_file, read_json, read_toml
+from unbraid.core.files import is_file, read_toml
 from unbraid.runs.building.custom_parts import (
     NO_CUSTOM_PARTS,
     CustomParts,
@@ -26,11 +26,11 @@ from unbraid.runs.building.custom_parts import (
     check_objects,
     import_modules,
 )
-from unbraid.runs.evaluation.audit_result import Audit
-from unbraid.runs.evaluation.image_inputs import images_to_float32, to_host
-from unbraid.runs.folder import snapshots
+from unbraid.runs.evaluation.audit_result import Audit, read_audit
+from unbraid.runs.evaluation.image_inputs import check_images, to_host
+from unbraid.runs.evaluation.options import Device
+from unbraid.runs.folder import backup, snapshots
 from unbraid.runs.folder.file_names import (
-    AUDIT_FILE,
     BACKUP_FOLDER,
     BEST_FILE,
     CODES_FILE,
@@ -41,7 +41,7 @@ from unbraid.runs.folder.file_names import (
     SCORES_FILE,
     STATE_FILE,
 )
-from unbraid.runs.folder.ledger_file import LedgerRows, is_number_table, read_ledger
+from unbraid.runs.folder.ledger_file import LedgerRows, read_ledger
 from unbraid.runs.folder.state_file import read_state
 from unbraid.runs.recipe import Recipe
 
@@ -56,9 +56,15 @@ if TYPE_CHECKING:
 class Run:
     """A run on disk. `Run.load(path)` reads it; the model is built on first use.
 
-    run.encode(x) → posterior means "n d"; run.decode(z) → images; run.sample(n); run.traverse(…).
-    `run.at(step)` is the run as it was after so many steps, for those in `run.snapshots`: all of this, and no
-    file is written into its folder; `run.best()` has the weights of the best validation.
+    run.encode(x) → posterior means "n d"; run.decode(z) → images; run.sample(n); run.traverse(…). `run.at(step)` is the
+    run with the weights of a snapshot, and `run.best()` that with the weights of the best validation. They write no file
+    into the run directory.
+
+    Args:
+        path: the run directory.
+        custom_parts: parts that were passed as objects.
+        snapshot: the step of a snapshot, or the file of the best weights; None for the last weights.
+        device: the device of the model, by default that of the recipe.
 
     >>> from unbraid.runs.recipe import Recipe
     >>> from unbraid.runs.fitting.training import fit
@@ -71,7 +77,7 @@ class Run:
     path: Path
     custom_parts: CustomParts = field(default=NO_CUSTOM_PARTS, repr=False, compare=False)
     snapshot: int | str | None = None
-    device: str = ""
+    device: Device = ""
 
     @classmethod
     def load(
@@ -82,19 +88,23 @@ class Run:
         dataset: Any = None,
         nets: Any = None,
         prior: Any = None,
-        device: str = "",
+        device: Device = "",
     ) -> Run:
-        """A run directory written by `fit` or `unbraid train`.
+        """Open a run directory written by `fit` or `unbraid train`.
 
-        imports: modules that add the parts it was trained with to the dicts. dataset, nets, prior: the objects that `fit`
-        was given; data must be the same images, nets and prior of the same classes (docs/extending.md).
-        device: where it is computed, if not on the device of its recipe.
+        Args:
+            path: the run directory.
+            imports: modules that add the parts of the run to the registries.
+            dataset: the training data, if they were passed to `fit`.
+            nets: encoder and decoder, if they were passed to `fit`: the same classes with tensors of the same shapes.
+            prior: the prior, if it was passed to `fit`.
+            device: the device of the model, by default that of the recipe.
         """
         import_modules(imports)
         if device:
             from unbraid.runs.fitting.trainer import choose_device
 
-            choose_device(device)  # refused before any work
+            choose_device(device)  # an error before any work
         if dataset is not None:
             from unbraid.data.custom.conversion import as_dataset
 
@@ -103,7 +113,7 @@ class Run:
         if not (is_file(path / RECIPE_FILE) and is_file(path / STATE_FILE)) and is_file(
             path / BACKUP_FOLDER / STATE_FILE
         ):
-            path = path / BACKUP_FOLDER  # a new run was killed before it began: the finished one is all there is
+            path = path / BACKUP_FOLDER  # a new run was killed before its first files: only the finished run is here
         expect(
             is_file(path / RECIPE_FILE),
             f"{path} is not a run directory",
@@ -112,13 +122,13 @@ class Run:
         )
         run = cls(path, CustomParts(dataset, nets, prior), device=device)
         if nets is not None or prior is not None:
-            check_objects(run.recipe, run.custom_parts)
+            check_objects(run.recipe, run.custom_parts, run.state, quiet=False)
         if dataset is not None:
             check_data(dataset, run.state, path)
         return run
 
     def __repr__(self) -> str:
-        """A few lines: what was trained on what, how far it is, what it scores, and which files there are."""
+        """A summary in a few lines: objective, data, status, scores and files."""
         from unbraid.runs.describing.run_summary import summary_text
 
         return summary_text(self)
@@ -130,12 +140,12 @@ class Run:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """What the run was asked to do."""
+        """The recipe of the run."""
         return Recipe.from_dict(read_toml(self.path / RECIPE_FILE), str(self.path / RECIPE_FILE))
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """What it became: status, step (that of the weights, for a moment), image shape, threads, versions."""
+        """The contents of run.json: status, steps done (those of the weights in use), image shape, threads, versions."""
         state = read_state(self.path)
         if self.snapshot is None:
             return state
@@ -143,7 +153,7 @@ class Run:
 
     @property
     def _weights_step(self) -> int:
-        """The steps after which the weights of this moment were kept."""
+        """The number of steps done when the snapshot or the best weights were saved."""
         from unbraid.core.tensor_files import read_metadata
 
         return (
@@ -153,11 +163,11 @@ class Run:
         )
 
     def ledger(self) -> LedgerRows:
-        """The rows of `ledger.jsonl` that training wrote; a last line cut off by a crash is left out, other damage an error."""
+        """Return the rows of `ledger.jsonl` from training; a last line cut off by a crash is left out."""
         return LedgerRows(row for row in self._ledger_rows() if not row.get("validation"))
 
     def validations(self) -> LedgerRows:
-        """The rows of `ledger.jsonl` on held-out images (`budget.validate_every`)."""
+        """Return the rows of `ledger.jsonl` from validation (`budget.validate_every`)."""
         return LedgerRows(row for row in self._ledger_rows() if row.get("validation"))
 
     def _ledger_rows(self) -> list[dict[str, Any]]:
@@ -165,81 +175,76 @@ class Run:
         return [row for row in rows if row["step"] < self.snapshot] if isinstance(self.snapshot, int) else rows
 
     def saved_audit(self) -> Audit | None:
-        """What `unbraid audit` wrote, or None."""
-        path = self.path / AUDIT_FILE
-        if self.snapshot is not None or not is_file(path):
-            return None
-        found = read_json(path, "audit")
-        tables = isinstance(found, dict) and all(is_number_table(found.get(key)) for key in ("nats", "errors"))
-        known = tables and {"estimator", "components", "rows", "balance"} <= set(found)
-        expect(
-            known,
-            f"{path} is damaged: it is no audit",
-            do=f"Make it again with 'unbraid audit {quote(str(self.path))}'.",
-        )
-        return Audit(found)
+        """Return the audit in audit.json, or None if there is none for these weights."""
+        return read_audit(self.path) if self.snapshot is None else None
 
     def scores(self) -> Scores | None:
-        """What `unbraid score` wrote, as a record; None where there is nothing, or for another moment's weights."""
+        """Return the scores in scores.json, or None if there are none for these weights."""
         from unbraid.runs.evaluation.scores import Scores
 
         return Scores.load(self.path) if self.snapshot is None and is_file(self.path / SCORES_FILE) else None
 
     @property
     def snapshots(self) -> tuple[int, ...]:
-        """The steps after which weights were kept (`budget.snapshots`)."""
+        """The steps of the snapshots (`budget.snapshots`)."""
         return snapshots.list_snapshots(self.path)
 
     def at(self, step: int) -> Run:
-        """The run as it was after so many steps; they must be among `snapshots`."""
+        """Return the run with the weights of a snapshot.
+
+        Args:
+            step: the step of the snapshot, one of `snapshots`.
+        """
         known = self.snapshots
         expect(
             step in known,
-            f"{self.path} kept no weights of step {step}",
+            f"{self.path} has no snapshot of step {step}",
             found=f"snapshots after {join_names(known)} steps" if known else "no snapshots",
-            do="Train with budget.snapshots = a list of steps, or how many to spread over the run.",
+            do="Train with budget.snapshots = a list of steps, or a number to spread over the run.",
         )
         return replace(self, snapshot=step)
 
     def best(self) -> Run:
-        """The run with the weights of its best validation (`budget.best`)."""
-        expect(is_file(self.path / BEST_FILE), f"{self.path} kept no best weights", do="Train with budget.best = true.")
+        """Return the run with the weights of its best validation (`budget.best`)."""
+        expect(is_file(self.path / BEST_FILE), f"{self.path} has no best weights", do="Train with budget.best = true.")
         return replace(self, snapshot=BEST_FILE)
 
     def output_path(self, name: str) -> Path:
-        """Where a file made of this run lies unless a place is said: in its folder, if it is made of the last weights."""
+        """Return the default path of an output file, which is in the run directory; only the last weights have one.
+
+        Args:
+            name: the file name.
+        """
         expect(
             self.snapshot is None,
             f"{name} in {self.path} is made of the last weights, and is not overwritten",
             found="weights of a snapshot" if isinstance(self.snapshot, int) else "the best weights",
-            do="Say where to write: --out, in Python out=…",
+            do="State where to write: --out, in Python out=….",
         )
         return self.path / name
 
     @property
     def _weights_path(self) -> Path:
-        """Where the weights should be."""
+        """The path of the weights, which may not exist."""
         if isinstance(self.snapshot, int):
             return snapshots.snapshot_path(self.path, self.snapshot)
         return self.path / (self.snapshot or MODEL_FILE)
 
     @property
     def weights(self) -> Path:
-        """The file of the trained model's weights, or of a snapshot's, or of the best ones."""
+        """The file of the weights in use."""
         weights = self._weights_path
-        before = self.path / BACKUP_FOLDER
-        kept = f" The finished run that was here is whole in {before}." if is_file(before / MODEL_FILE) else ""
         expect(
             is_file(weights),
             f"{self.path} has no trained model yet",
             found=f"status {self.state['status']!r}",
-            do=f"Finish it with 'unbraid train --resume --out {quote(str(self.path))}'.{kept}",
+            do=f"Finish it with 'unbraid train --resume --out {quote(str(self.path))}'.{backup.backup_hint(self.path)}",
         )
         return weights
 
     @cached_property
     def model(self) -> Vae:
-        """The trained model, for use."""
+        """The trained model on the CPU; an InfoGAN has the interface of a VAE, without likelihood and ELBO."""
         import torch
 
         from unbraid.core.tensor_files import load_into_module, read_tensors
@@ -250,26 +255,26 @@ class Run:
         check_foreign_parts(self.recipe, self.state, self.path)
         tensors, note = read_tensors(weights, "model")
         shape: Any = tuple(self.state["shape"])
-        model = build_model(self.recipe, shape, custom=self.custom_parts)
+        model = cast("Vae", build_model(self.recipe, shape, self.custom_parts))
         load_into_module(model, tensors, "", str(weights))
         model.temperature = value_at(self.recipe.temperature, int(note.get("step", self.recipe.budget.steps)))
-        # as in training: convolutions on the CPU run twice as fast
-        return model.eval().requires_grad_(False).to(memory_format=torch.channels_last)
+        # as in training: convolutions on the CPU are twice as fast
+        return model.eval().requires_grad_(False).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     @cached_property
     def model_on_device(self) -> Vae:
-        """The trained model on the run's device (`budget.device`, or the one given to `load`); `model` is on the host."""
+        """The trained model on the device of the run: that of the recipe, or that passed to `load`."""
         from unbraid.runs.fitting.trainer import choose_device
 
         device = choose_device(self.device or self.recipe.budget.device)
         return self.model if device.type == "cpu" else deepcopy(self.model).to(device)
 
     def _to_device(self, values: Tensor) -> Tensor:
-        """Values on the device of `placed`."""
+        """Values on the device of `model_on_device`."""
         return values.to(next(self.model_on_device.parameters()).device)
 
     def dataset(self) -> Any:
-        """The data set the run was trained on: given to `load`, mapped from where `fit` had it, or named by the recipe."""
+        """Return the training data: passed to `load`, found by data.npz, or named by the recipe."""
         from unbraid import data
 
         if self.custom_parts.dataset is not None:
@@ -287,52 +292,32 @@ class Run:
             name in data.DATASETS,
             f"{self.path} was trained on data in memory, called {name!r}",
             found=f"{self.state.get('n', '?')} images of {'×'.join(map(str, self.state['shape']))}",
-            do="Pass them: Run.load(path, dataset=…), or encode(run, dataset). Known by name: "
-            + join_names(data.DATASETS)
-            + ".",
+            do=f"Pass them: Run.load(path, dataset=…), or encode(run, dataset). Data sets: {join_names(data.DATASETS)}.",
         )
         found = data.load(name, **table)
         check_data(found, self.state, self.path)
         return found
 
     def encode(self, x: Any, batch: int = 128) -> np.ndarray:
-        """Posterior means "n d" of images "n c h w" (or "c h w"); probabilities for discrete leaves.
+        """Return posterior means "n d" of images; probabilities for discrete leaves.
 
-        Bytes (uint8) are divided by 255 and bools are 0 and 1, as in training; values must be in the likelihood's range.
+        Args:
+            x: images "n c h w" or "c h w"; bytes (uint8) are divided by 255 and bools are 0 and 1, as in training.
+            batch: images per batch.
         """
         import torch
 
-        from unbraid.objectives import GAMES
-
-        images = images_to_float32(x)
-        images = images.unsqueeze(0) if images.ndim == 3 else images
-        shape = tuple(self.state["shape"])
-        expect(
-            tuple(images.shape[1:]) == shape,
-            "images must have the shape the run was trained on",
-            found=tuple(images.shape),
-            allowed=f"n × {shape}",
-        )
-        expect(
-            bool(images.isfinite().all()), "images must be numbers", found="NaN or infinity", do="Mend or drop those."
-        )
-        low, high = 0.0, 1.0
-        if self.recipe.objective.get("name") not in GAMES:  # an InfoGAN has no likelihood
-            low, high = self.model.likelihood.low, self.model.likelihood.high
-        if images.numel():
-            least, most = float(images.min()), float(images.max())
-            expect(
-                low <= least and most <= high,
-                f"images must have values in [{low:g}, {high:g}], as in training",
-                found=f"{least:g} to {most:g}",
-                do="Pass bytes as uint8, or divide by 255." if most > 1 else "Scale them as the training images were.",
-            )
+        images = check_images(x, tuple(self.state["shape"]), self.model.pixel_range)
         with torch.no_grad():
             pieces = [self.model_on_device.posterior(self._to_device(part)).mean.cpu() for part in images.split(batch)]
         return torch.cat(pieces).numpy() if pieces else np.zeros((0, self.model.tree.width), np.float32)
 
     def decode(self, z: Any) -> np.ndarray:
-        """Mean images "n c h w" of codes "n d" (or "d"); a tensor may carry a gradient, which is left behind."""
+        """Return mean images "n c h w" of codes.
+
+        Args:
+            z: codes "n d" or "d"; gradients of a tensor are dropped.
+        """
         import torch
 
         codes = torch.as_tensor(np.atleast_2d(np.asarray(to_host(z), dtype=np.float32)))
@@ -347,7 +332,12 @@ class Run:
             return self.model_on_device.decode(self._to_device(codes)).cpu().numpy()
 
     def sample(self, n: int, seed: int = 0) -> np.ndarray:
-        """Mean images of n codes from the prior."""
+        """Return mean images of n codes from the prior.
+
+        Args:
+            n: how many.
+            seed: the seed of the draw.
+        """
         import torch
 
         with torch.random.fork_rng(devices=[]):
@@ -355,14 +345,21 @@ class Run:
             return self.model_on_device.sample(n).cpu().numpy()
 
     def traverse(self, z: Any, column: int | str, values: Any = None) -> np.ndarray:
-        """Images "s c h w" of one code with one column (or a whole one-hot leaf, by name) set to `values`.
+        """Return images "s c h w" of one code with one column, or a whole one-hot leaf, set to different values.
 
-        The default is −3 … 3 in 7 steps, as in the papers; for a one-hot leaf each class in turn.
+        Args:
+            z: the code "d".
+            column: a column, or the name of a leaf.
+            values: the values, by default −3 … 3 in 7 steps, as in the papers; a one-hot leaf takes each class in turn.
         """
         tree = self.model.tree
         code = np.asarray(to_host(z), dtype=np.float32).reshape(-1)
-        one = len(code) == tree.width
-        expect(one, "a traversal starts from one code", found=f"{len(code)} numbers", allowed=tree.width)
+        expect(
+            len(code) == tree.width,
+            "a traversal starts from one code",
+            found=f"{len(code)} numbers",
+            allowed=tree.width,
+        )
         columns = tree.columns(column) if isinstance(column, str) else [column]
         expect(
             all(-tree.width <= c < tree.width for c in columns),
@@ -379,7 +376,7 @@ class Run:
         return self.decode(codes)
 
     def codes(self) -> Codes:
-        """The codes written by `unbraid encode`; those of an earlier moment are made on the spot."""
+        """Return the codes in codes.npz; those of a snapshot or of the best weights are computed now."""
         if self.snapshot is not None:
             from unbraid.runs.evaluation.encoding import encode
 

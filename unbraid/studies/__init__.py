@@ -1,6 +1,6 @@
-"""Studies: one file per paper or question; claims, tables and figures as code that runs.
+"""Studies: one file per paper or question, with claims, tables and figures as code that runs.
 
-`unbraid study` lists them, `unbraid study NAME` runs one or goes on with it.
+`unbraid study` lists them, `unbraid study NAME` runs one or continues it.
 
 >>> "pinwheel" in STUDIES
 True
@@ -49,7 +49,7 @@ def _priors_gallery(out: Path, advance: Advance) -> StudyOutput:
     return priors_gallery.main(out, advance)
 
 
-# Those that train are the files of trained/; those that draw are called here, and import torch only then.
+# Studies that train are the files of trained/. The others are imported when they run, because they import torch.
 STUDIES: dict[str, Study] = {
     **TRAINED_STUDIES,
     "theory": Study(
@@ -91,7 +91,12 @@ STUDIES: dict[str, Study] = {
 
 
 def run_analytic_study(name: str, out: str | Path, advance: Advance = no_progress) -> StudyOutput:
-    """Run a study that trains nothing: its pictures and NAME.json go to the folder, its findings come back.
+    """Run a study without training: write its figures and NAME.json, and return its output.
+
+    Args:
+        name: name of the study.
+        out: folder for the files; created if missing.
+        advance: progress callback.
 
     >>> run_analytic_study("nothing", tmp)    # doctest: +ELLIPSIS
     Traceback (most recent call last):

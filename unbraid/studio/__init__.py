@@ -1,1 +1,1 @@
-"""The browser app over a directory of runs: see and feel a latent space. Needs the extra `studio`."""
+"""Browser app over a directory of runs: explore, compare and train. Needs the extra `studio`."""

@@ -1,7 +1,7 @@
-"""The one door of the studio: host, origin and token are checked for http and websockets before anything else sees them.
+"""Access control of the studio: host, origin and token are checked on every HTTP request and WebSocket.
 
-A page of another site can reach 127.0.0.1 from the user's own browser. It cannot name our host (a rebound name is refused),
-cannot send our origin, and does not have the cookie, which the address's token is turned into on the first visit.
+A page of another site can reach 127.0.0.1 from the user's own browser. It cannot use our host name (DNS rebinding is
+refused), cannot send our origin, and has no cookie. The first visit exchanges the token of the address for that cookie.
 """
 
 from __future__ import annotations
@@ -32,12 +32,18 @@ SAFE_METHODS = ("GET", "HEAD")
 
 
 def protect_app(app: App, token: str, port: int) -> App:
-    """An ASGI app in front of another: lets through who has the token, from this host and origin only."""
+    """Wrap an ASGI app: only requests with the token, from this host and this origin, reach it.
+
+    Args:
+        app: the ASGI app to protect.
+        token: the secret of this server.
+        port: the port that the server listens on.
+    """
     hosts = {f"{name}:{port}".encode() for name in ("127.0.0.1", "localhost")}
     origins = {b"http://" + host for host in hosts}
-    name = f"unbraid_{port}"  # cookies do not know ports, and two studios may be open
+    name = f"unbraid_{port}"  # cookies are shared by all ports of a host, and two studios may be open
 
-    async def door(scope: Scope, receive: Any, send: Any) -> None:
+    async def checked_app(scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await app(scope, receive, send)
             return
@@ -45,15 +51,15 @@ def protect_app(app: App, token: str, port: int) -> App:
             return
         headers = _unique_headers(scope["headers"])
         if headers is None or headers.get(b"host") not in hosts:
-            await _refuse(scope, receive, send, 421, "This address is not the studio's. Use the one it printed.")
+            await _refuse(scope, receive, send, 421, "Wrong host name. Open the address that 'unbraid studio' printed.")
             return
         origin = headers.get(b"origin")
-        asks = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
-        if origin not in origins and (asks or origin is not None):
-            await _refuse(scope, receive, send, 403, "Another site asked for this, so it is refused.")
+        needs_origin = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
+        if origin not in origins and (needs_origin or origin is not None):
+            await _refuse(scope, receive, send, 403, "Requests from other sites are refused.")
             return
-        given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
-        if scope["type"] == "http" and scope["method"] == "GET" and given and _tokens_match(given[0], token):
+        tokens = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
+        if scope["type"] == "http" and scope["method"] == "GET" and tokens and _tokens_match(tokens[0], token):
             await _exchange_token(scope, send, name, token)
             return
         if not _tokens_match(_read_cookie(headers, name), token):
@@ -61,11 +67,11 @@ def protect_app(app: App, token: str, port: int) -> App:
             return
         await app(scope, receive, _with_headers(send))
 
-    return door
+    return checked_app
 
 
 def _unique_headers(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes] | None:
-    """Headers by name; None when one that decides comes twice."""
+    """Return the headers by name, or None if host or origin occurs twice."""
     found: dict[bytes, bytes] = {}
     for key, value in headers:
         if key in found and key in (b"host", b"origin"):
@@ -80,20 +86,20 @@ def _tokens_match(candidate: str, token: str) -> bool:
 
 def _read_cookie(headers: dict[bytes, bytes], name: str) -> str:
     try:
-        crumb = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(name)
+        cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(name)
     except CookieError:
         return ""
-    return crumb.value if crumb else ""
+    return cookie.value if cookie else ""
 
 
 async def _exchange_token(scope: Scope, send: Any, name: str, token: str) -> None:
-    """Turn the token of the address into a cookie, and lead on to the same address without it."""
+    """Store the token as a cookie and redirect to the same address without it."""
     query = parse_qs(scope["query_string"].decode("latin-1"))
     query.pop("token", None)
     rest = urlencode(query, doseq=True)
-    path = "/" + scope["path"].lstrip("/\\")  # "//other" would lead to another host
+    path = "/" + scope["path"].lstrip("/\\")  # "//other" would name another host
     clean = _escape_url(path + (f"?{rest}" if rest else ""))
-    # a redirect would still count as begun elsewhere, and a strict cookie would not be sent along
+    # an HTTP redirect would still count as started by another site, and the browser would not send a strict cookie
     page = f'<!doctype html><title>unbraid</title><meta http-equiv="refresh" content="0;url={clean}">'
     headers = [
         (b"content-type", b"text/html; charset=utf-8"),

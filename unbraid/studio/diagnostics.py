@@ -1,4 +1,4 @@
-"""The diagnostics of one run: its ledger as it grows, what its leaves carry, q(z) against the prior, maps, the audit."""
+"""Diagnostics page of one run: ledger, information per leaf, q(z) against the prior, position maps, audit."""
 
 from __future__ import annotations
 
@@ -22,11 +22,17 @@ POSITION_NAMES = (
     {"x", "pos_x", "posx", "position_x", "x_position"},
     {"y", "pos_y", "posy", "position_y", "y_position"},
 )
-MAX_CODES = 4000  # codes that a density or a map is drawn from
+MAX_CODES = 4000  # codes used for a density
 
 
 async def build_page(library: Library, name: str, run_in_thread: Any) -> None:
-    """Fill the page: the ledger at once, the rest when it has been worked out."""
+    """Build the page: the ledger at once, the other figures when they are computed.
+
+    Args:
+        library: the runs of the studio.
+        name: the run.
+        run_in_thread: awaitable that calls a function outside the event loop.
+    """
     run = library.run(name)
     state = ui.label("").classes("quiet").props('role="status"')
     curves = ui.plotly(plots.plot_ledger([])).classes("w-full").props('aria-label="Ledger"')
@@ -49,7 +55,9 @@ async def build_page(library: Library, name: str, run_in_thread: Any) -> None:
     box = ui.element("div").classes("w-full")
     with box:
         waiting = ui.label(
-            "Working out the rest …" if (run.path / MODEL_FILE).is_file() else "The rest comes with the model."
+            "Computing the other figures …"
+            if (run.path / MODEL_FILE).is_file()
+            else "The other figures appear once the model is saved."
         )
 
     async def fill() -> None:
@@ -74,7 +82,11 @@ async def build_page(library: Library, name: str, run_in_thread: Any) -> None:
 
 
 def static_figures(explorer: Explorer) -> list[plots.Figure]:
-    """The figures that need no choice: leaves, leaf × factor, leaf × leaf, latents over positions."""
+    """Figures without controls: leaves, leaf × factor, leaf × leaf, latents over positions.
+
+    Args:
+        explorer: the open run.
+    """
     notes, codes = explorer.leaf_summaries, explorer.codes
     made = []
     known = [note for note in notes if note.nats is not None]
@@ -105,7 +117,11 @@ def static_figures(explorer: Explorer) -> list[plots.Figure]:
 
 
 def position_figures(explorer: Explorer) -> list[plots.Figure]:
-    """Latents over x and y, where the data have both (Chen et al. 2018, Fig. 6)."""
+    """Latents over x and y, if the data have both factors. Chen et al. 2018, Fig. 6.
+
+    Args:
+        explorer: the open run.
+    """
     codes = explorer.codes
     if codes is None or codes.values is None or codes.factors is None:
         return []
@@ -120,7 +136,7 @@ def position_figures(explorer: Explorer) -> list[plots.Figure]:
 
 
 def _show_densities(explorer: Explorer) -> None:
-    """q(z_j) against the prior for any column, and any two columns together."""
+    """Plot q(z_j) against the prior for one column, and the joint density of two columns."""
     codes = explorer.codes
     assert codes is not None
     rows = np.random.default_rng(0).permutation(len(codes))[:MAX_CODES]
@@ -154,7 +170,7 @@ def _show_densities(explorer: Explorer) -> None:
 
 
 def _show_audit(library: Library, name: str, run_in_thread: Any) -> None:
-    """The audit's table, and a button that makes one."""
+    """Show the table of the audit and a button that computes it."""
     ui.html("<h2>Audit</h2>", sanitize=False)
     box = ui.element("div").classes("w-full scroll")
 

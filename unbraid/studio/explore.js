@@ -1,12 +1,12 @@
 "use strict";
-// Explore: an image of the data or of a file, its posterior, and every leaf under the hand.
+// Explore: an image of the data or of a file, its posterior, and a control for every leaf.
 
 const run = asked_run(), get = (id) => document.getElementById(id);
-const slots = { a: null, b: null }; // codes put aside, with their pictures
+const slots = { a: null, b: null }; // the two stored codes
 let content = null, code = null, controls = null, busy = false, again = false, seed = 0, at = 0;
 
 async function follow() {
-  // ask for the present code; while an answer is on its way only the latest wish is remembered
+  // request the current code; while a response is pending only the latest request is remembered
   if (busy) { again = true; return; }
   busy = true;
   do {
@@ -92,7 +92,7 @@ function between() {
 }
 
 function swap(first, second) {
-  // the chosen node of one, everything else of the other
+  // the selected node of one code, all other columns of the other
   const columns = new Set(content.nodes[get("node").value]);
   go(slots[second].map((v, i) => (columns.has(i) ? slots[first][i] : v)));
   tell(`${get("node").value} of ${first.toUpperCase()}, the rest of ${second.toUpperCase()}`);

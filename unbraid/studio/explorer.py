@@ -1,4 +1,4 @@
-"""A run in the hand: its leaves, its data, its codes, and images of any code. All numbers come from `Run` and its rooms."""
+"""State of an open run: its leaves, data, codes, and decoded images of any code."""
 
 from __future__ import annotations
 
@@ -23,14 +23,22 @@ from unbraid.runs.evaluation.leaf_summary import (
 from unbraid.runs.run import Run
 from unbraid.studio.vector_images import VectorCanvas
 
-MAX_UPLOAD_BYTES = 8 << 20  # bytes of a dropped file
-TRAVERSAL_STEPS = 9  # cells of a row of the wall
+MAX_UPLOAD_BYTES = 8 << 20
+TRAVERSAL_STEPS = 9  # images per traversal row
 RANGE_MODES = ("prior", "data", "image")
 
 
 @dataclass(frozen=True)
 class EncodedImage:
-    """An image with its posterior: what was shown, what it decodes to, mean and scale of every column."""
+    """An image, its reconstruction and its posterior.
+
+    Args:
+        image: the input as pixels "h w c".
+        reconstruction: the decoded posterior mean as pixels "h w c".
+        mean: the posterior mean of every column.
+        scale: the posterior scale of every column.
+        label: factor values or file name.
+    """
 
     image: np.ndarray
     reconstruction: np.ndarray
@@ -41,7 +49,14 @@ class EncodedImage:
 
 @dataclass(frozen=True)
 class Explorer:
-    """A run with everything an open page asks for, each made once."""
+    """A run with its model in memory; derived values are computed once.
+
+    Args:
+        run: the run.
+        leaf_summaries: one summary per leaf, most informative first.
+        codes: codes of the data; None if the data are missing.
+        start_code: the code that the explorer shows first.
+    """
 
     run: Run
     leaf_summaries: tuple[LeafSummary, ...]
@@ -50,7 +65,11 @@ class Explorer:
 
     @classmethod
     def from_run(cls, run: Run) -> Explorer:
-        """Load the model and what is known of its leaves."""
+        """Load the model and summarise its leaves.
+
+        Args:
+            run: the run.
+        """
         codes = load_or_encode_codes(run)
         notes = tuple(summarise_leaves(run, codes))
         start = (
@@ -62,7 +81,7 @@ class Explorer:
 
     @cached_property
     def dataset(self) -> Any:
-        """The data set, or None when its files are not here."""
+        """The data set, or None if its files are missing or its images have another shape."""
         try:
             found = self.run.dataset()
             return found if tuple(found.shape) == tuple(self.run.state["shape"]) else None
@@ -76,7 +95,7 @@ class Explorer:
 
     @property
     def start_index(self) -> int:
-        """The number of the image to begin with: the middling one where codes know their images, else the middle one."""
+        """Index of the first image to show: the one with the median code if codes have indices, else the middle one."""
         count = 0 if self.dataset is None else len(self.dataset)
         if self.codes is None or self.codes.index is None or not len(self.codes):
             return count // 2
@@ -84,30 +103,42 @@ class Explorer:
         return found if found < count else count // 2
 
     def parse_code(self, numbers: Any) -> np.ndarray:
-        """A code from a browser: as many finite numbers as the tree has columns."""
+        """Validate a code sent by the browser: one finite number per column of the tree.
+
+        Args:
+            numbers: the decoded JSON value.
+        """
         expect(isinstance(numbers, list) and len(numbers) == self.tree.width, "a code has one number per column")
         good = all(isinstance(v, int | float) and abs(v) < 1e6 for v in numbers)
         expect(good, "a code holds finite numbers")
         return np.asarray(numbers, np.float32)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """Images of codes as bytes "n h w c", as a canvas takes them."""
+        """Decode codes to pixels "n h w c" in uint8.
+
+        Args:
+            codes: codes "n d".
+        """
         with torch.no_grad():
             return self.to_pixels(self.run.decode(codes))
 
     @cached_property
     def vector_canvas(self) -> VectorCanvas | None:
-        """What vectors are drawn on; None for a run on images."""
+        """Canvas on which vectors are drawn; None for a run on images."""
         width, *sides = (int(s) for s in self.run.state["shape"])
         if sides != [1, 1]:
             return None
-        if self.dataset is None:  # without its data: what the prior decodes to
+        if self.dataset is None:  # decoded samples of the prior instead
             return VectorCanvas.from_points(self.run.decode(sample_prior_values(self.run, 500)).reshape(-1, width))
         some = np.linspace(0, len(self.dataset) - 1, min(2000, len(self.dataset))).astype(int)
         return VectorCanvas.from_points(self.dataset.pixels(some).reshape(-1, width))
 
     def to_pixels(self, images: np.ndarray) -> np.ndarray:
-        """Images "n c h w" as bytes; vectors as pictures of them."""
+        """Convert images "n c h w" to pixels "n h w c"; vectors are drawn as small pictures.
+
+        Args:
+            images: images in 0 … 1, or vectors "n d 1 1".
+        """
         return (
             to_uint8(images)
             if self.vector_canvas is None
@@ -115,29 +146,47 @@ class Explorer:
         )
 
     def encode_image(self, pixels: np.ndarray, label: str = "") -> EncodedImage:
-        """One image "c h w" and its posterior."""
+        """Encode one image and decode its posterior mean.
+
+        Args:
+            pixels: the image "c h w".
+            label: text shown with the image.
+        """
         with torch.no_grad():
             q = self.run.model.posterior(torch.from_numpy(np.ascontiguousarray(pixels[None], np.float32)))
             mean, scale = q.mean[0].numpy(), q.scale[0].numpy()
         return EncodedImage(self.to_pixels(pixels[None])[0], self.decode(mean[None])[0], mean, scale, label)
 
     def dataset_image(self, index: Any) -> EncodedImage:
-        """One image of the data by its number."""
+        """Encode one image of the data set.
+
+        Args:
+            index: its index, as sent by the browser.
+        """
         expect(self.dataset is not None, f"the data of {self.run.path.name} are not on this machine")
         count = len(self.dataset)
         expect(isinstance(index, int) and 0 <= index < count, "there is no such image", allowed=f"0 … {count - 1}")
         return self.encode_image(self.dataset.pixels(index)[0], self.describe_factors(index))
 
     def describe_factors(self, index: int) -> str:
-        """The factors behind an image, in words."""
+        """Return the factor values of an image as text.
+
+        Args:
+            index: index of the image.
+        """
         values = self.dataset.labels(np.array([index]))
         if values is None:
             return ""
         names = [factor.name for factor in self.dataset.factors.items]
         return ", ".join(f"{name} {value:g}" for name, value in zip(names, values[0], strict=True))
 
-    def uploaded_image(self, content: bytes, name: str = "the dropped file") -> EncodedImage:
-        """A picture from outside, cropped and resized to what the run was trained on; bounded, decoded as pixels only."""
+    def uploaded_image(self, content: bytes, name: str = "the uploaded file") -> EncodedImage:
+        """Encode an uploaded picture, cropped and resized to the shape of the training images.
+
+        Args:
+            content: the bytes of the file, at most `MAX_UPLOAD_BYTES`.
+            name: file name for error messages.
+        """
         expect(
             len(content) <= MAX_UPLOAD_BYTES,
             f"{name} is too large",
@@ -146,23 +195,38 @@ class Explorer:
         )
         channels, height, width = (int(s) for s in self.run.state["shape"])
         expect(channels in (1, 3) and height > 1, "this run was not trained on pictures")
-        expect(height == width, "pictures are dropped on runs of square images", found=f"{height}×{width}")
+        expect(height == width, "uploads need a run on square images", found=f"{height}×{width}")
         pixels = to_chw(read_image(as_named_file(content, name), size=height, grey=channels == 1), channels)
         return self.encode_image(pixels.astype(np.float32) / 255, name)
 
     def thumbnails(self, first: int, count: int) -> tuple[list[int], np.ndarray]:
-        """Some images of the data, evenly spaced from `first` on."""
+        """Return the indices and pixels of evenly spaced images.
+
+        Args:
+            first: index of the first image.
+            count: number of images.
+        """
         expect(self.dataset is not None, f"the data of {self.run.path.name} are not on this machine")
         total = len(self.dataset)
         index = [(first + i * max(1, total // count)) % total for i in range(min(count, total))]
         return index, self.to_pixels(self.dataset.pixels(np.array(index)))
 
     def sample_prior(self, seed: int) -> np.ndarray:
-        """One code from the prior."""
+        """Draw one code from the prior.
+
+        Args:
+            seed: seed of the draw.
+        """
         return sample_prior_values(self.run, 1, seed)[0].astype(np.float32)
 
     def traversal_values(self, leaf: LeafSummary, column: int, mode: str) -> tuple[list[str], np.ndarray]:
-        """The values that one row of the wall passes through, and their labels: "s width" or "s 1"."""
+        """Return labels and values "s width" of one traversal row.
+
+        Args:
+            leaf: summary of the leaf that moves.
+            column: column of a real leaf.
+            mode: where the range comes from, one of `RANGE_MODES`.
+        """
         if leaf.kind == "onehot":
             return [str(i) for i in range(leaf.width)], np.eye(leaf.width, dtype=np.float32)
         if leaf.kind == "binary":
@@ -177,10 +241,15 @@ class Explorer:
         return [f"{v:+.2f}" for v in values], values[:, None].astype(np.float32)
 
     def traversal_grid(self, start: np.ndarray, mode: str) -> list[dict[str, Any]]:
-        """One row per leaf (per column of a wide real one), the most informative first, with codes and images."""
+        """Traverse every leaf (every column of a wide real leaf), most informative first.
+
+        Args:
+            start: the code that the other columns keep.
+            mode: where the range comes from, one of `RANGE_MODES`.
+        """
         expect(
             mode in RANGE_MODES,
-            "the wall's range comes from the prior, the data or one image",
+            "unknown range of a traversal",
             found=repr(mode),
             allowed=RANGE_MODES,
         )
@@ -197,7 +266,14 @@ class Explorer:
         return rows
 
     def traversal_gif(self, start: np.ndarray, leaf: str, frames: int = 32, scale: int = 4) -> bytes:
-        """One leaf moved to and fro, as an animated GIF."""
+        """Animate the traversal of one leaf as a GIF.
+
+        Args:
+            start: the code that the other columns keep.
+            leaf: name of the leaf.
+            frames: number of frames of a real leaf.
+            scale: magnification of the pixels.
+        """
         from PIL import Image
 
         note = next((note for note in self.leaf_summaries if note.name == leaf), None)
@@ -219,12 +295,16 @@ class Explorer:
 
 
 def to_uint8(images: np.ndarray) -> np.ndarray:
-    """Images "n c h w" in 0 … 1 as bytes "n h w c"; vectors and odd channels keep their own number of them."""
+    """Convert images in 0 … 1 to uint8 pixels "n h w c".
+
+    Args:
+        images: images "n c h w".
+    """
     return np.rint(np.clip(np.nan_to_num(images), 0, 1) * 255).astype(np.uint8).transpose(0, 2, 3, 1)
 
 
 def _pillow_array(image: np.ndarray) -> np.ndarray:
-    """Bytes "h w c" as Pillow takes them: grey, RGB, or the channels side by side."""
+    """Convert pixels "h w c" for Pillow: grey, RGB, or other channels next to each other."""
     if image.shape[2] == 3:
         return np.ascontiguousarray(image)
     return np.ascontiguousarray(np.concatenate([image[..., i] for i in range(image.shape[2])], 1))

@@ -1,5 +1,5 @@
 "use strict";
-// One websocket a tab. ask() resolves to {head, images}; every image is {h, w, c, x} in bytes.
+// One WebSocket per tab. ask() resolves to {head, images}; every image is {h, w, c, x} in bytes.
 
 const live = (() => {
   let socket = null, count = 0, waiting = new Map();
@@ -14,7 +14,7 @@ const live = (() => {
       if (done) head.error ? done.reject(new Error(head.error)) : done.resolve({ head, images });
     };
     socket.onclose = () => {
-      for (const done of waiting.values()) done.reject(new Error("The studio does not answer. Is it still running?"));
+      for (const done of waiting.values()) done.reject(new Error("The studio does not respond. Is it still running?"));
       waiting.clear();
     };
     return socket;
@@ -44,7 +44,7 @@ function unpacked(buffer) {
 }
 
 function show_bytes(canvas, { h, w, c, x }) {
-  // grey, colour, or other channels side by side
+  // grey, RGB, or other channels next to each other
   const colour = c === 3, panes = colour ? 1 : c;
   if (canvas.width !== w * panes) canvas.width = w * panes;
   if (canvas.height !== h) canvas.height = h;
@@ -66,7 +66,7 @@ function asked_run() {
 }
 
 function ready(id) {
-  // the page is put together by a script of its own: wait for an element of it
+  // NiceGUI builds the page with its own script: wait until the element exists
   return new Promise((resolve) => {
     const look = () => (document.getElementById(id) ? resolve() : requestAnimationFrame(look));
     look();

@@ -1,4 +1,4 @@
-"""The studio's pages: a frame with its links, and what each page holds."""
+"""Pages of the studio and their common frame."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from unbraid.studio import diagnostics, run_table, train_form
 from unbraid.studio.run_library import Library
 
 PAGES = {"/": "Runs", "/explore": "Explore", "/wall": "Traversals", "/diagnostics": "Diagnostics", "/train": "Train"}
-RUN_PAGES = ("/explore", "/wall", "/diagnostics")  # rooms of one run
+RUN_PAGES = ("/explore", "/wall", "/diagnostics")  # pages about one run
 
 
 def register_pages(library: Library, run_in_thread: Any) -> None:
-    """Make every page known to NiceGUI."""
+    """Register every page with NiceGUI.
+
+    Args:
+        library: the runs of the studio.
+        run_in_thread: awaitable that calls a function outside the event loop.
+    """
     ui.button.default_props("no-caps unelevated")
 
     @ui.page("/", title="Runs · unbraid studio")
@@ -35,9 +40,9 @@ def register_pages(library: Library, run_in_thread: Any) -> None:
 
     @ui.page("/wall", title="Traversals · unbraid studio")
     def wall(request: Request) -> None:
-        asked = request.query_params.getlist("run")
-        with page_frame("/wall", asked[0] if len(asked) == 1 else ""):
-            if all(run_exists(library, run) for run in asked or [""]):
+        runs = request.query_params.getlist("run")
+        with page_frame("/wall", runs[0] if len(runs) == 1 else ""):
+            if all(run_exists(library, run) for run in runs or [""]):
                 add_assets("explore.css", "studio.css", scripts=("controls.js", "live.js", "wall.js"))
                 add_markup("wall.html")
 
@@ -54,15 +59,25 @@ def register_pages(library: Library, run_in_thread: Any) -> None:
 
 
 def page_url(path: str, run: str = "") -> str:
-    """An address of the studio, with a run if it is about one."""
+    """Return the address of a page, with the run as its query.
+
+    Args:
+        path: path of the page.
+        run: name of the run; "" for none.
+    """
     return f"{path}?run={quote(run, safe='')}" if run else path
 
 
 def page_frame(current_path: str, run: str) -> Any:
-    """The head of every page, and the box that its content goes into."""
+    """Build navigation and heading, and return the element that takes the content.
+
+    Args:
+        current_path: path of the page that is shown.
+        run: name of the run; "" for none.
+    """
     add_assets("studio.css")
     ui.colors(primary="#2b6cb0")
-    with ui.element("nav").classes("top").props('aria-label="Rooms"'):
+    with ui.element("nav").classes("top").props('aria-label="Pages"'):
         ui.html("<b>unbraid studio</b>", sanitize=False)
         for path, name in PAGES.items():
             if path in RUN_PAGES and not run:
@@ -81,7 +96,12 @@ def page_frame(current_path: str, run: str) -> Any:
 
 
 def add_assets(*styles: str, scripts: tuple[str, ...] = ()) -> None:
-    """Style sheets and scripts of our own, by name."""
+    """Link style sheets and scripts of the package.
+
+    Args:
+        styles: file names of style sheets.
+        scripts: file names of scripts.
+    """
     for name in styles:
         ui.add_head_html(f'<link rel="stylesheet" href="/studio/file/{name}">')
     for name in scripts:
@@ -89,12 +109,21 @@ def add_assets(*styles: str, scripts: tuple[str, ...] = ()) -> None:
 
 
 def add_markup(name: str) -> None:
-    """A piece of a page that is the same for every run."""
+    """Insert an HTML file of the package.
+
+    Args:
+        name: the file name.
+    """
     ui.html((resources.files("unbraid.studio") / name).read_text(encoding="utf-8"), sanitize=False).style("width: 100%")
 
 
 def run_exists(library: Library, run: str) -> bool:
-    """True when there is such a run; else the page says why not."""
+    """Return True if the run can be opened; otherwise show the error on the page.
+
+    Args:
+        library: the runs of the studio.
+        run: name of the run.
+    """
     try:
         library.run(run)
     except (UnbraidError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Figures of the diagnostics as plain plotly tables; the numbers come from runs, metrics and priors."""
+"""Plotly figures of the studio as plain dicts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,21 @@ COLOUR_SCALE = [
     [0, "rgba(59,130,196,0.04)"],
     [0.5, "rgba(59,130,196,0.55)"],
     [1, "rgba(33,96,160,1)"],
-]  # on light and dark
+]  # transparent, so it works on light and dark backgrounds
 AXIS = {"gridcolor": "rgba(128,138,155,.25)", "zerolinecolor": "rgba(128,138,155,.4)", "automargin": True}
 CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
 Figure = dict[str, Any]
 
 
 def make_figure(data: list[dict[str, Any]], title: str, height: int = 320, **layout: Any) -> Figure:
-    """Traces with the studio's layout, legible on light and dark."""
+    """Combine traces with the studio's layout, readable on light and dark backgrounds.
+
+    Args:
+        data: the traces.
+        title: title of the figure.
+        height: height in pixels.
+        layout: further layout entries; dicts are merged.
+    """
     base: dict[str, Any] = {
         "title": {"text": escape_text(title), "font": {"size": 14}, "x": 0, "xref": "paper"},
         "height": height,
@@ -38,12 +45,21 @@ def make_figure(data: list[dict[str, Any]], title: str, height: int = 320, **lay
 
 
 def escape_text(text: Any) -> str:
-    """Text that plotly shows as it is: its labels know a little HTML."""
+    """Escape text for plotly, whose labels interpret some HTML.
+
+    Args:
+        text: the label.
+    """
     return str(text).replace("&", "&amp;").replace("<", "&lt;")
 
 
 def plot_ledger(rows: Sequence[dict[str, Any]], max_points: int = 400) -> Figure:
-    """Every term over the steps, each on its own axis, with its price at the end."""
+    """Plot every term over the steps, one panel per term, with its current price.
+
+    Args:
+        rows: rows of the ledger.
+        max_points: approximate upper limit of points per curve.
+    """
     if not rows:
         return make_figure([], "The ledger is still empty")
     keys = list(rows[-1]["nats"])[:12]
@@ -57,29 +73,44 @@ def plot_ledger(rows: Sequence[dict[str, Any]], max_points: int = 400) -> Figure
         data.append(
             {
                 "type": "scatter", "mode": "lines", "x": [p[0] for p in points], "y": [p[1] for p in points],
-                "name": escape_text(key), "line": {"color": LINES[i % len(LINES)], "width": 1.6}, "xaxis": f"x{n}", "yaxis": f"y{n}",
+                "name": escape_text(key), "line": {"color": LINES[i % len(LINES)], "width": 1.6},
+                "xaxis": f"x{n}", "yaxis": f"y{n}",
             }
         )  # fmt: skip
         price = rows[-1].get("prices", {}).get(key)
-        said = f"{key} × {price:g}" if isinstance(price, int | float) else key
+        label = f"{key} × {price:g}" if isinstance(price, int | float) else key
         layout[f"xaxis{n}"] = {
             **AXIS,
             "title": {"text": "step", "font": {"size": 11}} if i >= len(keys) - across else None,
         }
-        layout[f"yaxis{n}"] = {**AXIS, "title": {"text": escape_text(said), "font": {"size": 11}}}
+        layout[f"yaxis{n}"] = {**AXIS, "title": {"text": escape_text(label), "font": {"size": 11}}}
     layout["grid"] = {"rows": down, "columns": across, "pattern": "independent", "ygap": 0.3, "xgap": 0.18}
     return make_figure(data, "Ledger, nats per example", 90 + 190 * down, showlegend=False, **layout)
 
 
 def plot_bars(names: Sequence[str], nats: Sequence[float], threshold: float, title: str) -> Figure:
-    """What each leaf carries; those below the threshold are grey."""
+    """Plot nats per leaf; leaves below the threshold are grey.
+
+    Args:
+        names: names of the leaves.
+        nats: nats of each leaf.
+        threshold: nats below which a leaf counts as dead.
+        title: title of the figure.
+    """
     colours = [BLUE if n >= threshold else GREY for n in nats]
     trace = {"type": "bar", "x": [escape_text(n) for n in names], "y": list(nats), "marker": {"color": colours}}
     return make_figure([trace], title, yaxis={"title": {"text": "nats"}}, showlegend=False)
 
 
 def plot_marginal(mean: np.ndarray, scale: np.ndarray | None, prior: np.ndarray, name: str) -> Figure:
-    """q(z_j), the mean of the posteriors' densities, against draws of the prior."""
+    """Plot q(z_j), the average of the posterior densities, against samples of the prior.
+
+    Args:
+        mean: posterior means of the column.
+        scale: posterior scales; None for a histogram of the means.
+        prior: samples of the prior.
+        name: name of the column.
+    """
     low, high = min(mean.min(), np.quantile(prior, 0.001)), max(mean.max(), np.quantile(prior, 0.999))
     edges = np.linspace(low - 0.1, high + 0.1, 82)
     middle = (edges[1:] + edges[:-1]) / 2
@@ -98,7 +129,13 @@ def plot_marginal(mean: np.ndarray, scale: np.ndarray | None, prior: np.ndarray,
 
 
 def plot_density(sample: np.ndarray, prior: np.ndarray, names: tuple[str, str]) -> Figure:
-    """Two columns of q(z) as a heat map, with the prior's contours."""
+    """Plot two columns of q(z) as a heat map with contours of the prior.
+
+    Args:
+        sample: samples of q(z) "n 2".
+        prior: samples of the prior "m 2".
+        names: names of the two columns.
+    """
     both = np.concatenate([sample, prior])
     low, high = np.quantile(both, (0.001, 0.999), axis=0)
     x, y = np.linspace(low[0], high[0], 41), np.linspace(low[1], high[1], 41)
@@ -118,7 +155,15 @@ def plot_density(sample: np.ndarray, prior: np.ndarray, names: tuple[str, str]) 
 def plot_heatmap(
     matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], title: str, max_value: float | None = None
 ) -> Figure:
-    """A matrix with its numbers."""
+    """Plot a matrix with its values.
+
+    Args:
+        matrix: the values, 0 or more.
+        rows: row labels.
+        columns: column labels.
+        title: title of the figure.
+        max_value: value of the darkest colour; None for the maximum.
+    """
     values = np.nan_to_num(np.asarray(matrix, float))
     text = [[f"{v:.2f}" for v in row] for row in values] if values.size <= 400 else None
     trace: dict[str, Any] = {
@@ -138,7 +183,14 @@ def plot_heatmap(
 
 
 def plot_positions(means: np.ndarray, x: np.ndarray, y: np.ndarray, names: Sequence[str]) -> Figure:
-    """Each latent's mean over the place of the object: Chen et al. 2018, Fig. 6."""
+    """Plot the mean of each latent over the position of the object. Chen et al. 2018, Fig. 6.
+
+    Args:
+        means: posterior means "n k".
+        x: horizontal positions "n".
+        y: vertical positions "n".
+        names: names of the latents.
+    """
     across, n = min(4, len(names)), len(names)
     down = -(-n // across)
     xs, ys = np.unique(x), np.unique(y)
@@ -165,7 +217,13 @@ def plot_positions(means: np.ndarray, x: np.ndarray, y: np.ndarray, names: Seque
 
 
 def plot_tradeoff(points: Sequence[dict[str, Any]], x: str, y: str) -> Figure:
-    """Runs by two quantities, coloured by objective; each point carries its run's name."""
+    """Plot one point per run by two quantities, coloured by objective.
+
+    Args:
+        points: rows of the run table.
+        x: quantity of the horizontal axis.
+        y: quantity of the vertical axis.
+    """
     kinds: dict[str, list[dict[str, Any]]] = {}
     for point in points:
         kinds.setdefault(str(point["objective"]), []).append(point)

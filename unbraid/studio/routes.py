@@ -1,4 +1,4 @@
-"""The addresses of the studio beside its pages: a websocket, a few files, and what is dropped or saved."""
+"""Routes of the studio that are not pages: WebSocket, assets, uploads and downloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unbraid.studio.run_library import Library
 from unbraid.studio.uploads import read_body
 from unbraid.studio.websocket import MAX_REQUEST_BYTES, handle_message, image_response, pack_message
 
-ASSETS = {  # the only files served: by name, from the package
+ASSETS = {  # the only files that are served
     "controls.js": ("unbraid.export", "text/javascript"),
     "decoder.js": ("unbraid.export", "text/javascript"),
     "explore.css": ("unbraid.export", "text/css"),
@@ -27,59 +27,65 @@ ASSETS = {  # the only files served: by name, from the package
 
 
 def register_routes(app: Any, library: Library, run_in_thread: Any) -> None:
-    """Add what is no page: files of the package by name, the websocket, dropped pictures, films, exported pages."""
+    """Register assets, WebSocket, image upload, GIF export and HTML export.
+
+    Args:
+        app: the FastAPI app.
+        library: the runs of the studio.
+        run_in_thread: awaitable that calls a function outside the event loop.
+    """
 
     async def asset(name: str) -> Response:
         if name not in ASSETS:
             return Response("there is no such file", 404, media_type="text/plain")
-        room, kind = ASSETS[name]
-        return Response(
-            (resources.files(room) / name).read_bytes(), media_type=kind, headers={"cache-control": "no-cache"}
-        )
+        package, media_type = ASSETS[name]
+        content = (resources.files(package) / name).read_bytes()
+        return Response(content, media_type=media_type, headers={"cache-control": "no-cache"})
 
     async def live(socket: WebSocket) -> None:
         await socket.accept()
         try:
             while True:
-                question = await socket.receive_text()
-                if len(question) > MAX_REQUEST_BYTES:
+                message = await socket.receive_text()
+                if len(message) > MAX_REQUEST_BYTES:
                     await socket.close(1009)
                     return
-                await socket.send_bytes(await run_in_thread(handle_message, library, question))
+                await socket.send_bytes(await run_in_thread(handle_message, library, message))
         except (WebSocketDisconnect, RuntimeError):
             return
 
-    async def drop(request: Request) -> Response:
+    async def upload(request: Request) -> Response:
         try:
             raw = await read_body(request, MAX_UPLOAD_BYTES)
             explorer = await run_in_thread(library.explorer, request.query_params.get("run", ""))
-            head, images = image_response(await run_in_thread(explorer.dropped, raw))
+            head, images = image_response(await run_in_thread(explorer.uploaded_image, raw))
         except (UnbraidError, ValueError, OverflowError, OSError) as error:
             head, images = {"error": str(error)[:2000]}, []
         return Response(pack_message(head, images), media_type="application/octet-stream")
 
     async def film(request: Request) -> Response:
         try:
-            asked = json.loads(await read_body(request, MAX_REQUEST_BYTES))
-            expect(isinstance(asked, dict), "a question is an object")
-            explorer = await run_in_thread(library.explorer, asked.get("run", ""))
-            made = await run_in_thread(explorer.traversal_gif, explorer.code(asked.get("z")), asked.get("leaf"))
+            wanted = json.loads(await read_body(request, MAX_REQUEST_BYTES))
+            expect(isinstance(wanted, dict), "a request is a JSON object")
+            explorer = await run_in_thread(library.explorer, wanted.get("run", ""))
+            code = explorer.parse_code(wanted.get("z"))
+            content = await run_in_thread(explorer.traversal_gif, code, wanted.get("leaf"))
         except (UnbraidError, ValueError, OverflowError, RecursionError, OSError) as error:
             return Response(str(error)[:2000], 400, media_type="text/plain")
-        return Response(made, media_type="image/gif")
+        return Response(content, media_type="image/gif")
 
     async def share(request: Request) -> Response:
         try:
             text = await run_in_thread(render_explorer, library.run(request.query_params.get("run", "")))
         except (UnbraidError, OSError) as error:
             return Response(str(error)[:2000], 400, media_type="text/plain")
-        # a download, never shown at our own address: its scripts are not ours to run
+        # as a download: scripts of the page must not run under the studio's origin
         return Response(
             text, media_type="text/html", headers={"content-disposition": "attachment; filename=explore.html"}
         )
 
     app.add_api_route("/studio/file/{name}", asset, methods=["GET"])
-    app.add_api_route("/studio/drop", drop, methods=["POST"])
+    app.add_api_route("/studio/drop", upload, methods=["POST"])
     app.add_api_route("/studio/film", film, methods=["POST"])
     app.add_api_route("/studio/share", share, methods=["GET"])
     app.add_api_websocket_route("/studio/live", live)

@@ -1,4 +1,4 @@
-"""The runs below one directory: found, opened, and nothing outside of it ever read."""
+"""Runs below one directory; files outside it are never read."""
 
 from __future__ import annotations
 
@@ -9,30 +9,22 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.errors import expect
 from unbraid.runs.folder.file_names import MODEL_FILE, RECIPE_FILE
 from unbraid.runs.run import Run
 from unbraid.studio.explorer import Explorer
 
-MAX_DEPTH = 3  # a sweep's runs lie one folder down, a study's sweeps two
-MAX_OPEN_MODELS = 6  # models in memory at once
-
-
-@dataclass(frozen=True)
-class RunListing:
-    """A run as a list shows it: `wrong` says why it cannot be opened, "" when it can."""
-
-    name: str
-    status: str
-    objective: str
-    data: str
-    seed: int | None
-    error: str = ""
+MAX_DEPTH = 3  # runs of a sweep are one folder down, runs of a study two
+MAX_OPEN_MODELS = 6
 
 
 @dataclass
 class Library:
-    """All runs below `root`, by their path below it."""
+    """All runs below `root`, named by their relative path.
+
+    Args:
+        root: the runs directory.
+    """
 
     root: Path
     _open: OrderedDict[str, tuple[Any, Explorer]] = field(default_factory=OrderedDict)
@@ -43,25 +35,34 @@ class Library:
         expect(self.root.is_dir(), f"{self.root} is not a directory of runs", do="Train a run first: 'unbraid train'.")
 
     def names(self) -> list[str]:
-        """The runs below the root, sorted; the root itself is '.' when it is a run."""
+        """Sorted names of the runs; the root itself is '.' if it is a run."""
         here = ["."] if (self.root / RECIPE_FILE).is_file() else []
         return here + sorted(_find_runs(self.root, "", MAX_DEPTH))
 
     def path(self, name: Any) -> Path:
-        """The directory of a run by name; whatever leads outside of the root is refused."""
+        """Return the directory of a run; a name that leads outside the root is refused.
+
+        Args:
+            name: path below the root, as sent by the browser.
+        """
         expect(isinstance(name, str) and 0 < len(name) <= 1000, "a run is named by its path below the runs directory")
         bad = name.startswith(("/", "\\", "~")) or "\0" in name or ":" in name or "\\" in name
-        expect(not bad and ".." not in name.split("/"), "a run lies below the runs directory", found=repr(name[:80]))
+        plain = not bad and ".." not in name.split("/")
+        expect(plain, "a run must lie below the runs directory", found=repr(name[:80]))
         try:
             path = (self.root / name).resolve()
             inside = path == self.root or self.root in path.parents
         except (OSError, RuntimeError, ValueError):
             inside = False
-        expect(inside, "a run lies below the runs directory", found=repr(name[:80]))
+        expect(inside, "a run must lie below the runs directory", found=repr(name[:80]))
         return path
 
     def run(self, name: Any) -> Run:
-        """A run by name; one whose files are links to elsewhere is refused."""
+        """Load a run; a run with links to files outside the root is refused.
+
+        Args:
+            name: path below the root, as sent by the browser.
+        """
         path = self.path(name)
         run = Run.load(path)
         for name_inside in os.listdir(path):
@@ -69,25 +70,17 @@ class Library:
             target = inner.resolve() if inner.is_symlink() else None
             expect(
                 target is None or self.root in target.parents,
-                f"run {name!r} links to a file outside of the runs directory, so it is not read",
+                f"run {name!r} links to a file outside the runs directory",
                 found=name_inside,
             )
         return run
 
-    def describe_run(self, name: str) -> RunListing:
-        """What a list shows of a run; a damaged or foreign one is shown as such."""
-        try:
-            run = self.run(name)
-            recipe = run.recipe
-            status = str(run.state["status"])
-            return RunListing(
-                name, status, str(recipe.objective.get("name", "")), str(recipe.data.get("name", "")), recipe.seed
-            )
-        except (UnbraidError, OSError) as error:
-            return RunListing(name, "damaged", "", "", None, str(error))
-
     def explorer(self, name: str) -> Explorer:
-        """A run with its model in memory, read again when it has been trained anew."""
+        """Return a run with its model in memory, loaded again if its files have changed.
+
+        Args:
+            name: path below the root.
+        """
         run = self.run(name)
         stamp = _fingerprint(run.path)
         with self._lock:
@@ -105,8 +98,8 @@ def _find_runs(folder: Path, prefix: str, depth: int) -> list[str]:
     """Names of run directories; links are not followed."""
     names: list[str] = []
     try:
-        with os.scandir(folder) as walk:
-            entries = sorted(walk, key=lambda entry: entry.name)
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
     except OSError:
         return names
     for entry in entries:
@@ -120,7 +113,7 @@ def _find_runs(folder: Path, prefix: str, depth: int) -> list[str]:
 
 
 def _fingerprint(path: Path) -> Any:
-    """What changes when a run's model or what was made of it changes."""
+    """Modification times, sizes and inodes of the files that the explorer reads."""
     found = []
     for name in (MODEL_FILE, RECIPE_FILE, "codes.npz", "audit.json"):
         try:

@@ -1,4 +1,4 @@
-"""The runs of a directory: a table of all of them, a trade-off of any two quantities, and the way into each."""
+"""Start page: a table of all runs, a plot of any two quantities, and a table of settings over seeds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ FIRST_QUANTITIES = ("mig", "dci", "factor_vae", "reconstruction", "kl", "elbo")
 
 
 def load_run_table(library: Library) -> tuple[list[dict[str, Any]], list[str]]:
-    """One row per run with its numbers, and the names of the numbers."""
+    """Return one row per run, and the names of all quantities.
+
+    Args:
+        library: the runs of the studio.
+    """
     rows: list[dict[str, Any]] = []
     names: dict[str, None] = {}
     for model in runs_in(library.root, quiet=True):
@@ -43,7 +47,12 @@ def load_run_table(library: Library) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def load_setting_table(library: Library, max_quantities: int = 10) -> tuple[list[str], list[dict[str, Any]]]:
-    """The table of `compare`: a row per setting, each number its mean over seeds ± half its interval."""
+    """Return the table of `unbraid.comparing.compare`: per setting the mean over seeds ± half the interval.
+
+    Args:
+        library: the runs of the studio.
+        max_quantities: number of columns.
+    """
     found = compare(library.root, agreement=False)
     rows: dict[str, dict[str, Any]] = {}
     for entry in table_records(found):
@@ -56,23 +65,28 @@ def load_setting_table(library: Library, max_quantities: int = 10) -> tuple[list
 
 
 async def build_page(library: Library, run_in_thread: Any) -> None:
-    """Fill the page."""
+    """Build the page.
+
+    Args:
+        library: the runs of the studio.
+        run_in_thread: awaitable that calls a function outside the event loop.
+    """
     ui.html("<h1>Runs</h1>", sanitize=False)
-    said = ui.label("Reading …").classes("quiet").props('role="status"')
+    status = ui.label("Reading …").classes("quiet").props('role="status"')
     box = ui.element("div").classes("w-full")
 
     async def fill() -> None:
         try:
             rows, numbers = await run_in_thread(load_run_table, library)
         except (UnbraidError, OSError) as error:
-            said.set_text(str(error))
+            status.set_text(str(error))
             return
         damaged = sum(row["state"] == "damaged" for row in rows)
-        said.set_text(
+        status.set_text(
             f"{len(rows):,} runs below {library.root.name}"
-            + (f", {damaged} of them damaged (the table says why)" if damaged else "")
+            + (f", {damaged} of them damaged (see the table)" if damaged else "")
             if rows
-            else "There is no run here yet: start one under Train."
+            else "There are no runs yet. Start one on the page Train."
         )
         with box:
             if rows:
@@ -86,8 +100,8 @@ async def build_page(library: Library, run_in_thread: Any) -> None:
 
 
 def _show_run_grid(rows: list[dict[str, Any]], numbers: list[str]) -> None:
-    """The table; a click on a name opens the run, ticked runs are shown side by side."""
-    shown = numbers[:20]  # under names of our own: a stranger's run may call its numbers anything
+    """Show the table of runs; a click on a name opens the run, selected runs can be compared."""
+    shown = numbers[:20]  # columns get keys of our own: a run may give its quantities any name
     keys = ("name", "objective", "data", "seed", "state", "why")
     lines = [{k: row[k] for k in keys} | {f"q{i}": row.get(n) for i, n in enumerate(shown)} for row in rows]
     damaged = any(row["why"] for row in rows)
@@ -121,15 +135,15 @@ def _show_run_grid(rows: list[dict[str, Any]], numbers: list[str]) -> None:
 
     grid.on("cellClicked", opened, ["colId", "data"])
 
-    async def side_by_side() -> None:
+    async def compare_traversals() -> None:
         chosen = [str(row["name"]) for row in await grid.get_selected_rows()]
         if not 2 <= len(chosen) <= 4:
-            ui.notify(f"Tick two to four runs; {len(chosen)} are ticked.", type="warning")
+            ui.notify(f"Select two to four runs; {len(chosen)} selected.", type="warning")
             return
         open_page("/wall", chosen)
 
     with ui.row().classes("items-center q-my-sm"):
-        ui.button("Compare traversals of ticked runs", on_click=side_by_side)
+        ui.button("Compare traversals of selected runs", on_click=compare_traversals)
         names = [row["name"] for row in rows if row["state"] != "damaged"][:2000]
         ui.select(
             names, label="Open a run", with_input=True, on_change=lambda e: open_page("/explore", [e.value])
@@ -137,7 +151,7 @@ def _show_run_grid(rows: list[dict[str, Any]], numbers: list[str]) -> None:
 
 
 def _show_setting_table(numbers: list[str], rows: list[dict[str, Any]]) -> None:
-    """Settings over their seeds, as `unbraid compare` prints them."""
+    """Show settings over their seeds, as `unbraid compare` prints them."""
     ui.html("<h2>Settings, over seeds</h2>", sanitize=False)
     names = ["setting", "n", *numbers]
     heads = [
@@ -150,7 +164,7 @@ def _show_setting_table(numbers: list[str], rows: list[dict[str, Any]]) -> None:
 
 
 def _show_tradeoff(rows: list[dict[str, Any]], numbers: list[str]) -> None:
-    """Any two quantities against each other; a click on a point opens its run."""
+    """Plot two selectable quantities; a click on a point opens its run."""
     ui.html("<h2>Trade-off</h2>", sanitize=False)
     with ui.row():
         first = "reconstruction" if "reconstruction" in numbers else numbers[0]
@@ -175,5 +189,10 @@ def _show_tradeoff(rows: list[dict[str, Any]], numbers: list[str]) -> None:
 
 
 def open_page(path: str, runs: list[str]) -> None:
-    """Lead the tab to a page about some runs."""
+    """Navigate the browser tab to a page.
+
+    Args:
+        path: path of the page.
+        runs: runs for its query.
+    """
     ui.navigate.to(path + "?" + "&".join(f"run={quote(run, safe='')}" for run in runs))

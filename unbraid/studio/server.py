@@ -1,4 +1,4 @@
-"""The server: pages of NiceGUI, one websocket, a few files; on 127.0.0.1 only, behind the guard."""
+"""Web server of the studio: NiceGUI pages and routes on 127.0.0.1, behind access control."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ MISSING_EXTRA = "the studio needs NiceGUI and plotly. Install them with: pip ins
 
 
 def create_app(library: Library, token: str, port: int) -> App:
-    """The whole app behind its guard. NiceGUI keeps one app per process, so there is one studio per process."""
+    """Build the protected app. NiceGUI keeps one app per process, so there is one studio per process.
+
+    Args:
+        library: the runs of the studio.
+        token: the secret of this server.
+        port: the port that the server listens on.
+    """
     os.environ.setdefault("NICEGUI_STORAGE_PATH", tempfile.mkdtemp(prefix="unbraid-studio-"))
     try:
         import plotly  # noqa: F401
@@ -34,12 +40,12 @@ def create_app(library: Library, token: str, port: int) -> App:
 
     workers = ThreadPoolExecutor(2, thread_name_prefix="studio")
 
-    async def aside(work: Callable[..., Any], *given: Any) -> Any:
-        """Work done away from the event loop, so that other tabs go on."""
-        return await asyncio.get_running_loop().run_in_executor(workers, work, *given)
+    async def run_in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function outside the event loop, so that other tabs stay responsive."""
+        return await asyncio.get_running_loop().run_in_executor(workers, work, *arguments)
 
-    routes.register_routes(app, library, aside)
-    pages.register_pages(library, aside)
+    routes.register_routes(app, library, run_in_thread)
+    pages.register_pages(library, run_in_thread)
     outer = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     ui.run_with(
         outer, title="unbraid studio", dark=None, show_welcome_message=False, favicon="🧶", reconnect_timeout=30.0
@@ -48,7 +54,11 @@ def create_app(library: Library, token: str, port: int) -> App:
 
 
 def free_port(port: int = 0) -> int:
-    """A port of this machine that nobody uses; 0 chooses one."""
+    """Return a port of 127.0.0.1 that is free.
+
+    Args:
+        port: the wanted port; 0 for any.
+    """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -59,7 +69,14 @@ def free_port(port: int = 0) -> int:
 
 
 def serve(root: Path, port: int = 0, open_browser: bool = True, echo: Callable[[str], None] = print) -> None:
-    """Serve the studio until Ctrl-C."""
+    """Serve the studio until Ctrl-C.
+
+    Args:
+        root: a directory of runs, or one run.
+        port: port on 127.0.0.1; 0 for any.
+        open_browser: open a browser window.
+        echo: function that prints a line.
+    """
     try:
         import uvicorn
     except ImportError as error:
@@ -68,13 +85,13 @@ def serve(root: Path, port: int = 0, open_browser: bool = True, echo: Callable[[
 
     import torch
 
-    warnings.filterwarnings("ignore", category=FutureWarning, module="nicegui")  # it looks at every object there is
-    torch.set_num_threads(1)  # a small decoder gains nothing from more, and other tabs and trainings do
+    warnings.filterwarnings("ignore", category=FutureWarning, module="nicegui")  # it inspects every object
+    torch.set_num_threads(1)  # a small decoder gains nothing from more threads; other tabs and trainings do
     library = Library(root)
     port, token = free_port(port), secrets.token_urlsafe(24)
     app = create_app(library, token, port)
     address = f"http://{HOST}:{port}/?token={token}"
-    echo(f"studio over {library.root}: {address}\nCtrl-C ends it; trainings that it started go on.")
+    echo(f"studio over {library.root}: {address}\nCtrl-C stops the server; trainings that it started continue.")
     if open_browser:
         import threading
         import webbrowser

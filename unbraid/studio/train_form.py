@@ -1,4 +1,4 @@
-"""The page that trains: a form made from the recipe's own schema, and the trainings under way."""
+"""Page that starts trainings: a form generated from the recipe's schema, and a list of trainings."""
 
 from __future__ import annotations
 
@@ -29,25 +29,33 @@ FIELD_CHOICES: dict[str, dict[str, Any]] = {
     "prior.name": PRIORS,
     "likelihood.name": LIKELIHOODS,
 }
-MAX_TRAININGS = 50  # trainings on the board
+MAX_TRAININGS = 50  # rows of the list
 
 
 def field_help(key: str) -> str:
-    """One line on a field, from the code that reads it."""
+    """Return one line of help for a form field.
+
+    Args:
+        key: the field, such as 'budget.steps'.
+    """
     if key in FIELD_CHOICES:
         return f"one of {len(FIELD_CHOICES[key])}"
     if key.startswith("budget."):
         schema = Budget.model_json_schema()["properties"].get(key.removeprefix("budget."), {})
         bounds = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
-        said = [text.format(schema[bound]) for bound, text in bounds.items() if bound in schema]
-        return ", ".join([str(schema.get("type", "")), *said]).strip(", ")
+        limits = [text.format(schema[bound]) for bound, text in bounds.items() if bound in schema]
+        return ", ".join([str(schema.get("type", "")), *limits]).strip(", ")
     return {"latent": "a number, or a table such as {digit = 'onehot(10)', style = 4}", "seed": "0 or more"}.get(
         key, ""
     )
 
 
 def form_fields(recipe: Recipe) -> dict[str, str]:
-    """The fields of the form with their present values as TOML: the recipe's own schema, with its objective's options."""
+    """Return the fields of the form with their values as TOML.
+
+    Args:
+        recipe: the recipe to edit.
+    """
     plain = recipe.as_dict()
     shown = {"seed": str(recipe.seed), "latent": _to_toml(plain["latent"])}
     for key in FIELD_CHOICES:
@@ -59,7 +67,11 @@ def form_fields(recipe: Recipe) -> dict[str, str]:
 
 
 def objective_options(table: dict[str, Any]) -> dict[str, str]:
-    """An objective's options: what the recipe says, else its defaults; records and rows are left to the recipe's file."""
+    """Return the options of an objective that fit a text field: those of the recipe, else the defaults.
+
+    Args:
+        table: the recipe's objective table.
+    """
     make = OBJECTIVES.get(str(table.get("name", "")))
     if make is None or not callable(make):
         return {}
@@ -74,7 +86,7 @@ def objective_options(table: dict[str, Any]) -> dict[str, str]:
 
 
 def _to_toml(value: Any) -> str:
-    """A value as one line of TOML; a bare word stays one, as in --set."""
+    """Format a value as one line of TOML; strings stay without quotes, as in --set."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {_toml_literal(part)}" for key, part in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -90,10 +102,15 @@ def _toml_literal(value: Any) -> str:
 
 
 def parse_form(base: Recipe, form_values: dict[str, str]) -> tuple[Recipe | None, dict[str, str]]:
-    """The recipe that a form asks for, or what is wrong with which field."""
+    """Return the edited recipe, or None and the errors by field.
+
+    Args:
+        base: the recipe that the form started from.
+        form_values: the text of every field.
+    """
     recipe, wrong = base, {}
     before = form_fields(base)
-    names = sorted(form_values, key=lambda key: not key.endswith(".name"))  # a new name clears the old one's options
+    names = sorted(form_values, key=lambda key: not key.endswith(".name"))  # a new name clears the old options
     for key in names:
         if form_values[key] == before.get(key):
             continue
@@ -125,7 +142,12 @@ def _check_data(recipe: Recipe) -> None:
 
 
 def build_page(library: Library, run_in_thread: Any) -> None:
-    """Fill the page: a recipe to begin from, its fields, a name, a button; below it what is under way."""
+    """Build the page: recipe, fields, run name, start button, and the list of trainings.
+
+    Args:
+        library: the runs of the studio.
+        run_in_thread: awaitable that calls a function outside the event loop.
+    """
     ui.html("<h1>Train</h1>", sanitize=False)
     chosen = ui.select(list(RECIPES), value=next(iter(RECIPES)), label="Recipe").style("min-width: min(100%, 22rem)")
     about = ui.label("").classes("quiet")
@@ -133,7 +155,7 @@ def build_page(library: Library, run_in_thread: Any) -> None:
     box = ui.element("div").classes("form")
     with ui.element("div").classes("form"):
         name = ui.input("Name of the run")
-    told = ui.label("").classes("wrong").props('role="alert"')
+    message = ui.label("").classes("wrong").props('role="alert"')
 
     def show(recipe: Recipe) -> None:
         inputs.clear()
@@ -145,9 +167,9 @@ def build_page(library: Library, run_in_thread: Any) -> None:
                 else:
                     made = ui.input(key, value=value)
                 inputs[key] = made.props(f'hint="{field_help(key)}"')
-        inputs["objective.name"].on_value_change(other)
+        inputs["objective.name"].on_value_change(change_objective)
 
-    def other(event: Any) -> None:
+    def change_objective(event: Any) -> None:
         base = Recipe.load(chosen.value).set(f"objective.name={event.value}")
         kept = {key: made.value for key, made in inputs.items() if not key.startswith("objective.")}
         recipe, wrong = parse_form(base, {**form_fields(base), **kept})
@@ -167,7 +189,7 @@ def build_page(library: Library, run_in_thread: Any) -> None:
         recipe, wrong = parse_form(base, wanted)
         for key, made in inputs.items():
             made.error = wrong.get(key)
-        told.set_text("" if recipe else f"{len(wrong)} field{'s' * (len(wrong) > 1)} to mend")
+        message.set_text("" if recipe else f"{len(wrong)} field{'s' * (len(wrong) > 1)} to correct")
         if recipe is None:
             return
         try:
@@ -184,7 +206,7 @@ def build_page(library: Library, run_in_thread: Any) -> None:
 
 
 def _show_trainings(library: Library, run_in_thread: Any) -> Any:
-    """The board of trainings, whose numbers are looked at every two seconds; what it hands back can be made anew."""
+    """Show the list of trainings, updated every two seconds; the returned element can be refreshed."""
     shown: dict[str, TrainingRow] = {}
 
     @ui.refreshable
@@ -192,8 +214,8 @@ def _show_trainings(library: Library, run_in_thread: Any) -> Any:
         shown.clear()
         shown.update(_show_training_rows(library, run_in_thread, board))
 
-    def look() -> None:
-        """Write the numbers anew; rows are made anew only when a training starts or ends, so no click meets a lost button."""
+    def update() -> None:
+        """Update the numbers; rows are rebuilt only when a training starts or ends, so that buttons stay clickable."""
         known = {
             one.name: (one.alive, *training_progress(one))
             for one in train_processes.list_trainings(library)[:MAX_TRAININGS]
@@ -209,15 +231,22 @@ def _show_trainings(library: Library, run_in_thread: Any) -> Any:
             row.steps_label.set_text(f"{step:,} of {steps:,}")
             row.log_label.set_text(_last_log_line(library, name, status))
 
-    ui.html("<h2>Under way</h2>", sanitize=False)
+    ui.html("<h2>Trainings</h2>", sanitize=False)
     board()
-    ui.timer(2.0, look)
+    ui.timer(2.0, update)
     return board
 
 
 @dataclass(frozen=True)
 class TrainingRow:
-    """A row of the board: whether it runs and its status, and where its numbers stand."""
+    """Elements of one row of the list that change while a training runs.
+
+    Args:
+        state: whether the process is alive, and the status of its run.
+        progress_bar: the progress bar.
+        steps_label: the number of steps.
+        log_label: the last line of the log.
+    """
 
     state: tuple[bool, str]
     progress_bar: Any
@@ -226,17 +255,17 @@ class TrainingRow:
 
 
 def _last_log_line(library: Library, name: str, status: str) -> str:
-    """The last line a training said, unless it ended well."""
+    """Return the last log line, or "" if the training is done or was stopped."""
     if status in ("done", "stopped"):
         return ""
     return "".join(train_processes.log_tail(library, name)[-300:].strip().splitlines()[-1:])
 
 
 def _show_training_rows(library: Library, run_in_thread: Any, board: Any) -> dict[str, TrainingRow]:
-    """Every training the studio knows: how far it is, its last words, and buttons to stop and resume it."""
+    """Show every training with its progress, its last log line, and buttons to stop and resume it."""
     known, shown = train_processes.list_trainings(library)[:MAX_TRAININGS], {}
     if not known:
-        ui.label("Nothing has been started from here yet.").classes("quiet")
+        ui.label("No training has been started here yet.").classes("quiet")
     for one in known:
         alive, (step, steps, status) = one.alive, training_progress(one)
         with (
@@ -269,7 +298,11 @@ def _show_training_rows(library: Library, run_in_thread: Any, board: Any) -> dic
 
 
 def training_progress(process: train_processes.TrainingProcess) -> tuple[int, int, str]:
-    """Steps done, steps asked for, and the state that a run's own files tell."""
+    """Return steps done, steps planned and status, read from the run directory.
+
+    Args:
+        process: the training.
+    """
     try:
         run = Run.load(process.path)
         state = run.state
@@ -278,7 +311,7 @@ def training_progress(process: train_processes.TrainingProcess) -> tuple[int, in
         status = str(state["status"])
         return done, int(state.get("steps", done)), "ended early" if status == "running" else status
     except (UnbraidError, OSError, ValueError, OverflowError, TypeError):
-        return 0, 0, "starting" if process.alive else "not begun"
+        return 0, 0, "starting" if process.alive else "not started"
 
 
 def _run_url(name: str) -> str:

@@ -1,7 +1,7 @@
-"""Trainings as processes of their own: started, found again by pid and start time, and stopped; no other process is touched.
+"""Training processes: start, find again, stop.
 
-A training outlives the tab and the server. What is known of it lies in `.studio/` of the runs directory: the command's pid with
-the moment it started (a pid alone may belong to somebody else by now), its recipe and its log.
+A training outlives the browser tab and the server. The folder `.studio/` of the runs directory stores its pid, start
+time, recipe and log. The start time identifies the process, because pids are reused; no other process is ever signalled.
 """
 
 from __future__ import annotations
@@ -23,12 +23,19 @@ from unbraid.runs.recipe import Recipe
 from unbraid.studio.run_library import Library
 
 STATE_FOLDER = ".studio"
-_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}  # ours, so that the finished ones are not left as zombies
+_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}  # polled, so that finished processes do not stay as zombies
 
 
 @dataclass(frozen=True)
 class TrainingProcess:
-    """A process that trains one run: `started` is what the system says of when it began."""
+    """A process that trains one run.
+
+    Args:
+        name: name of the run.
+        pid: process id.
+        start_time: start time as the system reports it; "" if unknown.
+        path: the run directory.
+    """
 
     name: str
     pid: int
@@ -37,7 +44,7 @@ class TrainingProcess:
 
     @property
     def alive(self) -> bool:
-        """True when that very process still runs."""
+        """True if this very process still runs."""
         _reap()
         return (
             self.start_time != ""
@@ -47,22 +54,28 @@ class TrainingProcess:
 
 
 def start_training(library: Library, name: str, recipe: Recipe | None) -> TrainingProcess:
-    """Begin a training of a recipe under a new name, or go on with a run (no recipe)."""
+    """Start a training in a new process, or resume a run.
+
+    Args:
+        library: the runs of the studio.
+        name: name of the run.
+        recipe: recipe of a new run; None to resume.
+    """
     folder = ensure_writable_folder(library.root / STATE_FOLDER)
     path = library.path(name)
-    before = find_training(library, name)
-    expect(before is None or not before.alive, f"{name} is being trained already")
+    previous = find_training(library, name)
+    expect(previous is None or not previous.alive, f"{name} is being trained already")
     command = [sys.executable, "-m", "unbraid", "train"]
     if recipe is None:
         library.run(name)
         command += ["--resume", "--out", str(path)]
     else:
         good = re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", name) is not None
-        expect(good, "a new run's name has letters, digits, dots, dashes and underscores", found=repr(name[:100]))
+        expect(good, "a run name may contain letters, digits, dots, dashes and underscores", found=repr(name[:100]))
         expect(not (path / RECIPE_FILE).exists(), f"{name} already exists", do="Choose another name, or resume it.")
-        told = folder / f"{_safe_name(name)}.toml"
-        write_text(told, recipe.toml())
-        command += [str(told), "--out", str(path)]
+        recipe_path = folder / f"{_safe_name(name)}.toml"
+        write_text(recipe_path, recipe.toml())
+        command += [str(recipe_path), "--out", str(path)]
     with open(folder / f"{_safe_name(name)}.log", "wb") as log:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     _CHILDREN[child.pid] = child
@@ -72,7 +85,12 @@ def start_training(library: Library, name: str, recipe: Recipe | None) -> Traini
 
 
 def find_training(library: Library, name: str) -> TrainingProcess | None:
-    """The last training of a run that the studio started, from its record; None when there is none or it is damaged."""
+    """Return the last training of a run from its record; None if the record is missing or damaged.
+
+    Args:
+        library: the runs of the studio.
+        name: name of the run.
+    """
     record = library.root / STATE_FOLDER / f"{_safe_name(name)}.json"
     if not record.is_file() or record.is_symlink():
         return None
@@ -87,7 +105,11 @@ def find_training(library: Library, name: str) -> TrainingProcess | None:
 
 
 def list_trainings(library: Library) -> list[TrainingProcess]:
-    """Every training the studio knows of, the living first."""
+    """Return every recorded training, running ones first.
+
+    Args:
+        library: the runs of the studio.
+    """
     folder = library.root / STATE_FOLDER
     names = []
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else []:
@@ -106,9 +128,12 @@ def list_trainings(library: Library) -> list[TrainingProcess]:
 
 
 def stop_training(training: TrainingProcess) -> bool:
-    """Ask a training to write its checkpoint and end; False when it had ended before.
+    """Ask a training to write its checkpoint and exit; return False if it had already ended.
 
-    On Linux the process is held by a handle before it is looked at, so that its pid cannot pass to another in between.
+    On Linux a pidfd is opened before the process is checked, so that its pid cannot be reused in between.
+
+    Args:
+        training: the training.
     """
     if training.pid <= 1:
         return False
@@ -131,7 +156,13 @@ def stop_training(training: TrainingProcess) -> bool:
 
 
 def log_tail(library: Library, name: str, max_bytes: int = 4000) -> str:
-    """The end of a training's log."""
+    """Return the end of a training's log.
+
+    Args:
+        library: the runs of the studio.
+        name: name of the run.
+        max_bytes: how much of the log.
+    """
     log = library.root / STATE_FOLDER / f"{_safe_name(name)}.log"
     if not log.is_file() or log.is_symlink():
         return ""
@@ -139,7 +170,11 @@ def log_tail(library: Library, name: str, max_bytes: int = 4000) -> str:
 
 
 def process_start_time(pid: int) -> str:
-    """When a process started, in the system's own words; "" when there is no such process or it is finished."""
+    """Return the start time of a process as the system reports it; "" if it has ended or does not exist.
+
+    Args:
+        pid: process id.
+    """
     stat = Path(f"/proc/{pid}/stat")
     if stat.parent.parent.joinpath("self").exists():
         try:
@@ -159,18 +194,18 @@ def _boot_id() -> str:
 
 
 def _is_training(pid: int, path: str) -> bool:
-    """True when the process is an 'unbraid train' into that directory, as far as the system tells."""
-    said = b""
-    for _ in range(20):  # a process has no words yet in the moment after its start
+    """Return True if the process is an 'unbraid train' into this directory, as far as the system shows."""
+    command = b""
+    for _ in range(20):  # the command line is empty for a moment after the start
         try:
-            said = Path(f"/proc/{pid}/cmdline").read_bytes()
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             return not Path("/proc/self").exists()
-        if said:
+        if command:
             break
         time.sleep(0.005)
-    words = said.decode(errors="replace").split("\0")
-    return "train" in words and path in words
+    arguments = command.decode(errors="replace").split("\0")
+    return "train" in arguments and path in arguments
 
 
 def _reap() -> None:

@@ -1,4 +1,4 @@
-"""Bodies of requests, read piece by piece and never beyond a bound."""
+"""Request bodies of bounded size."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from unbraid.core.errors import UnbraidError, expect
 
 
 async def read_body(request: Any, max_bytes: int) -> bytes:
-    """The body of a request, or an error as soon as it is known to be larger than `most` bytes."""
-    told = request.headers.get("content-length", "")
-    if told:
-        number = int(told) if told.isascii() and told.isdecimal() and len(told) < 16 else max_bytes + 1
-        expect(number <= max_bytes, "the file is too large", found=f"{told[:16]} bytes", allowed=f"{max_bytes:,}")
+    """Read the body of a request; fail as soon as it exceeds the limit.
+
+    Args:
+        request: the HTTP request.
+        max_bytes: the limit.
+    """
+    length = request.headers.get("content-length", "")
+    if length:
+        size = int(length) if length.isascii() and length.isdecimal() and len(length) < 16 else max_bytes + 1
+        expect(size <= max_bytes, "the file is too large", found=f"{length[:16]} bytes", allowed=f"{max_bytes:,}")
     body = bytearray()
     async for piece in request.stream():
         body += piece

@@ -1,4 +1,4 @@
-"""Vectors as small pictures, so that a run on points can be explored by the same page as one on images."""
+"""Vectors as small pictures, so that runs on vectors use the same explorer as runs on images."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SIDE, MARGIN = 96, 6  # pixels a side; of the margin
+SIDE, MARGIN = 96, 6  # pixels
 DATA_COLOUR, POINT_COLOUR = np.array([170, 170, 175], np.uint8), np.array([31, 99, 190], np.uint8)
 
 
 @dataclass(frozen=True)
 class VectorCanvas:
-    """The ground that vectors of one data set are drawn on: its points in grey (two numbers), or empty (bars)."""
+    """Background on which vectors of one data set are drawn: data points for two dimensions, else empty.
+
+    Args:
+        low: lower bound of each dimension.
+        high: upper bound of each dimension.
+        background: pixels "h w 3".
+    """
 
     low: np.ndarray
     high: np.ndarray
@@ -20,24 +26,36 @@ class VectorCanvas:
 
     @classmethod
     def from_points(cls, points: np.ndarray) -> VectorCanvas:
-        """From some vectors of the data, "n d"."""
+        """Make a canvas from vectors of the data.
+
+        Args:
+            points: vectors "n d".
+        """
         low, high = points.min(0), points.max(0)
         wide = np.maximum(high - low, 1e-6)
         low, high = low - 0.1 * wide, high + 0.1 * wide
-        sheet = cls(low, high, np.full((SIDE, SIDE, 3), 255, np.uint8))
+        canvas = cls(low, high, np.full((SIDE, SIDE, 3), 255, np.uint8))
         if points.shape[1] == 2:
-            for column, row in sheet.pixel_positions(points):
-                sheet.background[row, column] = DATA_COLOUR
-        return sheet
+            for column, row in canvas.pixel_positions(points):
+                canvas.background[row, column] = DATA_COLOUR
+        return canvas
 
     def pixel_positions(self, points: np.ndarray) -> np.ndarray:
-        """Column and row of the pixel of each point, the second coordinate upwards; those outside lie on the edge."""
+        """Return the column and row of each point; points outside are moved to the margin.
+
+        Args:
+            points: points "n 2", second coordinate upwards.
+        """
         inside = np.clip((points - self.low) / (self.high - self.low), 0, 1)
         inside[:, 1] = 1 - inside[:, 1]
         return np.rint(MARGIN + inside * (SIDE - 1 - 2 * MARGIN)).astype(int)
 
     def render(self, vectors: np.ndarray) -> np.ndarray:
-        """Pictures "n h w 3": a dot among the data for two numbers, a bar for each number otherwise."""
+        """Draw vectors as pictures "n h w 3": a dot for two dimensions, else one bar per dimension.
+
+        Args:
+            vectors: vectors "n d".
+        """
         return np.stack([self._dot(v) if len(v) == 2 else self._bars(v) for v in np.nan_to_num(vectors)])
 
     def _dot(self, vector: np.ndarray) -> np.ndarray:

@@ -1,5 +1,5 @@
 "use strict";
-// The traversal wall: all leaves × range; a click on a cell goes there. Several runs side by side share one page.
+// Traversals of all leaves; a click on a cell opens that code. Several runs can share the page.
 
 const wall_runs = new URLSearchParams(location.search).getAll("run").slice(0, 4);
 
@@ -49,7 +49,7 @@ async function draw_wall(box, run, mode, order) {
 }
 
 function matched(first) {
-  // the rows of another run in the order of the first one's: by the factor they follow, then by what they carry
+  // sort the rows of another run like those of the first: by the factor they follow, then by their nats
   return (lines) => {
     const rest = [...lines], out = [];
     for (const row of first) {

@@ -1,7 +1,7 @@
-"""What follows a hand: one websocket a tab, a question in JSON, an answer in bytes.
+"""WebSocket protocol of the explorer: JSON requests, binary responses.
 
-An answer is the length of its JSON head (4 bytes, little-endian), the head, then the images it names by shape, as raw bytes
-"h w c". A tab asks again only when its last answer has come, so nobody queues up behind a slow machine.
+A response is the length of its JSON header (4 bytes, little-endian), the header, then the images as raw bytes "h w c";
+the header lists their shapes. A tab sends a request only after the previous response has arrived: requests never queue.
 """
 
 from __future__ import annotations
@@ -18,32 +18,38 @@ from unbraid.runs.describing.titles import description, display_name
 from unbraid.studio.explorer import EncodedImage, Explorer
 from unbraid.studio.run_library import Library
 
-MAX_REQUEST_BYTES = 1 << 20  # bytes of one question
+MAX_REQUEST_BYTES = 1 << 20
 ResponseParts = tuple[dict[str, Any], list[np.ndarray]]
 
 
 def handle_message(library: Library, message: str | bytes) -> bytes:
-    """The answer to one question; mistakes become a word in the head, never an end of the line."""
+    """Return the response to one request. Errors are returned in its header; the connection stays open.
+
+    Args:
+        library: the runs of the studio.
+        message: the request in JSON.
+    """
     number: Any = None
     try:
-        asked = json.loads(message)
-        expect(isinstance(asked, dict), "a question is an object")
-        number = asked.get("n") if isinstance(asked.get("n"), int) else None
-        kind = asked.get("ask")
-        expect(
-            isinstance(kind, str) and kind in HANDLERS,
-            "an unknown question",
-            found=repr(str(kind)[:40]),
-            allowed=HANDLERS,
-        )
-        head, images = HANDLERS[kind](library.explorer(asked.get("run", "")), asked)
+        request = json.loads(message)
+        expect(isinstance(request, dict), "a request is a JSON object")
+        number = request.get("n") if isinstance(request.get("n"), int) else None
+        kind = request.get("ask")
+        known = isinstance(kind, str) and kind in HANDLERS
+        expect(known, "unknown request", found=repr(str(kind)[:40]), allowed=HANDLERS)
+        head, images = HANDLERS[kind](library.explorer(request.get("run", "")), request)
     except (UnbraidError, ValueError, OverflowError, RecursionError, OSError) as error:
         head, images = {"error": str(error)[:2000]}, []
     return pack_message(head | {"n": number}, images)
 
 
 def pack_message(header: dict[str, Any], images: list[np.ndarray]) -> bytes:
-    """A head and its images in one message."""
+    """Encode a header and images as one binary message.
+
+    Args:
+        header: the JSON header.
+        images: pixels "h w c" of each image.
+    """
     text = json.dumps(header | {"images": [list(image.shape) for image in images]}, allow_nan=False).encode()
     return struct.pack("<I", len(text)) + text + b"".join(image.tobytes() for image in images)
 
@@ -81,7 +87,11 @@ def _handle_decode(explorer: Explorer, request: dict[str, Any]) -> ResponseParts
 
 
 def image_response(encoded: EncodedImage) -> ResponseParts:
-    """An image, its reconstruction and its posterior, as an answer."""
+    """Build the response for an encoded image.
+
+    Args:
+        encoded: the image with its posterior.
+    """
     head = {"mean": encoded.mean.tolist(), "scale": encoded.scale.tolist(), "label": encoded.label}
     return head, [encoded.image, encoded.reconstruction]
 
@@ -92,7 +102,7 @@ def _handle_image(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
 
 def _handle_prior(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
     seed = request.get("seed")
-    expect(isinstance(seed, int) and 0 <= seed < 2**31, "a draw from the prior has a seed")
+    expect(isinstance(seed, int) and 0 <= seed < 2**31, "a prior sample needs a seed", allowed="0 … 2147483647")
     z = explorer.sample_prior(int(seed or 0))
     return {"z": z.tolist()}, [explorer.decode(z[None])[0]]
 
@@ -100,7 +110,7 @@ def _handle_prior(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
 def _handle_strip(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
     first, count = request.get("first", 0), request.get("count", 24)
     good = all(isinstance(v, int) and v >= 0 for v in (first, count)) and 1 <= count <= 100
-    expect(good, "a strip of images has a first one and 1 … 100 of them")
+    expect(good, "thumbnails need the index of the first and a count", allowed="first ≥ 0, count 1 … 100")
     index, images = explorer.thumbnails(first, count)
     return {"index": index}, list(images)
 

@@ -1,4 +1,4 @@
-"""Sweeps: many runs on one machine or many. A plan, a claim for each run, a record of each outcome; engines walk the plan."""
+"""Sweeps: many runs from one file, on this machine or on a cluster. A plan lists the runs, workers train them."""
 
 from unbraid.sweeps.api import sweep
 from unbraid.sweeps.planning.sweep_file import Sweep

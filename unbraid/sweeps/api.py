@@ -1,4 +1,4 @@
-"""`unbraid.sweep`: many recipes, or a sweep's file, on this machine or on a Ray cluster."""
+"""`unbraid.sweep`: train many recipes, or the runs of a sweep file, on this machine or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -29,12 +29,24 @@ def sweep(
     address: str = "",
     gpus: float = 0.0,
 ) -> list[Run]:
-    """Train every recipe (or what a SWEEP.toml asks for) into `out`, each into a directory named by what it is.
+    """Train every recipe, or every run of a SWEEP.toml, each in its own directory under `out`.
 
-    Returns the runs in the order of the recipes; equal recipes are one run. Finished runs are kept, interrupted ones go on
-    where they were. `workers` run at once, one thread each (default: one per core). Ctrl-C stops all of them at a
-    checkpoint. engine 'ray' has a Ray cluster do the runs: the one at `address`, or one started here; `gpus` for each
-    (docs/cluster.md). When runs fail the others still go on to their end; then an error names the failed ones.
+    Equal recipes are one run. Finished runs are kept, and interrupted runs continue from their checkpoints. Ctrl-C stops
+    every worker at a checkpoint. When runs fail, the others still finish; then an error names the failed runs.
+
+    Args:
+        recipes: recipes, a `Sweep`, or the path of a SWEEP.toml.
+        out: directory of the sweep; each run has a subdirectory named after its settings.
+        workers: number of runs at once, one thread each; 0 means one per core.
+        quiet: show no live display.
+        score: what to measure of each run; a SWEEP.toml has its own setting.
+        retries: number of retries of a failed run; a SWEEP.toml has its own setting.
+        engine: 'local' for processes on this machine, 'ray' for a Ray cluster (docs/cluster.md).
+        address: address of the Ray cluster; by default one is started on this machine.
+        gpus: GPUs of each run on a Ray cluster; runs can share one GPU, such as 0.25.
+
+    Returns:
+        The runs, in the order of the recipes.
 
     >>> from unbraid.runs.recipe import Recipe
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
@@ -42,29 +54,30 @@ def sweep(
     >>> [run.recipe.seed for run in runs]
     [0, 1]
     """
-    asked, order = _plan_and_order(recipes, Path(out), score, retries)
+    plan, order = _plan_and_order(recipes, Path(out), score, retries)
     choose(engine, {"local": 0, "ray": 0}, "engine")
-    with LiveDisplay(quiet) as board:
-        ended = run_plan(asked, RayWorkerPool(asked, address, gpus, workers) if engine == "ray" else workers, board)
-    failed = [(name, o) for name, o in ended.items() if not o.done]
+    with LiveDisplay(quiet) as display:
+        results = run_plan(plan, RayWorkerPool(plan, address, gpus, workers) if engine == "ray" else workers, display)
+    failed = [(name, result) for name, result in results.items() if not result.done]
     if failed:
-        name, outcome = failed[0]
-        more = f" {len(failed) - 1} more of {len(ended)} failed too." if len(failed) > 1 else ""
+        name, result = failed[0]
+        more = f" {len(failed) - 1} more of {len(results)} failed too." if len(failed) > 1 else ""
         raise UnbraidError(
-            f"run {name} failed: {outcome.reason} (all it said: {asked.folder / name / LOG}).{more} The others are done."
+            f"run {name} failed: {result.reason} (log: {plan.folder / name / LOG}).{more} The other runs are done."
         )
-    return [Run.load(asked.folder / name) for name in order]
+    return [Run.load(plan.folder / name) for name in order]
 
 
 def _plan_and_order(
     recipes: Sequence[Recipe] | Sweep | str | Path, out: Path, score: Scoring | None, retries: int
 ) -> tuple[Plan, list[str]]:
+    """Return the plan, and the run name of each recipe in the caller's order."""
     if isinstance(recipes, str | Path):
         recipes = Sweep.load(recipes)
     if isinstance(recipes, Sweep):
-        asked = build_plan(recipes, out)
-        return asked, [job.name for job in asked.jobs]
+        plan = build_plan(recipes, out)
+        return plan, [job.name for job in plan.jobs]
     expect(recipes, "a sweep needs a recipe", found="none")
-    found = build_jobs(out, recipes, [f"{r.name}-s{r.seed}" for r in recipes])
-    names = {job.hash: job.name for job in found}
-    return Plan(out, found, score, retries), [names[r.hash] for r in recipes]
+    jobs = build_jobs(out, recipes, [f"{r.name}-s{r.seed}" for r in recipes])
+    names = {job.hash: job.name for job in jobs}
+    return Plan(out, jobs, score, retries), [names[r.hash] for r in recipes]

@@ -28,14 +28,22 @@ def reconstruction(draw: Draw, node: str = "") -> Nats:
 
 
 def kl(draw: Draw, node: str = "") -> Nats:
-    """KL(q(z|x) ‖ p): in closed form where there is one, else log q(z|x) − log p(z) at the sample. Kingma & Welling 2014."""
-    known = closed_form_kl.joint_kl(draw.q, draw.model.prior)
+    """KL(q(z_v|x) ‖ p(z_v)): in closed form where there is one, else log q − log p at the sample. Kingma & Welling 2014.
+
+    The root is the whole KL. A node below it is a term of its own, priced beside `kl`.
+    """
+    if node and node != "root":
+        at = draw.tree.index(node)
+        leaves = closed_form_kl.leaf_kl(draw.model.charged(draw.q), draw.model.prior) if draw.q.independent else None
+        below = [i for i, leaf in enumerate(draw.tree.leaves) if leaf.name in draw.tree.subtree_names(node)]
+        return draw.log_qx[:, at] - draw.log_p[:, at] if leaves is None else leaves[:, below].sum(1)
+    known = closed_form_kl.joint_kl(draw.model.charged(draw.q), draw.model.prior)
     return kl_sampled(draw) if known is None else known
 
 
 def kl_leaves(draw: Draw, node: str = "") -> Float[Tensor, "b l"]:
     """KL(q(z_l|x) ‖ p(z_l)) of each leaf: in closed form where there is one, else at the sample."""
-    known = closed_form_kl.leaf_kl(draw.q, draw.model.prior)
+    known = closed_form_kl.leaf_kl(draw.model.charged(draw.q), draw.model.prior)
     at = list(draw.tree.leaf_nodes)
     return draw.log_qx[:, at] - draw.log_p[:, at] if known is None else known
 
@@ -105,11 +113,12 @@ def tc_q(draw: Draw, node: str = "") -> Nats:
 
 
 def dw(draw: Draw, node: str = "") -> Nats:
-    """Σ log q(z_l) − log p(z_l) over the prior's finest cut (the leaves, for a prior that factorises).
+    """Σ log q(z_l) − log p(z_l) over the prior's finest cut (the leaves, for a prior that factorises), below one node.
 
     The last term of Esmaeili et al. 2018, Fig. 4; the dimension-wise KL of Chen et al. 2018.
     """
-    at = [draw.tree.index(name) for name in draw.model.prior.finest_cut]
+    below = set(draw.tree.subtree_names(node or "root"))
+    at = [draw.tree.index(name) for name in draw.model.prior.finest_cut if name in below]
     return draw.log_q[:, at].sum(1) - draw.log_p[:, at].sum(1)
 
 
@@ -139,7 +148,7 @@ Q, P = "q(z)", "log p"
 # fmt: off
 TERMS: dict[str, Term] = {
     "reconstruction": Term(reconstruction, short_name="rec"),
-    "kl": Term(kl, leaves=kl_leaves, needs=(P,), estimates_kl=True),
+    "kl": Term(kl, priced_per="node", leaves=kl_leaves, needs=(P,), estimates_kl=True),
     "kl@sample": Term(kl_sampled, needs=(P,), estimates_kl=True),
     "kl@categorical": Term(kl_categorical, needs=(P, "masses"), estimates_kl=True),
     "entropy": Term(entropy, needs=("real",)),
@@ -147,7 +156,7 @@ TERMS: dict[str, Term] = {
     "agg": Term(agg, "kl", needs=(Q, P), estimates_kl=True),
     "tc": Term(tc, "agg", priced_per="branch", needs=(Q, P), estimates_kl=True),
     "tc_q": Term(tc_q, "agg", priced_per="branch", needs=(Q,), estimates_kl=True, twin="tc"),
-    "dw": Term(dw, "agg", needs=(Q, P), estimates_kl=True),
+    "dw": Term(dw, "agg", priced_per="leaves", needs=(Q, P), estimates_kl=True),
     "dw_joint": Term(dw_joint, "agg", needs=(Q, P), estimates_kl=True, twin="dw"),
 }
 # fmt: on

@@ -84,7 +84,7 @@ def exact(all_posteriors: Posterior) -> Estimator:
     >>> from unbraid.latent import Latent
     >>> from unbraid.model import Diagonal
     >>> tree = Latent.of(2)
-    >>> q = Diagonal.of(tree, torch.zeros(5, Diagonal.count(tree)))
+    >>> q = Diagonal.from_params(tree, torch.zeros(5, Diagonal.param_count(tree)))
     >>> mixture, log_weights = exact(q)(Draw(None, torch.zeros(5, 1, 1, 1), q, q.rsample(), 5), 5)
     >>> len(mixture), round(float(log_weights.exp()), 3)
     (5, 0.2)

@@ -59,7 +59,7 @@ class Evidence(Critic):
         """See `Critic.forward`."""
         k, b, model = self.spec.particles, len(draw.z), draw.model
         each = torch.arange(b, device=draw.z.device).repeat_interleave(k)
-        q = draw.q.select_rows(each)
+        q = model.charged(draw.q).select_rows(each)
         z = q.rsample()
         images = draw.x.repeat_interleave(k, 0)
         log_x = distributed.map_rows(

@@ -17,9 +17,15 @@ from unbraid.terms.critics import Critic
 from unbraid.terms.term import CriticRef, Term
 
 
+GRADIENTS = ("literal", "full")
+
+
 @dataclass(frozen=True)
 class MomentsSpec:
     """`of` 'mean' (DIP-VAE-I: Cov[μ]) or 'code' (II: E[Σ] + Cov[μ]); `rho` is the weight of the newest batch.
+
+    `gradient` is 'literal' (ρ times that of the batch's own penalty, as the text reads) or 'full' (that of the batch, which
+    keeps λ's strength at any ρ: 1/ρ times the literal one). At ρ = 1 they agree.
 
     >>> MomentsSpec("code").keys
     ('moments_od@code', 'moments_d@code')
@@ -27,10 +33,17 @@ class MomentsSpec:
 
     of: str = "mean"
     rho: float = 1.0
+    gradient: str = "full"
 
     def __post_init__(self) -> None:
         expect(self.of in ("mean", "code"), "moments are taken of 'mean' or 'code'", found=repr(self.of))
         expect(0 < self.rho <= 1, "rho must lie in (0, 1]", found=self.rho)
+        expect(
+            self.gradient in GRADIENTS,
+            "the gradient of moments has two readings",
+            found=repr(self.gradient),
+            allowed=GRADIENTS,
+        )
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -43,8 +56,8 @@ class MomentsSpec:
 
 
 def moments_spec(source: str) -> Callable[[Mapping[str, Any]], MomentsSpec]:
-    """What makes the running covariance of a row's option `rho`."""
-    return lambda given: MomentsSpec(source, given.get("rho", 1.0))
+    """What makes the running covariance of a row's options `rho` and `gradient`."""
+    return lambda given: MomentsSpec(source, given.get("rho", 1.0), given.get("gradient", "full"))
 
 
 def code_covariance(q: Posterior, source: str = "code") -> Float[Tensor, "r r"]:
@@ -64,10 +77,10 @@ def code_covariance(q: Posterior, source: str = "code") -> Float[Tensor, "r r"]:
 class Moments(Critic):
     """Σ_{i≠j} (C − C_p)²_ij and Σ_i (C − C_p)²_ii for a running covariance C = (1−ρ) C_prev + ρ C_batch.
 
-    The previous estimate is a constant for the gradient; the gradient passes to the batch at full strength (as if
-    divided by ρ), so that λ stays the paper's at any ρ. Kumar et al. 2017, Eqs. 5 and 6; Kim & Mnih 2018, Eqs. 10 and 11.
+    The previous estimate is a constant for the gradient, so the literal gradient is ρ times that of the batch; `gradient =
+    "full"` divides it by ρ. Kumar et al. 2017, Eqs. 5 and 6; Kim & Mnih 2018, Eqs. 10 and 11.
 
-    >>> MomentsSpec("mean", rho=0.1).build(Latent.source(3), None).running.shape
+    >>> MomentsSpec("mean", rho=0.1).build(Latent.of(3), None).running.shape
     torch.Size([3, 3])
     """
 
@@ -89,7 +102,8 @@ class Moments(Critic):
         if self.training and torch.is_grad_enabled():
             self.running.copy_(blended)
             self.seen.fill_(1)
-        covariance = blended + (batch - batch.detach())
+        strength = rho if self.spec.gradient == "literal" else 1.0
+        covariance = blended + strength * (batch - batch.detach())
         error = (covariance - draw.model.prior.covariance().to(batch)[self.real][:, self.real]).square()
         diagonal = error.diagonal().sum()
         return {f"moments_od@{self.spec.of}": error.sum() - diagonal, f"moments_d@{self.spec.of}": diagonal}

@@ -26,8 +26,8 @@ class CriticRef:
 class Term:
     """A function of a draw (and of a node), in nats per example, positive = cost; and where it stands.
 
-    under: the term whose price it pays too. per: 'branch' when it is a sum over branches that may be priced one by one,
-    'node' when it may be asked of any one node. leaves: its value leaf by leaf "b l", if it has one. needs, among
+    parent: the term whose price it pays too. priced_per: 'branch' when it is a sum over branches that may be priced one by
+    one, 'leaves' when it is a sum over leaves that a node may price apart, 'node' when any one node has a term of its own. leaves: its value leaf by leaf "b l", if it has one. needs, among
     'q(z)' (an estimator of the aggregate posterior), 'log p' (the density of the prior, which must not be 0 anywhere;
     its gradient trains a learned prior), 'masses' (of discrete leaves) and 'real' (no discrete leaves). estimates_kl:
     it estimates that very part of the KL, whatever the means. twin: the term in whose column the table shows it. critic:

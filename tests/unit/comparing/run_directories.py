@@ -41,5 +41,5 @@ def write_run(
 
 
 def write_codes(path: Path, mean: np.ndarray) -> None:
-    """Codes beside a run."""
+    """Write codes into a run directory."""
     Codes(mean, Latent.of(mean.shape[1])).save(path / "codes.npz")

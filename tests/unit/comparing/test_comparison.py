@@ -1,4 +1,4 @@
-"""The table: groups by setting over seeds, intervals, differences, best, failures, agreement; codes nobody here trained."""
+"""The table: groups by setting over seeds, intervals, differences, best, failures, agreement; codes of other origin."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ def test_failures_are_counted_and_named_and_repeats_count_once(tmp_path):
     table = compare(tmp_path)
     (group,) = table.groups
     assert (len(group.models), len(group.failed), len(group.unfinished)) == (3, 1, 1)
-    told = "\n".join(table.notes)
-    assert "1 failed: bad (diverged: loss is NaN)" in told
-    assert "1 not finished: half" in told
-    assert "counted once: ok0" in told
-    assert "n=3, 1 failed, 1 open" in str(table)
+    notes = "\n".join(table.notes)
+    assert "1 failed: bad (diverged: loss is NaN)" in notes
+    assert "1 not finished: half" in notes
+    assert "counted once: ok0" in notes
+    assert "n=3, 1 failed, 1 unfinished" in str(table)
 
 
 def test_scores_made_in_different_ways_are_never_one_column(tmp_path):
@@ -149,7 +149,7 @@ def test_agreement_ranks_models_without_labels(tmp_path):
     assert compare(tmp_path, agreement=False).udr is None
 
 
-def test_codes_nobody_here_trained(tmp_path):
+def test_codes_of_other_origin(tmp_path):
     rng = np.random.default_rng(3)
     y = np.stack([rng.integers(0, 3, 400), rng.integers(0, 5, 400)], 1)
     for seed in range(3):
@@ -168,7 +168,7 @@ def test_codes_nobody_here_trained(tmp_path):
     np.savez(tmp_path / "codes" / "own-7.npz", codes=y.astype(float), factors=y)
     assert [g.label for g in compare(tmp_path / "codes", factors=y, metrics="mig").groups] == ["noisy", "own", "sharp"]
     (tmp_path / "codes" / "own-7.npz").unlink()
-    np.save(tmp_path / "codes" / "factors.npy", y)  # labels that lie beside the codes are found
+    np.save(tmp_path / "codes" / "factors.npy", y)  # labels in the folder of the codes are found
     again = compare(tmp_path / "codes", metrics="mig")
     assert again.cells.mean[:, 0] == pytest.approx(sorted(table.cells.mean[:, 0]))
 
@@ -242,29 +242,29 @@ def test_at_equal_reconstruction(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "match"),
+    ("options", "match"),
     [
-        ({"metrics": "mgi"}, "no model here has 'mgi'. Did you mean 'mig'"),
-        ({"baseline": "gan"}, "baseline 'gan' names no settings"),
-        ({"baseline": "beta_vae"}, "baseline 'beta_vae' names 2 settings. Give one of: beta_vae β=4, beta_vae β=8"),
-        ({"factors": np.zeros(3)}, "factors are for codes"),
+        ({"metrics": "mgi"}, "no model has 'mgi'. Did you mean 'mig'"),
+        ({"baseline": "gan"}, "baseline 'gan' matches no settings"),
+        ({"baseline": "beta_vae"}, "baseline 'beta_vae' matches 2 settings. Choose one of: beta_vae β=4, beta_vae β=8"),
+        ({"factors": np.zeros(3)}, "factors need codes: found runs only"),
         ({"level": 2.0}, "level must be between 0 and 1"),
     ],
 )
-def test_mistakes_are_named(folder, asked, match):
+def test_mistakes_are_named(folder, options, match):
     with pytest.raises(UnbraidError, match=match):
-        compare(folder, **asked)
+        compare(folder, **options)
 
 
 def test_places_without_models_are_named(tmp_path):
-    with pytest.raises(UnbraidError, match="there is nothing at"):
+    with pytest.raises(UnbraidError, match="does not exist"):
         compare(tmp_path / "no")
-    with pytest.raises(UnbraidError, match="holds neither runs nor codes"):
+    with pytest.raises(UnbraidError, match="contains neither runs nor codes"):
         compare(tmp_path)
-    with pytest.raises(UnbraidError, match="name something"):
+    with pytest.raises(UnbraidError, match="at least one source"):
         compare()
     write_run(tmp_path / "a", {"name": "vae"}, 0, {})
-    with pytest.raises(UnbraidError, match="no model here has been scored"):
+    with pytest.raises(UnbraidError, match="at least one model must have scores"):
         compare(tmp_path)
     write_run(tmp_path / "runs" / "b", {"name": "vae"}, 0, {}, status="running")
     with pytest.raises(UnbraidError, match="trained to its end: found 1 running"):

@@ -101,9 +101,9 @@ def test_foreign_and_damaged_directories_show_as_such(folder):
     assert all(m.why for m in found.values() if m.state != "done")
     table = compare(folder)
     assert [len(g.models) for g in table.groups] == [2]
-    told = "\n".join(table.notes)
-    assert "9 damaged" in told
-    assert "1 other folder or link passed over" in told
+    notes = "\n".join(table.notes)
+    assert "9 damaged" in notes
+    assert "1 other folder or link ignored" in notes
     strange = write_run(folder / "nan", {"name": "vae"}, 99, {}, {"reconstruction": 1.0})
     (strange / "audit.json").write_text(
         '{"nats": {"reconstruction": NaN, "kl": "many", "mi": true}, "errors": {}, "elbo": null}'

@@ -17,15 +17,12 @@ SECOND = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
 def test_students_sleep_data():
     """Mean difference 1.58, t = 4.06 on 9 degrees, p = .0028, interval .70 to 2.46: in every textbook."""
     c = s.paired_contrast(dict(enumerate(SECOND)), dict(enumerate(FIRST)))
-    assert (c.n, c.n_positive, c.paired) == (10, 9, True)
+    assert (c.n, c.n_positive) == (10, 9)
     assert c.mean == pytest.approx(1.58)
     assert c.mean / c.standard_error == pytest.approx(4.0621, abs=1e-4)
     assert c.p == pytest.approx(0.00283, abs=1e-5)
     assert (c.low, c.high) == pytest.approx((0.7001, 2.4599), abs=1e-4)
     assert c.effect == pytest.approx(1.58 / 1.2299, abs=1e-3)
-    w = s.welch_contrast(SECOND, FIRST)
-    assert w.p == pytest.approx(0.07939, abs=1e-5)
-    assert (w.low, w.high) == pytest.approx((-0.2055, 3.3655), abs=1e-4)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 20])
@@ -38,9 +35,6 @@ def test_against_scipy(n):
     c, test = s.paired_contrast(dict(enumerate(x)), dict(enumerate(y)), 0.9), stats.ttest_rel(x, y)
     assert c.p == pytest.approx(test.pvalue, rel=1e-10)
     assert (c.low, c.high) == pytest.approx(tuple(test.confidence_interval(0.9)), rel=1e-10)
-    w, test = s.welch_contrast(x, y), stats.ttest_ind(x, y, equal_var=False)
-    assert w.p == pytest.approx(test.pvalue, rel=1e-10)
-    assert (w.low, w.high) == pytest.approx(tuple(test.confidence_interval()), rel=1e-10)
 
 
 def test_few_or_equal_values_say_what_they_know():
@@ -54,8 +48,6 @@ def test_few_or_equal_values_say_what_they_know():
     assert np.isnan(alike.effect)
     assert s.one_sample_contrast([0.0, 0.0]).p == 1.0
     assert np.isnan(s.one_sample_contrast([0.4]).p)
-    with pytest.raises(UnbraidError, match="at least two seeds"):
-        s.welch_contrast([1.0], [1.0, 2.0])
 
 
 def test_pairs_are_of_shared_seeds_in_any_order():
@@ -112,7 +104,7 @@ def test_power_by_simulation():
 
 
 def test_seeds_for_nothing_by_simulation():
-    """With as many pairs as asked for, the interval lies inside ±within in about 80% of studies, not far fewer before."""
+    """With the recommended number of pairs, about 80% of intervals lie inside ±margin; with half of them, fewer."""
     n = s.seeds_for_equivalence(0.01, 0.05, 0.1)
     assert n is not None
     rng = np.random.default_rng(2)

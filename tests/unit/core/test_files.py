@@ -136,8 +136,8 @@ def test_a_killed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "a.json"
     write_json(path, {"old": 1})
     script = (
-        "import os, sys\nfrom unbraid.core.files import replacing\n"
-        f"with replacing({str(path)!r}) as f:\n    f.write(b'half'); f.flush(); os.kill(os.getpid(), 9)\n"
+        "import os, sys\nfrom unbraid.core.files import atomic_write\n"
+        f"with atomic_write({str(path)!r}) as f:\n    f.write(b'half'); f.flush(); os.kill(os.getpid(), 9)\n"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
     assert json.loads(path.read_text()) == {"old": 1}

@@ -49,7 +49,7 @@ def test_kept_memory_is_not_faulted_in_again():
 
 LARGE_ARRAY_SCRIPT = """
 import ctypes, resource, torch
-from unbraid.core.hardware import computing
+from unbraid.core.hardware import use_threads
 
 class Info(ctypes.Structure):
     names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"    # malloc.h
@@ -67,8 +67,8 @@ def faults():
 def mapped():
     return libc.mallinfo2().hblks
 
-with computing(1):
-    with computing(1):
+with use_threads(1):
+    with use_threads(1):
         for _ in range(9): step()
     before = faults()
     for _ in range(3): step()    # still inside one
@@ -99,13 +99,13 @@ import numpy as np
 from unbraid import Recipe, fit
 from unbraid.data.dataset import Bits, Dataset
 from unbraid.runs.evaluation.encoding import posteriors
-from unbraid.core.hardware import computing
+from unbraid.core.hardware import use_threads
 def peak():
     return next(int(s.split()[1]) / 1e3 for s in open("/proc/self/status") if s.startswith("VmHWM"))
 images = Dataset("blank", Bits(np.zeros((20_000, 512), np.uint8), (1, 64, 64)))
 recipe = Recipe(data="blank", nets="factor_vae_table1", budget={{"steps": 1, "threads": 1}})
 run = fit(recipe, {str(tmp_path / "run")!r}, quiet=True, dataset=images)
-with computing(1):
+with use_threads(1):
     posteriors(run.model, images, np.arange(1_000), quiet=True)
     before = peak()
     posteriors(run.model, images, quiet=True)

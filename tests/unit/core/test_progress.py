@@ -11,7 +11,7 @@ def test_a_run_that_goes_on_counts_only_its_own_steps_towards_the_speed(monkeypa
     """900 of 1,000 steps were done before; 50 more in 100 seconds are 0.5 a second, and 100 seconds are left."""
     clock = iter([0.0, 100.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    with progress.progress_bar("run", 1000, before=900) as advance:
+    with progress.progress_bar("run", 1000, initial=900) as advance:
         advance(50)
     said = re.sub(" +", " ", capsys.readouterr().err)
     assert said == "run: 950/1,000 0.5/s 100 s left \n"

@@ -97,7 +97,7 @@ def write_plausible_file(path, size):
 def test_a_login_page_in_the_cache_is_named_and_can_be_fetched_again(name, cache):
     path = cache / {"coil20": olivetti_coil20.COIL_ZIP, "chairs": chairs.FILE_NAME}[name]
     write_login_page(path)
-    assert DATASETS[name].status().startswith(f"needs a file: {path.name}, for what lies at {path} is a page or text")
+    assert DATASETS[name].status().startswith(f"needs a file: {path.name}; the file at {path} is a page or text")
     for look in (lambda: load(name), DATASETS[name].fetch):
         with pytest.raises(
             UnbraidError, match=r"is not the published file: found a page .*<!DOCTYPE.*unbraid data make"
@@ -106,7 +106,7 @@ def test_a_login_page_in_the_cache_is_named_and_can_be_fetched_again(name, cache
     assert path.is_file(), "nobody's file is deleted unasked"
     path.write_bytes(b"PK\3\4" + bytes(600))
     if name == "coil20":
-        with pytest.raises(UnbraidError, match="found cut off"):
+        with pytest.raises(UnbraidError, match="found truncated"):
             load(name)
 
 
@@ -135,7 +135,7 @@ def test_an_original_that_was_not_fetched_is_named():
     for name in ("dsprites", "shapes3d"):
         with pytest.raises(UnbraidError, match="does not exist"):
             load(name, original=True)
-    with pytest.raises(UnbraidError, match=r"Fetch real3d_complicated_shapes_ordered\.npz from drive\.google\.com"):
+    with pytest.raises(UnbraidError, match=r"Download real3d_complicated_shapes_ordered\.npz from drive\.google\.com"):
         DATASETS["mpi3d"].fetch(variant="real_complex")
     with pytest.raises(UnbraidError, match="unknown variant of mpi3d 'real_complx'"):
         DATASETS["mpi3d"].fetch(variant="real_complx")

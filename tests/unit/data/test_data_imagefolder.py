@@ -53,7 +53,7 @@ def test_splits_are_no_classes(tmp_path):
 def test_pictures_without_a_row_are_unlabelled_if_that_is_meant(tmp_path):
     options = data_layouts.images(tmp_path)
     (tmp_path / "metadata.csv").write_text("file_name,kind,angle\n3.png,b,7\n0.png,a,5\n")
-    with pytest.raises(UnbraidError, match=r"none for 4 of 6.*partial = true if those without a row"):
+    with pytest.raises(UnbraidError, match=r"none for 4 of 6.*partial = true to use images without a row"):
         load("images", **options)
     data = load("images", **options, partial=True)
     assert data.labels().tolist() == [[0, 0], [-1, -1], [-1, -1], [1, 1], [-1, -1], [-1, -1]]
@@ -77,7 +77,7 @@ def test_sixteen_bits_are_scaled(tmp_path):
 
 def test_deep_pixels_of_no_known_range_are_named(tmp_path):
     Image.fromarray(np.full((8, 8), 70000, np.int32)).save(tmp_path / "0.tif")
-    with pytest.raises(UnbraidError, match=r"0\.tif: deep pixels .* found 70000 to 70000"):
+    with pytest.raises(UnbraidError, match=r"0\.tif: pixels of more than 8 bits .* found 70000 to 70000"):
         load("images", path=str(tmp_path))
 
 
@@ -140,9 +140,9 @@ def test_damaged_pictures_are_listed_all_at_once(tmp_path):
     with pytest.raises(UnbraidError) as caught:
         load("images", path=write_damaged_folder(tmp_path))
     said = str(caught.value)
-    assert said.startswith(f"3 of 12 pictures in {tmp_path} cannot be read:")
+    assert said.startswith(f"3 of 12 images in {tmp_path} cannot be read:")
     assert all(name in said for name in ("00.png", "04.png", "09.png", "skip_damaged = true"))
-    with pytest.raises(UnbraidError, match=r"(?s)24 of 24 pictures.*and 4 more"):
+    with pytest.raises(UnbraidError, match=r"(?s)24 of 24 images.*and 4 more"):
         load("images", path=write_damaged_folder(tmp_path / "all", 24, range(24)))
 
 
@@ -153,7 +153,7 @@ def test_damaged_pictures_are_left_out_if_that_is_meant(tmp_path):
         assert data.labels()[:, 0].tolist() == [0] * 4 + [1] * 5
         assert [name.rsplit("/", 1)[1] for name in data.notes["damaged"]] == ["00.png", "04.png", "09.png"]
     assert len(load("images", path=write_damaged_folder(tmp_path), skip_damaged=True, split="test", test=1 / 3)) == 3
-    with pytest.raises(UnbraidError, match="every picture in"):
+    with pytest.raises(UnbraidError, match="every image in"):
         load("images", path=write_damaged_folder(tmp_path / "all", 4, range(4)), skip_damaged=True)
     whole = write_damaged_folder(tmp_path / "whole", 4, ())
     assert np.array_equal(

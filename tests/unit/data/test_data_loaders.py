@@ -33,8 +33,8 @@ def test_mnist_pixels_and_padding(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ("cut", "cut off"),
-        ("cut gzip", "damaged or cut off"),
+        ("cut", "truncated"),
+        ("cut gzip", "damaged or truncated"),
         ("swapped", "may be swapped"),
         ("partial", "30 images, 12 labels"),
         ("long", "too long"),
@@ -102,7 +102,7 @@ def test_damaged_smallnorb_is_named(tmp_path, damage):
         info.write_bytes(info.read_bytes()[:-4])
     else:
         data_layouts.write_norb(info, np.full((20, 4), 99, np.int32))
-    with pytest.raises(UnbraidError, match=r"label row|cut off|out of range"):
+    with pytest.raises(UnbraidError, match=r"label row|truncated|out of range"):
         load("smallnorb", **options)
 
 
@@ -116,7 +116,7 @@ def test_cars_are_in_the_order_elevation_azimuth_object(tmp_path):
     mean = image.reshape(64, 2, 64, 2, 3).mean(axis=(1, 3))
     assert abs(resize_images(image[None], 64)[0] - mean).max() <= 1  # Pillow rounds after each axis
     assert np.allclose(data.pixels(data.factors.index([3, 5, 1]))[0], expected, atol=1e-6)
-    with pytest.raises(UnbraidError, match="Parts are missing"):
+    with pytest.raises(UnbraidError, match="Files are missing"):
         load("cars3d", path=str(tmp_path / "cars.tar.gz"))
 
 
@@ -134,7 +134,7 @@ def test_chairs_masks_splits_and_subsets(tmp_path):
     few = load("chairs", **options, subset=str(tmp_path / "list.txt"), size=16)
     assert few.factors.items[0].values == ("cc3", "aa1")
     (tmp_path / "list.txt").write_text("zz9\n")
-    with pytest.raises(UnbraidError, match="1 are not"):
+    with pytest.raises(UnbraidError, match="1 missing"):
         load("chairs", **options, subset=str(tmp_path / "list.txt"))
 
 
@@ -171,12 +171,12 @@ def test_chairs_distinct_leaves_out_doubles_and_is_ours(tmp_path):
     ("content", "message"),
     [
         (None, r"no list of models .*reduced_set1\.mat.*distinct809"),
-        (b"\xff\xfe\x00", "no text file"),
-        (b"aa1 aa1", "names a model twice"),
+        (b"\xff\xfe\x00", "not a text file"),
+        (b"aa1 aa1", "lists a model twice"),
         (b"", "an empty list"),
-        (b"zz9", "1 are not, such as 'zz9'"),
-        ({"selected": np.array([[9]])}, "places 9 to 9 of 5"),
-        ({"chosen": np.array([[1]])}, "holds no 'selected'"),
+        (b"zz9", "1 missing, such as 'zz9'"),
+        ({"selected": np.array([[9]])}, "positions 9 to 9 of 5"),
+        ({"chosen": np.array([[1]])}, "has no list 'selected'"),
         ({"selected": np.array(["ab"])}, "no list"),
         ("cut", "damaged"),
     ],
@@ -230,7 +230,7 @@ def test_celeba_official_parts(tmp_path):
     text = partition.read_text()
     for damaged, message in (
         (text.replace(" 2", " 3"), "line 11 is damaged"),
-        ("\n".join(text.splitlines()[:-1]), "cut off"),
+        ("\n".join(text.splitlines()[:-1]), "truncated"),
     ):
         partition.write_text(damaged)
         with pytest.raises(UnbraidError, match=message):
@@ -250,7 +250,7 @@ def test_celeba_attributes_and_missing_pictures(tmp_path):
     with pytest.raises(UnbraidError, match=r"1 of 12 missing, such as 000099\.jpg"):
         load("celeba", **options)
     table.write_text("\n".join(text.splitlines()[:-2]))
-    with pytest.raises(UnbraidError, match="cut off"):
+    with pytest.raises(UnbraidError, match="truncated"):
         load("celeba", **options)
 
 
@@ -329,7 +329,7 @@ def test_archives_are_read_in_memory_and_never_unpacked(tmp_path):
         assert dict(archives.read_members(inside / name, found)) == {found[0]: b"x"}
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["a.tar", "a.zip", "in"]
     (inside / "cut.tar.gz").write_bytes(gzip.compress((inside / "a.tar").read_bytes())[:-30])
-    with pytest.raises(UnbraidError, match="cut off"):
+    with pytest.raises(UnbraidError, match="truncated"):
         list(archives.read_members(inside / "cut.tar.gz", archives.member_names(inside / "cut.tar.gz", ".")))
 
 
@@ -345,7 +345,7 @@ def test_one_wrong_bit_in_a_compressed_archive_is_found(tmp_path):
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2] ^= 1
     path.write_bytes(raw)
-    with pytest.raises(UnbraidError, match="cut off, damaged or no archive"):
+    with pytest.raises(UnbraidError, match="truncated, damaged or not an archive"):
         load("cars3d", **options)
 
 
@@ -353,7 +353,7 @@ def test_a_file_that_unpacks_to_far_more_is_cut_off(tmp_path, monkeypatch):
     options = data_layouts.mnist(tmp_path)
     monkeypatch.setattr(archives, "MAX_MEMBER_BYTES", 100_000)
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(bytes(10_000_000)))
-    with pytest.raises(UnbraidError, match="too large to be a part of this set: found 100,001 bytes"):
+    with pytest.raises(UnbraidError, match="too large for this data set: found 100,001 bytes"):
         load("mnist", **options)
 
 
@@ -361,14 +361,14 @@ def test_a_file_that_unpacks_to_far_more_is_cut_off(tmp_path, monkeypatch):
 def test_sizes_that_overflow_are_named(tmp_path, sizes):
     options = data_layouts.mnist(tmp_path)
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(bytes([0, 0, 8, 3]) + np.array(sizes, ">u4").tobytes())
-    with pytest.raises(UnbraidError, match="cut off or too long: found 16 bytes"):
+    with pytest.raises(UnbraidError, match="truncated or too long: found 16 bytes"):
         load("mnist", **options)
     options = data_layouts.smallnorb(tmp_path)
     from unbraid.data.sets.smallnorb import FILE_STEMS
 
     head = np.array([0x1E3D4C55, 3, *sizes], "<u4").tobytes()
     (tmp_path / f"{FILE_STEMS['train']}-dat.mat.gz").write_bytes(head)
-    with pytest.raises(UnbraidError, match="cut off or too long"):
+    with pytest.raises(UnbraidError, match="truncated or too long"):
         load("smallnorb", **options)
 
 
@@ -385,7 +385,7 @@ def test_pickled_arrays_are_refused_wherever_they_are_given(tmp_path):
         ("mpi3d", "mpi3d_toy.npz"),
         ("dsprites", "x.npz"),
     ):
-        with pytest.raises(UnbraidError, match=r"Python objects|another layout|damaged or another"):
+        with pytest.raises(UnbraidError, match=r"Python objects|another layout|damaged or of another"):
             load(name, path=str(tmp_path / file))
 
 

@@ -55,5 +55,5 @@ def test_words_and_lists_of_words():
 def test_what_is_no_mat_file_or_damaged_is_named():
     raw = mat_bytes(CONTENT)
     for wrong in (b"", b"<html>" * 100, raw[:200], raw[:-9], raw.replace(b"\x0e\0\0\0", b"\x0e\0\0\x7f", 1)):
-        with pytest.raises(UnbraidError, match=r"cannot read x\.mat: .*no \.mat file of version 5"):
+        with pytest.raises(UnbraidError, match=r"cannot read x\.mat: .*not a \.mat file of version 5"):
             parse_mat(wrong, "x.mat")

@@ -117,9 +117,9 @@ def test_lists_become_columns(tmp_path, kind):
     [
         ({"x": [1.0, None, 2.0]}, {}, "column 'x' .*a null.* in row 1"),
         ({"x": [1.0, float("nan")]}, {}, "NaN.* in row 1"),
-        ({"x": [1.0, 1e300]}, {}, "more than float32 holds in row 1"),
-        ({"x": ["a", "b"]}, {}, "column 'x' .*found word.* Name it in labels"),
-        ({"x": [[1.0], [1.0, 2.0]]}, {}, "one length: found 2 in row 1, 1 in row 0"),
+        ({"x": [1.0, 1e300]}, {}, "too large for float32 in row 1"),
+        ({"x": ["a", "b"]}, {}, "column 'x' .*found text.* Name it in labels"),
+        ({"x": [[1.0], [1.0, 2.0]]}, {}, "same length: found 2 in row 1, 1 in row 0"),
         ({"x": [[1.0], None]}, {}, "found null in row 1"),
         ({"x": [[1.0], [None]]}, {}, "a null.* in row 1"),
         ({"x": [np.zeros(0)] * 2}, {}, "empty lists"),
@@ -128,8 +128,8 @@ def test_lists_become_columns(tmp_path, kind):
         ({"x": []}, {}, "has no rows"),
         ({"x": [1.0], "y": ["a"]}, {"labels": ["y", "w"]}, "neither a column nor a file"),
         ({"x": [1.0, 2.0], "y": ["a", None]}, {"labels": ["y"]}, "column 'y' has missing labels"),
-        ({"x": [1.0], "y": [[1.0]]}, {"labels": ["y"]}, "cannot be labels: found vector"),
-        ({"x": [1.0]}, {"labels": ["x"]}, "no data columns left"),
+        ({"x": [1.0], "y": [[1.0]]}, {"labels": ["y"]}, "cannot hold labels: found vector"),
+        ({"x": [1.0]}, {"labels": ["x"]}, "no data columns besides its labels"),
         ({"x": [1.0]}, {"key": "w"}, "no column 'w'"),
         ({"x": [1.0, 1.0]}, {"standardise": True}, "constant column: found x"),
     ],
@@ -187,15 +187,15 @@ def test_pieces_in_a_folder(tmp_path):
     ("change", "message"),
     [
         ({"image": [{"bytes": None, "path": "/etc/passwd"}] * 3}, "only a path, and paths in tables are never opened"),
-        ({"image": [{"bytes": b"no picture", "path": None}] * 3}, "column 'image', row 0: .*damaged or no picture"),
-        ({"image": [{"bytes": png_bytes(1), "path": None}, None, None]}, "row 1 holds no picture: found null"),
+        ({"image": [{"bytes": b"no picture", "path": None}] * 3}, "column 'image', row 0: .*damaged or not an image"),
+        ({"image": [{"bytes": png_bytes(1), "path": None}, None, None]}, "row 1 holds no image: found null"),
         (
             {"image": [{"bytes": png_bytes(1, s), "path": None} for s in (8, 8, 9)]},
-            r"one size: found \(9, 9\) in row 2",
+            r"same size: found \(9, 9\) in row 2",
         ),
-        ({"image": [1, 2, 3]}, "one column of pictures: found none"),
+        ({"image": [1, 2, 3]}, "one column of images: found none"),
         ({"second": [png_bytes(1)] * 3}, "found image, second"),
-        ({"label": [0, 1, 7]}, "'label' .* must count its classes"),
+        ({"label": [0, 1, 7]}, "'label' .* must hold class numbers"),
         ({"label": [0, -1, 1]}, "missing labels: found 1"),
     ],
 )
@@ -226,7 +226,7 @@ def test_damage_anywhere_is_named(tmp_path):
     raw = whole.read_bytes()
     for cut in (0, 3, 4, 12, len(raw) // 2, len(raw) - 9, len(raw) - 1):
         whole.write_bytes(raw[:cut])
-        with pytest.raises(UnbraidError, match="damaged, cut off or no parquet file"):
+        with pytest.raises(UnbraidError, match="damaged, truncated or not a parquet file"):
             load("vectors", path=str(whole), labels=["y"])
     named = 0
     for at in rng.integers(4, len(raw), 60):
@@ -260,7 +260,7 @@ def test_damaged_rows_are_listed_or_left_out(tmp_path):
     rows = [png_bytes(i, mode="L") for i in range(6)]
     rows[1], rows[5] = b"no picture", rows[5][:40]
     path = write_parquet(tmp_path / "x.parquet", {"picture": rows, "kind": list("abcabc")})
-    with pytest.raises(UnbraidError, match=r"(?s)2 of 6 pictures .*row 1.*row 5.*skip_damaged = true"):
+    with pytest.raises(UnbraidError, match=r"(?s)2 of 6 images .*row 1.*row 5.*skip_damaged = true"):
         load("images", path=path)
     data = load("images", path=path, skip_damaged=True)
     whole = load(

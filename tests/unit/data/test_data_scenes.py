@@ -184,5 +184,5 @@ def test_a_face_model_of_another_layout_is_named(tmp_path):
     with pytest.raises(UnbraidError, match="must hold neutral"):
         load("faces3d", model=str(tmp_path / "m.npz"))
     np.savez(tmp_path / "m.npz", neutral=np.zeros((5, 3)), tri=np.array([[0, 1, 9]]), identity=np.zeros((1, 5, 3)))
-    with pytest.raises(UnbraidError, match="names no vertex"):
+    with pytest.raises(UnbraidError, match="refers to a missing vertex"):
         load("faces3d", model=str(tmp_path / "m.npz"))

@@ -64,9 +64,9 @@ def test_held_out_and_rest_are_the_whole(sprites):
         ({"shap": "heart"}, "Did you mean 'shape'"),
         ({"shape": "cat"}, "no image has shape cat"),
         ({}, "at least one condition"),
-        ({"scale": {"low": 1}}, "has min and max"),
+        ({"scale": {"low": 1}}, "must consist of min and max"),
         ({"scale": {"min": 0}}, "must split the set"),
-        ({"shape": {"min": 1}}, "not a number"),
+        ({"shape": {"min": 1}}, "not numeric"),
         ([], "or a list of such tables"),
         ([{"shape": "heart"}, {}], "at least one condition"),
         ([{"shape": "heart"}, "square"], "or a list of such tables"),
@@ -126,7 +126,7 @@ def test_numbers_are_met_as_they_are_written(sprites):
     """linspace(.5, 1, 6)[1] is 0.6 only to 16 digits."""
     held = structure.hold_out(sprites, {"scale": [0.6, 0.9]}, keep="held")
     assert set(held.labels()[:, 1]) == {1, 4}
-    with pytest.raises(UnbraidError, match="takes numbers"):
+    with pytest.raises(UnbraidError, match="must be numbers"):
         structure.hold_out(sprites, {"scale": "big"})
 
 
@@ -166,7 +166,7 @@ def test_subsample_by_count_and_share(sprites):
     share = structure.subsample(sprites, 0.25, seed=1)
     assert len(share) == 1152
     assert len(np.unique(share.labels(), axis=0)) == 1152
-    with pytest.raises(UnbraidError, match="so many images"):
+    with pytest.raises(UnbraidError, match="this number of images"):
         structure.subsample(sprites, 5000)
 
 
@@ -247,13 +247,13 @@ def test_correlation_leaves_missing_labels_out(continuous):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"subsample": "many"}, "so many images: found 'many'"),
+        ({"subsample": "many"}, "this number of images: found 'many'"),
         ({"subsample": float("nan")}, "found nan"),
         ({"subsample": True}, "found True"),
         ({"subsample": 2.7}, "found 2.7"),
         ({"subsample": {"m": 3}}, "table of n and seed"),
         ({"dedupe": "no"}, "true or false: found 'no'"),
-        ({"hold_out": {"scale": {"min": "a"}}}, "are numbers"),
+        ({"hold_out": {"scale": {"min": "a"}}}, "must be numbers"),
         ({"correlate": {"first": "x", "second": "y", "sigma": "a"}}, "positive number"),
     ],
 )

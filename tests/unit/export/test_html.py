@@ -1,4 +1,4 @@
-"""The exported page without a browser: what it carries, that it asks for nothing, and that no name gets out of its place."""
+"""The exported page without a browser: its content, no external requests, and escaped names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_page_decodes_its_own_start_as_the_run_does(name):
     assert np.abs(decode(page_layers(text), z) - run.decode(z)).max() < 5e-3
 
 
-def test_leaves_come_sorted_with_what_they_carry():
+def test_leaves_are_sorted_by_their_information():
     run = Run.load(OLD_RUNS / "vae")
     found = page_content(render_explorer(run))["leaves"]
     nats = [leaf["nats"] for leaf in found]
@@ -45,16 +45,16 @@ def test_a_leaf_is_named_after_the_factor_it_follows(tmp_path):
     run = Run.load(tmp_path / "run")
     codes = run.codes()
     values = np.asarray(codes.values, float)
-    told = codes.mean.astype(float).copy()
-    told[:, 0] = values[:, 0]  # the first column now says the factor outright
-    carried = np.array([1.0] + [0.0] * (len(codes.tree.leaves) - 1))
-    notes = summarise_leaves(run, replace(codes, mean=told, kl=carried))
+    means = codes.mean.astype(float).copy()
+    means[:, 0] = values[:, 0]  # the first column is now the factor itself
+    kl = np.array([1.0] + [0.0] * (len(codes.tree.leaves) - 1))
+    notes = summarise_leaves(run, replace(codes, mean=means, kl=kl))
     named = {note.name: note.factor for note in notes}
     assert named[run.model.tree.leaves[0].name] == codes.factors.items[0].name
-    assert all(note.factor == "" for note in notes if note.dead), "a leaf that carries nothing follows nothing"
+    assert all(note.factor == "" for note in notes if note.dead), "a dead leaf follows no factor"
 
 
-def test_ranges_reach_as_far_as_prior_and_codes_do():
+def test_slider_ranges_cover_prior_and_codes():
     run = Run.load(OLD_RUNS / "info_gan")
     real = [note for note in summarise_leaves(run) if note.kind == "real"]
     assert all((note.low[0], note.high[0]) == (-1.0, 1.0) for note in real)
@@ -82,7 +82,7 @@ def test_a_run_without_codes_still_sorts_its_leaves(tmp_path):
     assert not (tmp_path / "run" / CODES_FILE).exists()
 
 
-def test_the_page_asks_for_nothing_outside():
+def test_the_page_makes_no_external_request():
     text = render_explorer(Run.load(OLD_RUNS / "vae"))
     assert "default-src 'none'" in text
     assert not re.search(r"""(src|href)\s*=\s*["'](?!data:)""", text)
@@ -101,7 +101,7 @@ def test_a_hostile_name_stays_text(tmp_path):
     assert page_content(text)["name"] == hostile
 
 
-def test_the_verb_writes_beside_the_run_or_where_asked(tmp_path):
+def test_the_command_writes_into_the_run_or_to_out(tmp_path):
     shutil.copytree(OLD_RUNS / "vae", tmp_path / "run")
     done = CliRunner().invoke(app, ["export", str(tmp_path / "run"), "--html"])
     assert done.exit_code == 0, done.output
@@ -110,9 +110,9 @@ def test_the_verb_writes_beside_the_run_or_where_asked(tmp_path):
     assert done.exit_code == 0
     assert (tmp_path / "there.html").read_text() == (tmp_path / "run" / "explore.html").read_text()
     refused = CliRunner().invoke(app, ["export", str(tmp_path / "run")])
-    assert "--html" in str(refused.exception)
+    assert "--to html" in str(refused.exception)
 
 
-def test_an_unfinished_run_is_refused_in_words():
+def test_an_unfinished_run_is_an_error():
     with pytest.raises(ValueError, match="no trained model yet"):
         write_explorer(Run.load(OLD_RUNS / "stopped"))

@@ -1,4 +1,4 @@
-"""The hub's folder: a run again, to the same bits, with a card that says what the run says."""
+"""The hub folder: a run with equal weights, and a model card with the facts of the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OLD_RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
 
 
 def card_header(text: str) -> dict:
-    """The card's YAML head."""
+    """The YAML header of a card."""
     yaml = pytest.importorskip("yaml")
     return yaml.safe_load(text.split("---\n")[1])
 
@@ -67,7 +67,7 @@ def scored_run(tmp_path_factory):
     return run
 
 
-def test_the_card_says_what_the_run_says(scored_run, tmp_path):
+def test_the_card_has_the_facts_of_the_run(scored_run, tmp_path):
     result = CliRunner().invoke(app, ["export", str(scored_run.path), "--hub", "--out", str(tmp_path / "hub")])
     assert result.exit_code == 0, result.output
     card = (tmp_path / "hub" / "README.md").read_text()
@@ -86,7 +86,7 @@ def test_the_card_says_what_the_run_says(scored_run, tmp_path):
     assert (tmp_path / "hub" / "traversals.png").read_bytes()[1:4] == b"PNG"
 
 
-def test_paths_of_this_machine_stay_here(scored_run, tmp_path):
+def test_no_path_of_this_machine_is_exported(scored_run, tmp_path):
     folder = write_hub(scored_run, tmp_path / "hub")
     place = str(scored_run.path.parent)
     for file in folder.iterdir():
@@ -110,10 +110,10 @@ def test_a_run_without_scores_or_data_has_a_card_too(tmp_path):
     assert "was not scored" in card
     assert "![" not in card
     assert "model-index" not in card_header(card)
-    assert write_hub(Run.load(tmp_path / "run")) == folder, "written again in its place"
+    assert write_hub(Run.load(tmp_path / "run")) == folder, "overwritten"
 
 
-def test_snapshots_go_out_too(tmp_path):
+def test_snapshots_are_exported_too(tmp_path):
     budget = {"steps": 4, "batch": 8, "snapshots": [2]}
     recipe = Recipe(data="toy", latent=2, nets="decomposition_table1b", budget=budget)
     run = fit(recipe, tmp_path / "run", dataset=toy_data(), quiet=True).at(2)
@@ -121,10 +121,10 @@ def test_snapshots_go_out_too(tmp_path):
     assert (folder / MODEL_FILE).read_bytes() == run.weights.read_bytes()
 
 
-def test_somebody_elses_folder_and_an_unfinished_run_are_refused(tmp_path):
+def test_a_folder_with_other_files_and_an_unfinished_run_are_errors(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "README.md").write_text("mine")
-    with pytest.raises(UnbraidError, match="holds something else"):
+    with pytest.raises(UnbraidError, match="contains other files"):
         write_hub(Run.load(OLD_RUNS / "vae"), tmp_path / "mine")
     assert [f.name for f in (tmp_path / "mine").iterdir()] == ["README.md"]
     shutil.copytree(OLD_RUNS / "stopped", tmp_path / "stopped")

@@ -1,4 +1,4 @@
-"""The decoder as plain layers: against torch for every net and likelihood, exactly, and in half precision."""
+"""The decoder as plain layers, compared with torch for every net and likelihood, in full and half precision."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from unbraid.latent import Latent
 from unbraid.model import NETS
 from unbraid.model.infogan import GAN_NETS
 
-HALF_PRECISION_ERROR = 5e-3  # of a pixel in 0 … 1: what eleven bits of weight leave over the depth of these nets
+HALF_PRECISION_ERROR = 5e-3  # of a pixel in 0 … 1, from weights of eleven bits through these nets
 
 
 def full_precision_layers(layers) -> list[dict]:
-    """Layers as the page has them, but with their weights in full."""
+    """Layers as in the page, but in full precision."""
     return [{"op": one.op, **one.settings, **one.arrays, "inner": full_precision_layers(one.inner)} for one in layers]
 
 
 def assert_layers_agree(model, n: int = 4) -> None:
-    """Layers as they are agree with torch to rounding; halved, to what half precision leaves."""
+    """Full-precision layers agree with torch to rounding, packed ones to `HALF_PRECISION_ERROR`."""
     z = random_codes(model.tree, n)
     with torch.no_grad():
         expected = model.double().decode(torch.from_numpy(z)).numpy()

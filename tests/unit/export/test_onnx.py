@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from unbraid import Recipe, Run, UnbraidError, fit
 from unbraid.cli import app
 from unbraid.data.dataset import Dataset, Pixels
-from unbraid.export import onnx as written
+from unbraid.export import onnx
 from unbraid.export.onnx import write_onnx
 from unbraid.model import NETS
 from unbraid.model.infogan import GAN_NETS
@@ -26,7 +26,7 @@ MIXED = {"c": "onehot(3)", "b": "binary(2)", "n": 2}
 
 
 def onnx_errors(folder, run, n):
-    """What onnxruntime makes of n random images, and how far that is from the run itself."""
+    """The relative differences between onnxruntime and the run for n random images."""
     x = np.random.default_rng(n).random((n, *run.state["shape"]), dtype=np.float32)
     encoder, decoder = (onnxruntime.InferenceSession(str(folder / f"{part}.onnx")) for part in ("encoder", "decoder"))
     mean, scale = encoder.run(None, {"images": x})
@@ -37,7 +37,7 @@ def onnx_errors(folder, run, n):
     return [np.abs(found - want).max() / max(1, np.abs(want).max()) for found, want in pairs]
 
 
-def test_the_verb_writes_a_run_for_any_batch(tmp_path):
+def test_the_command_writes_a_run_for_any_batch(tmp_path):
     run = Run.load(OLD_RUNS / "vae")
     result = CliRunner().invoke(app, ["export", str(run.path), "--onnx", "--out", str(tmp_path / "o")])
     assert result.exit_code == 0, result.output
@@ -83,7 +83,7 @@ def test_a_real_run_of_every_net(name, tmp_path):
 
 
 def test_what_differs_is_not_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(written, "TOLERANCE", -1.0)
+    monkeypatch.setattr(onnx, "TOLERANCE", -1.0)
     with pytest.raises(UnbraidError, match="does not compute what torch computes"):
         write_onnx(Run.load(OLD_RUNS / "vae"), tmp_path / "o")
     assert not list((tmp_path / "o").iterdir())
@@ -92,7 +92,7 @@ def test_what_differs_is_not_written(tmp_path, monkeypatch):
 def test_a_net_that_cannot_be_traced_is_named(tmp_path, monkeypatch):
     class Asking(torch.nn.Module):
         def forward(self, x):
-            return x.flatten(1)[:, :4] * (2 if float(x.sum()) > 0 else 1)  # what it computes depends on the numbers
+            return x.flatten(1)[:, :4] * (2 if float(x.sum()) > 0 else 1)  # control flow that depends on the data
 
     run = Run.load(OLD_RUNS / "vae")
     run.model.encoder = torch.nn.Sequential(Asking(), torch.nn.Linear(4, 6).float())

@@ -1,4 +1,4 @@
-"""Tracking: the real packages, read back; the training stays the same to the bit, and no tool can end a run."""
+"""Tracking with the real packages: the logs are complete, training is bit-identical, and no tracker can stop a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def skip_without(package):
 
 
 def read_events(folder):
-    """What TensorBoard itself reads: scalars by name as {step: value}, pictures by name as {step: bytes}."""
+    """Read event files with TensorBoard: scalars as {name: {step: value}}, counts, images as {name: {step: bytes}}."""
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     events = accumulator.EventAccumulator(str(folder), size_guidance={"images": 0, "scalars": 0})
     events.Reload()
@@ -50,7 +50,7 @@ def read_events(folder):
 
 
 def expected_series(run) -> dict[str, dict[int, float]]:
-    """What a tool must show of a run, from its ledger."""
+    """The series that a tracker must have, from the ledger."""
     found: dict[str, dict[int, float]] = {}
     for row in [*run.ledger(), *run.validations()]:
         for name, value in ledger_row_numbers(row).items():
@@ -76,7 +76,7 @@ def test_tensorboard_shows_the_ledger_and_the_snapshots(tmp_path):
 
 
 @skip_without("tensorboard")
-def test_a_resumed_run_goes_on_in_the_same_curves(tmp_path):
+def test_a_resumed_run_continues_the_same_curves(tmp_path):
     class Stop:
         def stepped(self, step, row):
             return step == 5
@@ -101,7 +101,7 @@ def test_the_command_line_tracks(tmp_path, monkeypatch):
     assert set(shown["traversals"]) == {2}
 
 
-def test_mistakes_are_named_before_anything_is_trained(tmp_path, monkeypatch):
+def test_errors_are_raised_before_training(tmp_path, monkeypatch):
     with pytest.raises(UnbraidError, match="takes no option 'project'"):
         tracker("tensorboard", project="x") if importlib.util.find_spec("tensorboard") else tracker("mlflow", project=1)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
@@ -113,8 +113,8 @@ def test_mistakes_are_named_before_anything_is_trained(tmp_path, monkeypatch):
     assert not (tmp_path / "x").exists()
 
 
-class FailingSink:
-    """A sink whose server goes away."""
+class FailingTracker:
+    """A tracker whose server disappears."""
 
     def __init__(self, *arguments):
         self.left = 2
@@ -128,18 +128,18 @@ class FailingSink:
         pass
 
     def close(self):
-        raise AssertionError("a sink that was given up is closed")
+        raise AssertionError("a disabled tracker is closed")
 
 
-def test_a_tool_that_fails_ends_no_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(TRACKERS, "failing", tracking.TRACKERS["mlflow"].__class__(FailingSink, "numpy", "", ()))
+def test_a_failing_tracker_stops_no_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(TRACKERS, "failing", tracking.TRACKERS["mlflow"].__class__(FailingTracker, "numpy", "", ()))
     run = train(tmp_path / "run", [tracker("failing", dataset=toy_data())])
     assert run.state["status"] == "done"
-    assert capsys.readouterr().err.count("failing is given up (ConnectionError: no route)") == 1
+    assert capsys.readouterr().err.count("failing is disabled (ConnectionError: no route)") == 1
 
 
-def test_data_that_are_not_at_hand_give_no_pictures_and_that_is_said_once(tmp_path, monkeypatch, capsys):
-    class Quiet(FailingSink):
+def test_without_data_there_are_no_pictures_and_one_message(tmp_path, monkeypatch, capsys):
+    class Quiet(FailingTracker):
         def numbers(self, step, found):
             pass
 

@@ -1,4 +1,4 @@
-"""Pictures of runs: one row per leaf with its own cells, names taken literally, every picture as every kind of file."""
+"""Figures of runs: one row per leaf, literal names, and every figure in every format."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_traversal_may_start_from_code_zero(run):
     rows = traversal_rows(run, run.codes(), leaves=["class", "pose"], low=-1, high=1, steps=3, zero=True)
     tree = run.model.tree
     start = np.zeros(tree.width, np.float32)
-    start[tree.columns("class")[0]] = 1  # a one-hot leaf has no zero
+    start[tree.columns("class")[0]] = 1  # one-hot leaves start at their first class
     for row, frame in ((0, 0), (1, 1)):  # class 0, and a column at 0
         np.testing.assert_allclose(rows[row].images[frame], run.decode(start[None])[0], atol=1e-6)
     with pytest.raises(UnbraidError, match="starts from an image or from code 0: found image 3 and zero"):
@@ -132,7 +132,7 @@ def test_dollars_in_ledger_and_factor_names_do_not_kill_a_page(run, tmp_path):
     assert page.stat().st_size > 10_000
 
 
-def test_wrong_choices_are_named(run, tmp_path):
+def test_invalid_options_are_errors(run, tmp_path):
     with pytest.raises(UnbraidError, match="unknown leaf 'pos'. Did you mean 'pose'"):
         write_figure("traversals", run, tmp_path / "a.png", FigureOptions(leaves=("pos",)))
     with pytest.raises(UnbraidError, match="there is no such image"):
@@ -193,7 +193,7 @@ def test_dead_leaves_are_grey_in_a_heat_map_and_never_the_best():
         axes, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.3]]), ["z0", "z1", "wide[0]"], ["x", "y"], dead=["z0"]
     )
     best = {(round(p.get_y() + 0.5), round(p.get_x() + 0.5)) for p in axes.patches}
-    assert best == {(2, 0), (1, 1)}, "z0 has the largest number of x, but carries nothing"
+    assert best == {(2, 0), (1, 1)}, "z0 has the largest number of x, but is dead"
     assert [label.get_color() == GREY for label in axes.get_yticklabels()] == [True, False, False]
     colours = axes.images[0].get_array()
     assert np.ptp(colours[0, :, :3], axis=1).max() < 0.02, "shades of grey"
@@ -203,7 +203,7 @@ def test_dead_leaves_are_grey_in_a_heat_map_and_never_the_best():
     assert len(nothing.patches) == 2
 
 
-def test_a_recipe_turned_to_other_data_is_not_called_by_its_old_words(tmp_path):
+def test_a_recipe_with_other_data_loses_its_description(tmp_path):
     folder = tmp_path / "lamps"
     folder.mkdir()
     for i in range(24):
@@ -220,13 +220,13 @@ def test_a_recipe_turned_to_other_data_is_not_called_by_its_old_words(tmp_path):
     shown = page[: page.index("<summary>Recipe")]
     assert "<h1>mine: beta_<wbr>tcvae on images of lamps</h1>" in shown
     assert "sprites" not in shown
-    assert "most ordinary" in shown
+    assert "nearest to the median" in shown
     assert "middle of all factors" not in shown
-    assert "KL of each leaf" in shown, "pictures of codes are there without 'unbraid encode'"
-    assert "unbraid encode" in shown, "and the page says of which images, and what makes codes of all"
+    assert "KL of each leaf" in shown, "figures of codes need no 'unbraid encode'"
+    assert "unbraid encode" in shown, "the page names the command that encodes all images"
 
 
-def test_held_out_images_are_told_by_dashes_which_look_the_same_in_the_dark(tmp_path):
+def test_held_out_images_are_dashed(tmp_path):
     from unbraid.figures.run_figures import ledger_curves
 
     recipe = Recipe(data={"name": "sprites32", "subsample": 64, "split": "train"}, latent=2, nets={"name": "mlp", "width": 8},
@@ -249,7 +249,7 @@ def test_traversals_of_two_runs_stand_side_by_side(run, tmp_path):
     with Image.open(out) as both, Image.open(one) as single:
         assert both.width > 1.2 * single.width
     refused = CliRunner().invoke(app, ["figure", "kl", str(run.path), str(other.path), "--out", str(out)])
-    assert "only traversals are drawn of several runs" in str(refused.exception)
+    assert "only traversals take several runs" in str(refused.exception)
 
 
 def test_a_report_takes_a_folder_of_runs(run, tmp_path):

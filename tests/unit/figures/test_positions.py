@@ -1,4 +1,4 @@
-"""Latents over position: means by place and factor, rows by what they carry, and a word where there are no places."""
+"""Latents over position: means by position and factor, rows by KL, and an error without positions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def codes():
     return Codes(mean, Latent.of(3), np.ones_like(mean), labels, sprites.factors, np.array([0.0, 1.0, 2.0]))
 
 
-def test_means_by_hand():
+def test_means_by_factors():
     z, first, second = np.array([1.0, 2.0, 6.0, 4.0]), np.array([0, 0, 0, 1]), np.array([3, 5, 5, 3])
     np.testing.assert_array_equal(mean_by_factors(z, first, second), [[1, 4], [4, np.nan]])
 
@@ -41,7 +41,7 @@ def test_a_row_a_live_column_and_stripes_for_x(codes):
     assert np.all(np.diff(of_x[0]) > 0), "and grows across it"
     assert np.ptp(of_scale) < 1e-9
     lines = [axes for axes in figure.axes if axes.lines]
-    assert [len(axes.lines) for axes in lines] == [3, 3]  # a line a shape, over the scale
+    assert [len(axes.lines) for axes in lines] == [3, 3]  # one line per shape, over the scale
     assert [text.get_text() for text in figure.findobj(Legend)[0].get_texts()] == ["square", "ellipse", "heart"]
     assert len(render_figure(figure, "png", 60)) > 2000
 

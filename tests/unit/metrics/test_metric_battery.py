@@ -130,7 +130,9 @@ def test_a_metric_that_cannot_run_is_skipped_with_its_reason_unless_it_was_named
 
 
 def test_a_function_is_sent_to_the_metrics_that_take_it(codes_and_labels):
-    with pytest.raises(UnbraidError, match="factor_vae, beta_vae and irs take a function"):
+    with pytest.raises(
+        UnbraidError, match="found a function. Only these metrics take a function: factor_vae, beta_vae, irs"
+    ):
         battery(lambda rows: rows, codes_and_labels[1])
 
 

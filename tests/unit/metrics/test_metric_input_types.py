@@ -11,7 +11,7 @@ from unbraid.core.errors import UnbraidError
 from unbraid.latent import Latent
 from unbraid.metrics import METRICS, as_table
 
-FACTOR_METRICS = sorted(n for n, m in METRICS.items() if m.needs == "factors")
+SCORED_METRICS = sorted(n for n, m in METRICS.items() if m.needs in ("factors", "codes"))
 
 
 @pytest.fixture(scope="module")
@@ -21,15 +21,13 @@ def codes_and_labels() -> tuple[np.ndarray, np.ndarray]:
     return y + 0.3 * rng.normal(size=y.shape), y
 
 
-@pytest.mark.parametrize(
-    "name", sorted({*FACTOR_METRICS, "correlations", "hoyer", "active_units", "gaussian_total_correlation"})
-)
+@pytest.mark.parametrize("name", SCORED_METRICS)
 def test_columns_in_no_group_are_not_there(codes_and_labels, name):
     z, y = codes_and_labels
-    beside = np.column_stack([z[:, 1], z[:, 0], np.random.default_rng(1).normal(size=600)])
+    wide = np.column_stack([z[:, 1], z[:, 0], np.random.default_rng(1).normal(size=600)])
     fast = {"protocol": "fast"} if "fast" in METRICS[name].protocols else {}
-    some = METRICS[name](beside, y, groups=[[0], [2]], **fast)
-    assert some.value == METRICS[name](beside[:, [0, 2]], y, **fast).value
+    some = METRICS[name](wide, y, groups=[[0], [2]], **fast)
+    assert some.value == METRICS[name](wide[:, [0, 2]], y, **fast).value
     assert some.settings["ungrouped_columns"] == "1 of 3 left out"
 
 
@@ -37,8 +35,8 @@ def test_importances_of_groups_sum_to_one_and_scales_follow_their_columns(codes_
     z, y = codes_and_labels
     matrix = metrics.dci(np.column_stack([z, z]), y, groups=[[3], [0]]).table["matrix"]
     assert matrix.sum(0) == pytest.approx([1, 1])
-    told = Codes(np.column_stack([z, z[:, 0]]), Latent.of(3), scale=np.tile([0.1, 0.2, 0.3], (600, 1)))
-    table = as_table(told, y, groups=[[2], [1]])
+    encoded = Codes(np.column_stack([z, z[:, 0]]), Latent.of(3), scale=np.tile([0.1, 0.2, 0.3], (600, 1)))
+    table = as_table(encoded, y, groups=[[2], [1]])
     assert table.scale[0].tolist() == [0.2, 0.3]
     assert (table.units[0].columns, table.column_names, table.subset(np.arange(5)).column_names) == (
         (1,),
@@ -77,7 +75,7 @@ def test_masks_are_kept(codes_and_labels):
 def test_a_ready_table_takes_nothing_beside_it(codes_and_labels):
     table = as_table(*codes_and_labels)
     for more in ({"groups": [[0]]}, {"factors": codes_and_labels[1]}, {"names": ["a", "b"]}):
-        with pytest.raises(UnbraidError, match=f"{next(iter(more))} beside it"):
+        with pytest.raises(UnbraidError, match=f"found also {next(iter(more))}"):
             metrics.mig(table, **more)
 
 
@@ -106,7 +104,7 @@ def test_groups_of_every_form(codes_and_labels):
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"groups": 3}, "lists of columns"),
         ({"groups": [[0], [0.5]]}, r"group 1 must list columns .* found \[0.5\]"),
@@ -121,13 +119,13 @@ def test_groups_of_every_form(codes_and_labels):
         ({"seed": 0.5}, "seed must be a whole number"),
     ],
 )
-def test_mistakes_are_named(codes_and_labels, options, says):
-    with pytest.raises(UnbraidError, match=says):
+def test_mistakes_are_named(codes_and_labels, options, message):
+    with pytest.raises(UnbraidError, match=message):
         metrics.mig(*codes_and_labels, **options)
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"depth": 3}, "dci with histogram_boosting takes no option 'depth'.* Options: rounds, rate, bins, ridge"),
         ({"protocol": "paper", "rounds": 3}, "dci with random_forest takes no option 'rounds'"),
@@ -140,8 +138,8 @@ def test_mistakes_are_named(codes_and_labels, options, says):
         ({"seed": -1}, "seed must be"),
     ],
 )
-def test_options_of_predictors_are_checked(codes_and_labels, options, says):
-    with pytest.raises(UnbraidError, match=says):
+def test_options_of_predictors_are_checked(codes_and_labels, options, message):
+    with pytest.raises(UnbraidError, match=message):
         metrics.dci(*codes_and_labels, **options)
 
 
@@ -162,12 +160,14 @@ def test_huge_codes_and_three_rows_raise_no_warning(codes_and_labels):
 
 
 def test_a_function_is_no_table_of_codes(codes_and_labels):
-    with pytest.raises(UnbraidError, match="found a function. Only factor_vae, beta_vae and irs"):
+    with pytest.raises(
+        UnbraidError, match="found a function. Only these metrics take a function: factor_vae, beta_vae, irs"
+    ):
         metrics.mig(lambda rows: rows, codes_and_labels[1])
 
 
 def test_two_rows_are_a_named_error():
-    with pytest.raises(UnbraidError, match="no factor takes two values in the rows that fit"):
+    with pytest.raises(UnbraidError, match="no factor takes two values in the fitted rows"):
         metrics.informativeness(np.eye(2), np.array([0, 1]))
 
 
@@ -179,7 +179,7 @@ def test_filters_of_warnings_are_left_alone(codes_and_labels):
     assert list(warnings.filters) == before
 
 
-@pytest.mark.parametrize("name", ["factor_vae", "beta_vae", "irs"])
+@pytest.mark.parametrize("name", sorted(n for n, m in METRICS.items() if m.takes_function))
 def test_functions_are_asked_for_few_rows_and_checked_every_time(codes_and_labels, name):
     y, sizes = codes_and_labels[1], []
 
@@ -187,26 +187,28 @@ def test_functions_are_asked_for_few_rows_and_checked_every_time(codes_and_label
         sizes.append(len(rows))
         return np.column_stack([rows, rows[:, 0]]).astype(float)
 
-    score = METRICS[name](encode, np.repeat(y, 20, 0), protocol="fast", piece=500, groups=[[0], [1]])
+    score = METRICS[name](encode, np.repeat(y, 20, 0), protocol="fast", chunk_size=500, groups=[[0], [1]])
     assert max(sizes) == 500
     assert "10,000 of 12,000" in score.settings["subsampled"]
     assert score.table["matrix"].shape == (2, 2)
-    with pytest.raises(UnbraidError, match="piece must be"):
-        METRICS[name](encode, y, piece=0)
-    if name == "irs":  # it asks once
+    with pytest.raises(UnbraidError, match="chunk_size must be"):
+        METRICS[name](encode, y, chunk_size=0)
+    sizes.clear()
+    METRICS[name](encode, y, protocol="fast")
+    if len(sizes) == 1:  # there is no second call to spoil
         return
-    for spoil, says in ((lambda z: z * np.nan, "finite"), (lambda z: z[:5], "one row of code per row")):
+    for spoil, message in ((lambda z: z * np.nan, "finite"), (lambda z: z[:5], "one row of codes per row")):
         calls = []
 
         def odd(rows, spoil=spoil, calls=calls):
             calls.append(1)
             return rows.astype(float) if len(calls) == 1 else spoil(rows.astype(float))
 
-        with pytest.raises(UnbraidError, match=says):
+        with pytest.raises(UnbraidError, match=message):
             METRICS[name](odd, y, protocol="fast")
 
 
-@pytest.mark.parametrize("name", sorted({*FACTOR_METRICS, "correlations", "hoyer", "active_units"}))
+@pytest.mark.parametrize("name", SCORED_METRICS)
 @pytest.mark.parametrize("size", [1e300, 1e-200, 1e140])
 def test_numbers_at_the_ends_of_the_range_are_scored_or_named(codes_and_labels, name, size):
     z, y = codes_and_labels
@@ -219,33 +221,32 @@ def test_numbers_at_the_ends_of_the_range_are_scored_or_named(codes_and_labels, 
             assert "squared and summed" in str(error)
 
 
-@pytest.mark.parametrize("name", sorted({*FACTOR_METRICS, "correlations", "hoyer", "active_units"}))
+@pytest.mark.parametrize("name", SCORED_METRICS)
 def test_every_metric_prunes_by_one_option_and_says_so(codes_and_labels, name):
     z, y = codes_and_labels
     noise = np.random.default_rng(3).normal(size=(600, 2))
-    told = Codes(np.column_stack([z, 0.01 * noise]), Latent.of(4), kl=np.array([1.0, 2.0, 0.001, 0.002]))
+    encoded = Codes(np.column_stack([z, 0.01 * noise]), Latent.of(4), kl=np.array([1.0, 2.0, 0.001, 0.002]))
     fast = {"protocol": "fast"} if "fast" in METRICS[name].protocols else {}
     kept = METRICS[name](Codes(z, Latent.of(2), kl=np.array([1.0, 2.0])), y, **fast)
     for how in ("kl", "variance"):
-        found = METRICS[name](told, y, prune=how, **fast)
+        found = METRICS[name](encoded, y, prune=how, **fast)
         assert found.value == kept.value, how
         assert found.settings["prune"] == how
         assert found.settings["least"] == {"kl": 0.01, "variance": 0.05}[how]
-    if name != "factor_vae":  # its paper prunes collapsed units; the others leave them in unless asked
-        assert "prune" not in METRICS[name](told, y, **fast).settings
+    assert ("prune" in METRICS[name](encoded, y, **fast).settings) == METRICS[name].prunes
     with pytest.raises(UnbraidError, match="needs the KL"):
         METRICS[name](z, y, prune="kl", **fast)
     with pytest.raises(UnbraidError, match="unknown pruning"):
-        METRICS[name](told, y, prune="klein", **fast)
+        METRICS[name](encoded, y, prune="klein", **fast)
 
 
 def test_dead_latents_no_longer_bend_mig_when_pruned():
     rng = np.random.default_rng(0)
     y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     z = np.column_stack([y + 0.2 * rng.normal(size=y.shape), 1e-3 * (y[:, 0] + rng.normal(size=600))])
-    told = Codes(z, Latent.of(3), kl=np.array([2.0, 2.0, 1e-6]))
-    assert metrics.mig(told, y, prune="kl").value == metrics.mig(z[:, :2], y).value
-    assert metrics.mig(told, y).value < metrics.mig(told, y, prune="kl").value - 0.05
+    encoded = Codes(z, Latent.of(3), kl=np.array([2.0, 2.0, 1e-6]))
+    assert metrics.mig(encoded, y, prune="kl").value == metrics.mig(z[:, :2], y).value
+    assert metrics.mig(encoded, y).value < metrics.mig(encoded, y, prune="kl").value - 0.05
     silent = metrics.mig(Codes(z, Latent.of(3), kl=np.zeros(3)), y, prune="kl")
     assert silent.value == 0
     assert silent.settings["pruned_units"] == "all 3"

@@ -1,4 +1,4 @@
-"""The one door: every form of codes and labels, and every kind of bad input."""
+"""Validation: every form of codes and labels, and every kind of bad input."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_groups_by_name_by_column_and_by_tree():
 
 
 @pytest.mark.parametrize(
-    ("z", "y", "options", "says"),
+    ("z", "y", "options", "message"),
     [
         (random_codes(), np.zeros(59), {}, "same number of rows"),
         (np.full((60, 2), np.nan), np.arange(60), {}, "finite"),
@@ -72,8 +72,8 @@ def test_groups_by_name_by_column_and_by_tree():
         (random_codes(), np.arange(60), {"groups": Latent.of(4)}, "one column per column"),
     ],
 )
-def test_bad_input_is_a_named_error(z, y, options, says):
-    with pytest.raises(UnbraidError, match=says):
+def test_bad_input_is_a_named_error(z, y, options, message):
+    with pytest.raises(UnbraidError, match=message):
         as_table(z, y, **options)
 
 
@@ -89,22 +89,22 @@ def test_pruning_by_kl_needs_kl_and_uses_it():
     z = np.column_stack([y, np.random.default_rng(0).normal(size=600)]).astype(float)
     with pytest.raises(UnbraidError, match="KL of each leaf"):
         metrics.factor_vae(z, y, prune="kl")
-    told = Codes(z, Latent.of(3), kl=np.array([1.0, 1.0, 0.001]))
-    score = metrics.factor_vae(told, y)
+    encoded = Codes(z, Latent.of(3), kl=np.array([1.0, 1.0, 0.001]))
+    score = metrics.factor_vae(encoded, y)
     assert score.settings["prune"] == "kl"
     assert score.settings["live_units"] == 2
     assert score.table["votes"][2].sum() == 0
-    assert metrics.factor_vae(told, y, least=1e-6).settings["live_units"] == 3
+    assert metrics.factor_vae(encoded, y, least=1e-6).settings["live_units"] == 3
     assert metrics.factor_vae(z * 1e-3, y, prune="variance").value == 0
     assert metrics.factor_vae(z * 1e-3, y, prune="none").value == 1
 
 
 def test_mig_takes_posterior_samples_when_there_are_scales():
     y = np.arange(400) % 4
-    told = Codes(y[:, None].astype(float), Latent.of(1), scale=np.full((400, 1), 0.05))
-    assert metrics.mig(told, y, protocol="paper").settings["estimator"] == "posterior"
-    assert metrics.mig(told, y, protocol="paper").value == pytest.approx(1, abs=0.01)
-    assert metrics.mig(told.mean, y, protocol="paper").settings["estimator"] == "histogram"
+    encoded = Codes(y[:, None].astype(float), Latent.of(1), scale=np.full((400, 1), 0.05))
+    assert metrics.mig(encoded, y, protocol="paper").settings["estimator"] == "posterior"
+    assert metrics.mig(encoded, y, protocol="paper").value == pytest.approx(1, abs=0.01)
+    assert metrics.mig(encoded.mean, y, protocol="paper").settings["estimator"] == "histogram"
 
 
 def test_codes_carry_their_own_labels():

@@ -6,7 +6,7 @@ import pytest
 from unbraid import metrics
 from unbraid.core.errors import UnbraidError
 from unbraid.metrics import METRICS, as_table
-from unbraid.metrics.evaluation import battery
+from unbraid.metrics.evaluation.battery import battery
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +157,6 @@ def test_neighbours_and_posteriors_say_that_they_subsample():
     z = y + rng.normal(size=y.shape)
     assert metrics.mig(z, y, protocol="knn").settings["subsampled"] == "10,000 of 10,500 rows"
     assert "10,000 of 10,500 rows for neighbours" in metrics.info_mec(z, y, protocol="paper").settings["subsampled"]
-    told = Codes(z[:3100], Latent.of(1), scale=np.full((3100, 1), 0.1))
-    settings = metrics.mig(told, y[:3100], protocol="paper").settings  # samples, but every row is a component
+    encoded = Codes(z[:3100], Latent.of(1), scale=np.full((3100, 1), 0.1))
+    settings = metrics.mig(encoded, y[:3100], protocol="paper").settings  # samples, but every row is a component
     assert (settings["draws"], settings["components"]) == (1000, 3100)

@@ -124,8 +124,8 @@ def test_a_step_moves_each_player_by_its_own_loss(name: str) -> None:
     assert ledger.prices == {"information": -0.5}
     assert all(p.requires_grad for p in model.parameters())
     generator = {id(p) for p in model.generator.parameters()}
-    assert {id(p) for group in trainer.generator.param_groups for p in group["params"]} == generator
-    assert not generator & {id(p) for group in trainer.critic.param_groups for p in group["params"]}
+    assert {id(p) for group in trainer.generator_optimiser.param_groups for p in group["params"]} == generator
+    assert not generator & {id(p) for group in trainer.critic_optimiser.param_groups for p in group["params"]}
 
 
 @pytest.mark.parametrize("name", GAMES)

@@ -19,6 +19,7 @@ from unbraid.model import NETS
 from unbraid.model.nets import upconv
 from unbraid.model.nets.upconv import MAX_PHASE_CHANNELS, Upconv
 from unbraid.runs.folder.file_names import STATE_FILE
+from unbraid.runs.folder.run_writer import KERNEL_VERSION
 
 ROOT = Path(__file__).parents[3]
 
@@ -115,20 +116,20 @@ def test_nets_keep_the_names_of_their_weights():
     assert {f"{name}.{part}" for name in ups for part in ("weight", "bias")} <= set(decoder.state_dict())
 
 
-def test_a_run_begun_by_torchs_upconvolutions_goes_on_and_says_so(tmp_path, capsys):
+def test_a_run_started_with_torchs_upconvolutions_is_resumed_with_a_note(tmp_path, capsys):
     budget = {"steps": 2, "batch": 16, "log_every": 1, "threads": 1, "device": "cpu"}
     recipe = Recipe(data="toy", latent=2, nets="conv", budget=budget)
     run = fit(recipe, tmp_path / "a", quiet=True, dataset=toy_data())
     state = json.loads((run.path / STATE_FILE).read_text())
-    assert state.pop("upconv") == "unbraid"
+    assert state.pop("kernels") == KERNEL_VERSION
     again = fit(recipe.set("budget.steps=3"), run.path, resume=True, quiet=True, dataset=toy_data())
     assert "moved" not in again.state
+    (run.path / STATE_FILE).write_text(json.dumps({**state, "step": 3, "upconv": "unbraid"}))  # before there was a number
+    fit(recipe.set("budget.steps=3"), run.path, resume=True, quiet=True, dataset=toy_data())
+    assert "continues on" not in capsys.readouterr().err
     (run.path / STATE_FILE).write_text(json.dumps({**state, "step": 3}))  # as 0.1 wrote it
-    capsys.readouterr()
     moved = fit(recipe.set("budget.steps=4"), run.path, resume=True, quiet=True, dataset=toy_data())
-    assert (
-        "goes on on unbraid's upconvolutions, after torch's upconvolutions: rounding differs" in capsys.readouterr().err
-    )
-    assert moved.state["moved"] == ["torch's upconvolutions → unbraid's upconvolutions after step 3"]
+    assert "continues on kernel version 1, after kernel version 0. Rounding differs" in capsys.readouterr().err
+    assert moved.state["moved"] == ["kernel version 0 → kernel version 1 after step 3"]
     plain = fit(recipe.set("nets=mlp"), tmp_path / "b", quiet=True, dataset=toy_data())
-    assert "upconv" not in plain.state
+    assert "kernels" not in plain.state

@@ -210,12 +210,12 @@ def test_principal_components_are_shared_out_over_the_branches() -> None:
     tree = Latent.of({"k": "onehot(3)", "a": 2, "b": 3})
     split = build(pca, tree)
     for prior in (flat, split):
-        prior.init_from_data(lambda n: images[:n])
+        prior.attach(None, (1, 1, 6), lambda n: images[:n])
     real = [split.covariance()[c, c] for c in tree.columns_of_kind("real")]
     assert torch.allclose(torch.stack(real), flat.covariance().diagonal())
     assert float(split.covariance()[3, 3]) > 2 * float(split.covariance()[5, 5])
     learned = build({**pca, "learned": True}, tree)
-    learned.init_from_data(lambda n: images[:n])
+    learned.attach(None, (1, 1, 6), lambda n: images[:n])
     shares = learned.covariance().diagonal()[5:]
     assert torch.allclose(
         shares / shares.sum(), flat.covariance().diagonal()[2:] / flat.covariance().diagonal()[2:].sum()

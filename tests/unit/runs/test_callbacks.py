@@ -64,7 +64,7 @@ def test_every_event_stops_the_run_where_it_is_and_it_goes_on_to_the_same_bits(
 ):
     asks = StoppingCallback(event, step)
     with pytest.raises(
-        TrainingInterrupted, match=f"stopped by Asks after step {step} of 6; go on with: unbraid train --resume"
+        TrainingInterrupted, match=f"stopped by StoppingCallback after step {step} of 6; continue with: unbraid train --resume"
     ):
         train(tmp_path / "run", [asks])
     state = Run.load(tmp_path / "run").state
@@ -85,7 +85,7 @@ def test_after_the_last_step_there_is_nothing_to_stop(event, step, tmp_path, uni
 
 @pytest.mark.parametrize("answer", [True, np.True_, torch.tensor(True), np.array(True)], ids=lambda a: type(a).__name__)
 def test_any_kind_of_true_stops(answer):
-    assert notify((StoppingCallback("finished", 1, answer),), "finished", 1, "path") == "Asks"
+    assert notify((StoppingCallback("finished", 1, answer),), "finished", 1, "path") == "StoppingCallback"
 
 
 @pytest.mark.parametrize("answer", [None, False, np.False_, torch.tensor(False), 1, "yes", [True], np.ones(3, bool)])

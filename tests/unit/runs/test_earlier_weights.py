@@ -106,9 +106,9 @@ def test_a_report_of_a_moment_shows_no_scores_of_the_last_weights(run, tmp_path)
 
 def test_what_cannot_be_asked_together_is_named(run, tmp_path):
     for words, message in (
-        (["encode", run.path, "--best"], "not overwritten: found the best weights. Say where to write: --out"),
+        (["encode", run.path, "--best"], "not overwritten: found the best weights. State where to write: --out"),
         (["encode", run.path, "--best", "--at", 0], "one set of weights at a time: found --best and --at"),
-        (["encode", run.path, "--at", 7], "kept no weights of step 7: found snapshots after 0, 30"),
+        (["encode", run.path, "--at", 7], "has no snapshot of step 7: found snapshots after 0, 30"),
         (["score", run.path / "codes.npz", "--best"], "choose the weights of a run"),
         (["score", run.path, "--best", "--over-training"], "choose the weights of one run"),
     ):

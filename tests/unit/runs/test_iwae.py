@@ -134,6 +134,6 @@ def test_mixed_trees_and_mistakes() -> None:
     few, many = (torch.stack([iwae(model, x, k, seed=s) for s in range(30)]).mean() for k in (1, 50))
     assert many > few
     assert iwae(model, x[:0], 5).shape == (0,)
-    for options in ({"particles": 0}, {"piece": 0}):
+    for options in ({"particles": 0}, {"chunk_size": 0}):
         with pytest.raises(UnbraidError, match="whole number"):
             iwae(model, x, **options)

@@ -67,7 +67,7 @@ DAMAGE = {
     "ledger.jsonl": ["x\n", "3\n", "{}\n", DEEP_JSON + "\n", '{"step": 1, "nats": {"kl": "x"}, "prices": {}}\n',
                      '{"step": "1", "nats": {}, "prices": {}}\n', '{"step": 1, "nats": {"kl": NaN}, "prices": {}}\n'],
 }  # fmt: skip
-READERS = {"run.json": lambda r: r.state, "audit.json": lambda r: r.audited(), "ledger.jsonl": lambda r: r.ledger()}
+READERS = {"run.json": lambda r: r.state, "audit.json": lambda r: r.saved_audit(), "ledger.jsonl": lambda r: r.ledger()}
 
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in DAMAGE.items() for text in texts])
@@ -80,7 +80,7 @@ def test_damaged_files_are_named(run, tmp_path, name, text):
 
 def test_an_audit_is_read_back_and_a_folder_for_reading_fails_before_the_work(run, monkeypatch):
     written = audit(run, DATA, rows=8, quiet=True)
-    assert run.audited() == json.loads(json.dumps(written))
+    assert run.saved_audit() == json.loads(json.dumps(written))
     monkeypatch.setattr(os, "access", lambda *given, **named: False)
     monkeypatch.setattr(
         "unbraid.runs.evaluation.auditing.posteriors", lambda *given, **named: pytest.fail("worked first")

@@ -57,7 +57,7 @@ def test_an_overwritten_run_keeps_its_snapshots_until_the_new_one_is_done(tmp_pa
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unbraid.runs.fitting.training.loop", stop)
+    monkeypatch.setattr("unbraid.runs.fitting.training.run_training_loop", stop)
     with pytest.raises(KeyboardInterrupt):
         fit(tiny_recipe(snapshots=0), run.path, force=True, quiet=True, dataset=toy_data())
     assert run.snapshots == ()

@@ -89,7 +89,7 @@ def test_validation_snapshots_and_callbacks_leave_every_bit_of_training(objectiv
 def test_validations_resume_to_the_same_ledger_and_best(tmp_path):
     how = {"validate_every": 2, "best": True, "snapshots": [2]}
     whole = train(tmp_path / "whole", **how)
-    with pytest.raises(TrainingInterrupted, match="stopped by Noisy after step 3 of 6"):
+    with pytest.raises(TrainingInterrupted, match="stopped by NoisyCallback after step 3 of 6"):
         train(tmp_path / "parts", callbacks=[NoisyCallback(stop=3)], **how)
     assert Run.load(tmp_path / "parts").state["status"] == "stopped"
     parts = train(tmp_path / "parts", resume=True, **how)
@@ -100,7 +100,7 @@ def test_validations_resume_to_the_same_ledger_and_best(tmp_path):
 def test_a_run_ends_early_when_validation_no_longer_gets_better(tmp_path, monkeypatch):
     losses = {1: 5.0, 3: 4.0, 5: 4.5, 7: 4.25, 9: 1.0}
     row = {"validation": True, "nats": {}, "prices": {}}
-    monkeypatch.setattr("unbraid.runs.fitting.training.validate", lambda t, d, n: {"step": n, **row, "loss": losses[n]})
+    monkeypatch.setattr("unbraid.runs.fitting.trainer.validate", lambda t, d, n: {"step": n, **row, "loss": losses[n]})
     how = {"steps": 10, "validate_every": 2, "patience": 2, "best": True}
     run = train(tmp_path / "a", **how)
     assert (run.state["status"], run.state["step"]) == ("done", 8)
@@ -127,13 +127,13 @@ def test_the_loss_of_a_validation_is_at_the_settled_prices_and_by_the_same_noise
 
 def test_what_cannot_be_validated_is_refused_before_work(tmp_path):
     every = {"validate_every": 2}
-    with pytest.raises(UnbraidError, match="data in memory have no held-out part"):
+    with pytest.raises(UnbraidError, match="data in memory have no test split"):
         fit(recipe(**every), tmp_path / "a", quiet=True, dataset=toy_data())
     whole = Recipe(data="sprites32", nets="small32", budget={**every, "steps": 2})
-    with pytest.raises(UnbraidError, match="is not trained on: found data.split = 'all'"):
+    with pytest.raises(UnbraidError, match="outside of the training data: found data.split = 'all'"):
         fit(whole, tmp_path / "a", quiet=True)
     game = whole.set('data={name="sprites32", split="train"}', "objective.name=info_gan", "nets.name=conv")
-    with pytest.raises(UnbraidError, match="trained by Adam at one rate"):
+    with pytest.raises(UnbraidError, match="trained by Adam at a constant"):
         fit(game, tmp_path / "a", quiet=True)
     with pytest.raises(UnbraidError, match="one of these methods"):
         fit(whole, tmp_path / "a", quiet=True, callbacks=[print])
@@ -159,7 +159,7 @@ def test_a_watch_counts_validations_that_were_no_better():
         False,
         False,
     ]
-    assert (watch.best_loss, watch.best_step, watch.checks_since_best) == (2.0, 2, 2)
+    assert (watch.best_loss, watch.checks_since_best) == (2.0, 2)
     assert watch.update({"step": 9}) is False  # a loss that was not finite has none
 
 

@@ -1,4 +1,4 @@
-"""What studies promise to have, and numbers of their own: rows of the tournament, modes, nats at 64×64, digits along codes."""
+"""Quantities that only studies define: groups of the tournament, modes, nats at 64×64, digits along codes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from unbraid.studies.framework.results import Results, RunResult
 from unbraid.studies.framework.shared_settings import scale_to_64
 from unbraid.studies.trained import info_gan, pinwheel, tournament
 
-GENERAL_OBJECTIVES = {"row", "four_terms"}  # not methods of their own: any row can be written with them
+
+def test_arms_of_the_tournament_are_named_after_their_objectives():
+    assert set(tournament.ROWS) <= set(ROWS)
+    assert all(settings["objective"]["name"] == name for name, settings in tournament.ROWS.items())
 
 
-def test_the_tournament_has_every_row_of_the_table():
-    assert set(tournament.ROWS) == set(ROWS) - GENERAL_OBJECTIVES
-    assert all(own["objective"]["name"] == name for name, own in tournament.ROWS.items())
-    assert not set(tournament.PRICED) & set(tournament.UNPRICED)
+def test_groups_of_the_tournament_hold_each_arm_once():
+    groups = [*tournament.PRICED, *tournament.PARTLY_PRICED, *tournament.UNPRICED]
+    assert sorted(groups) == sorted(tournament.ROWS)
 
 
 def mixture_heights(locs, scale):
-    """log q at the four centres and halfway between them, q a mixture of normals about `locs`."""
+    """log q at the four centres and at their midpoints, q a mixture of normals at `locs`."""
     centres = torch.tensor([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
     places = ((centres[:, None] + centres) / 2).flatten(0, 1)
     q = torch.distributions.Normal(torch.tensor(locs)[None], scale)
@@ -41,15 +43,15 @@ def mixture_heights(locs, scale):
         ([[1.0, 0], [0, -1]], 0.2, 2),
     ],
 )
-def test_modes_stand_apart_only_where_they_do(locs, scale, apart):
+def test_separate_modes_are_counted(locs, scale, apart):
     assert pinwheel.count_modes(mixture_heights(locs, scale)) == apart
 
 
-def test_equal_heights_are_no_modes():
+def test_equal_heights_have_no_modes():
     assert pinwheel.count_modes(np.zeros((4, 4))) == 0
 
 
-def test_nats_of_smaller_images_count_as_at_64():
+def test_nats_of_smaller_images_are_scaled_to_64():
     def run(*shape):
         return SimpleNamespace(dataset=lambda: SimpleNamespace(shape=shape))
 
@@ -60,9 +62,9 @@ def test_nats_of_smaller_images_count_as_at_64():
     ]
 
 
-def test_a_digit_changes_along_a_code_only_where_the_referee_says_so():
-    """Two columns, the first of which changes the digit halfway (3 of 7 frames are not the commonest), the second never."""
-    tree = SimpleNamespace(columns_of=lambda kind: [10, 11])
+def test_the_change_rate_counts_frames_with_another_classified_digit():
+    """The first column changes the digit halfway (3 of 7 frames differ from the most frequent), the second never."""
+    tree = SimpleNamespace(columns_of_kind=lambda kind: [10, 11])
     run = SimpleNamespace(
         encode=lambda images: np.zeros((len(images), 12)),
         model=SimpleNamespace(tree=tree),
@@ -72,14 +74,14 @@ def test_a_digit_changes_along_a_code_only_where_the_referee_says_so():
     )
     dataset = SimpleNamespace(pixels=lambda index: np.zeros((len(index), 1)))
 
-    def referee(images):
+    def classifier(images):
         return (images[:, 0] > 0).astype(int)
 
-    assert info_gan.traversal_change_rate(run, dataset, referee, np.arange(4)) == pytest.approx((3 / 7 + 0) / 2)
+    assert info_gan.traversal_change_rate(run, dataset, classifier, np.arange(4)) == pytest.approx((3 / 7 + 0) / 2)
 
 
-def test_what_choosing_a_row_without_labels_buys_and_loses():
-    """Row b is best by MIG, row a by UDR: a buys .4 − .5 over the mean and loses .5 against b."""
+def test_gain_and_loss_of_selection_without_labels():
+    """Arm b is best by MIG, arm a by UDR: a gains .4 − .5 over the mean and loses .5 against b."""
     migs, udrs = {"a": 0.4, "b": 0.9, "c": 0.2}, {"a": 0.8, "b": 0.7, "c": 0.1}
     rows = tuple(RunResult(arm, 0, numbers={"mig": migs[arm], "udr": udrs[arm]}) for arm in migs)
     found, arms = Results("made", "cpu", rows), list(migs)
@@ -87,4 +89,4 @@ def test_what_choosing_a_row_without_labels_buys_and_loses():
     assert tournament.selection_loss_within("mig", "udr", arms, 0.1)(found, 0) == pytest.approx(0.1 - 0.5)
     assert group_difference("mig", ["a", "b"], ["c"])(found, 0) == pytest.approx(0.65 - 0.2)
     for effect in (tournament.selection_gain("mig", "udr", [*arms, "d"]), group_difference("mig", ["a"], ["d"])):
-        assert effect(found, 0) is None  # a row is missing
+        assert effect(found, 0) is None  # an arm is missing

@@ -1,4 +1,4 @@
-"""The page that names the command of every figure: its studies, recipes, nets and pictures exist, and none is left out."""
+"""The page with the command of every figure: its studies, recipes, nets and figures exist and are complete."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_parts_that_it_shows_exist():
 def test_every_numbered_figure_and_table_has_a_line(paper, figures, tables):
     section = next(part for part in PAGE.split("\n## ") if paper in part.splitlines()[0])
     first = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
-    drawing = {1} if paper == "decomposition" else set()  # a sketch of two words
+    drawing = {1} if paper == "decomposition" else set()  # a sketch without data
     assert set(range(1, figures + 1)) - drawing <= expand_numbers(first, "Fig")
     assert set(range(1, tables + 1)) <= expand_numbers(first, "Table")
 

@@ -1,4 +1,4 @@
-"""The authors' choice of a run, and how two modes are told from one."""
+"""Selection of the representative run, and detection of two modes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def two_mode_effects(values) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_two_modes_foretell_better_where_there_are_two(seed):
+def test_two_modes_predict_better_where_there_are_two(seed):
     rng = np.random.default_rng(seed)
     two = np.r_[rng.normal(0.15, 0.04, 12), rng.normal(0.55, 0.04, 12)]
     assert two_mode_effects(two).mean() > 0.2
@@ -37,7 +37,7 @@ def test_two_modes_foretell_better_where_there_are_two(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("law", ["normal", "uniform", "skewed"])
-def test_one_mode_is_not_taken_for_two_however_skewed(law, seed):
+def test_one_mode_is_not_classified_as_two_however_skewed(law, seed):
     rng = np.random.default_rng(seed)
     made = {"normal": rng.normal(0.4, 0.08, 24), "uniform": rng.uniform(0, 0.8, 24), "skewed": rng.beta(0.8, 3, 24)}[
         law
@@ -45,7 +45,7 @@ def test_one_mode_is_not_taken_for_two_however_skewed(law, seed):
     assert two_mode_effects(np.clip(made, 0, 1)).mean() < 0.05
 
 
-def test_a_seed_is_foretold_from_the_others_alone():
+def test_a_seed_is_predicted_from_the_others_alone():
     values = np.random.default_rng(0).random(12)
     assert two_mode_effects(values)[3] == log_density_gain(np.delete(values, 3), values[3])
     assert bimodality("mig", "a")(results(values[:4]), 0) is None  # too few to speak of modes

@@ -10,9 +10,10 @@ import pytest
 from unbraid.core.errors import UnbraidError
 from unbraid.data import DATASETS
 from unbraid.runs.building.builders import build_parts
+from unbraid.runs.run import Run
 from unbraid.studies import STUDIES
 from unbraid.studies.framework import runner, study_page
-from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.results import Results, RunResult
 from unbraid.studies.framework.study import SCALES, study_recipes
 from unbraid.studies.framework.verdicts import judge_claims
 from unbraid.sweeps.engine.job_runner import claim_and_run
@@ -21,7 +22,7 @@ TRAINED_STUDIES = [name for name, study in STUDIES.items() if study.arms is not 
 
 
 def train_in_process(plan, workers=0, quiet=False):
-    """What the sweep does, without a process of its own: torch is loaded already."""
+    """Run a plan in this process, which has torch loaded already."""
     for job in plan.jobs:
         claim_and_run(job, plan.folder, None)
 
@@ -40,9 +41,33 @@ def test_tiny_from_recipes_to_page(name, tmp_path, monkeypatch):
     assert Results.load(tmp_path) == results
     again = runner.collect_results(name, study, "tiny", study.seeds["tiny"], tmp_path, 1, quiet=True)
     assert again.rows == results.rows  # measured once, by the same code
+    check_claims(name, measured_quantities(study, results, tmp_path / "runs"))
 
 
-def test_a_study_goes_on_from_kept_rows_and_trains_only_what_is_not_there(tmp_path, monkeypatch):
+def measured_quantities(study, results, runs):
+    """Names of all numbers that a study measures, joint measurements included."""
+    names = set(results.quantities)
+    if study.measure_jointly is not None:
+        two = [Run.load(runs / place) for place in list(results.metadata["runs"].values())[:2]]
+        names |= set(study.measure_jointly(two)[0])
+    return sorted(names)
+
+
+def check_claims(name, quantities):
+    """Every claim has an effect if every arm and seed of scale cpu has every quantity: their names are right."""
+    study = STUDIES[name]
+    rows = []
+    for i, arm in enumerate(study.arms("cpu")):
+        for place, seed in enumerate(study.seeds["cpu"][: arm.max_seeds or None]):
+            # all in 0.9 … 1: scores must lie in 0 … 1, and maps count as linear
+            value = 0.91 + 0.02 * (i % 3) + 1e-5 * place * (i + 1)
+            rows.append(RunResult(arm.label, seed, numbers={q: value + 0.002 * j for j, q in enumerate(quantities)}))
+    for verdict in judge_claims(study.claims, Results(name, "cpu", tuple(rows))):
+        assert verdict.contrast.n >= 2, verdict.claim
+        assert not verdict.missing_seeds, verdict.claim
+
+
+def test_a_study_continues_from_kept_rows_and_trains_only_missing_runs(tmp_path, monkeypatch):
     trained = []
 
     def counted(plan, workers=0, quiet=False):
@@ -56,7 +81,7 @@ def test_a_study_goes_on_from_kept_rows_and_trains_only_what_is_not_there(tmp_pa
     both, files = runner.run_study(name, study, tmp_path / "two", "tiny", 2, 1, quiet=True, results_folder=kept)
     assert [len(each) for each in trained] == [4, 4]
     assert not set(trained[0]) & set(trained[1])
-    assert both.rows[:4] == first.rows  # the rows of the first seed are the kept ones, to the letter
+    assert both.rows[:4] == first.rows  # the rows of the first seed are the kept ones, unchanged
     assert {row.seed for row in both.rows} == {0, 1}
     assert both.metadata["commit"] == first.metadata["commit"]
     assert all(path.stat().st_size > 500 for path in files)
@@ -68,7 +93,7 @@ def test_a_study_goes_on_from_kept_rows_and_trains_only_what_is_not_there(tmp_pa
     assert not (tmp_path / "three" / "runs").exists()
 
 
-def test_pictures_that_need_runs_stay_as_they_are_kept(tmp_path, monkeypatch):
+def test_kept_figures_are_copied_when_runs_are_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "train", train_in_process)
     name, study, kept = "isa_latents", STUDIES["isa_latents"], tmp_path / "kept"
     runner.run_study(name, study, tmp_path / "one", "tiny", 1, 1, quiet=True, results_folder=kept)
@@ -79,17 +104,17 @@ def test_pictures_that_need_runs_stay_as_they_are_kept(tmp_path, monkeypatch):
     assert all(path.read_bytes() == (kept / name / path.name).read_bytes() for path in drawn)
 
 
-def test_numbers_of_all_runs_of_an_arm_are_added_where_two_lie_on_this_disk(tmp_path, monkeypatch):
+def test_joint_measurements_need_two_runs_of_an_arm_on_this_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "train", train_in_process)
     study, kept = STUDIES["tournament"], tmp_path / "kept"
     small = replace(study, arms=lambda scale: [a for a in study.arms(scale) if a.label in ("vae", "dip_vae_i")])
     one, _ = runner.run_study("tournament", small, tmp_path / "one", "tiny", 1, 1, quiet=True)
-    assert all("udr" not in row.numbers for row in one.rows)  # one model of a row has nobody to agree with
+    assert all("udr" not in row.numbers for row in one.rows)  # a single model has nothing to agree with
     two, _ = runner.run_study("tournament", small, tmp_path / "two", "tiny", 2, 1, quiet=True)
     assert all(0 <= row.numbers["udr"] <= 1 for row in two.rows)
     shutil.copytree(tmp_path / "two", kept / "tournament", ignore=shutil.ignore_patterns("runs"))
     again = runner.collect_results("tournament", small, "tiny", (0, 1), tmp_path / "three", 1, True, kept)
-    assert again.rows == two.rows  # kept rows keep what their runs gave together
+    assert again.rows == two.rows  # kept rows keep their joint measurements
 
 
 def test_an_arm_may_have_fewer_seeds_and_its_claims_count_them():
@@ -98,75 +123,7 @@ def test_an_arm_may_have_fewer_seeds_and_its_claims_count_them():
     count = {arm.label: sum(a.label == arm.label for a, _, _ in every) for arm, _, _ in every}
     assert count["g0.9-a300"] == len(study.seeds["cpu"])
     assert count["g0-a100"] == 2
-    assert [seed for _, seed, _ in every] == sorted(seed for _, seed, _ in every)  # seed by seed: whole pairs first
-
-
-@pytest.mark.parametrize("name", TRAINED_STUDIES)
-def test_every_claim_has_an_effect_on_a_full_table(name):
-    """Numbers for every arm and seed of scale cpu give every claim an effect: labels and quantities are spelled right."""
-    from unbraid.studies.framework.results import RunResult
-
-    study = STUDIES[name]
-    quantities = {q: 0.1 * i for i, q in enumerate(QUANTITIES[name])} | (
-        {"linear": 1.0} if name == "isa_orientation" else {}
-    )
-    rows = tuple(
-        RunResult(
-            arm.label, seed, numbers={q: v + 0.001 * seed * (i + 1) + 0.1 * (i % 3) for q, v in quantities.items()}
-        )
-        for i, arm in enumerate(study.arms("cpu"))
-        for seed in study.seeds["cpu"][: arm.max_seeds or None]
-    )
-    for verdict in judge_claims(study.claims, Results(name, "cpu", rows)):
-        assert verdict.contrast.n >= 2, verdict.claim
-        assert not verdict.missing_seeds, verdict.claim
-
-
-QUANTITIES = {
-    "traversals": ("reconstruction", "in_use", "discrete"),
-    "factor_vae_training": ("factor_vae", "higgins", "mig", "tc", "tc_mean", "fell", "falls", "least_gap"),
-    "dip_attributes": ("accuracy", "balanced", "hardest", "error"),
-    "isa_latents": ("mig", "mig_all", "factor_vae", "dci", "reconstruction", "kl"),
-    "shapes3d": ("factor_vae", "mig", "dci", "mig_hard", "mig_easy", "reconstruction_64", "tc", "iwae_64"),
-    "isa_faces": ("mig", "dci", "reconstruction", "p1", "p2", "p3", "from_p0"),
-    "info_gan": (
-        "factor_vae",
-        "higgins",
-        "mig",
-        "fakes_called_real",
-        "reals_called_real",
-        "all_called_real",
-        "purity",
-        "changed",
-        "kept",
-        "moved",
-    ),
-    "iwae_order": ("iwae_64", "elbo", "reconstruction", "factor_vae", "mig"),
-    "hfvae_discrete": ("purity", "captured", "purity_sampled", "sampled", "used", "referee"),
-    "hfvae_information": ("pruned", "fell", "saturation", "mi", "mi_digit", "mig", "reconstruction"),
-    "combinations": ("mig", "dci", "reconstruction", "tc", "tc_between", "tc_told", "tc_error"),
-    "decomposition_priors": ("factor_vae", "mig", "dci", "reconstruction"),
-    "decoder_or_objective": ("mig", "dci", "factor_vae", "reconstruction", "tc"),
-    "tournament": ("mig", "dci", "sap", "factor_vae", "reconstruction", "tc", "mi", "udr"),
-    "pinwheel": ("log_scale", "kl_qp", "kl_pq", "mi", "modes", "reconstruction"),
-    "dip_table1": ("higgins", "mig", "error", "correlation", "active"),
-    "factor_vae_tradeoff": (
-        "factor_vae",
-        "higgins",
-        "mig",
-        "dci",
-        "reconstruction",
-        "tc",
-        "dw",
-        "tc_ratio",
-        "accuracy",
-    ),
-    "isa_tradeoff": ("mig", "mig_all", "factor_vae", "dci", "reconstruction", "kl"),
-    "isa_orientation": ("angle", "linear", "active", "reconstruction"),
-    "sparsity": ("hoyer_raw", "hoyer_scaled", "active", "mmd", "reconstruction"),
-    "hfvae_zero_shot": ("error_held", "error_rest", "digit_held", "thickness", "digit_kept", "digit_in_code"),
-    "hfvae_table2": ("factor_vae", "dci", "mig", "reconstruction"),
-}
+    assert [seed for _, seed, _ in every] == sorted(seed for _, seed, _ in every)  # seed by seed: complete pairs first
 
 
 @pytest.mark.parametrize("name", TRAINED_STUDIES)
@@ -186,15 +143,13 @@ def test_every_scale_has_recipes_seeds_and_a_cost(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINED_STUDIES)
 def test_every_arm_of_scale_cpu_builds(name):
-    """Model, data and objective of each; sets whose files are not at hand are left out."""
+    """Model, data and objective of each arm; data sets whose files are missing are skipped."""
     for arm, _, recipe in study_recipes(STUDIES[name], name, "cpu", STUDIES[name].seeds["cpu"][:1]):
         if not DATASETS[recipe.data["name"]].status().startswith("needs"):
             assert build_parts(recipe) is not None, arm.label
 
 
-def test_a_page_shows_failures_and_the_verdict_of_what_is_there(tmp_path):
-    from unbraid.studies.framework.results import RunResult
-
+def test_a_page_shows_failures_and_the_verdict_of_finished_runs(tmp_path):
     study = STUDIES["hfvae_table2"]
     rows = [
         RunResult(arm.label, seed, numbers={"factor_vae": 0.5 + 0.1 * i + 0.001 * seed, "dci": 0.5, "mig": 0.1})

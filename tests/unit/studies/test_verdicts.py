@@ -1,4 +1,4 @@
-"""Verdicts on simulated studies whose truth is known: coverage, false 'holds', power; and the rule by hand."""
+"""Verdicts on simulated studies with known effects: coverage, false 'holds', power; and the rule by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_rule_by_hand():
     open_ = {0: 0.2, 1: -0.1, 2: 0.05}
     found = judge_effects([claim(paper_effect=0.1)] * 4, [up, down, none, open_])
     assert [v.decision for v in found] == [HOLDS, DOES_NOT_HOLD, DOES_NOT_HOLD, UNDECIDED]
-    assert found[1].note == "it is on the other side"
+    assert found[1].note == "the effect has the opposite sign"
     assert found[2].note == "the effect is within ±0.02"
     assert found[3].required_seeds is not None
     assert found[3].required_seeds > 3
@@ -46,7 +46,7 @@ def test_a_tiny_effect_of_the_claimed_sign_holds_and_says_how_small():
     assert v.note == "but smaller than 0.2"
 
 
-def test_nothing_is_dropped_without_a_word():
+def test_missing_seeds_are_listed():
     v = judge_effects([claim(paper_effect=0.1, headline=True)], [{0: 0.1, 1: None, 2: 0.12, 3: 0.11}])[0]
     assert v.missing_seeds == (1,)
     assert v.contrast.n == 3
@@ -71,22 +71,22 @@ def test_from_results():
 
 @pytest.mark.parametrize("n", [5, 20])
 def test_false_holds_below_one_in_twenty(n):
-    """Four claims, all of them wrong: a page with any false 'holds' is rare, and so is one with a false word either way."""
+    """Four claims without effect: a page with any false 'holds' is rare, and so is one with any false decision."""
     pages = simulate_pages([0.0] * 4, n, 250, n)
     false = np.mean([any(v.decision == HOLDS for v in one) for one in pages])
-    other = np.mean([any(v.note == "it is on the other side" for v in one) for one in pages])
+    other = np.mean([any(v.note == "the effect has the opposite sign" for v in one) for one in pages])
     assert false < 0.025 + 3 * (0.025 / 250) ** 0.5
     assert false + other < 0.05 + 3 * (0.05 / 250) ** 0.5
 
 
 def test_power_is_as_predicted():
-    """One claim with a true effect: 'holds' as often as the formula says; at the smallest visible gap in 80 of 100."""
+    """One claim with a true effect: 'holds' as often as the formula predicts; 80 of 100 at the detectable gap."""
     gap = smallest_gap(0.1, 12)
     share = np.mean([one[0].decision == HOLDS for one in simulate_pages([gap], 12, 500, 1)])
     assert share == pytest.approx(0.8, abs=4 * (0.16 / 500) ** 0.5)
 
 
-def test_one_seed_says_its_number_and_no_verdict_and_no_seed_neither():
+def test_one_seed_shows_its_number_without_verdict_and_no_seed_shows_neither():
     one, none = judge_effects([claim(), claim()], [{0: 0.16}, {0: None}])
     assert one.lines() == ["ours +0.16  1 seed: no interval", "UNDECIDED  (needs 2 seeds or more)"]
     assert none.lines()[0] == "ours  0 seeds: no interval"

@@ -1,4 +1,4 @@
-"""Local workers over several GPUs: what each is given to see. No GPU is needed: what would be started is looked at."""
+"""The GPU that each local worker sees. No GPU is needed: the test inspects the processes that would be started."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-bbbb)
 
 @pytest.fixture
 def visible_devices(monkeypatch):
-    """What CUDA_VISIBLE_DEVICES is for each worker that is started."""
+    """CUDA_VISIBLE_DEVICES of each worker that is started."""
     found = []
 
     def fake_popen(command, env, **options):
@@ -35,24 +35,24 @@ def visible_devices(monkeypatch):
 
 
 def test_workers_take_turns_and_a_new_one_takes_the_place_of_the_dead(visible_devices):
-    crew = LocalWorkerPool(5, ["GPU-a", "GPU-b"])
-    crew.idle_workers(5)
+    pool = LocalWorkerPool(5, ["GPU-a", "GPU-b"])
+    pool.idle_workers(5)
     assert visible_devices == ["GPU-a", "GPU-b", "GPU-a", "GPU-b", "GPU-a"]
-    for worker in [crew.alive[1], crew.alive[3]]:
-        crew.alive.remove(worker)
+    for worker in [pool.alive[1], pool.alive[3]]:
+        pool.alive.remove(worker)
         worker.stderr_file.close()
-    crew.idle_workers(5)
+    pool.idle_workers(5)
     assert visible_devices[5:] == ["GPU-b", "GPU-b"]
-    for worker in crew.alive:
+    for worker in pool.alive:
         worker.stderr_file.close()
 
 
-@pytest.mark.parametrize("cards", [[], ["0"]])
-def test_no_gpu_or_one_leaves_the_environment_as_it_is(visible_devices, cards):
-    crew = LocalWorkerPool(2, cards)
-    crew.idle_workers(2)
+@pytest.mark.parametrize("gpus", [[], ["0"]])
+def test_no_gpu_or_one_leaves_the_environment_as_it_is(visible_devices, gpus):
+    pool = LocalWorkerPool(2, gpus)
+    pool.idle_workers(2)
     assert visible_devices == [None, None]
-    for worker in crew.alive:
+    for worker in pool.alive:
         worker.stderr_file.close()
 
 
@@ -82,5 +82,5 @@ def test_gpus_are_counted_as_nvidia_smi_lists_them_or_the_environment_says(monke
 
 
 def test_counting_gpus_loads_no_torch():
-    code = "import sys, unbraid.core.hardware as m; m.cards(); sys.exit('torch' in sys.modules)"
+    code = "import sys, unbraid.core.hardware as m; m.visible_gpus(); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

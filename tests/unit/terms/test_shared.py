@@ -12,6 +12,7 @@ from unbraid import Recipe, fit
 from unbraid.latent import Latent
 from unbraid.priors import build
 from unbraid.runs.folder.file_names import STATE_FILE
+from unbraid.runs.folder.run_writer import KERNEL_VERSION
 from unbraid.terms import critic_kernels
 from unbraid.terms.critics import PriorRatio, PriorSpec, Ratio, RatioSpec
 
@@ -84,14 +85,14 @@ def test_a_pass_is_not_used_twice_nor_for_other_codes_or_weights(monkeypatch):
     torch.testing.assert_close(critic.loss(values, other), found[0], rtol=1e-12, atol=0)
 
 
-def test_a_run_begun_by_torchs_gradients_of_critics_goes_on_and_says_so(tmp_path, capsys):
+def test_a_run_started_with_torchs_gradients_of_critics_is_resumed_with_a_note(tmp_path, capsys):
     budget = {"steps": 2, "batch": 16, "log_every": 1, "threads": 1, "device": "cpu"}
     objective = {"name": "factor_vae", "critic": {"width": 8, "depth": 1}}
     recipe = Recipe(data="toy", latent=2, nets="decomposition_table1b", objective=objective, budget=budget)
     run = fit(recipe, tmp_path / "a", quiet=True, dataset=toy_data())
     state = json.loads((run.path / STATE_FILE).read_text())
-    assert state.pop("critic") == "unbraid"
+    assert state.pop("kernels") == KERNEL_VERSION
     (run.path / STATE_FILE).write_text(json.dumps(state))  # as 0.1 wrote it
     moved = fit(recipe.set("budget.steps=3"), run.path, resume=True, quiet=True, dataset=toy_data())
-    assert "goes on on unbraid's gradients of critics, after torch's" in capsys.readouterr().err
-    assert moved.state["moved"] == ["torch's gradients of critics → unbraid's gradients of critics after step 2"]
+    assert "continues on kernel version 1, after kernel version 0" in capsys.readouterr().err
+    assert moved.state["moved"] == ["kernel version 0 → kernel version 1 after step 2"]

@@ -1,1 +1,1 @@
-"""Downloads, checksums and the on-disk cache of arrays."""
+"""Cache of arrays and downloaded files, with checksums."""

@@ -1,8 +1,8 @@
-"""The cache: arrays made once, checked by SHA-256, and opened as memory maps.
+"""Cache of generated arrays, checked by SHA-256 and opened as memory maps.
 
-A set is two files, `NAME.npy` and `NAME.json` (size, SHA-256). The array is written under another name and
-renamed when whole, the description is written after it: a killed run leaves nothing that a later one trusts.
-A lock lets two processes ask at once; the second waits and finds the work done.
+An entry is two files, `NAME.npy` and `NAME.json` (size, SHA-256). The array is written under a temporary name and
+renamed once complete; the description is written last. So an interrupted process leaves nothing that a later one
+accepts. A lock serialises processes that need the same array: the second waits and finds it ready.
 """
 
 from __future__ import annotations
@@ -18,12 +18,20 @@ from typing import Any
 import numpy as np
 
 from unbraid.core.errors import UnbraidError, expect
-from unbraid.core.files import atomic_write, ensure_writable_folder, read_json, read_npy, sha256, write_json
+from unbraid.core.files import (
+    atomic_write,
+    ensure_writable_folder,
+    read_json,
+    read_npy,
+    remove_partial_files,
+    sha256,
+    write_json,
+)
 from unbraid.core.locks import file_lock
 from unbraid.core.progress import Advance, progress_bar
 
 FillFunction = Callable[[np.ndarray, Advance], None]
-LOCK_TIMEOUT = 3600.0  # seconds to wait for another process that makes the same
+LOCK_TIMEOUT = 3600.0  # seconds to wait for another process that generates the same array
 
 
 def cache_dir() -> Path:
@@ -32,30 +40,43 @@ def cache_dir() -> Path:
 
 
 def cache_path(name: str) -> Path:
-    """Where the array called `name` lies in the cache; names cannot leave it."""
+    """Path of the array `name` in the cache; a name that leads out of the cache is an error."""
     path = cache_dir() / f"{name}.npy"
     expect(
-        path.resolve().is_relative_to(cache_dir().resolve()), "a cached name must stay in the cache folder", found=name
+        path.resolve().is_relative_to(cache_dir().resolve()),
+        "the name of a cached array must not leave the cache folder",
+        found=name,
     )
     return path
 
 
 def is_cached(name: str) -> bool:
-    """Whether a whole array of this name is in the cache (sizes compared, contents not read)."""
+    """Return True if the array `name` is complete in the cache; sizes are compared, contents are not read."""
     return _read_description(cache_path(name)) is not None
+
+
+def generated_status(name: str) -> str:
+    """Status of a data set that is generated into the array `name`: 'ready' or 'can be generated'."""
+    return "ready" if is_cached(name) else "can be generated"
 
 
 def load_or_generate(
     name: str, shape: tuple[int, ...], dtype: Any, fill: FillFunction, total: int, quiet: bool = False
 ) -> np.ndarray:
-    """The cached array `name`, made by `fill(array, advance)` if it is not there yet; read-only, mapped from disk.
+    """Open a cached array, read-only and memory-mapped; generate it first if it is missing or damaged.
 
-    `total` is how often `fill` will call `advance`. A damaged file is made again.
+    Args:
+        name: name of the cache entry.
+        shape: shape of the array.
+        dtype: type of its elements.
+        fill: called as `fill(array, advance)` to write the array.
+        total: number of calls of `advance` that `fill` makes.
+        quiet: show no progress bar.
     """
     path = cache_path(name)
     if not _is_valid(path):
         with file_lock(path.with_suffix(".lock"), LOCK_TIMEOUT):
-            if not _is_valid(path):  # another process may have made it while this one waited
+            if not _is_valid(path):  # another process may have generated it in the meantime
                 _generate(path, shape, np.dtype(dtype), fill, total, quiet)
     array = np.asarray(read_npy(path, f"cached {name}", mmap=True))  # a plain view indexes faster than np.memmap
     expect(
@@ -68,23 +89,13 @@ def load_or_generate(
     return array
 
 
-def verify_cached(name: str) -> str:
-    """The SHA-256 of a cached array after reading all of it; an error when it is absent or damaged."""
-    path = cache_path(name)
-    described = _read_description(path)
-    expect(described is not None, f"{name} is not in the cache", found=str(path), do="Make it first.")
-    found = sha256(path)
-    expect(
-        described is not None and found == described["sha256"],
-        f"the cached {name} is damaged",
-        found="another checksum",
-        do=f"Delete {path} and make it again.",
-    )
-    return found
-
-
 def file_fingerprint(files: Iterable[Path], *options: object) -> str:
-    """A short name for the present state of some files (names, sizes, times) read with some options."""
+    """Short hash of the state of some files (names, sizes, modification times) and of the options they are read with.
+
+    Args:
+        files: the files.
+        *options: values that change the result of reading them.
+    """
     digest = hashlib.sha256(repr(options).encode())
     for file in files:
         stat = file.stat()
@@ -94,7 +105,7 @@ def file_fingerprint(files: Iterable[Path], *options: object) -> str:
 
 def _generate(path: Path, shape: tuple[int, ...], dtype: np.dtype, fill: FillFunction, total: int, quiet: bool) -> None:
     need = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    _delete_leftovers(path)
+    remove_partial_files(path.parent, [path.name])  # this process holds the lock, so no other one writes them
     check_disk_space(path.parent, need)
     path.with_suffix(".json").unlink(missing_ok=True)
     header = io.BytesIO()
@@ -104,37 +115,42 @@ def _generate(path: Path, shape: tuple[int, ...], dtype: np.dtype, fill: FillFun
         f.truncate(f.tell() + need)
         f.flush()
         array = np.memmap(f, dtype, "r+", len(header.getvalue()), shape)
-        with progress_bar(f"making {path.stem}", total, quiet) as advance:
+        with progress_bar(f"generating {path.stem}", total, quiet) as advance:
             fill(array, advance)
         array.flush()
         digest = hashlib.sha256(header.getvalue())
         digest.update(np.asarray(array).reshape(-1).view(np.uint8).data)
-    write_json(path.with_suffix(".json"), {"sha256": digest.hexdigest(), **_size_and_mtime(path)})
+    write_description(path, digest.hexdigest())
 
 
 def check_disk_space(directory: Path, required_bytes: int) -> None:
-    """Refuse work for which there is too little room on the disk of the folder `place`."""
+    """Raise if the disk of a folder has too little free space.
+
+    Args:
+        directory: the folder; it is created if it does not exist.
+        required_bytes: bytes to be written.
+    """
     import shutil
 
     free = shutil.disk_usage(ensure_writable_folder(directory)).free
     expect(
         free > required_bytes,
-        f"not enough room in {directory}",
+        f"not enough disk space in {directory}",
         found=f"{free / 1e6:,.0f} MB free, {required_bytes / 1e6:,.0f} MB needed",
         do="Free some space, or point UNBRAID_CACHE at another disk.",
     )
 
 
-def _delete_leftovers(path: Path) -> None:
-    """Remove what killed runs left behind. The caller holds the lock, so no living run owns these files."""
-    for left in path.parent.glob(f".{path.name}.*.part"):
-        with suppress(OSError):
-            left.unlink()
+def write_description(path: Path, digest: str) -> None:
+    """Write the description of a cached array, which marks it as complete.
 
-
-def _size_and_mtime(path: Path) -> dict[str, int]:
+    Args:
+        path: the array file.
+        digest: its SHA-256.
+    """
     stat = path.stat()
-    return {"bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    description = {"sha256": digest, "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    write_json(path.with_suffix(".json"), description)
 
 
 def _read_description(path: Path) -> dict[str, Any] | None:
@@ -147,7 +163,7 @@ def _read_description(path: Path) -> dict[str, Any] | None:
 
 
 def _is_valid(path: Path) -> bool:
-    """Whole and unchanged since it was last checked; if only its time changed, it is read and checked again."""
+    """Return True if the entry is complete and unchanged; a changed modification time alone is checked by hash."""
     described = _read_description(path)
     if described is None:
         return False
@@ -156,5 +172,5 @@ def _is_valid(path: Path) -> bool:
     if sha256(path) != described["sha256"]:
         return False
     with suppress(UnbraidError):  # a read-only cache can still be used
-        write_json(path.with_suffix(".json"), {"sha256": described["sha256"], **_size_and_mtime(path)})
+        write_description(path, described["sha256"])
     return True

@@ -1,4 +1,4 @@
-"""Whether a file is the published one: by size and checksum, or where none was published by its kind."""
+"""Identity of published files: by size and checksum, or by file type where no checksum was published."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import read_json, write_json
 
 REFETCH_HINT = (
-    "Delete it and fetch it again with 'unbraid data make'; a file of your own is used as it is from another folder: "
-    'path = "...".'
+    "Delete it and fetch it again with 'unbraid data make'. To use a file of your own, keep it in another folder and "
+    'set path = "...".'
 )
-MAGIC_BYTES = {  # by the end of a file's name: where its kind is written, and how
+MAGIC_BYTES = {  # by suffix: offset and value of the bytes that identify the type
     ".zip": (0, b"PK"),
     ".npz": (0, b"PK"),
     ".gz": (0, b"\x1f\x8b"),
@@ -27,9 +27,13 @@ MAGIC_BYTES = {  # by the end of a file's name: where its kind is written, and h
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on the network; `checksum` reads 'md5:…' or 'sha256:…', or is empty when none was published.
+    """A file on the network.
 
-    `bytes` is its size, 0 when none was published; `mirrors` are other places, each with a checksum of its own.
+    Args:
+        url: its address.
+        checksum: 'md5:…' or 'sha256:…'; empty if none was published.
+        num_bytes: its size; 0 if none was published.
+        mirrors: other addresses, each with its own checksum.
     """
 
     url: str
@@ -39,10 +43,14 @@ class RemoteFile:
 
 
 def verify_published(file: RemoteFile, path: Path) -> Path:
-    """`path`, if it holds the published file or nothing yet: anyone may have put a file into the cache.
+    """Return the path if it holds the published file or no file yet, else raise: anyone may write to the cache.
 
-    It is read once; `path.checked` remembers its size and time. Without a published checksum it must at least be a
-    file of its kind: a page that asks to log in is not.
+    The file is read once; `path.checked` stores its size and modification time. Without a published checksum its type
+    must match, so a log-in page is refused.
+
+    Args:
+        file: the published file.
+        path: the local file.
     """
     places = {place.checksum: place for place in (*reversed(file.mirrors), file)}
     if not path.is_file():
@@ -51,10 +59,10 @@ def verify_published(file: RemoteFile, path: Path) -> Path:
         other = kind_mismatch(path)
         expect(not other, f"{path} is not the published file", found=other, do=REFETCH_HINT)
         return path
-    stat, beside = path.stat(), path.with_name(f"{path.name}.checked")
+    stat, stamp_path = path.stat(), path.with_name(f"{path.name}.checked")
     stamp = {"bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns, "checksums": sorted(places)}
     with suppress(UnbraidError):
-        if read_json(beside, "note") == stamp:
+        if read_json(stamp_path, "note") == stamp:
             return path
     wrong = []
     for place in places.values():
@@ -64,13 +72,19 @@ def verify_published(file: RemoteFile, path: Path) -> Path:
             wrong.append(str(error))
             continue
         with suppress(UnbraidError):  # a read-only cache can still be used
-            write_json(beside, stamp)
+            write_json(stamp_path, stamp)
         return path
     raise UnbraidError(f"{wrong[-1]} {REFETCH_HINT}")
 
 
 def kind_mismatch(path: Path, suffix: str = "") -> str:
-    """What a file is if it is not of the kind that its name says, by its first bytes (a zip also by its end); or ''.
+    """Describe the content of a file if it does not match the suffix of its name; empty if it does.
+
+    The type is read from the first bytes, and from the end for a zip.
+
+    Args:
+        path: the file.
+        suffix: expected suffix; that of the path by default.
 
     >>> _ = (tmp / "a.zip").write_bytes(b"<!DOCTYPE html><title>Log in</title>")
     >>> kind_mismatch(tmp / "a.zip")
@@ -83,24 +97,35 @@ def kind_mismatch(path: Path, suffix: str = "") -> str:
     except OSError as error:
         return f"unreadable ({error.strerror})"
     if head[place : place + len(magic)] == magic:
-        return "cut off" if magic == b"PK" and not zipfile.is_zipfile(path) else ""
+        return "truncated" if magic == b"PK" and not zipfile.is_zipfile(path) else ""
     start = head[:16].decode("ascii", "replace")
-    return f"a page or text (it begins with {start})" if start.isprintable() and start else "something else"
+    return f"a page or text (it begins with {start})" if start.isprintable() and start else "another type of file"
 
 
 def file_status(file: RemoteFile, path: Path) -> str:
-    """'ready' if `path` may be the published file, at a glance: its size if one is published, and its kind."""
+    """Return 'ready' if a file may be the published one, by size and type, else a description of the problem.
+
+    Args:
+        file: the published file.
+        path: the local file.
+    """
     if not path.is_file():
         return f"needs a file: {path.name}"
     size = path.stat().st_size
     wrong = kind_mismatch(path) or (
-        f"another size ({size:,} bytes)" if file.num_bytes and size != file.num_bytes else ""
+        f"of another size ({size:,} bytes)" if file.num_bytes and size != file.num_bytes else ""
     )
-    return f"needs a file: {path.name}, for what lies at {path} is {wrong}" if wrong else "ready"
+    return f"needs a file: {path.name}; the file at {path} is {wrong}" if wrong else "ready"
 
 
 def verify_checksum(file: RemoteFile, path: Path, delete: bool = True) -> None:
-    """Compare what lies at `path` with the published size and checksum (or kind, if no checksum is); name a wrong one."""
+    """Raise unless a file has the published size and checksum (or type, if no checksum was published).
+
+    Args:
+        file: the published file.
+        path: the local file.
+        delete: delete a wrong file.
+    """
     kind, _, expected = file.checksum.partition(":")
     size, gone = path.stat().st_size, "It was deleted; the" if delete else "The"
     wrong = (
@@ -116,5 +141,5 @@ def verify_checksum(file: RemoteFile, path: Path, delete: bool = True) -> None:
         if delete:
             path.unlink()
         raise UnbraidError(
-            f"{'' if delete else f'{path} '}has the wrong {wrong}. {gone} file has changed or was damaged on the way."
+            f"{'' if delete else f'{path} '}has the wrong {wrong}. {gone} file has changed or was damaged in transfer."
         )

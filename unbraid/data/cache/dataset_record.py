@@ -1,4 +1,4 @@
-"""A mapped data set, written down in a file: where its images lie and how they are read, and its labels in full."""
+"""Record of a memory-mapped data set in a file: location and layout of its images, and all labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from unbraid.data.subsets.splits import Subset
 
 
 def write_record(path: Path, dataset: Dataset) -> None:
-    """Write down a data set that `unbraid.data.of` made; its images stay where they are."""
+    """Write the record of a data set that `unbraid.data.of` made; the images are not copied.
+
+    Args:
+        path: file to write.
+        dataset: a data set with `memmap_location`.
+    """
     mapped, images = dataset.memmap_location, dataset.images
     assert mapped is not None
     rows = read_npy(mapped.path, "images", mmap=True)
@@ -32,30 +37,30 @@ def write_record(path: Path, dataset: Dataset) -> None:
 
 
 def read_record(path: Path) -> Dataset:
-    """The data set again; images that are gone or are others are a named error."""
+    """Open the data set recorded at `path`; missing or changed images raise an `UnbraidError`."""
     stored = read_npz(path, "record of the data")
     try:
         about = json.loads(str(stored["about"]))
-        where, layout, name = Path(about["path"]), str(about["layout"]), str(about["name"])
-        asked = (tuple(about["shape"]), np.dtype(about["dtype"]))
+        images_path, layout, name = Path(about["path"]), str(about["layout"]), str(about["name"])
+        expected = (tuple(about["shape"]), np.dtype(about["dtype"]))
         factors = Factors.from_dict(about["factors"]) if "factors" in about else None
     except (LookupError, TypeError, ValueError) as error:
         raise UnbraidError(f"{path} is damaged ({error!r}). Pass the data: Run.load(run, dataset=...).") from error
     expect(
-        is_file(where),
-        "the images that this run was trained on are gone",
-        found=f"no file {where}",
-        do="Make them again with unbraid.data.of(...) on the same items (UNBRAID_CACHE says where), or pass them: "
-        "Run.load(run, dataset=...).",
+        is_file(images_path),
+        "the images that this run was trained on are missing",
+        found=f"no file {images_path}",
+        do="Create them again with unbraid.data.of(...) from the same items (UNBRAID_CACHE is the folder), or pass the "
+        "data: Run.load(run, dataset=...).",
     )
-    rows = np.asarray(read_npy(where, "images", mmap=True))
+    rows = np.asarray(read_npy(images_path, "images", mmap=True))
     expect(
-        (rows.shape, rows.dtype) == asked,
-        f"{where} holds other images than those this run was trained on",
+        (rows.shape, rows.dtype) == expected,
+        f"{images_path} does not hold the images that this run was trained on",
         found=f"{rows.shape} {rows.dtype}",
-        allowed=f"{asked[0]} {asked[1]}",
-        do="Give those back their place, or pass them: Run.load(run, dataset=...).",
+        allowed=f"{expected[0]} {expected[1]}",
+        do="Restore the original file, or pass the data: Run.load(run, dataset=...).",
     )
     images = images_from_rows(rows, layout, name)
     images = Subset(images, stored["index"]) if "index" in stored else images
-    return Dataset(name, images, factors, stored.get("labels"), memmap_location=MemmapLocation(where, layout))
+    return Dataset(name, images, factors, stored.get("labels"), memmap_location=MemmapLocation(images_path, layout))

@@ -1,4 +1,4 @@
-"""Fetching a file: resumed where it broke off, checked before it is trusted, clear when there is no network."""
+"""Downloads: resumed after an interruption, verified before use, with clear errors when the network is missing."""
 
 from __future__ import annotations
 
@@ -18,16 +18,22 @@ from unbraid.data.cache.array_cache import LOCK_TIMEOUT, check_disk_space
 from unbraid.data.cache.checksums import RemoteFile, verify_checksum, verify_published
 
 CHUNK_BYTES = 1 << 20
-MIN_BYTES_PER_SECOND = 100  # bytes a second; below this a server is taken to have gone away
-MAX_FILE_BYTES = 1 << 35  # no file of the sets here has more than 32 GB, so a server that sends more is cut off
+MIN_BYTES_PER_SECOND = 100  # a slower server is treated as unavailable
+MAX_FILE_BYTES = 1 << 35  # no data set here has a file above 32 GB; a server that sends more is cut off
 
 
 def fetch(file: RemoteFile, path: str | Path, quiet: bool = False, timeout: float = 30.0) -> Path:
-    """Download `file` to `path` unless it is there already (and is the published one); return the path.
+    """Download a file unless the published file is already present, and return its path.
 
-    What arrives is kept in `path.part` and continued by the next call (a server that cannot continue starts
-    over). It becomes `path` only when whole and when its size and checksum are right; a wrong one is deleted and
-    named. Mirrors are tried in turn, and continue a part only if they have the same checksum.
+    Received bytes are kept in `path.part`, and the next call resumes (or restarts, if the server cannot resume). The
+    file is moved to `path` only when its size and checksum are right; a wrong one is deleted and reported. Mirrors are
+    tried in turn, and resume a partial file only if they have the same checksum.
+
+    Args:
+        file: the published file.
+        path: where to store it.
+        quiet: show no progress bar.
+        timeout: seconds without an answer, or with too few bytes, after which the server is given up.
     """
     path = Path(path)
     if path.is_file():
@@ -61,9 +67,8 @@ def _fetch_from_mirrors(file: RemoteFile, path: Path, quiet: bool, timeout: floa
     kept = any(part.stat().st_size for part in path.parent.glob(f"{path.name}*.part"))
     raise UnbraidError(
         f"cannot fetch {path.name}:{where}\n"
-        + ("What has arrived is kept and the next try continues it. " if kept else "")
-        + f"Try again where there is a network; or fetch it by hand and put it at "
-        f"{path}, or give its path."
+        + ("The received part is kept, and the next attempt resumes it. " if kept else "")
+        + f"Try again with a network connection, or download it yourself and save it as {path}, or give its path."
     )
 
 
@@ -73,32 +78,34 @@ def _download(file: RemoteFile, part_path: Path, quiet: bool, timeout: float) ->
         part_path.unlink()
         have = 0
     if file.num_bytes and have == file.num_bytes:
-        return  # all of it came before; the checksum decides
+        return  # complete; the checksum decides
     request = urllib.request.Request(file.url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         with _url_opener().open(request, timeout=timeout) as reply:
             total = _write_response(file, reply, part_path, have, quiet, timeout)
+    except UnbraidError:
+        raise
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416 and have:  # nothing beyond what we have
+        if error.code == 416 and have:  # the server has no bytes beyond the received ones
             whole = _parse_byte_count(error.headers.get("Content-Range", "").rpartition("/")[2])
             if whole in (-1, have):
                 return  # the checksum decides
             part_path.unlink()
             _download(file, part_path, quiet, timeout)
             return
-        raise UnbraidError(f"answers {error.code} {error.reason}") from error
+        raise UnbraidError(f"responds with {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise UnbraidError(f"no answer ({getattr(reason, 'strerror', None) or reason})") from error
-    except ValueError as error:  # a redirect to what is no address, among others
-        raise UnbraidError(f"sends an answer that makes no sense ({error})") from error
+        raise UnbraidError(f"no response ({getattr(reason, 'strerror', None) or reason})") from error
+    except ValueError as error:  # for example a redirect to an invalid address
+        raise UnbraidError(f"sends an invalid response ({error})") from error
     size = part_path.stat().st_size
-    expect(not total or size >= total, "broke off", found=f"{size:,} of {total:,} bytes")
+    expect(not total or size >= total, "interrupted", found=f"{size:,} of {total:,} bytes")
 
 
 def _url_opener() -> urllib.request.OpenerDirector:
-    """What opens addresses: http and https only, wherever a redirect leads."""
+    """Opener of http and https addresses only, also after redirects."""
     web = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler,
@@ -116,12 +123,12 @@ def _url_opener() -> urllib.request.OpenerDirector:
 def _write_response(
     file: RemoteFile, response: Any, part_path: Path, received_bytes: int, quiet: bool, timeout: float
 ) -> int:
-    """Write what the server sends to `part`; the size that it promised, or 0."""
+    """Write the response of the server to the partial file; return the announced size, or 0."""
     resumed = response.status == 206 and _range_start(response.headers.get("Content-Range", "")) == received_bytes
     received_bytes = received_bytes if resumed else 0
     length, limit = _parse_byte_count(response.headers.get("Content-Length", "")), file.num_bytes or MAX_FILE_BYTES
     total = received_bytes + length if length >= 0 else 0
-    wrong = "sends another file than the published one" if file.num_bytes else "sends too much"
+    wrong = "sends a different file than the published one" if file.num_bytes else "sends too much"
     expect(
         total <= limit and (not file.num_bytes or total in (0, limit)),
         wrong,
@@ -133,24 +140,24 @@ def _write_response(
     with open(part_path, "ab" if resumed else "wb", buffering=0) as f, progress_bar(label, total, quiet) as advance:
         advance(received_bytes)
         mark, since = received_bytes, time.monotonic()
-        while piece := response.read1(CHUNK_BYTES):  # what has come, not a whole piece: a kill then loses nothing
+        while piece := response.read1(CHUNK_BYTES):  # returns what has arrived, so a kill loses nothing
             received_bytes += len(piece)
-            if time.monotonic() - since > timeout:  # a server may also keep us by a byte now and then
+            if time.monotonic() - since > timeout:  # a server may also stall by sending single bytes
                 expect(
                     received_bytes - mark >= MIN_BYTES_PER_SECOND * timeout,
                     "sends too slowly",
-                    found=f"{received_bytes - mark:,} bytes a {timeout:g} s",
+                    found=f"{received_bytes - mark:,} bytes in {timeout:g} s",
                 )
                 mark, since = received_bytes, time.monotonic()
             if received_bytes > limit:
                 f.truncate(0)
-                raise UnbraidError(f"{wrong}: more than {limit:,} bytes. What came was deleted.")
+                raise UnbraidError(f"{wrong}: more than {limit:,} bytes. The received part was deleted.")
             try:
                 f.write(piece)
             except OSError as error:
                 raise UnbraidError(
                     f"cannot write {part_path}: {error.strerror}. Free some space, or point UNBRAID_CACHE "
-                    "at another disk; the next try continues."
+                    "at another disk; the next attempt resumes."
                 ) from error
             advance(len(piece))
         os.fsync(f.fileno())
@@ -158,11 +165,11 @@ def _write_response(
 
 
 def _range_start(header: str) -> int:
-    """The first byte of 'bytes 5-9/10', or -1."""
+    """First byte of 'bytes 5-9/10', or -1."""
     return _parse_byte_count(header.removeprefix("bytes ").split("-")[0])
 
 
 def _parse_byte_count(text: str) -> int:
-    """A number of bytes in a header, or -1: a server may send '²', signs, or a thousand digits."""
+    """Number of bytes in a header, or -1: a server may send '²', signs, or a thousand digits."""
     digits = text.strip()
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else -1

@@ -1,1 +1,1 @@
-"""Users' own data: images, vectors and anything that can be converted to a `Dataset`."""
+"""Custom data: images, vectors, and any source that can be converted to a `Dataset`."""

@@ -1,4 +1,4 @@
-"""Your own images: an array file, an HDF5 file, a folder of pictures, or arrays in memory, with or without labels."""
+"""Custom images: an array file, an HDF5 file, a folder of image files, or arrays in memory, with optional labels."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.core.errors import UnbraidError, expect
-from unbraid.data.custom.items import MAX_ITEMS, collate_labels, iterate_items, split_item
-from unbraid.data.custom.items import to_array as array_of
+from unbraid.data.custom.items import MAX_ITEMS, collate_labels, iterate_items, split_item, to_array
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
 from unbraid.data.formats import image_folder, label_files, parquet, parquet_rows
 from unbraid.data.formats.array_files import available_memory, read_array, read_label_arrays
@@ -32,60 +31,67 @@ def load(
     skip_damaged: bool = False,
     split: str = "all",
 ) -> Dataset:
-    """Images from `path`: .npy, .npz or .h5 (array `key`), a folder of pictures, or a .parquet with a column of them
-    (as Hugging Face writes it; or a folder of its pieces). Folders and tables are read once into the cache.
+    """Images from a file or folder. Folders and tables are read once into the cache.
 
-    labels: a .csv, .npz or .npy beside them (a csv with a column file_name is matched to pictures by name; a
-    folder's metadata.csv and its class folders are found without being named); of an .npz or .h5 the names of arrays in
-    the same file (one called 'labels' or 'label' is found by itself); of a .parquet the names of its label columns, or
-    nothing for all of words and numbers. size: pictures are cropped to a
-    square in the middle and resized to it; 0 keeps them. skip_damaged: pictures that cannot be read are left out (and
-    named in `notes["damaged"]`). split: the folder or the pieces called 'train' or 'test', if there
-    are any; else the part is drawn by chance.
+    Args:
+        path: a .npy, .npz or .h5 file, a folder of image files, or a .parquet (or a folder of its pieces, as Hugging
+            Face writes them).
+        labels: a .csv, .npz or .npy file; in a csv, a column file_name matches labels to image files by name. For an
+            .npz or .h5 also names of arrays in the same file ('labels' or 'label' is found without being named). For
+            a .parquet also names of its columns (by default all of text and numbers). A folder's metadata.csv and
+            class folders are found without being named.
+        size: crop image files to a centred square and resize them to this side; 0 keeps their size.
+        grey: convert image files to grey.
+        key: name of the array or column that holds the images.
+        layout: order of the axes of an array: auto, nhw, nhwc or nchw.
+        partial: allow missing labels.
+        skip_damaged: leave out image files that cannot be read, and list them in `notes["damaged"]`.
+        split: the folder or the pieces named 'train' or 'test', if there are any; else a random split.
     """
-    where = Path(path).expanduser()
-    expect(where.exists(), f"there are no images at {where}", do="Give the path of an array file or of a folder.")
-    if parquet.is_parquet(where):
-        return _load_parquet(where, labels, key, size, grey, partial, skip_damaged, split)
+    source = Path(path).expanduser()
+    expect(source.exists(), f"there are no images at {source}", do="Give the path of an array file or of a folder.")
+    if parquet.is_parquet(source):
+        return _load_parquet(source, labels, key, size, grey, partial, skip_damaged, split)
     names = [labels] if isinstance(labels, str) and labels else list(labels)
-    given, bad = "", dict[int, str]()
-    if where.is_dir():
-        expect(len(names) < 2, "the labels of a folder are one file", found=names)
-        folder, given = image_folder.find_split_folder(where, split)
+    split_name, damaged = "", dict[int, str]()
+    if source.is_dir():
+        expect(len(names) < 2, "the labels of a folder must be one file", found=names)
+        folder, split_name = image_folder.find_split_folder(source, split)
         images: Images
-        images, columns, also, bad = image_folder.read_image_folder(
+        images, columns, extra_values, damaged = image_folder.read_image_folder(
             folder,
             "".join(names),
             size=size,
             grey=grey,
             partial=partial,
-            root=where if folder != where else None,
+            root=source if folder != source else None,
             skip_damaged=skip_damaged,
         )
     else:
         expect(
             size == 0 and not grey and not skip_damaged,
-            "size, grey and skip_damaged are for folders of pictures; arrays are used as they are",
+            "size, grey and skip_damaged apply to folders of image files; arrays are not changed",
             found=f"size {size}, grey {grey}, skip_damaged {skip_damaged}",
             do="Resize the array, or leave these options out.",
         )
-        images = images_from_array(read_array(where, key), layout, str(where))
-        file = len(names) == 1 and (where.suffix == ".npy" or Path(names[0]).expanduser().is_file())
-        columns, also = label_files.read_columns(names[0]) if file else read_label_arrays(where, names), {}
+        images = images_from_array(read_array(source, key), layout, str(source))
+        from_file = len(names) == 1 and (source.suffix == ".npy" or Path(names[0]).expanduser().is_file())
+        columns = label_files.read_columns(names[0]) if from_file else read_label_arrays(source, names)
+        extra_values = {}
     dataset = build_dataset(
-        where.stem or "images", images, columns or None, ", ".join(names) or str(where), partial, also
+        source.stem or "images", images, columns or None, ", ".join(names) or str(source), partial, extra_values
     )
-    return _annotate(dataset, given, bad)
+    return _annotate(dataset, split_name, damaged)
 
 
 def _annotate(dataset: Dataset, split_name: str, damaged: dict[int, str]) -> Dataset:
-    """The data set with the part that it is in its notes, without its damaged images, which are named there."""
+    """Note the split, and leave out damaged images, which the notes list."""
     notes = ({"split": split_name} if split_name else {}) | ({"damaged": list(damaged.values())} if damaged else {})
     dataset = replace(dataset, notes={**dataset.notes, **notes})
     if not damaged:
         return dataset
     return take_subset(
-        dataset, np.delete(np.arange(len(dataset)), list(damaged)), f"{len(damaged):,} damaged pictures left out"
+        dataset, np.delete(np.arange(len(dataset)), list(damaged)), f"{len(damaged):,} damaged images left out"
     )
 
 
@@ -106,11 +112,9 @@ def _load_parquet(
         columns = label_files.read_columns(names[0])
     else:
         for name in names:
-            expect(
-                name in table.column_names, f"{path} has no column {name!r} to be labels", allowed=table.column_names
-            )
+            expect(name in table.column_names, f"{path} has no label column {name!r}", allowed=table.column_names)
         columns = table.read_labels(
-            names or [name for name in table.column_names if table.column_kind(name) in ("word", "number")]
+            names or [name for name in table.column_names if table.column_kind(name) in ("text", "number")]
         )
     dataset = build_dataset(path.stem, Pixels(array), columns or None, str(path), partial)
     if dataset.factors is not None:
@@ -127,11 +131,17 @@ def from_arrays(
     name: str = "images",
     max_items: int = MAX_ITEMS,
 ) -> Dataset:
-    """A data set in memory of an array, or any iterable of equal images or of pairs (image, label).
+    """Build a data set in memory from an array, or from an iterable of equal images or of pairs (image, label).
 
-    labels: one list or array (the factor 'label'), a mapping of columns, or a table "n k". With `partial` a label may
-    be missing: None, NaN or an empty word. What says no length may give `most` items; what does not fit into memory is
-    for `unbraid.data.of`, which maps it from the disk.
+    Data larger than memory are for `unbraid.data.of`, which maps them from disk.
+
+    Args:
+        images: array or iterable of images.
+        labels: one list or array (the factor 'label'), a mapping of columns, or a table "n k".
+        layout: order of the axes: auto, nhw, nhwc or nchw.
+        partial: allow missing labels: None, NaN or empty.
+        name: name of the data set.
+        max_items: limit for iterables without a length.
 
     >>> data = from_arrays(np.zeros((6, 8, 8), np.uint8), {"shape": list("aabbcc")})
     >>> data.shape, data.factors.sizes
@@ -140,20 +150,26 @@ def from_arrays(
     ('label',)
     """
     if not isinstance(images, np.ndarray):
-        images, own = stack_items(images, max_items)
-        expect(own is None or labels is None, "labels come once: in the pairs or beside the images")
-        labels = own if labels is None else labels
+        images, item_labels = stack_items(images, max_items)
+        expect(item_labels is None or labels is None, "labels must come once: in the items or as an argument")
+        labels = item_labels if labels is None else labels
     return build_dataset(name, images_from_array(images, layout, name), label_columns(labels), name, partial)
 
 
 def images_from_array(array: np.ndarray, layout: str = "auto", source_name: str = "images") -> Images:
-    """An array as `Images`: bool is packed to bits, uint8 kept, float checked to be finite and in [0, 1]."""
+    """Convert an array to `Images`: bool is packed to bits, uint8 is kept, float must be finite and in [0, 1].
+
+    Args:
+        array: the images.
+        layout: order of the axes: auto, nhw, nhwc or nchw.
+        source_name: name of the data in errors.
+    """
     expect(layout in LAYOUTS, "unknown layout of images", found=repr(layout), allowed=LAYOUTS)
     expect(
         array.ndim in (3, 4) and array.size > 0,
-        f"{source_name}: images must be an array of 3 or 4 axes, not empty",
+        f"{source_name}: images must be a non-empty array with 3 or 4 axes",
         found=f"shape {array.shape}",
-        do="For rows of numbers that are no images use the data set 'vectors'.",
+        do="For rows of numbers use the data set 'vectors'.",
     )
     array, last = _resolve_layout(array, layout, source_name)
     if array.dtype == bool:
@@ -168,25 +184,32 @@ def images_from_array(array: np.ndarray, layout: str = "auto", source_name: str 
         array.dtype.kind == "f",
         f"{source_name}: pixels must be bool, uint8 or float",
         found=array.dtype,
-        do="Convert whole numbers of 0 to 255 to uint8.",
+        do="Convert whole numbers from 0 to 255 to uint8.",
     )
-    _check_floats(array, source_name)
+    check_values(array, source_name, unit_range=True)
     return Pixels(array, last)
 
 
-def _check_floats(array: np.ndarray, source_name: str) -> None:
-    """Every pixel finite and in [0, 1], looked at in pieces so that a memory map is never read whole."""
+def check_values(array: np.ndarray, source_name: str, unit_range: bool = False) -> None:
+    """Raise unless all values are finite; reads in chunks, so that a memory map is never loaded as a whole.
+
+    Args:
+        array: array with one row per item.
+        source_name: name of the data in errors.
+        unit_range: also require values in [0, 1].
+    """
     step = max(1, (1 << 24) // max(array[0].size, 1))
     for start in range(0, len(array), step):
-        piece = array[start : start + step]
+        chunk = array[start : start + step]
+        bad = ~np.isfinite(chunk).all(axis=tuple(range(1, chunk.ndim)))
         expect(
-            np.isfinite(piece).all(),
-            f"{source_name}: pixels must be numbers",
-            found=f"NaN or infinity in image {start + int((~np.isfinite(piece)).any(axis=(1, 2, 3)).argmax())}",
+            not bad.any(),
+            f"{source_name}: all values must be finite",
+            found=f"NaN or infinity in item {start + int(bad.argmax())}",
         )
-        low, high = piece.min(), piece.max()
+        low, high = chunk.min(), chunk.max()
         expect(
-            low >= 0 and high <= 1,
+            not unit_range or (low >= 0 and high <= 1),
             f"{source_name}: float pixels must lie in [0, 1]",
             found=f"{low:g} to {high:g}",
             do="Divide by 255, or shift and scale.",
@@ -194,32 +217,32 @@ def _check_floats(array: np.ndarray, source_name: str) -> None:
 
 
 def _resolve_layout(array: np.ndarray, layout: str, source_name: str) -> tuple[np.ndarray, bool]:
-    """The array with four axes, and whether its channels come last."""
+    """Return the array with four axes, and whether its channels are last."""
     if layout == "auto" and array.ndim == 4:
         last, first = array.shape[3] in (1, 3), array.shape[1] in (1, 3)
         expect(
             last or first,
-            f"{source_name}: images have one or three channels",
+            f"{source_name}: images must have one or three channels",
             found=f"shape {array.shape}",
             allowed="n h w, n h w c or n c h w",
-            do="Drop an alpha channel; say layout if it is another one.",
+            do="Drop an alpha channel, or set layout.",
         )
         layout = "nchw" if first and not last else "nhwc"
         expect(
             not (first and last),
-            f"{source_name}: it is not clear which axis holds the channels",
+            f"{source_name}: the axis of the channels is ambiguous",
             found=f"shape {array.shape}",
-            do='Say layout = "nhwc" or "nchw".',
+            do='Set layout = "nhwc" or "nchw".',
         )
     axes = {"auto": 3, "nhw": 3}.get(layout, 4)
-    expect(array.ndim == axes, f"{source_name}: layout {layout} has {axes} axes", found=f"shape {array.shape}")
+    expect(array.ndim == axes, f"{source_name}: layout {layout} needs {axes} axes", found=f"shape {array.shape}")
     if axes == 3 or (layout == "nhwc" and array.shape[3] == 1):
         return array.reshape(len(array), 1, *array.shape[1:3]), False
     return array, layout == "nhwc"
 
 
 def label_columns(labels: Any) -> Mapping[str, Any] | None:
-    """Labels as named columns: a mapping as it is, one list or array as 'label', a table as factor_0, factor_1, …"""
+    """Convert `labels` to named columns: a list or array becomes 'label', a table factor_0, factor_1, …"""
     if labels is None or isinstance(labels, Mapping):
         return labels
     try:
@@ -233,26 +256,31 @@ def label_columns(labels: Any) -> Mapping[str, Any] | None:
 
 
 def stack_items(source: Any, max_items: int) -> tuple[np.ndarray, Any]:
-    """The images of an iterable as one array in memory, and their labels if it gives them."""
+    """Stack the images of an iterable to one array in memory; return it with the labels, if there are any.
+
+    Args:
+        source: the iterable.
+        max_items: limit for iterables without a length.
+    """
     items, _ = iterate_items(source, max_items)
     rows, found, used, limit = [], [], 0, 0.75 * available_memory()
     for place, item in enumerate(items):
         image, label = split_item(item)
-        rows.append(array_of(image, place))
+        rows.append(to_array(image, place))
         found.append(label)
         used += rows[-1].nbytes
         expect(
             rows[-1].shape == rows[0].shape,
-            "all images must have one size",
+            "all images must have the same size",
             found=f"{rows[-1].shape} at {place}, {rows[0].shape} at 0",
         )
         expect(
             2 * used < limit,
             "the items do not fit into memory",
-            found=f"{used / 1e9:,.1f} GB after {place + 1:,} of them",
-            do="unbraid.data.of(...) maps them from the disk.",
+            found=f"{used / 1e9:,.1f} GB after {place + 1:,} items",
+            do="Use unbraid.data.of(...), which maps them from disk.",
         )
-    expect(rows, "the iterable gave no images")
+    expect(rows, "the iterable has no images")
     return np.stack(rows), collate_labels(found)
 
 
@@ -264,7 +292,16 @@ def build_dataset(
     partial: bool,
     extra_values: Mapping[str, np.ndarray] | None = None,
 ) -> Dataset:
-    """Images and their label columns as a data set."""
+    """Combine images and label columns to a data set.
+
+    Args:
+        name: name of the data set.
+        images: the images.
+        columns: label columns by name, or None.
+        source_name: name of the labels in errors.
+        partial: allow missing labels.
+        extra_values: further values of the same columns, as in `factors_from_columns`.
+    """
     if columns is None:
         return Dataset(name, images)
     factors, table = label_files.factors_from_columns(columns, len(images), source_name, partial, extra_values)
@@ -274,10 +311,10 @@ def build_dataset(
 
 SOURCE = Source(
     name="images",
-    about="your own: an array (.npy, .npz, .h5), a folder of pictures or a .parquet, labels if any",
+    about="your own images: an array (.npy, .npz, .h5), a folder of image files or a .parquet, with optional labels",
     load=load,
     size="any",
     factors="from labels (.csv, .npz), metadata.csv or class folders",
     status=lambda: "needs a file: yours",
-    how_to_get="path = an array (.npy, .npz, .h5), a folder of pictures or a .parquet",
+    how_to_get="path = an array (.npy, .npz, .h5), a folder of image files or a .parquet",
 )

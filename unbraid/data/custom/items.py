@@ -1,4 +1,4 @@
-"""What torch, Hugging Face and plain Python hand over, one item at a time: an array and its labels, counted and bounded."""
+"""Items of torch, Hugging Face and plain Python data sets, one at a time, with a limit on their number."""
 
 from __future__ import annotations
 
@@ -11,39 +11,45 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.data.formats.image_files import pillow_to_array
 
-MAX_ITEMS = 1_000_000  # items taken from what tells no length, unless the caller says more
-IMAGE_KEYS = ("image", "img", "pixels", "pixel_values", "x")  # the keys that hold the image, in this order
+MAX_ITEMS = 1_000_000  # default limit for sources without a length
+IMAGE_KEYS = ("image", "img", "pixels", "pixel_values", "x")  # keys of the image in a mapping, in order of preference
 SCALAR_TYPES = (str, int, float, bool, np.generic, type(None))
 
 
 def iterate_items(source: Any, max_items: int = MAX_ITEMS) -> tuple[Iterator[Any], int | None]:
-    """The items of a torch `Dataset` or `DataLoader`, a Hugging Face data set or any iterable, and how many there are.
+    """Iterate over the items of a data set or iterable; return the iterator and the number of items, if known.
 
-    What says its length gives that many and no more (and fewer is an error); what says none is refused after `most`
-    items, because it may never end. A `DataLoader` is taken apart into its items.
+    A source with a length must yield that many items. One without is refused after `max_items`, because it may never
+    end. A `DataLoader` is unbatched.
+
+    Args:
+        source: a torch `Dataset` or `DataLoader`, a Hugging Face data set or any iterable.
+        max_items: limit for sources without a length.
 
     >>> items, count = iterate_items([4, 5, 6])
     >>> list(items), count
     ([4, 5, 6], 3)
     """
-    expect(isinstance(max_items, int) and max_items > 0, "max_items is a number of items", found=repr(max_items))
+    expect(isinstance(max_items, int) and max_items > 0, "max_items must be a number of items", found=repr(max_items))
     expect(
         not isinstance(source, (Mapping, str, bytes)),
-        "one data set is wanted, as an array or item by item",
+        "the source must be one data set, as an array or as items",
         found=f"a {type(source).__name__}"
         + (f" of {', '.join(map(str, source))}" if isinstance(source, Mapping) else ""),
-        do="Give one of its parts." if isinstance(source, Mapping) else "For a file use load('images', path=...).",
+        do="Give one of its entries." if isinstance(source, Mapping) else "For a file use load('images', path=...).",
     )
     expect(
-        not (hasattr(source, "to_numpy") and hasattr(source, "columns")),  # walking over it gives the names of columns
-        "a data frame holds columns, and it does not say which of them are data",
+        not (
+            hasattr(source, "to_numpy") and hasattr(source, "columns")
+        ),  # iterating over it yields the names of columns
+        "a data frame does not define which of its columns are data",
         found=f"a {type(source).__name__} of shape {getattr(source, 'shape', '?')}",
-        allowed="an array of the data, labels beside it",
-        do='Pass them apart: of(frame[["a", "b"]].to_numpy(), labels=frame["label"]).',
+        allowed="an array of the data, and labels",
+        do='Pass them separately: of(frame[["a", "b"]].to_numpy(), labels=frame["label"]).',
     )
     expect(
         hasattr(source, "__iter__") or hasattr(source, "__getitem__"),
-        "items come from an iterable, or by index and length",
+        "the source must be iterable, or have items by index and a length",
         found=f"a {type(source).__name__}",
     )
     if _is_data_loader(source) and source.batch_sampler is not None:
@@ -56,35 +62,35 @@ def iterate_items(source: Any, max_items: int = MAX_ITEMS) -> tuple[Iterator[Any
         count is not None or hasattr(source, "__iter__"),
         "a data set without a length may never end",
         found=f"a {type(source).__name__} with items by index and no __len__",
-        do="Give it a __len__, or take so many of it: (data[i] for i in range(n)).",
+        do="Add a __len__, or pass a number of its items: (data[i] for i in range(n)).",
     )
-    walk = iter(source) if hasattr(source, "__iter__") else (source[i] for i in range(count or 0))
-    if _is_data_loader(source):  # without batches it still turns pairs into lists
-        walk = (tuple(item) if isinstance(item, list) else item for item in walk)
-    return _limit_items(walk, count, max_items), count
+    items = iter(source) if hasattr(source, "__iter__") else (source[i] for i in range(count or 0))
+    if _is_data_loader(source):  # without batches it still converts pairs to lists
+        items = (tuple(item) if isinstance(item, list) else item for item in items)
+    return _limit_items(items, count, max_items), count
 
 
 def _limit_items(iterator: Iterator[Any], count: int | None, max_items: int) -> Iterator[Any]:
-    """The items of `walk`: as many as it says, or up to `most` if it says nothing."""
-    given = 0
+    """Yield the items: `count` of them, or up to `max_items` if the count is unknown."""
+    received = 0
     try:
         for item in islice(iterator, count if count is not None else max_items + 1):
-            given += 1
+            received += 1
             expect(
-                count is not None or given <= max_items,
+                count is not None or received <= max_items,
                 "an iterable without a length may never end",
                 found=f"more than {max_items:,} items",
-                do=f"Say how many it may give: max_items = {10 * max_items:,}; or give something with a __len__.",
+                do=f"Raise the limit, such as max_items = {10 * max_items:,}, or pass a source with a __len__.",
             )
             yield item
     except IndexError as error:
         raise UnbraidError(
-            f"the data set says it has {count:,} items, but item {given:,} is out of its range."
+            f"the data set has a length of {count:,}, but its item {received:,} is out of range."
         ) from error
     expect(
-        count in (None, given),
-        "the data set gave fewer items than it says",
-        found=f"{given:,}",
+        count in (None, received),
+        "the data set has fewer items than its length",
+        found=f"{received:,}",
         allowed=f"{count or 0:,}",
     )
 
@@ -92,12 +98,12 @@ def _limit_items(iterator: Iterator[Any], count: int | None, max_items: int) -> 
 def _length(source: Any) -> int | None:
     try:
         return len(source)
-    except (TypeError, NotImplementedError):  # torch's streams have a __len__ that raises
+    except (TypeError, NotImplementedError):  # the __len__ of torch's iterable data sets raises
         return None
 
 
 def _is_data_loader(source: Any) -> bool:
-    """Whether this is torch's DataLoader, found without importing torch."""
+    """Return True for a torch DataLoader; torch is not imported."""
     return any(c.__name__ == "DataLoader" and c.__module__.startswith("torch.") for c in type(source).__mro__)
 
 
@@ -111,7 +117,7 @@ def _iterate_unbatched(loader: Any) -> Iterator[Any]:
 
 
 def _collated_item(batch: Any, i: int) -> Any:
-    """Item `i` of a collated batch: mappings and lists of columns keep their form, words come as a list of them."""
+    """Item `i` of a collated batch: mappings and lists of columns keep their form, strings come as a list."""
     if isinstance(batch, Mapping):
         return {key: _collated_item(column, i) for key, column in batch.items()}
     if isinstance(batch, (tuple, list)) and not all(isinstance(part, SCALAR_TYPES) for part in batch):
@@ -120,16 +126,20 @@ def _collated_item(batch: Any, i: int) -> Any:
 
 
 def split_item(item: Any, image: str = "", columns: list[str] | None = None) -> tuple[Any, Any]:
-    """The image and the labels (a mapping, a value, a row, or None) of one item.
+    """Split an item into its image and its labels (a mapping, a value, a row, or None).
 
-    A pair is (image, label), a longer tuple (image, label, label, …); of a mapping `image` names the image, `columns`
-    the labels (by default all that are single words or numbers); anything else is an image alone.
+    A pair is (image, label), a longer tuple (image, label, label, …). Anything but a tuple or mapping is an image.
+
+    Args:
+        item: the item.
+        image: key of the image in a mapping.
+        columns: keys of the labels in a mapping; by default all single strings and numbers.
 
     >>> split_item({"image": [[0]], "label": 3, "box": [1, 2]})
     ([[0]], {'label': 3})
     """
     if isinstance(item, tuple):
-        expect(item, "an item is an image or a pair (image, label)", found="an empty tuple")
+        expect(item, "an item must be an image or a pair (image, label)", found="an empty tuple")
         return item[0], None if len(item) == 1 else item[1] if len(item) == 2 else item[1:]
     if not isinstance(item, Mapping):
         return item, None
@@ -138,7 +148,7 @@ def split_item(item: Any, image: str = "", columns: list[str] | None = None) -> 
         key in item,
         "an item must hold an image",
         found=f"keys {', '.join(map(str, item))}",
-        do='Say which key it is: image = "...".',
+        do='Name its key: image = "...".',
     )
     missing = [name for name in columns or () if name not in item]
     expect(not missing, f"an item must hold the labels {', '.join(missing)}", found=f"keys {', '.join(map(str, item))}")
@@ -154,16 +164,23 @@ def split_item(item: Any, image: str = "", columns: list[str] | None = None) -> 
 
 
 def _unwrap_scalar(value: Any) -> Any:
-    """A single number out of a tensor or array of one; anything else as it is."""
+    """Convert a tensor or array without axes to a number; return anything else unchanged."""
     return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
 
 
 def to_array(image: Any, position: int, size: int = 0, grey: bool = False) -> np.ndarray:
-    """One image as an array: bool, uint8 or float32; pictures are made plain, cropped and resized if asked."""
-    if hasattr(image, "convert") and hasattr(image, "getbands"):  # a picture of Pillow
+    """Convert one image to an array of bool, uint8 or float32.
+
+    Args:
+        image: an array, a tensor, nested lists or a Pillow image.
+        position: position of the item, for errors.
+        size: crop a Pillow image to a centred square and resize it to this side; 0 keeps its size.
+        grey: convert a Pillow image to grey.
+    """
+    if hasattr(image, "convert") and hasattr(image, "getbands"):  # a Pillow image
         return pillow_to_array(image, size, grey)
     expect(
-        size == 0 and not grey, "size and grey are for pictures; arrays are used as they are", found=f"item {position}"
+        size == 0 and not grey, "size and grey apply to Pillow images; arrays are not changed", found=f"item {position}"
     )
     if hasattr(image, "detach"):  # a tensor; numpy has no bfloat16
         image = image.detach().cpu()
@@ -171,7 +188,7 @@ def to_array(image: Any, position: int, size: int = 0, grey: bool = False) -> np
     try:
         found = np.asarray(image)
     except ValueError as error:
-        raise UnbraidError(f"item {position} is no array. Give images, or pairs (image, label).") from error
+        raise UnbraidError(f"item {position} is not an array. Give images, or pairs (image, label).") from error
     expect(
         found.dtype.kind in "buif",
         f"item {position} must hold numbers",
@@ -182,13 +199,13 @@ def to_array(image: Any, position: int, size: int = 0, grey: bool = False) -> np
         found.ndim < 2 or found.dtype.kind in "bf" or found.dtype == np.uint8,
         f"item {position}: pixels must be bool, uint8 or float",
         found=found.dtype,
-        do="Convert whole numbers of 0 to 255 to uint8.",
+        do="Convert whole numbers from 0 to 255 to uint8.",
     )
     return found.astype(np.float32) if found.dtype.kind == "f" or found.ndim < 2 else found
 
 
 def collate_labels(labels: list[Any]) -> Any:
-    """The labels of all items as one list or as named columns; None if no item has any."""
+    """Join the `labels` of all items to one list or to named columns; None if no item has any."""
     plain = [np.asarray(label).tolist() if hasattr(label, "shape") else label for label in labels]
     if all(label is None or label == {} for label in plain):
         return None

@@ -1,7 +1,8 @@
-"""Your own vectors: rows of numbers from .npy, .npz, .csv, .h5 or .parquet."""
+"""Custom vectors: rows of numbers from .npy, .npz, .csv, .h5 or .parquet."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -22,36 +23,35 @@ def load(
     partial: bool = False,
     split: str = "all",
 ) -> Dataset:
-    """Rows "n d" as a data set of shape (d, 1, 1), every value finite.
+    """Rows "n d" as a data set of shape (d, 1, 1); all values must be finite.
 
-    labels: names of columns that are labels, not data (of a .csv, .npz or .parquet), or a path to a label file.
-    key: which array of an .npz or .h5 (needed if an .h5 holds several), which column of a .parquet. standardise: every
-    column to mean 0 and standard deviation 1. A .parquet (or a folder of its pieces) is read in batches into the cache:
-    columns of numbers, or of lists of one length.
+    A .parquet (or a folder of its pieces) is read in batches into the cache: columns of numbers, or of lists of one
+    length.
+
+    Args:
+        path: a .npy, .npz, .csv, .h5 or .parquet file.
+        labels: names of columns that are labels, not data (of a .csv, .npz or .parquet), or the path of a label file.
+        key: name of the array of an .npz or .h5 (required if an .h5 holds several), or of the column of a .parquet.
+        standardise: scale every column to mean 0 and standard deviation 1.
+        partial: allow missing labels.
+        split: the pieces of a .parquet named 'train' or 'test', if there are any; else a random split.
     """
-    where = Path(path).expanduser()
+    source = Path(path).expanduser()
     names = [labels] if isinstance(labels, str) else list(labels)
-    if parquet.is_parquet(where):
-        return _load_parquet(where, [name for name in names if name], key, standardise, partial, split)
+    if parquet.is_parquet(source):
+        return _load_parquet(source, [name for name in names if name], key, standardise, partial, split)
     expect(
-        where.is_file(),
-        f"vectors: {where} {'is a folder' if where.is_dir() else 'does not exist'}",
+        source.is_file(),
+        f"vectors: {source} {'is a folder' if source.is_dir() else 'does not exist'}",
         do="Give a .npy, .npz, .csv, .h5 or .parquet file.",
     )
-    columns = _read_columns(where, key)
-    inside = {name: columns.pop(name) for name in names if name in columns}
-    beside = [name for name in names if name and name not in inside]
-    for name in beside:
-        expect(
-            Path(name).expanduser().is_file(),
-            f"vectors: labels {name!r} are neither a column nor a file",
-            allowed=columns,
-        )
-        inside |= label_files.read_columns(name)
-    rows = _stack_columns(columns, where)
+    columns = _read_columns(source, key)
+    label_columns = {name: columns.pop(name) for name in names if name in columns}
+    label_columns |= _read_label_files([name for name in names if name and name not in label_columns], columns)
+    rows = _stack_columns(columns, source)
     expect(
         np.abs(rows).max() < np.finfo(np.float32).max,
-        f"vectors: {where} holds numbers too large for float32",
+        f"vectors: {source} holds numbers too large for float32",
         found=f"{np.abs(rows).max():g}",
         do="Scale them down.",
     )
@@ -59,15 +59,30 @@ def load(
         spread = rows.std(axis=0)
         expect(
             (spread > 0).all(),
-            f"vectors: {where} has a constant column",
+            f"vectors: {source} has a constant column",
             found=list(columns)[int(spread.argmin())],
-            do="Leave it out, or say standardise = false.",
+            do="Leave it out, or set standardise = false.",
         )
         rows = (rows - rows.mean(axis=0)) / spread
     factors, table = (
-        label_files.factors_from_columns(inside, len(rows), str(where), partial) if inside else (None, None)
+        label_files.factors_from_columns(label_columns, len(rows), str(source), partial)
+        if label_columns
+        else (None, None)
     )
-    return vector_dataset(where.stem, rows, factors, table, columns=list(columns))
+    return vector_dataset(source.stem, rows, factors, table, columns=list(columns))
+
+
+def _read_label_files(names: list[str], columns: Iterable[str]) -> dict[str, np.ndarray]:
+    """Read the label columns of files; `columns` are the names that an error lists."""
+    labels: dict[str, np.ndarray] = {}
+    for name in names:
+        expect(
+            Path(name).expanduser().is_file(),
+            f"vectors: labels {name!r} are neither a column nor a file",
+            allowed=columns,
+        )
+        labels |= label_files.read_columns(name)
+    return labels
 
 
 def _load_parquet(path: Path, names: list[str], key: str, standardise: bool, partial: bool, split: str) -> Dataset:
@@ -78,14 +93,7 @@ def _load_parquet(path: Path, names: list[str], key: str, standardise: bool, par
         table, [key] if key else [n for n in table.column_names if n not in inside], standardise
     )
     labels = table.read_labels(inside)
-    for name in names:
-        if name not in inside:
-            expect(
-                Path(name).expanduser().is_file(),
-                f"vectors: labels {name!r} are neither a column nor a file",
-                allowed=table.column_names,
-            )
-            labels |= label_files.read_columns(name)
+    labels |= _read_label_files([name for name in names if name not in inside], table.column_names)
     factors, values = (
         label_files.factors_from_columns(labels, len(rows), str(path), partial) if labels else (None, None)
     )
@@ -105,7 +113,7 @@ def _read_columns(path: Path, key: str) -> dict[str, np.ndarray]:
         return {f"column_{i}": column for i, column in enumerate(table.T)}
     expect(
         path.suffix in (".csv", ".tsv", ".npz", ".npy"),
-        "vectors come as .csv, .npy, .npz, .h5 or .parquet",
+        "vectors must be a .csv, .npy, .npz, .h5 or .parquet file",
         found=path.name,
     )
     if path.suffix == ".npy":
@@ -116,7 +124,7 @@ def _read_columns(path: Path, key: str) -> dict[str, np.ndarray]:
             found=f"shape {rows.shape}",
             do="For images use the data set 'images'.",
         )
-    columns = label_files.read_columns(path, drop_row_numbers=False)  # a column that counts may be data here
+    columns = label_files.read_columns(path, drop_row_numbers=False)  # a column of row numbers may be data here
     if key:
         columns = {name: column for name, column in columns.items() if name == key or name.startswith(f"{key}_")}
         expect(columns, f"vectors: {path} holds no array {key!r}")
@@ -124,11 +132,11 @@ def _read_columns(path: Path, key: str) -> dict[str, np.ndarray]:
 
 
 def _stack_columns(columns: dict[str, np.ndarray], path: Path) -> np.ndarray:
-    expect(columns, f"vectors: {path} has no data columns left")
+    expect(columns, f"vectors: {path} has no data columns besides its labels")
     lengths = {len(column) for column in columns.values()}
     expect(
         len(lengths) == 1 and lengths != {0},
-        f"vectors: the columns of {path} must have one length, not zero",
+        f"vectors: the columns of {path} must be non-empty and of one length",
         found=sorted(lengths),
     )
     numbers = {}
@@ -136,20 +144,20 @@ def _stack_columns(columns: dict[str, np.ndarray], path: Path) -> np.ndarray:
         try:
             numbers[name] = column.astype(np.float64)
         except ValueError:
-            raise UnbraidError(f"vectors: column {name!r} of {path} holds words. Name it in labels.") from None
+            raise UnbraidError(f"vectors: column {name!r} of {path} holds text. Name it in labels.") from None
         bad = ~np.isfinite(numbers[name])
         expect(
             not bad.any(),
-            f"vectors: column {name!r} of {path} must hold numbers",
+            f"vectors: column {name!r} of {path} must be finite",
             found=f"NaN or infinity in row {int(bad.argmax())}",
-            do="Fill in or drop such rows.",
+            do="Fill in or drop these rows.",
         )
     return np.stack(list(numbers.values()), axis=1)
 
 
 SOURCE = Source(
     name="vectors",
-    about="your own: rows of numbers (.npy, .npz, .csv, .h5, .parquet)",
+    about="your own vectors: rows of numbers (.npy, .npz, .csv, .h5, .parquet)",
     load=load,
     size="any",
     factors="from label columns or a label file",

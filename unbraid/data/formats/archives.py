@@ -1,5 +1,7 @@
-"""Folders, tar and zip files read alike, member by member and in memory: nothing is ever unpacked to disk,
-so no path inside an archive can lead anywhere."""
+"""Folders, tar and zip files with one interface, read member by member in memory.
+
+Nothing is unpacked to disk, so no path inside an archive can lead out of it.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,17 @@ ARCHIVE_ERRORS = (
     ValueError,
     OverflowError,
     struct.error,
-)  # all that a hostile archive has been seen to raise
-MAX_MEMBER_BYTES = 1 << 30  # no member of the sets here is larger than a gigabyte
+)  # errors that malformed archives have raised in tests
+MAX_MEMBER_BYTES = 1 << 30  # no data set here has a member above a gigabyte
 
 
 def member_names(path: Path, pattern: str) -> list[str]:
-    """The sorted member names that match a regular expression (searched, not anchored)."""
+    """Sorted names of the members that match a pattern.
+
+    Args:
+        path: folder or archive.
+        pattern: regular expression, searched anywhere in the name.
+    """
     expect(path.exists(), f"{path} does not exist", do="Give the folder or the archive as it was published.")
     try:
         if path.is_dir():
@@ -46,15 +53,20 @@ def member_names(path: Path, pattern: str) -> list[str]:
             with tarfile.open(path) as tar:
                 every = [member.name for member in tar if member.isfile()]
                 while tar.fileobj is not None and tar.fileobj.read(1 << 20):
-                    pass  # to its end, where a compressed one has its checksum
+                    pass  # read to the end, where a compressed archive has its checksum
     except ARCHIVE_ERRORS as error:
-        reason = str(error).partition("\n")[0].rstrip(":")  # tarfile lists every way in which it tried
-        raise UnbraidError(f"cannot read {path}: {reason}. It is cut off, damaged or no archive.") from error
+        reason = str(error).partition("\n")[0].rstrip(":")  # tarfile lists every format that it tried
+        raise UnbraidError(f"cannot read {path}: {reason}. It is truncated, damaged or not an archive.") from error
     return sorted(name for name in every if re.search(pattern, name))
 
 
 def read_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
-    """(name, bytes) of the wanted members, in the order in which they are quickest to read."""
+    """Yield (name, bytes) of members, in the order that is fastest to read.
+
+    Args:
+        path: folder or archive.
+        wanted: names of the members.
+    """
     chosen = set(wanted)
     try:
         if path.is_dir():
@@ -75,19 +87,24 @@ def read_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, byt
     except UnbraidError:
         raise
     except ARCHIVE_ERRORS as error:
-        raise UnbraidError(f"cannot read {path}: {error}. It is cut off or damaged.") from error
+        raise UnbraidError(f"cannot read {path}: {error}. It is truncated or damaged.") from error
 
 
 def gunzip(path: Path, raw: bytes) -> bytes:
-    """What a gzipped file holds, up to a gigabyte: a few bytes may say that they are terabytes."""
+    """Decompress gzipped bytes, up to a gigabyte: a few bytes may expand to terabytes.
+
+    Args:
+        path: the file, for errors.
+        raw: its bytes.
+    """
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
             content = file.read(MAX_MEMBER_BYTES + 1)
     except ARCHIVE_ERRORS as error:
-        raise UnbraidError(f"{path} is damaged or cut off ({error}). Fetch it again.") from error
-    _check_member_size(path, "what is gzipped", len(content))
+        raise UnbraidError(f"{path} is damaged or truncated ({error}). Fetch it again.") from error
+    _check_member_size(path, "the content", len(content))
     return content
 
 
 def _check_member_size(path: Path, name: str, size: int) -> None:
-    expect(size <= MAX_MEMBER_BYTES, f"{name} in {path} is too large to be a part of this set", found=f"{size:,} bytes")
+    expect(size <= MAX_MEMBER_BYTES, f"{name} in {path} is too large for this data set", found=f"{size:,} bytes")

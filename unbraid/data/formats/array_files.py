@@ -1,4 +1,4 @@
-"""Array files: which array of an .npy, .npz or .h5 holds the images, and which ones beside it are labels."""
+"""Array files (.npy, .npz, .h5): selection of the array of images and of the arrays of labels."""
 
 from __future__ import annotations
 
@@ -13,19 +13,33 @@ from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import read_npy
 from unbraid.data.formats.hdf5 import hdf5_shapes, read_hdf5
 
-LABEL_NAMES = ("labels", "label")  # arrays of these names beside the images are their labels
+LABEL_NAMES = ("labels", "label")  # arrays with these names are the labels
 
 
 def read_array(path: Path, key: str = "") -> np.ndarray:
-    """The array of images in a .npy (mapped), .npz or .h5 file; `key` says which if there are several."""
+    """Read the array of images in a .npy (memory-mapped), .npz or .h5 file.
+
+    Args:
+        path: the file.
+        key: name of the array; required if several could hold images.
+    """
     expect(path.is_file(), f"{path} does not exist", do="Give the path of an array file.")
     if path.suffix == ".npy":
-        expect(not key, f"{path} holds one array and no names", found=f"key = {key!r}", do="key is for .npz and .h5.")
+        expect(
+            not key,
+            f"{path} holds one array without a name",
+            found=f"key = {key!r}",
+            do="Leave out key; it is for .npz and .h5.",
+        )
         _check_npy_file(path)
         return np.asarray(read_npy(path, "images", mmap=True))
     if path.suffix in (".h5", ".hdf5"):
         return read_hdf5(path, key)
-    expect(path.suffix == ".npz", "images come as .npy, .npz, .h5, .parquet or a folder of pictures", found=path.name)
+    expect(
+        path.suffix == ".npz",
+        "images must be a .npy, .npz, .h5 or .parquet file or a folder of image files",
+        found=path.name,
+    )
     shapes = npz_shapes(path)
     if not key:
         many = [name for name, shape in shapes.items() if len(shape) >= 3]
@@ -33,44 +47,49 @@ def read_array(path: Path, key: str = "") -> np.ndarray:
             len(many) == 1,
             f"{path} must hold one array of images",
             found=f"arrays {', '.join(shapes) or 'none'}",
-            do='Say which one: key = "...".',
+            do='Name it: key = "...".',
         )
         key = many[0]
     return read_npz_array(path, key)
 
 
 def _check_npy_file(path: Path) -> None:
-    """Refuse an .npy whose size is not the one that its header says; other damage is left to the reader."""
+    """Raise if the size of an .npy does not match its header; other damage is left to the reader."""
     try:
         with open(path, "rb") as opened:
-            shape, dtype, need = _read_npy_header(opened)
-    except Exception:  # numpy raises many kinds on damaged headers; the reader names them
+            shape, _, dtype, need = read_npy_header(opened)
+    except Exception:  # numpy raises many types of errors on damaged headers; the reader reports them
         return
     found = path.stat().st_size
     expect(
         dtype.hasobject or found >= need,
-        f"{path} is cut off or damaged",
+        f"{path} is truncated or damaged",
         found=f"{found:,} bytes",
         allowed=f"{need:,} for shape {shape}",
     )
     expect(min(shape, default=0) >= 0, f"{path} is damaged", found=f"shape {shape}")
     expect(
         not dtype.hasobject,
-        f"{path} holds Python objects, which are never unpickled here",
+        f"{path} holds Python objects, which are never unpickled",
         do="Save numbers: bool, uint8 or float.",
     )
 
 
-def _read_npy_header(opened: Any) -> tuple[tuple[int, ...], np.dtype, int]:
-    """Shape and type of the array in an open .npy, and how many bytes the whole file must have."""
+def read_npy_header(opened: Any) -> tuple[tuple[int, ...], bool, np.dtype, int]:
+    """Shape, Fortran order and type of the array in an `opened` .npy, and the size of the file in bytes."""
     version = np.lib.format.read_magic(opened)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(opened)
-    return shape, dtype, opened.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
+    shape, fortran, dtype = read(opened)
+    return shape, fortran, dtype, opened.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
 
 
 def read_label_arrays(path: Path, names: list[str]) -> dict[str, np.ndarray]:
-    """The arrays `names` of an .npz or .h5 as label columns; without names, one called 'labels' or 'label' if there is."""
+    """Read arrays of an .npz or .h5 as label columns.
+
+    Args:
+        path: the file.
+        names: names of the arrays; if empty, one called 'labels' or 'label' if it exists.
+    """
     if path.suffix not in (".npz", ".h5", ".hdf5"):
         return {}
     shapes = npz_shapes(path) if path.suffix == ".npz" else hdf5_shapes(path)
@@ -81,7 +100,7 @@ def read_label_arrays(path: Path, names: list[str]) -> dict[str, np.ndarray]:
         try:
             array = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
         except UnicodeDecodeError as error:
-            raise UnbraidError(f"labels {name!r} in {path} are no UTF-8 text. Save them as words.") from error
+            raise UnbraidError(f"labels {name!r} in {path} are not UTF-8 text. Save them as text.") from error
         expect(
             array.ndim in (1, 2), f"labels {name!r} in {path} must be a column or a table", found=f"shape {array.shape}"
         )
@@ -91,7 +110,7 @@ def read_label_arrays(path: Path, names: list[str]) -> dict[str, np.ndarray]:
 
 
 def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The arrays of an .npz and their shapes, from their headers: nothing is unpacked."""
+    """Shapes of the arrays in the .npz at `path` by name, from their headers; nothing is unpacked."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {
@@ -101,28 +120,33 @@ def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
             }
     except UnbraidError:
         raise
-    except Exception as error:  # zipfile and numpy raise many kinds on damaged files
-        raise UnbraidError(f"cannot read {path}: {error}. It is damaged, cut off or no .npz file.") from error
+    except Exception as error:  # zipfile and numpy raise many types of errors on damaged files
+        raise UnbraidError(f"cannot read {path}: {error}. It is damaged, truncated or not an .npz file.") from error
 
 
 def _read_member_shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> tuple[int, ...]:
     with archive.open(info) as opened:
-        shape, dtype, need = _read_npy_header(opened)
+        shape, _, dtype, need = read_npy_header(opened)
     expect(
         not dtype.hasobject,
-        f"{info.filename} in {path} holds Python objects, which are never unpickled here",
-        do="Save numbers or words.",
+        f"{info.filename} in {path} holds Python objects, which are never unpickled",
+        do="Save numbers or text.",
     )
     expect(
         need == info.file_size and min(shape, default=0) >= 0,
-        f"{path} is damaged: an array says another size than it has",
+        f"{path} is damaged: the header of an array does not match its size",
         found=f"{info.filename} of shape {shape} in {info.file_size:,} bytes",
     )
     return shape
 
 
 def read_npz_array(path: Path, key: str) -> np.ndarray:
-    """One array of an .npz, read whole if the memory can hold it; nothing is unpickled."""
+    """Read one array of an .npz, if it fits into memory; nothing is unpickled.
+
+    Args:
+        path: the file.
+        key: name of the array.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
@@ -132,26 +156,31 @@ def read_npz_array(path: Path, key: str) -> np.ndarray:
             return arrays[key]
     except UnbraidError:
         raise
-    except Exception as error:  # zipfile and numpy raise many kinds on damaged files
+    except Exception as error:  # zipfile and numpy raise many types of errors on damaged files
         raise UnbraidError(
-            f"cannot read {key!r} of {path}: {error}. It is damaged, cut off, or holds Python objects "
-            "(which are never unpickled here)."
+            f"cannot read {key!r} of {path}: {error}. It is damaged, truncated, or holds Python objects "
+            "(which are never unpickled)."
         ) from error
 
 
 def check_memory(path: Path, required_bytes: int) -> None:
-    """Refuse to unpack more than three quarters of the free memory."""
+    """Raise if unpacking a file would take more than three quarters of the free memory.
+
+    Args:
+        path: the file, for errors.
+        required_bytes: its size in memory.
+    """
     free = available_memory()
     expect(
         required_bytes <= 0.75 * free,
         f"{path} does not fit into memory",
         found=f"{required_bytes / 1e9:,.1f} GB unpacked, {free / 1e9:,.1f} GB free",
-        do="Save the array as .npy, which is mapped and never read whole.",
+        do="Save the array as .npy, which is memory-mapped.",
     )
 
 
 def available_memory() -> float:
-    """Bytes of memory that can be had: what Linux says, elsewhere all there is, or infinity."""
+    """Bytes of available memory as Linux reports them; elsewhere all memory, or infinity."""
     try:
         lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
         return 1024.0 * int(lines["MemAvailable"].split()[0])

@@ -1,7 +1,7 @@
-"""Reading HDF5 files through h5py, an optional package, needed only to import.
+"""Reading of HDF5 files with h5py, an optional package.
 
-An HDF5 file may say that its numbers lie in other files of this machine (external or virtual storage, links): such
-arrays are refused, so that a file from elsewhere shows nothing but itself.
+An HDF5 file may refer to data in other files of the machine (external or virtual storage, links). Such arrays are
+refused, so that a file from elsewhere reveals nothing but itself.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 
 from unbraid.core.errors import UnbraidError, expect
 
-MAX_TEXT_LENGTH = 1 << 28  # letters of all labels together: many rows may point to one long word
-READ_TIMEOUT = 15.0  # seconds to read them, and one more for each 100,000
+MAX_TEXT_LENGTH = 1 << 28  # characters of all labels together: many rows may refer to one long string
+READ_TIMEOUT = 15.0  # seconds to read the labels, plus one per 100,000 labels
 
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[Any]:
-    """An open h5py file; a missing package, a missing file and every kind of damage, also while reading, is named."""
+    """Open the HDF5 file at `path`; a missing package, a missing file and any damage raise an `UnbraidError`."""
     try:
         import h5py
     except ImportError as error:
@@ -36,14 +36,20 @@ def open_hdf5(path: Path) -> Iterator[Any]:
             yield file
     except UnbraidError:
         raise
-    except Exception as error:  # h5py raises many kinds on damaged files
+    except Exception as error:  # h5py raises many types of errors on damaged files
         whole = re.search(r"stored_eof = (\d+)", str(error))
         cut = f": found {path.stat().st_size:,} of {int(whole[1]):,} bytes" if whole else ""
-        raise UnbraidError(f"cannot read {path}{cut}. It is damaged, cut off or no HDF5 file.") from error
+        raise UnbraidError(f"cannot read {path}{cut}. It is damaged, truncated or not an HDF5 file.") from error
 
 
 def get_hdf5_array(file: Any, key: str, path: Path) -> Any:
-    """The array `key` of an open file, refused if its numbers lie outside of it."""
+    """Return an array of an open file; raise if its data are stored outside the file.
+
+    Args:
+        file: open h5py file.
+        key: name of the array.
+        path: path of the file, for errors.
+    """
     import h5py
 
     found = file.get(key)
@@ -59,15 +65,15 @@ def get_hdf5_array(file: Any, key: str, path: Path) -> Any:
     )
     expect(
         not elsewhere,
-        f"{key!r} of {path} is not in the file itself, and other files are never opened for it",
-        found=f"its numbers {elsewhere}",
+        f"{key!r} of {path} is not stored in the file itself, and other files are never opened",
+        found=f"data {elsewhere}",
         do="Save the array itself: h5repack, or h5py's create_dataset(name, data=array).",
     )
     return found
 
 
 def hdf5_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The arrays of the file and their shapes; nothing is read."""
+    """Shapes of the arrays in the file at `path` by name; no data are read."""
     with open_hdf5(path) as file:
         return _shapes(file)
 
@@ -81,7 +87,14 @@ def _shapes(file: Any) -> dict[str, tuple[int, ...]]:
 
 
 def read_hdf5(path: Path, key: str = "", axes: tuple[int, ...] = (3, 4), what: str = "images") -> np.ndarray:
-    """One array of the file, whole; without `key` the only one with that many axes. Words come as such."""
+    """Read one array of a file into memory; text comes as strings.
+
+    Args:
+        path: the file.
+        key: name of the array; by default the only one with a matching number of axes.
+        axes: numbers of axes that match.
+        what: content of the array, for errors.
+    """
     from unbraid.data.formats.array_files import check_memory
 
     with open_hdf5(path) as file:
@@ -92,7 +105,7 @@ def read_hdf5(path: Path, key: str = "", axes: tuple[int, ...] = (3, 4), what: s
                 len(many) == 1,
                 f"{path} must hold one array of {what}",
                 found=f"{', '.join(shapes) or 'nothing'}",
-                do='Say which one: key = "...".',
+                do='Name it: key = "...".',
             )
             key = many[0]
         expect(key in shapes, f"{path} holds no array {key!r}", allowed=shapes)
@@ -104,13 +117,13 @@ def read_hdf5(path: Path, key: str = "", axes: tuple[int, ...] = (3, 4), what: s
 
 
 def _read_strings(stored: Any, key: str, path: Path) -> np.ndarray:
-    """Words of fixed or of any length; other objects (references, lists) are refused."""
+    """Read text of fixed or variable length; other objects (references, lists) are refused."""
     import h5py
 
     kind = h5py.check_string_dtype(stored.dtype)
     expect(
         stored.ndim == 1 and kind is not None,
-        f"{key!r} of {path} must hold numbers, or a column of words",
+        f"{key!r} of {path} must hold numbers, or a column of text",
         found=f"{stored.dtype} of shape {stored.shape}",
     )
     if kind.length is not None:
@@ -120,20 +133,20 @@ def _read_strings(stored: Any, key: str, path: Path) -> np.ndarray:
 
 STRING_READER_SCRIPT = """
 import json, sys, h5py
-path, key, most = sys.argv[1], sys.argv[2], int(sys.argv[3])
+path, key, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with h5py.File(path, "r") as file:
-    words, letters = file[key].asstr("utf-8", errors="strict"), 0
+    texts, characters = file[key].asstr("utf-8", errors="strict"), 0
     for start in range(0, len(file[key]), 1024):
-        piece = words[start : start + 1024].tolist()
-        letters += sum(map(len, piece))
-        if letters > most:
+        chunk = texts[start : start + 1024].tolist()
+        characters += sum(map(len, chunk))
+        if characters > limit:
             sys.exit(7)
-        print(json.dumps(piece))
+        print(json.dumps(chunk))
 """
 
 
 def _read_strings_in_subprocess(path: Path, key: str, timeout: float) -> np.ndarray:
-    """Words of any length, read in a process of their own: in a damaged file HDF5 may look for them for ever."""
+    """Read text of variable length in a subprocess: in a damaged file HDF5 may never return."""
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-c", STRING_READER_SCRIPT, str(path), key, str(MAX_TEXT_LENGTH)],
@@ -141,13 +154,13 @@ def _read_strings_in_subprocess(path: Path, key: str, timeout: float) -> np.ndar
             timeout=timeout,
         )
     except subprocess.TimeoutExpired as error:
-        raise UnbraidError(f"cannot read {key!r} of {path}: its words do not end. It is damaged.") from error
-    except ValueError as error:  # a name with a NUL byte cannot be passed on
+        raise UnbraidError(f"cannot read {key!r} of {path}: reading its text takes too long. It is damaged.") from error
+    except ValueError as error:  # a name with a NUL byte cannot be an argument
         raise UnbraidError(f"cannot read {key!r} of {path}: {error}.") from error
     expect(
         done.returncode != 7,
-        f"the words of {key!r} in {path} are too long to be labels",
-        found=f"over {MAX_TEXT_LENGTH:,} letters",
+        f"the text of {key!r} in {path} is too long for labels",
+        found=f"over {MAX_TEXT_LENGTH:,} characters",
     )
     expect(done.returncode == 0, f"cannot read {key!r} of {path}", do="It is damaged.")
-    return np.array([word for line in done.stdout.splitlines() for word in json.loads(line)], np.str_)
+    return np.array([text for line in done.stdout.splitlines() for text in json.loads(line)], np.str_)

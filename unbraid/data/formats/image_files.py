@@ -1,10 +1,10 @@
-"""Pictures, decoded once into the cache and mapped from there ever after."""
+"""Image files, decoded once into the cache and memory-mapped from there."""
 
 from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from unbraid.data.cache import array_cache
 
 T = TypeVar("T")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
-GREY_MODES = ("1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")  # Pillow's modes without colours
+GREY_MODES = ("1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")  # Pillow modes without colours
 
 
 def decode_images(
@@ -32,26 +32,34 @@ def decode_images(
     all_files: list[Path] | None = None,
     skip_damaged: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures as uint8 "n c h w", made once per state of the files and kept in the cache, and which are damaged "n".
+    """Decode image files to a cached uint8 array "n c h w"; return it with a mask of damaged images.
 
-    One coloured picture, of these or of the whole set `among` which they are, makes all of them RGB (unless `grey`).
-    Channels first: turning a batch on the fly would cost more than all else together. Damaged pictures are refused, all
-    in one error; with `skip` they are black and marked.
+    The cache key is the state of the files. One coloured image among `all_files` makes all of them RGB, unless
+    `grey`. Channels come first, because transposing each batch would cost more than all other work on it.
+
+    Args:
+        files: the image files.
+        folder: their folder, for errors and for the cache key.
+        size: crop to a centred square and resize to this side; 0 keeps the size.
+        grey: convert to grey.
+        box: crop to (left, top, right, bottom) first.
+        all_files: the whole data set, if `files` are a split of it.
+        skip_damaged: make damaged images black and mark them, instead of raising one error that lists them.
     """
     all_files = all_files or files
     bad = find_damaged(files, folder) if skip_damaged else np.zeros(len(files), bool)
-    expect(not bad.all(), f"every picture in {folder} is damaged", found=f"{len(files):,} of {len(files):,}")
+    expect(not bad.all(), f"every image in {folder} is damaged", found=f"{len(files):,} of {len(files):,}")
     state = array_cache.file_fingerprint(
         files, str(folder.resolve()), size, grey, box, "" if grey else array_cache.file_fingerprint(all_files)
     )
     name = f"pictures-2-{state}{'-whole' if skip_damaged and bad.any() else ''}"
-    if array_cache.is_cached(name):  # its shape is known then, and no picture need be opened
-        shape = read_npy(array_cache.cache_path(name), "cached pictures", mmap=True).shape[1:]
+    if array_cache.is_cached(name):  # its shape is known, and no image file need be opened
+        shape = read_npy(array_cache.cache_path(name), "cached images", mmap=True).shape[1:]
     else:
-        channels = 1 if grey or not any(_none_if_damaged(has_colour, file) for file in all_files) else 3
-        read = (_none_if_damaged(read_image, file, size, grey, box) for file in files)
+        channels = 1 if grey or not any(none_if_damaged(has_colour, file) for file in all_files) else 3
+        read = (none_if_damaged(read_image, file, size, grey, box) for file in files)
         first = next((pixels for pixels in read if pixels is not None), None)
-        shape = to_chw(first, channels).shape if first is not None else (1, 1, 1)  # fill names them all then
+        shape = to_chw(first, channels).shape if first is not None else (1, 1, 1)  # fill then reports all of them
 
     def fill(array: np.ndarray, advance: Advance) -> None:
         errors = DamageReport(str(folder), len(files))
@@ -61,9 +69,9 @@ def decode_images(
                 pixels = to_chw(pixels, shape[0])
                 expect(
                     pixels.shape == shape,
-                    "all pictures must have one size",
+                    "all images must have the same size",
                     found=f"{pixels.shape[1:]} in {file.name}, {shape[1:]} in {files[0].name}",
-                    do="Say size = 64, and they are cropped and resized.",
+                    do="Set size, such as size = 64, to crop and resize them.",
                 )
                 array[i] = pixels
             advance()
@@ -73,19 +81,40 @@ def decode_images(
 
 
 def find_damaged(files: list[Path], folder: Path) -> np.ndarray:
-    """Which of the pictures cannot be read "n": each is decoded once, and the answer kept in the cache."""
+    """Mask "n" of image files that cannot be decoded, cached by the state of the files.
+
+    Args:
+        files: the image files.
+        folder: their folder, for the cache key.
+    """
+    fingerprint = array_cache.file_fingerprint(files, str(folder.resolve()))
+    return cached_damage_mask(fingerprint, (none_if_damaged(read_image, file) is None for file in files), len(files))
+
+
+def cached_damage_mask(fingerprint: str, damaged: Iterable[bool], total: int) -> np.ndarray:
+    """Evaluate a mask "n" of damaged images once and keep it in the cache.
+
+    Args:
+        fingerprint: state of the files, which names the cache entry.
+        damaged: whether each image is damaged; iterated only if the mask is not cached.
+        total: number of images.
+    """
 
     def fill(array: np.ndarray, advance: Advance) -> None:
-        for i, file in enumerate(files):
-            array[i] = _none_if_damaged(read_image, file) is None
+        for i, is_damaged in enumerate(damaged):
+            array[i] = is_damaged
             advance()
 
-    name = f"damaged-1-{array_cache.file_fingerprint(files, str(folder.resolve()))}"
-    return np.array(array_cache.load_or_generate(name, (len(files),), np.bool_, fill, len(files)))
+    return np.array(array_cache.load_or_generate(f"damaged-1-{fingerprint}", (total,), np.bool_, fill, total))
 
 
-def _none_if_damaged(function: Callable[..., T], *args: Any) -> T | None:
-    """What `look` sees, or None where it finds damage."""
+def none_if_damaged(function: Callable[..., T], *args: Any) -> T | None:
+    """Call a function; return None if it raises an `UnbraidError`.
+
+    Args:
+        function: function that reads an image.
+        *args: its arguments.
+    """
     try:
         return function(*args)
     except UnbraidError:
@@ -94,14 +123,20 @@ def _none_if_damaged(function: Callable[..., T], *args: Any) -> T | None:
 
 @dataclass(frozen=True)
 class DamageReport:
-    """What is wrong with the pictures of a set: collected while they are read, said at once."""
+    """Collects errors while images are read and raises them together.
+
+    Args:
+        source_name: name of the images in the error.
+        total: number of images.
+        messages: the errors so far.
+    """
 
     source_name: str
     total: int
     messages: list[str] = field(default_factory=list)
 
     def try_read(self, function: Callable[[], T]) -> T | None:
-        """What `look` sees; damage is kept in mind."""
+        """Return the result of `function`, or None if it raises an `UnbraidError`, which is recorded."""
         try:
             return function()
         except UnbraidError as error:
@@ -109,18 +144,18 @@ class DamageReport:
             return None
 
     def raise_if_any(self, limit: int = 20) -> None:
-        """Raise with all that was wrong (the first `most` of it), if anything was."""
+        """Raise an error that lists the recorded messages (the first `limit`), if there are any."""
         if self.messages:
             more = f"\n  and {len(self.messages) - limit:,} more" if len(self.messages) > limit else ""
             raise UnbraidError(
-                f"{len(self.messages):,} of {self.total:,} pictures in {self.source_name} cannot be read:"
-                + "".join(f"\n  {said}" for said in self.messages[:limit])
-                + f"{more}\nMend or remove them, or leave them out: skip_damaged = true."
+                f"{len(self.messages):,} of {self.total:,} images in {self.source_name} cannot be read:"
+                + "".join(f"\n  {message}" for message in self.messages[:limit])
+                + f"{more}\nRepair or remove them, or leave them out: skip_damaged = true."
             )
 
 
 def has_colour(file: Path | io.BytesIO) -> bool:
-    """Whether a picture has colours, by its header alone."""
+    """Return True if the image `file` has colours, by its header alone."""
     with _open_image(file) as image:
         return image.mode not in GREY_MODES
 
@@ -128,9 +163,15 @@ def has_colour(file: Path | io.BytesIO) -> bool:
 def read_image(
     file: Path | io.BytesIO, size: int = 0, grey: bool = False, box: tuple[int, int, int, int] | None = None
 ) -> np.ndarray:
-    """One picture, uint8 "h w" or "h w 3": cropped to `box`, then to the middle square, resized to `size`.
+    """Read one image as uint8 "h w" or "h w 3".
 
-    Transparent pictures are laid on white; 16 bits a pixel are scaled to 8.
+    Transparent images are composed on white; 16-bit pixels are scaled to 8 bits.
+
+    Args:
+        file: path or open file.
+        size: crop to a centred square and resize to this side; 0 keeps the size.
+        grey: convert to grey.
+        box: crop to (left, top, right, bottom) first.
     """
     with _open_image(file) as opened:
         return pillow_to_array(opened, size, grey, box)
@@ -139,7 +180,14 @@ def read_image(
 def pillow_to_array(
     source: Any, size: int = 0, grey: bool = False, box: tuple[int, int, int, int] | None = None
 ) -> np.ndarray:
-    """An open picture of Pillow as `picture` gives it."""
+    """Convert a Pillow image to uint8 "h w" or "h w 3".
+
+    Args:
+        source: the Pillow image.
+        size: crop to a centred square and resize to this side; 0 keeps the size.
+        grey: convert to grey.
+        box: crop to (left, top, right, bottom) first.
+    """
     from PIL import Image
 
     image = _to_opaque_8bit(source).convert("L" if grey or source.mode in GREY_MODES else "RGB")
@@ -147,24 +195,24 @@ def pillow_to_array(
     if size:
         side = min(image.size)
         left, top = (image.width - side) // 2, (image.height - side) // 2
-        way = Image.Resampling.BOX if side > size else Image.Resampling.BICUBIC
-        image = image.resize((size, size), way, (left, top, left + side, top + side))
+        resampling = Image.Resampling.BOX if side > size else Image.Resampling.BICUBIC
+        image = image.resize((size, size), resampling, (left, top, left + side, top + side))
     return np.asarray(image)
 
 
 def _to_opaque_8bit(image: Any) -> Any:
-    """A picture of 8 bits a channel without transparency."""
+    """Convert an image to 8 bits per channel without transparency."""
     from PIL import Image
 
-    if image.mode[0] in "IF":  # Pillow would cut off what is above 255
-        values, most = np.asarray(image).astype(np.float64), 1.0 if image.mode == "F" else 65535.0
+    if image.mode[0] in "IF":  # Pillow would clip values above 255
+        values, largest = np.asarray(image).astype(np.float64), 1.0 if image.mode == "F" else 65535.0
         expect(
-            values.min() >= 0 and values.max() <= most,
-            "deep pixels must lie in a known range",
+            values.min() >= 0 and values.max() <= largest,
+            "pixels of more than 8 bits must lie in a known range",
             found=f"{values.min():g} to {values.max():g}",
-            allowed=f"0 to {most:g}",
+            allowed=f"0 to {largest:g}",
         )
-        return Image.fromarray(np.rint(values * (255 / most)).astype(np.uint8))
+        return Image.fromarray(np.rint(values * (255 / largest)).astype(np.uint8))
     if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
         white = Image.new("RGBA", image.size, "white")
         return Image.alpha_composite(white, image.convert("RGBA"))
@@ -173,7 +221,7 @@ def _to_opaque_8bit(image: Any) -> Any:
 
 @contextmanager
 def _open_image(file: Path | io.BytesIO) -> Iterator[Any]:
-    """An open picture; whatever goes wrong with it is named."""
+    """Open an image file; any failure raises an `UnbraidError`."""
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -181,16 +229,21 @@ def _open_image(file: Path | io.BytesIO) -> Iterator[Any]:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             yield image
     except UnbraidError as error:
-        raise UnbraidError(f"cannot read the picture {_file_name(file)}: {error}") from error
-    except Exception as error:  # Pillow raises many kinds on damaged files, some with an object's address in the text
+        raise UnbraidError(f"cannot read the image {_file_name(file)}: {error}") from error
+    except Exception as error:  # Pillow raises many types of errors on damaged files, some with a memory address
         why = "its format is unknown" if isinstance(error, UnidentifiedImageError) else str(error).rstrip(".")
         raise UnbraidError(
-            f"cannot read the picture {_file_name(file)}: {why}. It is damaged or no picture."
+            f"cannot read the image {_file_name(file)}: {why}. It is damaged or not an image."
         ) from error
 
 
 def to_chw(pixels: np.ndarray, channels: int = 0) -> np.ndarray:
-    """A picture "h w" or "h w 3" as "c h w"; a grey one is repeated when three channels are wanted."""
+    """Transpose an image "h w" or "h w 3" to "c h w".
+
+    Args:
+        pixels: the image.
+        channels: repeat a grey image to this number of channels; 0 keeps one.
+    """
     first = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
     return first.repeat(channels, axis=0) if len(first) == 1 and channels > 1 else first
 
@@ -200,16 +253,24 @@ def _file_name(file: Path | io.BytesIO) -> str:
 
 
 def as_named_file(raw: bytes, name: str) -> io.BytesIO:
-    """Bytes of an archive's member as a file that knows its name, for the errors."""
+    """Wrap bytes as an open file with a name for errors.
+
+    Args:
+        raw: the bytes.
+        name: name of the file, such as that of an archive member.
+    """
     file = io.BytesIO(raw)
     file.name = name
     return file
 
 
 def resize_images(array: np.ndarray, size: int, lanczos: bool = False) -> np.ndarray:
-    """Square uint8 pictures "… h w" or "… h w 3" resized to size×size, each target pixel the mean of its area.
+    """Resize square uint8 images "… h w" or "… h w 3" to size×size, each pixel the mean of its area.
 
-    sharp: by Lanczos' filter instead, which disentanglement_lib uses, so that pixels agree with its.
+    Args:
+        array: the images.
+        size: new side in pixels.
+        lanczos: use the Lanczos filter, as disentanglement_lib does, so that pixels agree with it.
     """
     from PIL import Image
 
@@ -219,7 +280,7 @@ def resize_images(array: np.ndarray, size: int, lanczos: bool = False) -> np.nda
         return np.ascontiguousarray(array)
     lead = array.shape[:-3] if colour else array.shape[:-2]
     flat = np.ascontiguousarray(array).reshape(-1, *array.shape[len(lead) :])
-    way = Image.Resampling.BOX if side > size else Image.Resampling.BICUBIC
-    way = Image.Resampling.LANCZOS if lanczos else way
-    small = np.stack([np.asarray(Image.fromarray(picture).resize((size, size), way)) for picture in flat])
+    resampling = Image.Resampling.BOX if side > size else Image.Resampling.BICUBIC
+    resampling = Image.Resampling.LANCZOS if lanczos else resampling
+    small = np.stack([np.asarray(Image.fromarray(image).resize((size, size), resampling)) for image in flat])
     return small.reshape(*lead, *small.shape[1:])

@@ -1,4 +1,4 @@
-"""Label tables from files: columns become factors, whatever they were written as."""
+"""Label tables from files, and their conversion to factors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unbraid.data.factors import Factor, Factors
 
 FILE_COLUMNS = ("file_name", "filename", "file", "image", "path")
 MISSING_VALUES = ("", "nan", "NaN", "NA", "None", "null")
-MAX_ORDINAL_VALUES = 64  # a column of fractions with more different values than this is continuous
+MAX_ORDINAL_VALUES = 64  # a column of fractions with more distinct values is continuous
 
 
 def factors_from_columns(
@@ -26,11 +26,17 @@ def factors_from_columns(
     partial: bool = False,
     extra_values: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[Factors, np.ndarray]:
-    """Factors and the table "n k" of named columns. Words become classes, whole numbers and few fractions ordinals,
-    many fractions continuous values.
+    """Convert named columns to factors and the table "n k" of their values.
 
-    Missing entries (empty, None or NaN) are refused unless `partial`; they are then −1, or NaN in a continuous column.
-    also: values that the same columns have elsewhere (in the other split), so that numbers mean the same there.
+    Text becomes classes, whole numbers and few distinct fractions ordinals, many fractions continuous values. A missing
+    entry (empty, None or NaN) is −1 in the table, or NaN in a continuous column.
+
+    Args:
+        columns: values by column name.
+        num_rows: number of images.
+        source_name: name of the labels in errors.
+        partial: allow missing entries.
+        extra_values: further values of the same columns (in the other split), so that label numbers agree.
 
     >>> factors, table = factors_from_columns({"shape": ["cat", "dog", "cat"], "size": [10, 20, 30]}, 3, "an example")
     >>> factors.items[0].values, table.tolist()
@@ -53,7 +59,7 @@ def factors_from_columns(
             partial or not missing.any(),
             f"{source_name}: column {name!r} has missing labels",
             found=f"{int(missing.sum()):,} of {num_rows:,}, the first in row {int(missing.argmax())}",
-            do="Fill them in, or say partial = true if that is meant.",
+            do="Fill them in, or set partial = true to allow them.",
         )
         items.append(item)
         values.append(value[:num_rows])
@@ -62,11 +68,11 @@ def factors_from_columns(
 
 
 def _factor_from_column(name: str, column: Sequence[Any] | np.ndarray) -> tuple[Factor, np.ndarray, np.ndarray]:
-    """A factor, its values, and which of them are missing."""
+    """Convert a column to a factor, its values, and a mask of the missing ones."""
     raw = _as_plain_array(column)
     expect(
         raw.ndim == 1 and raw.dtype != object,
-        f"label column {name!r} must be a plain list of numbers or words",
+        f"label column {name!r} must be a plain list of numbers or text",
         found=f"{raw.dtype} of shape {raw.shape}",
     )
     missing = np.isin(raw, MISSING_VALUES) if raw.dtype.kind in "US" else np.zeros(len(raw), bool)
@@ -91,12 +97,12 @@ def _factor_from_column(name: str, column: Sequence[Any] | np.ndarray) -> tuple[
 
 
 def _as_plain_array(column: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """The column as an array; None among words becomes an empty one, None among numbers NaN."""
+    """Convert a column to an array; None becomes an empty string among text, NaN among numbers."""
     try:
         raw = np.asarray(column)
         raw = np.char.decode(raw, "utf-8") if raw.dtype.kind == "S" else raw
-    except ValueError as error:  # rows of several lengths, or bytes that are no text
-        raise UnbraidError(f"labels must be a plain list of numbers or words ({error}).") from error
+    except ValueError as error:  # rows of different lengths, or bytes that are not text
+        raise UnbraidError(f"labels must be a plain list of numbers or text ({error}).") from error
     if raw.dtype != object or raw.ndim != 1:
         return raw
     known = [entry for entry in raw if entry is not None]
@@ -108,13 +114,18 @@ def _as_plain_array(column: Sequence[Any] | np.ndarray) -> np.ndarray:
 
 
 def read_columns(path: str | Path, drop_row_numbers: bool = True) -> dict[str, np.ndarray]:
-    """The named columns of a .csv or .tsv (with a header), .npz (one array per factor, or one table) or .npy (a table)."""
+    """Read named columns of a .csv or .tsv (with header), .npz (one array per factor, or a table) or .npy (a table).
+
+    Args:
+        path: the file.
+        drop_row_numbers: leave out columns of a .csv or .tsv that only number the rows.
+    """
     path = Path(path).expanduser()
     if path.suffix in (".csv", ".tsv"):
         return read_csv_columns(path, drop_row_numbers)
     if path.suffix == ".npy":
         return _table_columns("factor", read_npy(path, "labels"), path)
-    expect(path.suffix == ".npz", "labels come as .csv, .tsv, .npz or .npy", found=path.name)
+    expect(path.suffix == ".npz", "labels must be a .csv, .tsv, .npz or .npy file", found=path.name)
     from unbraid.data.formats.array_files import check_memory, npz_shapes, read_npz_array
 
     columns: dict[str, np.ndarray] = {}
@@ -134,11 +145,16 @@ def _table_columns(name: str, table: np.ndarray, path: Path) -> dict[str, np.nda
 
 
 def read_csv_columns(path: str | Path, drop_row_numbers: bool = True) -> dict[str, np.ndarray]:
-    """The columns of a .csv or .tsv with a header, as words; those that only count the rows are left out, which is said."""
+    """Read the columns of a .csv or .tsv with header as text; a message names columns that are left out.
+
+    Args:
+        path: the file.
+        drop_row_numbers: leave out columns that only number the rows.
+    """
     table = read_table(path, header=True, drop_row_numbers=drop_row_numbers)
     names = table.names or ()
     expect(len(set(names)) == len(names), f"table {path} names a column twice", found=", ".join(names))
     if table.dropped:
         gone = ", ".join(table.dropped)
-        print(f"{path}: left out {gone}, which only counts the rows. Name it otherwise to keep it.", file=sys.stderr)
+        print(f"{path}: left out {gone}, which only numbers the rows. Rename it to keep it.", file=sys.stderr)
     return dict(zip(names, table.columns, strict=True))

@@ -1,6 +1,6 @@
-"""MATLAB files of version 5: arrays of numbers, words and lists of them, read by their published format.
+"""Reader of MATLAB files of version 5: arrays of numbers, text and cell arrays.
 
-scipy's reader is quick, but a damaged file can end the whole process in it; here every size is checked before it is used.
+scipy's reader is fast, but a damaged file can crash the process in it; here every size is checked before use.
 MathWorks, MAT-File Format (Version 5).
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import read_bytes
 
-MAX_BYTES = 1 << 31  # bytes of a file, and of one array unpacked
+MAX_BYTES = 1 << 31  # limit for a file, and for one unpacked array
 STORAGE_TYPES = {
     1: "i1",
     2: "u1",
@@ -37,19 +37,25 @@ CELL, CHAR, MATRIX, COMPRESSED, UTF8 = 1, 4, 14, 15, 16
 
 
 def read_mat(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a .mat file by name; damage is named."""
+    """Read the arrays of the .mat file at `path` by name; damage raises an `UnbraidError`."""
     expect(path.is_file(), f"{path} does not exist")
     return parse_mat(read_bytes(path, "MATLAB file", limit=MAX_BYTES), str(path))
 
 
 def parse_mat(raw: bytes, source_name: str) -> dict[str, np.ndarray]:
-    """The arrays in the bytes of a .mat file: numbers, one word, or an object array of such (a cell array).
+    """Parse a .mat file: numbers, text, or an object array of these (a cell array), by name.
 
-    What is neither (structures, functions, sparse matrices) is left out.
+    Structures, functions and sparse matrices are left out.
+
+    Args:
+        raw: bytes of the file.
+        source_name: name of the file in errors.
     """
     try:
         expect(
-            len(raw) > 128 and raw[126:128] in (b"IM", b"MI"), "no MATLAB file of version 5", found=f"{len(raw)} bytes"
+            len(raw) > 128 and raw[126:128] in (b"IM", b"MI"),
+            "not a MATLAB file of version 5",
+            found=f"{len(raw)} bytes",
         )
         order = "<" if raw[126:128] == b"IM" else ">"
         found: dict[str, np.ndarray] = {}
@@ -63,22 +69,23 @@ def parse_mat(raw: bytes, source_name: str) -> dict[str, np.ndarray]:
         return found
     except (UnbraidError, ValueError, KeyError, IndexError, struct.error, zlib.error, OverflowError) as error:
         raise UnbraidError(
-            f"cannot read {source_name}: {error} It is damaged, cut off or no .mat file of version 5 (MATLAB's save -v7 writes one)."
+            f"cannot read {source_name}: {error} It is damaged, truncated or not a .mat file of version 5 "
+            "(which MATLAB's save -v7 writes)."
         ) from error
 
 
 def _read_elements(raw: bytes, order: str, padded: bool = True) -> list[tuple[int, bytes]]:
-    """(type, bytes) of the elements in a row; short ones have type and size in one word."""
+    """List (type, bytes) of consecutive elements; short ones store type and size in one word."""
     found, at = [], 0
     while at + 8 <= len(raw):
         kind, size = struct.unpack(f"{order}2I", raw[at : at + 8])
         if kind >> 16:
             kind, size, start, end = kind & 0xFFFF, kind >> 16, at + 4, at + 8
-            expect(size <= 4, "an element is longer than it can be", found=f"{size} bytes")
+            expect(size <= 4, "an element exceeds its maximum length", found=f"{size} bytes")
         else:
             start = at + 8
             end = start + size + (-size % 8 if padded else 0)
-        expect(start + size <= len(raw), "an element is cut off", found=f"{len(raw) - start} of {size} bytes")
+        expect(start + size <= len(raw), "an element is truncated", found=f"{len(raw) - start} of {size} bytes")
         found.append((kind, raw[start : start + size]))
         at = end
     return found
@@ -87,37 +94,39 @@ def _read_elements(raw: bytes, order: str, padded: bool = True) -> list[tuple[in
 def _decompress(body: bytes) -> bytes:
     unpack = zlib.decompressobj()
     content = unpack.decompress(body, MAX_BYTES)
-    expect(unpack.eof, "a packed element is cut off or too large")
+    expect(unpack.eof, "a compressed element is truncated or too large")
     return content
 
 
 def _parse_matrix(body: bytes, order: str, depth: int) -> tuple[str, np.ndarray | None]:
-    """The name and the content of one matrix; None for what is not read."""
+    """Parse one matrix to its name and content; None for unsupported content."""
     parts = _read_elements(body, order)
     expect(len(parts) >= 3 and depth < 8, "a matrix is damaged")
     (_, flags), (_, dims), (_, title), *rest = parts
     word = struct.unpack(f"{order}I", flags[:4])[0]
     kind, complex_, logical = word & 0xFF, word & 0x800, word & 0x200
     shape = struct.unpack(f"{order}{len(dims) // 4}i", dims[: len(dims) // 4 * 4])
-    expect(2 <= len(shape) <= 8 and min(shape) >= 0, "a matrix has no such sizes", found=shape)
+    expect(2 <= len(shape) <= 8 and min(shape) >= 0, "a matrix has an invalid shape", found=shape)
     count = math.prod(shape)
     name = title.decode("latin-1")
     if kind == CELL:
-        expect(len(rest) == count, "a list is cut off", found=f"{len(rest)} of {count} entries")
+        expect(len(rest) == count, "a cell array is truncated", found=f"{len(rest)} of {count} entries")
         cells: Any = np.empty(count, object)
         for i, (inner, content) in enumerate(rest):
-            expect(inner == MATRIX, "a list holds something else than arrays")
+            expect(inner == MATRIX, "a cell array holds an element that is not an array")
             cells[i] = _parse_matrix(content, order, depth + 1)[1] if content else np.zeros(0)
         return name, cells.reshape(shape, order="F")
     if kind not in (*NUMERIC_CLASSES, CHAR) or complex_ or not rest:
         return name, None
     stored, content = rest[0]
-    if kind == CHAR and stored == UTF8:  # a letter may be several bytes
-        values = np.array([ord(letter) for letter in content.decode("utf-8")], np.uint32)
+    if kind == CHAR and stored == UTF8:  # a character may be several bytes
+        values = np.array([ord(character) for character in content.decode("utf-8")], np.uint32)
     else:
         values = np.frombuffer(content, np.dtype(order + STORAGE_TYPES[stored]))
     expect(
-        values.size == count, "a matrix holds another number of values than it says", found=f"{values.size} of {count}"
+        values.size == count,
+        "the number of values of a matrix does not match its shape",
+        found=f"{values.size} of {count}",
     )
     if kind == CHAR:
         rows = values.reshape(shape, order="F").reshape(-1, shape[-1]) if count else np.zeros((0, 0), np.uint8)

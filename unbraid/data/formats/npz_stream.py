@@ -1,4 +1,4 @@
-"""One array of an .npz, streamed into the cache: archives may be larger than the memory, and nothing is unpickled."""
+"""Streaming of one array of an .npz into the cache: the archive may exceed memory, and nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.progress import Advance
 from unbraid.data.cache import array_cache
 from unbraid.data.formats.archives import ARCHIVE_ERRORS
+from unbraid.data.formats.array_files import read_npy_header
 
-ROWS_PER_CHUNK = 1000  # rows at a time
+ROWS_PER_CHUNK = 1000
 
 
 def nhwc_to_nchw(rows: np.ndarray) -> np.ndarray:
-    """Rows "r h w c" as "r c h w", as batches are wanted."""
+    """Transpose `rows` "r h w c" to "r c h w"."""
     return rows.transpose(0, 3, 1, 2)
 
 
@@ -29,17 +30,20 @@ def copy_to_cache(
     *,
     pack_rows: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> np.ndarray:
-    """The uint8 array `member` of shape `shape` (leading axes may be split) as the cached array `name`.
+    """Copy a uint8 array of an .npz to the cache and return it memory-mapped.
 
-    packed: turns rows "r …" into the rows that are stored, such as bits.
+    Args:
+        path: the .npz file.
+        array_name: name of the array in it.
+        shape: expected shape; leading axes of the stored array are merged.
+        name: name of the cache entry.
+        pack_rows: converts rows "r …" to the rows to store, such as packed bits.
     """
     keep = pack_rows or (lambda rows: rows)
     row = keep(np.zeros((1, *shape[1:]), np.uint8)).shape[1:]
     try:
         with zipfile.ZipFile(path) as archive, archive.open(f"{array_name}.npy") as opened:
-            version = np.lib.format.read_magic(opened)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            found, fortran, dtype = read(opened)
+            found, fortran, dtype, _ = read_npy_header(opened)
             inner = len(shape) - 1
             flat = (int(np.prod(found[:-inner], dtype=np.int64)), *found[-inner:])
             expect(
@@ -54,7 +58,7 @@ def copy_to_cache(
                 for start in range(0, shape[0], ROWS_PER_CHUNK):
                     count = min(ROWS_PER_CHUNK, shape[0] - start)
                     raw = opened.read(count * size)
-                    expect(len(raw) == count * size, f"{path} is cut off", found=f"{start:,} of {shape[0]:,} images")
+                    expect(len(raw) == count * size, f"{path} is truncated", found=f"{start:,} of {shape[0]:,} images")
                     array[start : start + count] = keep(np.frombuffer(raw, np.uint8).reshape(count, *shape[1:]))
                     advance(count)
 
@@ -63,5 +67,5 @@ def copy_to_cache(
         raise
     except (*ARCHIVE_ERRORS, KeyError, SyntaxError, TypeError) as error:
         raise UnbraidError(
-            f"cannot read {array_name!r} of {path}: {error}. The file is damaged or another one."
+            f"cannot read {array_name!r} of {path}: {error}. The file is damaged or of another data set."
         ) from error

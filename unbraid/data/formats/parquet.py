@@ -1,7 +1,7 @@
-"""Parquet tables through pyarrow, an optional package: vectors, labels, and pictures as Hugging Face stores them.
+"""Parquet tables with pyarrow, an optional package: vectors, labels, and images as Hugging Face stores them.
 
-A table is one file or a folder of pieces (train-00000-of-00002.parquet). It is read a batch of rows at a time into
-the cache, so it may be larger than the memory. Paths written inside a table are never opened.
+A table is one file or a folder of pieces (train-00000-of-00002.parquet). It is read in batches of rows into the
+cache, so it may be larger than memory. Paths inside a table are never opened.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.data.factors import Factors
+from unbraid.data.formats.image_folder import ALL_SPLIT_NAMES, SPLIT_NAMES
 
-VALUES_PER_BATCH = 1 << 18  # values read at a time
-SPLIT_PREFIXES = {"train": ("train",), "test": ("test", "validation", "val")}
+VALUES_PER_BATCH = 1 << 18
 
 
 def is_parquet(path: Path) -> bool:
-    """A .parquet file, or a folder that holds some."""
+    """Return True if `path` is a .parquet file or a folder that contains one."""
     if path.is_file():
         return path.suffix == ".parquet"
     return any(path.glob("*.parquet")) or any(path.glob("data/*.parquet"))
@@ -31,7 +31,15 @@ def is_parquet(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class ParquetTable:
-    """The pieces of a table that belong together; `given` is the part that their names say they are, or nothing."""
+    """A table in one or several files.
+
+    Args:
+        path: file or folder of the table.
+        files: the files in order.
+        split: the split that the file names state, or ''.
+        schema: the common schema of the files.
+        num_rows: number of rows in all files.
+    """
 
     path: Path
     files: tuple[Path, ...]
@@ -41,58 +49,64 @@ class ParquetTable:
 
     @property
     def column_names(self) -> list[str]:
-        """The columns, in their order."""
+        """Names of the columns, in order."""
         return list(self.schema.names)
 
     def iterate_batches(self, columns: list[str], size: int) -> Iterator[tuple[int, Any]]:
-        """(first row, record batch) of these columns, `size` rows at a time."""
+        """Yield (first row, record batch).
+
+        Args:
+            columns: names of the columns to read.
+            size: rows per batch.
+        """
         start = 0
         for file in self.files:
             with _open_parquet_file(file) as piece:
                 for batch in piece.iter_batches(batch_size=size, columns=columns, use_threads=False):
-                    batch.validate(full=True)  # words that are no UTF-8, lists that point outside
+                    batch.validate(full=True)  # finds text that is not UTF-8 and lists out of bounds
                     yield start, batch
                     start += batch.num_rows
-        expect(start == self.num_rows, f"{self.path} is cut off", found=f"{start:,} rows", allowed=f"{self.num_rows:,}")
+        expect(
+            start == self.num_rows, f"{self.path} is truncated", found=f"{start:,} rows", allowed=f"{self.num_rows:,}"
+        )
 
     def column_kind(self, name: str) -> str:
-        """'number', 'word', 'vector', 'picture' or, for what is none of them, its type in parquet's words."""
+        """Kind of the column `name`: 'number', 'text', 'vector', 'image', or else its Parquet type."""
         from pyarrow import types
 
-        of = self.schema.field(name).type
-        if types.is_dictionary(of):
-            of = of.value_type
-        if types.is_integer(of) or types.is_floating(of) or types.is_boolean(of) or types.is_decimal(of):
+        kind = self.schema.field(name).type
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
             return "number"
-        if types.is_string(of) or types.is_large_string(of):
-            return "word"
-        if types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of):
-            inner = of.value_type
-            return (
-                "vector" if types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner) else str(of)
-            )
-        if types.is_binary(of) or types.is_large_binary(of):
-            return "picture"
-        raw = of.field("bytes").type if types.is_struct(of) and of.get_field_index("bytes") >= 0 else None
-        return "picture" if raw is not None and (types.is_binary(raw) or types.is_large_binary(raw)) else str(of)
+        if types.is_string(kind) or types.is_large_string(kind):
+            return "text"
+        if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+            inner = kind.value_type
+            numeric = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)
+            return "vector" if numeric else str(kind)
+        if types.is_struct(kind) and kind.get_field_index("bytes") >= 0:
+            raw = kind.field("bytes").type
+            return "image" if types.is_binary(raw) or types.is_large_binary(raw) else str(kind)
+        return "image" if types.is_binary(kind) or types.is_large_binary(kind) else str(kind)
 
     def read_labels(self, names: list[str]) -> dict[str, np.ndarray]:
-        """Label columns: words (missing: empty) or numbers (missing: NaN, and −1 where classes have names)."""
+        """Read the label columns `names`: text (missing is empty) or numbers (missing is NaN, or −1 in named classes)."""
         classes, found = self.class_names(), {name: [] for name in names}  # type: dict[str, Any], dict[str, list]
         for name in names:
             expect(
-                self.column_kind(name) in ("word", "number"),
-                f"column {name!r} of {self.path} cannot be labels",
+                self.column_kind(name) in ("text", "number"),
+                f"column {name!r} of {self.path} cannot hold labels",
                 found=self.column_kind(name),
-                allowed="words or numbers",
+                allowed="text or numbers",
             )
         for _, batch in self.iterate_batches(names, VALUES_PER_BATCH // 4) if names else ():
             for name in names:
-                found[name].append(_label_values(batch.column(name), self.column_kind(name) == "word", name in classes))
+                found[name].append(_label_values(batch.column(name), self.column_kind(name) == "text", name in classes))
         return {name: np.concatenate(pieces) for name, pieces in found.items()}
 
     def class_names(self) -> dict[str, list[str]]:
-        """The names of classes that Hugging Face writes beside the columns (ClassLabel)."""
+        """Names of the classes by column, as Hugging Face stores them (ClassLabel)."""
         try:
             features = json.loads((self.schema.metadata or {})[b"huggingface"])["info"]["features"]
             return {
@@ -107,24 +121,27 @@ class ParquetTable:
             return {}
 
     def with_class_names(self, factors: Factors) -> Factors:
-        """The factors with those names in place of numbers."""
+        """Replace class numbers in `factors` by the class names."""
         return factors.with_class_names(self.class_names(), str(self.path))
 
 
 def open_table(path: Path, split: str = "all") -> ParquetTable:
-    """Open a table; what is damaged or does not fit is named. A folder's pieces called train… or test… are splits."""
+    """Open a table; damaged or inconsistent files raise an `UnbraidError`.
+
+    Args:
+        path: a .parquet file or a folder of pieces.
+        split: 'train' or 'test' selects the pieces with such a name, if there are any.
+    """
     files = [path] if path.is_file() else sorted([*path.glob("*.parquet"), *path.glob("data/*.parquet")])
-    mine = [file for file in files if file.name.startswith(SPLIT_PREFIXES.get(split, ()))] if len(files) > 1 else []
+    matching = [file for file in files if file.name.startswith(SPLIT_NAMES.get(split, ()))] if len(files) > 1 else []
     expect(
-        split not in SPLIT_PREFIXES
-        or mine
-        or not any(file.name.startswith(sum(SPLIT_PREFIXES.values(), ())) for file in files[1:]),
+        split not in SPLIT_NAMES or matching or not any(file.name.startswith(ALL_SPLIT_NAMES) for file in files[1:]),
         f"{path} has no piece for split {split!r}",
         found=", ".join(file.name for file in files[:4]),
-        allowed=[f"{name}….parquet" for name in SPLIT_PREFIXES.get(split, ())],
-        do="Nothing is drawn from the other part: that would test on what was trained on.",
+        allowed=[f"{name}….parquet" for name in SPLIT_NAMES.get(split, ())],
+        do="Add it. It is not drawn from the other split, which would test on training data.",
     )
-    files, rows, schema = mine or files, 0, None
+    files, rows, schema = matching or files, 0, None
     for file in files:
         with _open_parquet_file(file) as piece:
             schema = schema or piece.schema_arrow
@@ -136,14 +153,14 @@ def open_table(path: Path, split: str = "all") -> ParquetTable:
             )
             expect(piece.metadata.num_rows >= 0, f"{file} is damaged", found=f"{piece.metadata.num_rows} rows")
             rows += piece.metadata.num_rows
-    expect(schema is not None and len(set(schema.names)) == len(schema.names), f"{path} names a column twice")
+    expect(schema is not None and len(set(schema.names)) == len(schema.names), f"{path} has two columns of one name")
     expect(rows > 0, f"{path} has no rows")
-    return ParquetTable(path, tuple(files), split if mine else "", schema, rows)
+    return ParquetTable(path, tuple(files), split if matching else "", schema, rows)
 
 
 @contextmanager
 def _open_parquet_file(path: Path) -> Iterator[Any]:
-    """An open file; the missing package, a missing file and every kind of damage, also while reading, is named."""
+    """Open a Parquet file; a missing package, a missing file and any damage raise an `UnbraidError`."""
     try:
         from pyarrow import parquet
     except ImportError as error:
@@ -157,25 +174,25 @@ def _open_parquet_file(path: Path) -> Iterator[Any]:
             yield file
     except UnbraidError:
         raise
-    except Exception as error:  # pyarrow raises many kinds on damaged files
+    except Exception as error:  # pyarrow raises many types of errors on damaged files
         raise UnbraidError(
-            f"cannot read {path}: {str(error).rstrip('.')}. It is damaged, cut off or no parquet file."
+            f"cannot read {path}: {str(error).rstrip('.')}. It is damaged, truncated or not a parquet file."
         ) from error
 
 
-def _label_values(column: Any, words: bool, has_class_names: bool) -> np.ndarray:
+def _label_values(column: Any, is_text: bool, has_class_names: bool) -> np.ndarray:
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if words:
+    if is_text:
         return np.array([value or "" for value in column.to_pylist()], dtype=np.str_)
     values = to_float64(column)
     return np.where(values == -1, np.nan, values) if has_class_names else values
 
 
 def to_float64(column: Any) -> np.ndarray:
-    """A column as float64, nulls as NaN."""
+    """Convert a `column` to float64, nulls to NaN."""
     import pyarrow as pa
 
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)

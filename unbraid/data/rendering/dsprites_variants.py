@@ -1,8 +1,8 @@
-"""Binary images in colour, in noise or before a painted background, each a pure function of its index.
+"""Variants of binary images with colour, noise or a background; each image is a pure function of its index.
 
-The three variants of dSprites in Locatello et al. 2019: `color` (the sprite in a random colour), `noisy` (random
-pixels behind it), `scream` (a piece of a picture behind it, inverted where the sprite is). The picture there is
-Munch's; here it is painted by a formula in his colours.
+The three variants of dSprites in Locatello et al. 2019: `color` (the sprite in a random colour), `noisy` (random pixels
+behind it), `scream` (a patch of a painting behind it, inverted on the sprite). The paper uses Munch's painting; here a
+formula generates a background in similar colours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ VARIANTS = ("color", "noisy", "scream")
 
 @dataclass(frozen=True)
 class SpriteVariant:
-    """Images of one channel, dressed as `kind` in three."""
+    """Images of one channel, converted to a variant of three channels.
+
+    Args:
+        images: the binary images.
+        kind: color, noisy or scream.
+        seed: seed of the variant.
+    """
 
     images: Images
     kind: str
@@ -35,19 +41,19 @@ class SpriteVariant:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """See `Images.shape`."""
+        """Channels, height and width of one image."""
         return 3, *self.images.shape[1:]
 
     def __len__(self) -> int:
         return len(self.images)
 
     def take(self, index: np.ndarray) -> np.ndarray:
-        """See `Images.take`: the stored bytes and eight more that hold the index."""
+        """Gather the stored bytes at `index`, and eight more that hold the index; see `Images.take`."""
         number = np.ascontiguousarray(index, np.int64).view(np.uint8).reshape(len(index), 8)
         return np.concatenate([self.images.take(index), number], axis=1)
 
     def unpack(self, rows: Tensor) -> Tensor:
-        """See `Images.unpack`."""
+        """Convert `rows` to images; see `Images.unpack`."""
         import torch
 
         index = rows[:, -8:].contiguous().view(torch.int64)[:, 0]
@@ -57,28 +63,28 @@ class SpriteVariant:
             return sprite * (0.5 + 0.5 * self._random(index, 3)).view(b, 3, 1, 1)
         if self.kind == "noisy":
             return torch.maximum(sprite, self._random(index, 3 * h * w).view(b, 3, h, w))
-        picture = torch.from_numpy(painted_background()).to(rows.device)
-        corner = (self._random(index, 2) * (picture.shape[1] - torch.tensor([h, w], device=rows.device))).long()
+        background = torch.from_numpy(painted_background()).to(rows.device)
+        corner = (self._random(index, 2) * (background.shape[1] - torch.tensor([h, w], device=rows.device))).long()
         y = (corner[:, 0, None] + torch.arange(h, device=rows.device))[:, :, None]
         x = (corner[:, 1, None] + torch.arange(w, device=rows.device))[:, None, :]
-        behind = picture[:, y, x].transpose(0, 1)
-        return torch.where(sprite > 0.5, 1 - behind, behind)
+        patch = background[:, y, x].transpose(0, 1)
+        return torch.where(sprite > 0.5, 1 - patch, patch)
 
     def _random(self, index: Tensor, count: int) -> Tensor:
-        """Uniform numbers "b count" from a hash of (seed, index, position): the same on every device."""
+        """Uniform numbers "b count" from a hash of (seed, index, position), the same on every device."""
         import torch
 
         at = torch.arange(count, device=index.device)
         word = index[:, None] * 1000003 + at + (self.seed + 1) * 7919
         for shift, factor in ((33, 0x7FB5D329728EA185), (29, 0x1B873593CC9E2D51), (32, 0)):
-            word = word ^ ((word >> shift) & (2 ** (64 - shift) - 1))  # a logical shift
+            word = word ^ ((word >> shift) & (2 ** (64 - shift) - 1))  # logical shift
             word = word * factor if factor else word
         return (word & 0xFFFFFF).float() / 2**24
 
 
 @lru_cache(maxsize=1)
 def painted_background(size: int = 256) -> np.ndarray:
-    """A background "3 size size": flowing bands of orange sky over dark blue water."""
+    """Background "3 size size" with `size` pixels per side: flowing bands of orange sky over dark blue water."""
     y, x = np.mgrid[:size, :size] / size
     bend = 0.08 * np.sin(7 * x + 4 * y) + 0.05 * np.sin(17 * x - 9 * y + 1)
     band = 0.5 + 0.5 * np.sin(40 * (y + bend) + 6 * np.sin(3 * x + 5 * bend))

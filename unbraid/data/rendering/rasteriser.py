@@ -1,4 +1,4 @@
-"""A z-buffer rasteriser for dense triangle meshes, with smooth normals: numpy only, deterministic."""
+"""Z-buffer rasteriser for dense triangle meshes with smooth normals: numpy only, deterministic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import numpy as np
 
 
 def vertex_normals(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
-    """Unit normals "v 3" at the vertices: the mean of the adjoining faces' normals, weighted by area."""
+    """Unit normals "v 3" at the vertices: the mean of the normals of adjacent faces, weighted by area.
+
+    Args:
+        points: vertices "v 3".
+        triangles: vertex indices "t 3".
+    """
     a, b, c = (points[triangles[:, k]] for k in range(3))
     face = np.cross(b - a, c - a)
     total = np.stack(
@@ -18,16 +23,23 @@ def vertex_normals(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
 def rasterise_mesh(
     points: np.ndarray, normals: np.ndarray, triangles: np.ndarray, size: int, subsamples: int = 2
 ) -> np.ndarray:
-    """Normals and coverage "4 size size" of a mesh seen along −z (x right, y up, both in −1…1; nearest is largest z).
+    """Normals and coverage "4 size size" of a mesh seen along −z; each pixel is the mean over subsamples².
 
-    Each pixel is the mean over sub×sub samples; samples that miss the mesh count as zero.
+    Subsamples that miss the mesh count as zero.
+
+    Args:
+        points: vertices "v 3" (x right, y up, both in −1…1; the largest z is nearest).
+        normals: unit normals "v 3".
+        triangles: vertex indices "t 3".
+        size: side of the image in pixels.
+        subsamples: samples per side of a pixel.
     """
     side = size * subsamples
     x, y = (points[:, 0] + 1) * side / 2 - 0.5, (1 - points[:, 1]) * side / 2 - 0.5
     corners = np.stack([x, y], axis=1)[triangles]  # "t 3 2", in samples
     a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
     area = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (c[:, 0] - a[:, 0])
-    facing = np.flatnonzero(area < -1e-9)  # the others look away
+    facing = np.flatnonzero(area < -1e-9)  # the others face away from the camera
     low = np.ceil(corners[facing].min(axis=1)).astype(np.int64)
     high = np.floor(corners[facing].max(axis=1)).astype(np.int64)
     spans = high - low + 1
@@ -35,7 +47,7 @@ def rasterise_mesh(
     depth = np.full(side * side, -np.inf)
     edges = (1, 2, 3, 4, 6, 8, 16, 32, side + 1)
     previous = 0
-    for edge in edges:  # triangles of like size together, so that each batch is one dense array
+    for edge in edges:  # triangles of similar size form a batch, which is one dense array
         longest = spans.max(axis=1)
         chosen = np.flatnonzero((longest > previous) & (longest <= edge) & (spans.min(axis=1) > 0))
         previous = edge
@@ -67,7 +79,7 @@ def _draw_triangles(
     corners: np.ndarray,
     area: np.ndarray,
 ) -> None:
-    """Draw triangles that all fit a box of edge×edge samples; the nearest surface wins."""
+    """Draw triangles that fit into a box of edge×edge samples; the nearest surface is visible."""
     steps = np.arange(edge)
     px = (low[:, 0, None, None] + steps[None, None, :]).astype(np.float64)
     py = (low[:, 1, None, None] + steps[None, :, None]).astype(np.float64)

@@ -1,8 +1,8 @@
-"""A small ray caster for one object in a room: deterministic, numpy only.
+"""Ray caster for one object in a room: deterministic, numpy only.
 
-Lengths are in units of the camera's distance to the object, which stands at the origin; y is up, the camera looks
-along +z. For every ray we keep what it meets (sky, floor, wall, object), how brightly that is lit, and the
-highlight: colours are put on later, since a colour only multiplies the light.
+Lengths are in units of the distance from the camera to the object, which stands at the origin. y points up, and the
+camera looks along +z. For every ray the result is what it hits (sky, floor, wall, object), the light there, and the
+highlight. Colours are applied later, since a colour only multiplies the light.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ FAR = 1e9
 
 @dataclass(frozen=True)
 class Scene:
-    """The room, the camera and the lights; the numbers were fitted to the published pictures of 3D Shapes."""
+    """Parameters of the room, the camera and the lights, fitted to the published images of 3D Shapes."""
 
-    focal: float = 1.732  # in half image widths: an opening of 60°
+    focal: float = 1.732  # in half image widths: a field of view of 60°
     pitch: float = 0.0625  # radians downwards
     camera_height: float = 0.454  # height of the camera
-    pivot: float = 0.437  # distance of the camera from the middle of the room, about which it turns
-    wall_distance: float = 1.735  # distance of the walls from the middle
+    pivot: float = 0.437  # distance of the camera from the centre of the room, about which it rotates
+    wall_distance: float = 1.735  # distance of the walls from the centre
     wall_height: float = 0.912  # height of the walls
     cube: float = 0.172  # half the side, at scale 1
     cylinder: tuple[float, float] = (0.1775, 0.37)  # radius and height
     sphere: float = 0.205
     capsule: tuple[float, float] = (0.145, 0.65)
-    lamp: tuple[float, float, float] = (-0.6, 2.5, 0.0)  # from the object
-    lamp_aim: tuple[float, float] = (-0.79, -0.13)  # where on the floor the lamp points
-    lamp_exponent: float = 4.2  # the lamp's light falls off as this power of the cosine
+    lamp: tuple[float, float, float] = (-0.6, 2.5, 0.0)  # relative to the object
+    lamp_aim: tuple[float, float] = (-0.79, -0.13)  # point on the floor at which the lamp is aimed
+    lamp_exponent: float = 4.2  # the light of the lamp falls off as this power of the cosine
     ambient: float = 0.37
     front_light: float = 0.5  # light from the front wall
     lamp_intensity: float = 0.87
@@ -40,7 +40,13 @@ class Scene:
 
 
 def camera_rays(scene: Scene, size: int, subsamples: int) -> np.ndarray:
-    """Unit directions "n 3" of an image of size×size with sub×sub rays to a pixel, those of a pixel together."""
+    """Unit directions "n 3" of the rays of an image of size×size pixels; the rays of a pixel are consecutive.
+
+    Args:
+        scene: the scene.
+        size: side of the image in pixels.
+        subsamples: rays per side of a pixel.
+    """
     ticks = (np.arange(size * subsamples) + 0.5) / (size * subsamples) * 2 - 1
     x, y = np.meshgrid(ticks, -ticks)
     c, s = np.cos(scene.pitch), np.sin(scene.pitch)
@@ -50,19 +56,35 @@ def camera_rays(scene: Scene, size: int, subsamples: int) -> np.ndarray:
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Products along the last axis, summed."""
+    """Dot product along the last axis.
+
+    Args:
+        a: first array of vectors.
+        b: second array of vectors.
+    """
     return np.einsum("...k,...k->...", a, b)
 
 
 def rotate_about_y(points: np.ndarray, angle: float) -> np.ndarray:
-    """Points turned by `angle` about the vertical axis."""
+    """Rotate points about the vertical axis.
+
+    Args:
+        points: coordinates "… 3".
+        angle: angle in radians.
+    """
     c, s = np.cos(angle), np.sin(angle)
     x, y, z = np.moveaxis(points, -1, 0)
     return np.stack([c * x + s * z, y, c * z - s * x], axis=-1)
 
 
 def intersect_room(scene: Scene, origin: np.ndarray, ray: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a ray meets when the room is empty: distance, material and normal."""
+    """Intersect rays with the empty room: distance, material and normal.
+
+    Args:
+        scene: the scene.
+        origin: origins of the rays.
+        ray: directions of the rays.
+    """
     ox, oy, oz = np.moveaxis(origin, -1, 0)
     dx, dy, dz = np.moveaxis(ray, -1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -79,7 +101,13 @@ def intersect_room(scene: Scene, origin: np.ndarray, ray: np.ndarray) -> tuple[n
 
 
 def intersect_cube(half_side: float, origin: np.ndarray, ray: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distance to and normal of a cube that stands on the floor."""
+    """Intersect rays with a cube on the floor: distance and normal.
+
+    Args:
+        half_side: half the side of the cube.
+        origin: origins of the rays.
+        ray: directions of the rays.
+    """
     centre = np.array([0, half_side, 0])
     with np.errstate(divide="ignore"):
         inverse = 1 / np.where(ray == 0, 1e-12, ray)
@@ -94,7 +122,14 @@ def intersect_cube(half_side: float, origin: np.ndarray, ray: np.ndarray) -> tup
 def intersect_sphere(
     radius: float, centre: tuple[float, float, float], origin: np.ndarray, ray: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distance to and normal of a sphere."""
+    """Intersect rays with a sphere: distance and normal.
+
+    Args:
+        radius: radius of the sphere.
+        centre: centre of the sphere.
+        origin: origins of the rays.
+        ray: directions of the rays.
+    """
     to = origin - np.array(centre)
     b = dot(to, ray)
     root = b * b - dot(to, to) + radius * radius
@@ -106,7 +141,16 @@ def intersect_sphere(
 def intersect_cylinder(
     radius: float, low: float, high: float, origin: np.ndarray, ray: np.ndarray, capped: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distance to and normal of an upright cylinder between two heights."""
+    """Intersect rays with an upright cylinder: distance and normal.
+
+    Args:
+        radius: radius of the cylinder.
+        low: height of its lower end.
+        high: height of its upper end.
+        origin: origins of the rays.
+        ray: directions of the rays.
+        capped: whether the upper end is closed.
+    """
     flat = ray[..., [0, 2]]
     start = origin[..., [0, 2]]
     a, b = np.maximum(dot(flat, flat), 1e-12), dot(start, flat)
@@ -130,9 +174,16 @@ def intersect_cylinder(
 def intersect_object(
     scene: Scene, shape: str, scale: float, origin: np.ndarray, ray: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distance to and normal of the object: a cube, cylinder, sphere or capsule standing on the floor.
+    """Intersect rays "n 3" with the object on the floor: distance and normal.
 
-    Rays "n 3"; only those that pass through a ball around the object are looked at closely.
+    Only rays that hit a sphere around the object are examined.
+
+    Args:
+        scene: the scene.
+        shape: cube, cylinder, sphere or capsule.
+        scale: size of the object.
+        origin: origins of the rays.
+        ray: directions of the rays.
     """
     heights = {"cube": 2 * scene.cube, "sphere": 2 * scene.sphere, "cylinder": scene.cylinder[1]}
     high = heights.get(shape, scene.capsule[1])
@@ -168,7 +219,14 @@ def _intersect_shape(
 
 @lru_cache(maxsize=16)
 def room_view(scene: Scene, angle: float, size: int, subsamples: int) -> tuple[np.ndarray, ...]:
-    """The empty room from one angle (origin, ray, distance, material, normal): the same for all objects in it."""
+    """View of the empty room from one angle (origin, ray, distance, material, normal), the same for all objects.
+
+    Args:
+        scene: the scene.
+        angle: azimuth of the camera in radians.
+        size: side of the image in pixels.
+        subsamples: rays per side of a pixel.
+    """
     ray = rotate_about_y(camera_rays(scene, size, subsamples), angle)
     origin = np.broadcast_to(rotate_about_y(np.array([0.0, scene.camera_height, -scene.pivot]), angle), ray.shape)
     return origin, ray, *intersect_room(scene, origin, ray)
@@ -180,6 +238,14 @@ def render_light(
     """Light "5 size size" in [0, ~1.3]: on the floor, the wall and the object, the share of sky, and highlights.
 
     An image is floor·colour + wall·colour + object·colour + sky·blue + highlight·white, clipped to 1.
+
+    Args:
+        scene: the scene.
+        shape: cube, cylinder, sphere or capsule.
+        scale: size of the object.
+        angle: azimuth of the camera in radians.
+        size: side of the image in pixels.
+        subsamples: rays per side of a pixel.
     """
     origin, ray, distance, material, normal = room_view(scene, angle, size, subsamples)
     place = rotate_about_y(np.array([0.0, 0.0, 1 - scene.pivot]), angle)
@@ -199,14 +265,23 @@ def render_light(
 def shade(
     scene: Scene, shape: str, scale: float, point: np.ndarray, normal: np.ndarray, ray: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Brightness and highlight at points: ambient + headlight + a lamp above that casts the shadow."""
+    """Brightness and highlight at points: ambient light, front light, and a lamp above that casts the shadow.
+
+    Args:
+        scene: the scene.
+        shape: shape of the object.
+        scale: size of the object.
+        point: the points "n 3".
+        normal: unit normals at the points.
+        ray: directions of the rays that hit the points.
+    """
     lamp = np.array(scene.lamp)
     aim = np.array([scene.lamp_aim[0], 0, scene.lamp_aim[1]]) - lamp
     to = lamp - point
     to /= np.sqrt(dot(to, to))[:, None]
     cone = np.clip(-(to @ (aim / np.linalg.norm(aim))), 0, 1) ** scene.lamp_exponent
     seen = np.ones(len(point))
-    near = dot(point, point) < 1.5  # no shadow falls farther than this
+    near = dot(point, point) < 1.5  # no shadow reaches farther
     start = point[near] + 1e-4 * normal[near]
     seen[near] = np.mean(
         [
@@ -228,4 +303,6 @@ def _direction_to(lamp: np.ndarray, point: np.ndarray) -> np.ndarray:
     return to / np.sqrt(dot(to, to))[:, None]
 
 
-_LAMP_OFFSETS = 0.06 * np.array([[1, 0, 0], [-1, 0, 0], [0, 0, 1], [0, 0, -1.0]])  # a lamp with a size: soft shadows
+_LAMP_OFFSETS = 0.06 * np.array(
+    [[1, 0, 0], [-1, 0, 0], [0, 0, 1], [0, 0, -1.0]]
+)  # a lamp of finite size casts soft shadows

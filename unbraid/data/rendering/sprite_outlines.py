@@ -1,8 +1,8 @@
-"""The drawing shared by dSprites and its small sisters: hard-edged outlines at every position, in exact arithmetic.
+"""Rasterisation of the sprites of dSprites and its smaller variants: outlines at every position, in exact arithmetic.
 
-Vertices lie on a grid of 1/256 pixel, so "is this pixel's centre inside?" is a question about integers and has
-one answer on every machine. A row of pixels is one 64-bit word; each crossing of the outline flips the word to
-its right, so an outline at a thousand positions costs milliseconds.
+Vertices lie on a grid of 1/256 pixel, so whether the centre of a pixel is inside is decided in integers, with the
+same result on every machine. A row of pixels is one 64-bit word; each crossing of the outline flips the bits to its
+right, so rendering an outline at a thousand positions takes milliseconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SUBPIXELS = 256  # vertices are rounded to 1/256 pixel
 
 
 def outline(shape: str) -> np.ndarray:
-    """Vertices "v 2" (x right, y down) of a shape at scale 1 and angle 0, in pixels of a 64×64 image.
+    """Vertices "v 2" (x right, y down) of a `shape` at scale 1 and angle 0, in pixels of a 64×64 image.
 
     >>> outline("square").tolist()
     [[-9.6, -9.6], [9.6, -9.6], [9.6, 9.6], [-9.6, 9.6]]
@@ -30,16 +30,27 @@ def outline(shape: str) -> np.ndarray:
 
 
 def rotate_2d(points: np.ndarray, angle: float) -> np.ndarray:
-    """Points turned counter-clockwise on the screen (y down): x' = c·x + s·y, y' = −s·x + c·y."""
+    """Rotate points counter-clockwise on the screen (y down): x' = c·x + s·y, y' = −s·x + c·y.
+
+    Args:
+        points: coordinates "n 2".
+        angle: angle in radians.
+    """
     c, s = np.cos(angle), np.sin(angle)
     x, y = points.T
     return np.stack([c * x + s * y, c * y - s * x], axis=1)
 
 
 def rasterise_outline(points: np.ndarray, xs: np.ndarray, ys: np.ndarray, size: int) -> np.ndarray:
-    """An outline filled at every centre (x, y): "len(xs) len(ys) size size/8", eight pixels to a byte.
+    """Fill an outline at every centre (x, y): "len(xs) len(ys) size size/8", eight pixels to a byte.
 
-    A pixel is on when its centre lies inside (even-odd rule), a centre on the outline counting to its right.
+    A pixel is on if its centre lies inside (even-odd rule); a centre on the outline belongs to its right.
+
+    Args:
+        points: vertices of the outline.
+        xs: x coordinates of the centres.
+        ys: y coordinates of the centres.
+        size: side of the images in pixels.
     """
     x = _snap_to_grid(xs[:, None] + points[:, 0])  # "xs v"
     y = _snap_to_grid(ys[:, None] + points[:, 1])  # "ys v"
@@ -61,5 +72,5 @@ def rasterise_outline(points: np.ndarray, xs: np.ndarray, ys: np.ndarray, size: 
 
 
 def _snap_to_grid(coordinate: np.ndarray) -> np.ndarray:
-    """Coordinates in units of 1/256 pixel, halves rounded up, after the cast to float32 that the original makes."""
+    """Round coordinates to 1/256 pixel, halves up, after the cast to float32 of the original."""
     return np.floor(SUBPIXELS * coordinate.astype(np.float32).astype(np.float64) + 0.5)

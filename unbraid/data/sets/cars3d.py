@@ -19,7 +19,7 @@ from unbraid.data.formats.mat5 import parse_mat
 
 CITE = "Reed et al. 2015"
 FILE_NAME = "nips2015-analogy-data.tar.gz"
-MD5 = "md5:4e866a7919c1beedf53964e6f7a23686"  # as in disent (nmichlo/disent); its size is published nowhere
+MD5 = "md5:4e866a7919c1beedf53964e6f7a23686"  # as in disent (nmichlo/disent); no size is published
 FILE = RemoteFile(
     f"http://www.scottreed.info/files/{FILE_NAME}",
     MD5,
@@ -28,24 +28,28 @@ FILE = RemoteFile(
 
 
 def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
-    """Elevation 4 × azimuth 24 × object 183 RGB images (216 MB at 64×64), made smaller from 128×128 as in
-    disentanglement_lib (Lanczos). Objects come in the order of their numbers.
+    """Elevation 4 × azimuth 24 × object 183 RGB images (216 MB at 64×64).
 
-    path: nips2015-analogy-data.tar.gz, or a folder with car_001_mesh.mat and so on; by default what
-    'unbraid data make cars3d' put into the cache.
+    Images are reduced from 128×128 as in disentanglement_lib (Lanczos). Objects are in the order of their numbers.
+
+    Args:
+        path: nips2015-analogy-data.tar.gz, or a folder with car_001_mesh.mat and so on; by default the download of
+            'unbraid data make cars3d' in the cache.
+        objects: number of cars.
+        size: side of the images in pixels.
     """
-    where = Path(path).expanduser() if path else verify_published(FILE, array_cache.cache_dir() / FILE_NAME)
-    expect(where.exists(), f"cars3d: {where} does not exist", do=f"{SOURCE.how_to_get}.")
-    files = archives.member_names(where, r"(^|/)car_\d+_mesh\.mat$")
+    source = Path(path).expanduser() if path else verify_published(FILE, array_cache.cache_dir() / FILE_NAME)
+    expect(source.exists(), f"cars3d: {source} does not exist", do=f"{SOURCE.how_to_get}.")
+    files = archives.member_names(source, r"(^|/)car_\d+_mesh\.mat$")
     expect(
         len(files) == objects,
-        f"cars3d: {where} must hold one mat file for each of {objects} cars",
+        f"cars3d: {source} must hold one mat file for each of {objects} cars",
         found=len(files),
-        do="Parts are missing; say objects if you mean fewer.",
+        do="Files are missing; set objects to use fewer.",
     )
 
     def fill(array: np.ndarray, advance: Advance) -> None:
-        for name, raw in archives.read_members(where, files):
+        for name, raw in archives.read_members(source, files):
             car = _parse_car(raw, name)  # "128 128 3 24 4"
             array[:, :, files.index(name)] = np.moveaxis(
                 resize_images(np.moveaxis(car, (4, 3), (0, 1)), size, lanczos=True), -1, 2
@@ -53,7 +57,7 @@ def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
             advance()
 
     stamp = array_cache.file_fingerprint(
-        [where] if where.is_file() else [where / name for name in files], str(where.resolve()), size
+        [source] if source.is_file() else [source / name for name in files], str(source.resolve()), size
     )
     array = array_cache.load_or_generate(f"cars3d-{stamp}", (4, 24, objects, 3, size, size), np.uint8, fill, objects)
     factors = Factors((Factor("elevation", 4), Factor("azimuth", 24, "circular"), Factor("object", objects, "class")))
@@ -66,7 +70,7 @@ def _parse_car(raw: bytes, name: str) -> np.ndarray:
         raise UnbraidError(f"cars3d: {name} holds no array 'im'.")
     expect(
         image.shape == (128, 128, 3, 24, 4) and image.dtype == np.uint8,
-        f"cars3d: {name} has another layout",
+        f"cars3d: {name} must have the published layout",
         found=f"{image.shape} {image.dtype}",
         allowed="(128, 128, 3, 24, 4) uint8",
     )

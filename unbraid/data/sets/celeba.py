@@ -36,11 +36,15 @@ def load(
     crop: int = 128,
     official: bool = False,
 ) -> Dataset:
-    """202,599 faces (2.5 GB mapped), the middle `crop` pixels of 178×218 (shifted down 12 to the face) resized.
+    """202,599 faces (2.5 GB, memory-mapped): the centre of 178×218, shifted down by 12 to the face, resized.
 
-    path: a folder with img_align_celeba.zip or img_align_celeba/ and list_attr_celeba.txt. split: drawn by chance, as
-    the papers do; with official = true the parts 'train', 'valid' and 'test' (162,770, 19,867 and 19,962) of
-    list_eval_partition.txt.
+    Args:
+        path: a folder with img_align_celeba.zip or img_align_celeba/ and list_attr_celeba.txt; by default in the cache.
+        split: a random split, as in the papers; with official = true the published splits 'train', 'valid' and 'test'
+            (162,770, 19,867 and 19,962) of list_eval_partition.txt.
+        size: side of the images in pixels.
+        crop: side of the crop in pixels.
+        official: true selects the published splits instead of a random one.
     """
     allowed = ("all", "train", "valid", "test") if official else ("all", "train", "test")
     expect(
@@ -50,11 +54,11 @@ def load(
         allowed=allowed,
         do="" if official else "'valid' needs official = true.",
     )
-    expect(0 < crop <= 178, "celeba: the crop must fit 178×218", found=crop)
+    expect(0 < crop <= 178, "celeba: the crop must fit into 178×218", found=crop)
     folder = Path(path).expanduser() if path else array_cache.cache_dir() / "celeba"
     expect(folder.is_dir(), f"celeba: there is no folder {folder}", do=f"{SOURCE.how_to_get}.")
-    pictures = next((p for p in (folder / "img_align_celeba", folder / "img_align_celeba.zip") if p.exists()), None)
-    if pictures is None:
+    images_path = next((p for p in (folder / "img_align_celeba", folder / "img_align_celeba.zip") if p.exists()), None)
+    if images_path is None:
         raise UnbraidError(
             f"celeba: neither img_align_celeba/ nor img_align_celeba.zip is in {folder}. {SOURCE.how_to_get}."
         )
@@ -62,12 +66,12 @@ def load(
         for name, file in FILES.items():
             verify_published(file, folder / name)
     names, attributes, table = read_attributes(folder / ATTRIBUTES_FILE)
-    files = {Path(name).name: name for name in archives.member_names(pictures, r"\.(jpg|png)$")}
-    lost = [name for name in names if name not in files and Path(name).with_suffix(".png").name not in files]
+    files = {Path(name).name: name for name in archives.member_names(images_path, r"\.(jpg|png)$")}
+    missing = [name for name in names if name not in files and Path(name).with_suffix(".png").name not in files]
     expect(
-        not lost,
-        f"celeba: {pictures} must hold every picture that {ATTRIBUTES_FILE} names",
-        found=f"{len(lost):,} of {len(names):,} missing, such as {lost[0] if lost else ''}",
+        not missing,
+        f"celeba: {images_path} must hold every image that {ATTRIBUTES_FILE} lists",
+        found=f"{len(missing):,} of {len(names):,} missing, such as {missing[0] if missing else ''}",
     )
     rows = {files.get(name) or files[Path(name).with_suffix(".png").name]: i for i, name in enumerate(names)}
     left, top = (178 - crop) // 2, (218 - crop) // 2
@@ -75,11 +79,11 @@ def load(
     box = (left, top + down, left + crop, top + down + crop)
 
     def fill(array: np.ndarray, advance: Advance) -> None:
-        for name, raw in archives.read_members(pictures, rows):
+        for name, raw in archives.read_members(images_path, rows):
             array[rows[name]] = to_chw(read_image(as_named_file(raw, name), size, box=box), 3)
             advance()
 
-    sources = [pictures] if pictures.is_file() else [pictures / name for name in rows]
+    sources = [images_path] if images_path.is_file() else [images_path / name for name in rows]
     stamp = array_cache.file_fingerprint([*sources, folder / ATTRIBUTES_FILE], str(folder.resolve()), size, crop)
     array = array_cache.load_or_generate(f"celeba-{stamp}", (len(names), 3, size, size), np.uint8, fill, len(names))
     factors = Factors(tuple(Factor(name, 2, "class", ("no", "yes")) for name in attributes), grid=False)
@@ -91,12 +95,14 @@ def load(
 
 
 def read_attributes(path: Path) -> tuple[list[str], list[str], np.ndarray]:
-    """File names, attribute names and the table of 0 and 1 in list_attr_celeba.txt (written there as −1 and 1)."""
+    """Read file names, attribute names and the table of 0 and 1 from the list_attr_celeba.txt at `path`."""
     lines = read_bytes(path, "attributes", limit=1 << 28).decode("utf-8", "replace").splitlines()
-    expect(len(lines) > 2 and lines[0].strip().isdigit(), f"{path}: the first line is a count, the second the names")
+    expect(
+        len(lines) > 2 and lines[0].strip().isdigit(), f"{path}: the first line must be a count, the second the names"
+    )
     count, attributes = int(lines[0]), lines[1].split()
     rows = [line.split() for line in lines[2:] if line.strip()]
-    expect(len(rows) == count, f"{path} is cut off", found=f"{len(rows):,} rows", allowed=f"{count:,}")
+    expect(len(rows) == count, f"{path} is truncated", found=f"{len(rows):,} rows", allowed=f"{count:,}")
     for number, row in enumerate(rows, 3):
         expect(
             len(row) == len(attributes) + 1 and set(row[1:]) <= {"-1", "1"},
@@ -108,7 +114,13 @@ def read_attributes(path: Path) -> tuple[list[str], list[str], np.ndarray]:
 
 
 def read_partition(path: Path, names: list[str], split: str) -> np.ndarray:
-    """Indices of the pictures that list_eval_partition.txt puts into 'train' (0), 'valid' (1) or 'test' (2)."""
+    """Read the indices of the images in one split of list_eval_partition.txt ('train' is 0, 'valid' 1, 'test' 2).
+
+    Args:
+        path: the file.
+        names: file names of all images.
+        split: name of the split.
+    """
     rows = [
         line.split() for line in read_bytes(path, "partition", limit=1 << 28).decode("utf-8", "replace").splitlines()
     ]
@@ -121,9 +133,9 @@ def read_partition(path: Path, names: list[str], split: str) -> np.ndarray:
     part = dict(rows)
     expect(
         len(part) == len(rows) and set(part) == set(names),
-        f"{path} must name the pictures of {ATTRIBUTES_FILE}, once each",
-        found=f"{len(rows):,} lines for {len(names):,} pictures",
-        do="It is cut off, or of another set.",
+        f"{path} must list the images of {ATTRIBUTES_FILE}, once each",
+        found=f"{len(rows):,} lines for {len(names):,} images",
+        do="It is truncated or of another data set.",
     )
     wanted = str(("train", "valid", "test").index(split))
     return np.array([i for i, name in enumerate(names) if part[name] == wanted], np.int64)
@@ -131,24 +143,24 @@ def read_partition(path: Path, names: list[str], split: str) -> np.ndarray:
 
 def _status(folder: Path) -> str:
     wanted = [ATTRIBUTES_FILE] if (folder / "img_align_celeba").is_dir() else ["img_align_celeba.zip", ATTRIBUTES_FILE]
-    return next((said for name in wanted if (said := file_status(FILES[name], folder / name)) != "ready"), "ready")
+    return next((status for name in wanted if (status := file_status(FILES[name], folder / name)) != "ready"), "ready")
 
 
 def _fetch() -> None:
-    """Google Drive asks for a click, so nothing is fetched: what lies in the cache is checked, the rest is named."""
+    """Verify the files in the cache; list those to download manually, since Google Drive asks for confirmation."""
     folder = array_cache.cache_dir() / "celeba"
     unpacked = (folder / "img_align_celeba").is_dir()
-    lost = [
+    missing = [
         name
         for name in FILES
         if not (folder / name).is_file() and name != PARTITION_FILE and not (unpacked and name.endswith(".zip"))
     ]
-    if lost:
+    if missing:
         wanted = "\n".join(f"  {name}: {file.num_bytes:,} bytes, {file.checksum}" for name, file in FILES.items())
         raise UnbraidError(
-            f"celeba cannot be fetched by a program: its licence forbids passing it on and Google Drive "
-            f"asks for a click. From {HOME_PAGE} fetch\n{wanted}\n(the last only for official = true), and "
-            f"put them into {folder}, or give path = their folder. Missing there: {', '.join(lost)}."
+            f"celeba cannot be downloaded by a program: its licence forbids redistribution, and Google Drive asks for "
+            f"confirmation. Download from {HOME_PAGE}\n{wanted}\n(the last only for official = true) and save them in "
+            f"{folder}, or set path to their folder. Missing there: {', '.join(missing)}."
         )
     for name, file in FILES.items():
         if (folder / name).is_file():
@@ -164,6 +176,6 @@ SOURCE = Source(
     cite=CITE,
     fetch=_fetch,
     status=lambda: _status(array_cache.cache_dir() / "celeba"),
-    how_to_get=f"by hand (its licence forbids passing it on): img_align_celeba.zip and list_attr_celeba.txt from {HOME_PAGE}, then "
-    "path = their folder",
+    how_to_get="manual download (its licence forbids redistribution): img_align_celeba.zip and list_attr_celeba.txt "
+    f"from {HOME_PAGE}, then path = their folder",
 )

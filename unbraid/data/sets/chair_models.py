@@ -1,9 +1,10 @@
-"""Which of the 1393 models of 3D Chairs: a list of names, the list of Yang et al. 2015, or the least alike.
+"""Subsets of the 1393 models of 3D Chairs: a list of names, the list of Yang et al. 2015, or the most distinct models.
 
-DIP-VAE (Kumar et al. 2017) trains on the 809 models that Dosovitskiy et al. 2015 kept after they had removed near
-duplicates, 80% of the models against 20%. We know of no list of names published with it. Yang et al. 2015 (deepRotator) train
-on such a reduced set too and give theirs as chair/reduced_set1.mat: `selected`, places in `folder_names` of
-all_chair_names.mat, which lies in rendered_chairs.tar (so their script reads it; the file itself was not at hand here).
+DIP-VAE (Kumar et al. 2017) trains on the 809 models that Dosovitskiy et al. 2015 kept after removing near duplicates,
+with 80% of the models for training and 20% for testing. No list of names is known to be published with it. Yang et al.
+2015 (deepRotator) train on a similarly reduced set and publish theirs as chair/reduced_set1.mat: `selected` holds
+positions in `folder_names` of all_chair_names.mat, which is part of rendered_chairs.tar. This follows their script; the
+file itself was not available for a test.
 """
 
 from __future__ import annotations
@@ -24,16 +25,22 @@ from unbraid.data.formats.mat5 import parse_mat
 
 Views = Mapping[str, Mapping[tuple[int, int], str]]
 SUBSET_HELP = (
-    "The 809 of Dosovitskiy et al. 2015 do not come with unbraid; the nearest published list is that of Yang et al. 2015, "
-    "chair/reduced_set1.mat of github.com/jimeiyang/deepRotator. Give that file, a text file of one name a line, or "
-    "subset = 'distinct809' (our own choice, not that list)."
+    "The list of Dosovitskiy et al. 2015 (809 models) is not part of unbraid; the closest published one is that of "
+    "Yang et al. 2015, chair/reduced_set1.mat of github.com/jimeiyang/deepRotator. Give that file, a text file with one "
+    "name per line, or subset = 'distinct809' (a selection of this library, not that list)."
 )
 NAMES_FILE = "all_chair_names.mat"
-MASK_SIZE = 32  # pixels of the masks that are compared
+MASK_SIZE = 32  # side of the compared masks in pixels
 
 
 def select_models(archive_path: Path, views: Views, subset: str) -> list[str]:
-    """The models of a subset, in its order; all of them, sorted, without one."""
+    """List the models of a subset in its order; all models, sorted, without one.
+
+    Args:
+        archive_path: rendered_chairs.tar or its folder.
+        views: file names by model and (elevation, azimuth).
+        subset: 'distinctN', a text file of names, or a .mat file like reduced_set1.mat; empty for all models.
+    """
     models = sorted(views)
     if not subset:
         return models
@@ -41,7 +48,7 @@ def select_models(archive_path: Path, views: Views, subset: str) -> list[str]:
     if count:
         expect(
             1 < int(count[1]) <= len(models),
-            f"chairs: subset {subset!r} must be of 2 to {len(models)} models",
+            f"chairs: subset {subset!r} must have 2 to {len(models)} models",
             found=count[1],
         )
         return [models[i] for i in select_distinct(_silhouettes(archive_path, models, views), int(count[1]))]
@@ -49,16 +56,16 @@ def select_models(archive_path: Path, views: Views, subset: str) -> list[str]:
     expect(path.is_file(), f"chairs: there is no list of models {subset!r}", do=SUBSET_HELP)
     wanted = _read_selected_names(archive_path, path) if path.suffix == ".mat" else _read_name_list(path)
     known = set(models)
-    lost = [name for name in wanted if name not in known]
+    missing = [name for name in wanted if name not in known]
     expect(
-        wanted and not lost,
-        f"chairs: every model of {subset} must be there",
-        found=f"{len(lost)} are not{f', such as {lost[0]!r}' if lost else ''}" if wanted else "an empty list",
+        wanted and not missing,
+        f"chairs: every model of {subset} must exist",
+        found=f"{len(missing)} missing{f', such as {missing[0]!r}' if missing else ''}" if wanted else "an empty list",
         do=SUBSET_HELP,
     )
     expect(
         len(set(wanted)) == len(wanted),
-        f"chairs: {subset} names a model twice",
+        f"chairs: {subset} lists a model twice",
         found=f"{len(wanted) - len(set(wanted))} repeated",
     )
     return wanted
@@ -68,17 +75,17 @@ def _read_name_list(path: Path) -> list[str]:
     try:
         return read_bytes(path, "list of models", limit=1 << 24).decode().split()
     except UnicodeDecodeError as error:
-        raise UnbraidError(f"chairs: {path} is no text file of model names. {SUBSET_HELP}") from error
+        raise UnbraidError(f"chairs: {path} is not a text file of model names. {SUBSET_HELP}") from error
 
 
 def _read_selected_names(archive_path: Path, path: Path) -> list[str]:
-    """Names behind `selected` of reduced_set1.mat: places counted from 1, or one truth value a model."""
+    """Names that `selected` of reduced_set1.mat refers to: positions from 1, or one boolean per model."""
     inside = archives.member_names(archive_path, rf"(^|/){re.escape(NAMES_FILE)}$")
     expect(
         len(inside) == 1,
-        f"chairs: {path.name} counts in {NAMES_FILE}, which must be in {archive_path}",
-        found=f"{len(inside)} of them",
-        do="Take rendered_chairs.tar as it was published, or give a text file of names.",
+        f"chairs: {path.name} refers to {NAMES_FILE}, which must be in {archive_path}",
+        found=f"{len(inside)} such files",
+        do="Use rendered_chairs.tar as published, or give a text file of names.",
     )
     names = [
         str(np.asarray(name).ravel()[0])
@@ -92,7 +99,7 @@ def _read_selected_names(archive_path: Path, path: Path) -> list[str]:
     expect(
         len(places) and places.min() >= 0 and places.max() < len(names),
         f"chairs: {path} must select from {NAMES_FILE}",
-        found=f"places {places.min() + 1} to {places.max() + 1} of {len(names)}" if len(places) else "nothing",
+        found=f"positions {places.min() + 1} to {places.max() + 1} of {len(names)}" if len(places) else "nothing",
     )
     return [names[i] for i in places]
 
@@ -100,15 +107,19 @@ def _read_selected_names(archive_path: Path, path: Path) -> list[str]:
 def _read_mat_array(raw: bytes, key: str, name: str) -> np.ndarray:
     array = parse_mat(raw, f"chairs: {name}").get(key)
     if array is None or array.dtype.kind not in "biufO":
-        raise UnbraidError(f"chairs: {name} holds no {key!r}, or it is no list.")
+        raise UnbraidError(f"chairs: {name} has no list {key!r}.")
     return array
 
 
 def select_distinct(masks: np.ndarray, count: int) -> list[int]:
-    """`count` rows of 0 and 1 that are least alike, in their order: always the row farthest from those taken.
+    """Select the most distinct binary rows, in ascending order, by always adding the row farthest from those selected.
 
-    Distance is 1 − |a ∧ b| / |a ∨ b|. The first is the row farthest from all others together; of equals the first
-    is taken, so the choice depends on the rows alone. Neither Dosovitskiy's choice nor a copy of it.
+    Distance is 1 − |a ∧ b| / |a ∨ b|. The first row is the one with the largest total distance to all others; ties go
+    to the first row, so the selection depends on the rows alone. It is not the selection of Dosovitskiy et al. 2015.
+
+    Args:
+        masks: rows of 0 and 1.
+        count: number of rows to select.
 
     >>> select_distinct(np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 0]]), 3)
     [0, 2, 3]
@@ -121,16 +132,16 @@ def select_distinct(masks: np.ndarray, count: int) -> list[int]:
         return 1 - both / np.maximum(area + area[i] - both, 1)
 
     first = int(np.argmax(sum(distance(i).astype(np.float64) for i in range(len(rows)))))
-    taken, near = [first], distance(first)
-    while len(taken) < count:
-        near[taken] = -1
-        taken.append(int(np.argmax(near)))
-        near = np.minimum(near, distance(taken[-1]))
-    return sorted(taken)
+    selected, nearest = [first], distance(first)
+    while len(selected) < count:
+        nearest[selected] = -1
+        selected.append(int(np.argmax(nearest)))
+        nearest = np.minimum(nearest, distance(selected[-1]))
+    return sorted(selected)
 
 
 def _silhouettes(archive_path: Path, models: list[str], views: Views) -> np.ndarray:
-    """For each model the masks of four views, a quarter turn apart at the lower elevation, 32×32 each, cached."""
+    """Masks of each model in four views, a quarter turn apart at the lower elevation, 32×32 each, cached."""
     low = min(elevation for elevation, _ in views[models[0]])
     angles = sorted(azimuth for elevation, azimuth in views[models[0]] if elevation == low)
     quarters = [angles[round(k * len(angles) / 4)] for k in range(4)]
@@ -153,8 +164,14 @@ def _silhouettes(archive_path: Path, models: list[str], views: Views) -> np.ndar
 
 
 def centre_box(raw: bytes, name: str, crop: int) -> tuple[int, int, int, int]:
-    """The box of the middle `crop` pixels (of 600), from the size in the PNG's header."""
-    expect(raw[:8] == b"\x89PNG\r\n\x1a\n" and len(raw) > 24, f"chairs: {name} is no PNG", do="It is damaged.")
+    """Box of the central `crop` pixels (of 600), by the size in the PNG header.
+
+    Args:
+        raw: bytes of the PNG.
+        name: name of the file in errors.
+        crop: side of the box in an image of 600×600.
+    """
+    expect(raw[:8] == b"\x89PNG\r\n\x1a\n" and len(raw) > 24, f"chairs: {name} is not a PNG", do="It is damaged.")
     width, height = int.from_bytes(raw[16:20], "big"), int.from_bytes(raw[20:24], "big")
     side = round(min(width, height) * crop / 600)
     left, top = (width - side) // 2, (height - side) // 2

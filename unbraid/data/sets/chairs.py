@@ -20,7 +20,7 @@ from unbraid.data.sets.chair_models import centre_box, select_models
 
 CITE = "Aubry et al. 2014; the 809 models as in Yang et al. 2015 and Dosovitskiy et al. 2015"
 FILE_NAME = "rendered_chairs.tar"
-# neither a checksum nor a size is published: what came is trusted only if all 1393 × 62 views are there and decode
+# no checksum and no size are published: the file is accepted only if all 1393 × 62 views exist and decode
 FILE = RemoteFile(
     f"https://www.di.ens.fr/willow/research/seeing3Dchairs/data/{FILE_NAME}",
     mirrors=(RemoteFile(f"http://www.di.ens.fr/willow/research/seeing3Dchairs/data/{FILE_NAME}"),),
@@ -40,31 +40,39 @@ def load(
 ) -> Dataset:
     """Model × elevation 2 × azimuth 31: 86,366 images (1.1 GB in colour, 44 MB as masks).
 
-    masks: True where the chair is, as DIP-VAE trains on. subset: which models, in which order (see
-    docs/data.md): a text file of names, one a line; reduced_set1.mat, the list of Yang et al. 2015, nearest to the
-    809 of Dosovitskiy et al. 2015; or 'distinct809', the 809 least alike, which is NOT the published list.
-    split: 'train' is the first 80% of the models in their order, 'test' the rest. crop: the middle of the 600×600
-    renderings that is kept.
+    Args:
+        path: rendered_chairs.tar or its folder; by default in the cache.
+        masks: binary images, 1 on the chair, as DIP-VAE trains on.
+        models: number of models in the archive.
+        subset: which models, and their order (see docs/data.md): a text file with one name per line;
+            reduced_set1.mat, the list of Yang et al. 2015, closest to the 809 of Dosovitskiy et al. 2015; or
+            'distinct809', the 809 most distinct models, which is NOT the published list.
+        split: 'train' is the first 80% of the models, 'test' the rest.
+        size: side of the images in pixels.
+        crop: side of the central part of the 600×600 renderings that is kept.
     """
-    where = Path(path).expanduser() if path else verify_published(FILE, array_cache.cache_dir() / FILE_NAME)
-    expect(where.exists(), f"chairs: {where} does not exist", do=f"{SOURCE.how_to_get}.")
+    source = Path(path).expanduser() if path else verify_published(FILE, array_cache.cache_dir() / FILE_NAME)
+    expect(source.exists(), f"chairs: {source} does not exist", do=f"{SOURCE.how_to_get}.")
     expect(
-        not masks or size % 8 == 0, "chairs: masks are packed to bits", found=f"size {size}", allowed="multiples of 8"
+        not masks or size % 8 == 0,
+        "chairs: masks are packed to bits, so size must fit",
+        found=f"size {size}",
+        allowed="multiples of 8",
     )
     expect(split in ("all", "train", "test"), "chairs has no such split", found=repr(split), allowed="all, train, test")
-    views = _find_views(where, models)
-    chosen = _split_models(select_models(where, views, subset), split)
+    views = _find_views(source, models)
+    chosen = _split_models(select_models(source, views, subset), split)
     files = [name for model in chosen for _, name in sorted(views[model].items())]
     rows = {name: i for i, name in enumerate(files)}
 
     def fill(array: np.ndarray, advance: Advance) -> None:
-        for name, raw in archives.read_members(where, rows):
+        for name, raw in archives.read_members(source, rows):
             pixels = to_chw(read_image(as_named_file(raw, name), size, box=centre_box(raw, name, crop)), 3)
             array[rows[name]] = np.packbits((pixels.min(axis=0) < 250).ravel()) if masks else pixels
             advance()
 
     stamp = array_cache.file_fingerprint(
-        [where] if where.is_file() else [where / f for f in files], str(where.resolve()), size, crop, masks, files
+        [source] if source.is_file() else [source / f for f in files], str(source.resolve()), size, crop, masks, files
     )
     shape = (len(files), size * size // 8) if masks else (len(files), 3, size, size)
     array = array_cache.load_or_generate(f"chairs-{stamp}", shape, np.uint8, fill, len(files))
@@ -80,7 +88,7 @@ def load(
 
 
 def _find_views(path: Path, models: int) -> dict[str, dict[tuple[int, int], str]]:
-    """For each model the file of each (elevation, azimuth); a model that lacks one is named."""
+    """File of each (elevation, azimuth) by model; a model that lacks one raises an error."""
     views: dict[str, dict[tuple[int, int], str]] = {}
     for name in archives.member_names(path, MEMBER_PATTERN):
         match = re.search(MEMBER_PATTERN, name)
@@ -90,7 +98,7 @@ def _find_views(path: Path, models: int) -> dict[str, dict[tuple[int, int], str]
         len(views) == models,
         f"chairs: {path} must hold {models} models",
         found=len(views),
-        do="Parts are missing; say models if you mean fewer.",
+        do="Files are missing; set models to use fewer.",
     )
     grid = sorted(next(iter(views.values())))
     for model, found in views.items():
@@ -110,7 +118,7 @@ def _split_models(models: list[str], split: str) -> list[str]:
 
 SOURCE = Source(
     name="chairs",
-    about="rendered chairs; masks = true for DIP-VAE's binary ones",
+    about="rendered chairs; masks = true for the binary masks of DIP-VAE",
     load=load,
     cite=CITE,
     size="86,366 × 3×64×64 (1.1 GB) or masks (44 MB)",

@@ -1,4 +1,4 @@
-"""Coloured sprites of 24×24 pixels: what the demo trains on, easy by design and drawn in a second."""
+"""Coloured sprites of 24×24 pixels: the data set of the demo, easy by design and generated in a second."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from unbraid.data.cache import array_cache
 from unbraid.data.dataset import Dataset, Pixels, Source
 from unbraid.data.factors import Factor, Factors
 
-SIZE, SUBSAMPLES = 24, 4  # pixels a side; sub-samples a side of each pixel
-ASPECT = 3.6  # length of a bar over its width
-SHAPES = {  # half width and half height for a disc of radius 1; all three cover the area π
+SIZE, SUBSAMPLES = 24, 4  # pixels per side; subsamples per side of each pixel
+ASPECT = 3.6  # length of a bar divided by its width
+SHAPES = {  # half width and half height relative to the radius; all three have area π
     "tall bar": (np.sqrt(np.pi / 4 / ASPECT), np.sqrt(np.pi / 4 * ASPECT)),
     "disc": (1.0, 1.0),
     "wide bar": (np.sqrt(np.pi / 4 * ASPECT), np.sqrt(np.pi / 4 / ASPECT)),
 }
 RADII = (2.8, 3.2, 3.7, 4.2)  # pixels
 X_POSITIONS = Y_POSITIONS = np.linspace(8, 16, 12)  # pixels
-COLOURS = {  # red + green + blue is the same for all, so that no colour is a larger sprite in disguise
+COLOURS = {  # the sum of channels is the same for all, so that colour does not change the total intensity
     "orange": (1, 1 / 2, 0),
     "sand": (2 / 3, 1 / 2, 1 / 3),
     "steel": (1 / 3, 1 / 2, 2 / 3),
     "blue": (0, 1 / 2, 1),
 }
-CACHE_NAME = "colour_sprites-4"  # the number changes with the drawing
+CACHE_NAME = "colour_sprites-4"  # the number changes with the rendering
 
 
 def load() -> Dataset:
@@ -50,8 +50,8 @@ def load() -> Dataset:
             for r, radius in enumerate(RADII):
                 ink = sprite_coverage(shape, radius)
                 for c, colour in enumerate(COLOURS.values()):
-                    painted = ink[:, :, None] * np.array(colour)[:, None, None]
-                    blocks[s, r, c] = np.floor(255 * painted + 0.5)
+                    coloured = ink[:, :, None] * np.array(colour)[:, None, None]
+                    blocks[s, r, c] = np.floor(255 * coloured + 0.5)
                 advance()
 
     array = array_cache.load_or_generate(CACHE_NAME, (factors.count, 3, SIZE, SIZE), np.uint8, fill, 12)
@@ -59,7 +59,12 @@ def load() -> Dataset:
 
 
 def sprite_coverage(shape: str, radius: float) -> np.ndarray:
-    """How much of each pixel a sprite covers, at every position: "x y row column" in [0, 1], by 4×4 sub-samples."""
+    """Share of each pixel that a sprite covers, at every position: "x y row column" in [0, 1], by 4×4 subsamples.
+
+    Args:
+        shape: a key of `SHAPES`.
+        radius: radius of the disc of equal area, in pixels.
+    """
     wide, high = (radius * half for half in SHAPES[shape])
     ticks = (np.arange(SIZE * SUBSAMPLES) + 0.5) / SUBSAMPLES
     across = (ticks - X_POSITIONS[:, None])[:, None, None, :] / wide
@@ -70,11 +75,11 @@ def sprite_coverage(shape: str, radius: float) -> np.ndarray:
 
 SOURCE = Source(
     name="colour_sprites",
-    about="small coloured bars and discs, easy by design: the demo's set",
+    about="small coloured bars and discs, easy by design: the data set of the demo",
     load=load,
     size="6,912 × 3×24×24 (12 MB)",
     factors="shape 3, scale 4, colour 4, x 12, y 12",
-    status=lambda: "ready" if array_cache.is_cached(CACHE_NAME) else "can be generated",
+    status=lambda: array_cache.generated_status(CACHE_NAME),
     cite="this library",
-    how_to_get="made on first use in a second: unbraid data make colour_sprites",
+    how_to_get="generated on first use in a second: unbraid data make colour_sprites",
 )

@@ -20,8 +20,8 @@ from unbraid.data.rendering.dsprites_variants import VARIANTS, SpriteVariant
 
 CACHE_NAME = "dsprites-1"
 CITE = "Matthey et al. 2017"
-FILE_NAME = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"  # the hdf5 beside it holds the same and needs h5py
-MD5 = "md5:7da33b31b13a06f4b04a70402ce90c2e"  # as in the package latte; its size is published nowhere
+FILE_NAME = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"  # the published hdf5 holds the same and needs h5py
+MD5 = "md5:7da33b31b13a06f4b04a70402ce90c2e"  # as in the package latte; no size is published
 FILE = RemoteFile(
     f"https://raw.githubusercontent.com/google-deepmind/dsprites-dataset/master/{FILE_NAME}",
     MD5,
@@ -42,15 +42,17 @@ FACTORS = Factors(
 
 
 def load(*, variant: str = "plain", path: str = "", original: bool = False, seed: int = 0) -> Dataset:
-    """All images in the original order (y varies fastest), bit-packed, mapped from the cache: 377 MB on disk.
+    """All images in the original order (y varies fastest), bit-packed and memory-mapped from the cache: 377 MB on disk.
 
-    A pixel is on when its centre lies inside the outline; vertices are rounded to 1/256 pixel. Every frame that
-    the authors publish is reproduced exactly; the total of on-pixels is 128,328,871 against the original's
-    128,328,862, so this is the set regenerated, not the original file.
+    A pixel is on if its centre lies inside the outline; vertices are rounded to 1/256 pixel. Every frame that the
+    authors published is reproduced exactly. The total of on-pixels is 128,328,871, against 128,328,862 in the
+    original, so this is the set regenerated, not the original file.
 
-    path: the original npz or hdf5, which is then used instead (`differing(path)` compares the two); original =
-    true: the one that 'unbraid data make dsprites --set original=true' fetched.
-    variant: 'plain', or 'color', 'noisy', 'scream' (Locatello et al. 2019), drawn by `seed` and index.
+    Args:
+        variant: 'plain', or 'color', 'noisy', 'scream' (Locatello et al. 2019), drawn by seed and index.
+        path: the original npz or hdf5, used instead; `count_differences(path)` compares the two.
+        original: true uses the file that 'unbraid data make dsprites --set original=true' downloaded.
+        seed: seed of the variants.
     """
     expect(
         variant in ("plain", *VARIANTS),
@@ -67,7 +69,7 @@ def load(*, variant: str = "plain", path: str = "", original: bool = False, seed
 
 
 def count_differences(path: str) -> dict[str, int]:
-    """How the original file and the regenerated set differ: pixels, images, and the on-pixels of each."""
+    """Compare the original file at `path` with the regenerated set: differing pixels and images, on-pixels of each."""
     theirs, ours = _load_original(Path(path).expanduser()), _load_regenerated()
     pixels = images = on_theirs = on_ours = 0
     for start in range(0, len(ours), 8192):
@@ -84,11 +86,11 @@ def _load_regenerated() -> np.ndarray:
 
 
 def _load_original(path: Path) -> np.ndarray:
-    """The bits of the published npz or hdf5 (array 'imgs' of zeros and ones), packed once into the cache."""
+    """Bits of the published npz or hdf5 (array 'imgs' of zeros and ones), packed once into the cache."""
     expect(
         path.is_file(),
         f"dsprites: {path} does not exist",
-        do="Leave path and original out, and the set is regenerated; or fetch it: unbraid data make dsprites --set "
+        do="Leave out path and original to regenerate the set, or fetch it: unbraid data make dsprites --set "
         "original=true.",
     )
     name, shape = f"dsprites-original-{array_cache.file_fingerprint([path])}", (FACTORS.count, 64, 64)
@@ -108,7 +110,12 @@ def _load_original(path: Path) -> np.ndarray:
 
 
 def _pack_bits(rows: np.ndarray) -> np.ndarray:
-    expect(rows.max(initial=0) <= 1, "dsprites images hold zeros and ones", found=f"{rows.max()}", do="Another file?")
+    expect(
+        rows.max(initial=0) <= 1,
+        "dsprites images must hold zeros and ones",
+        found=f"{rows.max()}",
+        do="Check that it is the published file.",
+    )
     return np.packbits(rows.reshape(len(rows), -1), axis=1)
 
 
@@ -127,19 +134,14 @@ def _fetch(*, original: bool = False) -> None:
         fetch(FILE, array_cache.cache_dir() / FILE_NAME)
 
 
-def status() -> str:
-    """See `Source`."""
-    return "ready" if array_cache.is_cached(CACHE_NAME) else "can be generated"
-
-
 SOURCE = Source(
     name="dsprites",
-    about="binary sprites, the original order, regenerated from the published geometry",
+    about="binary sprites in the original order, regenerated from the published geometry",
     load=load,
     size="737,280 × 1×64×64 (377 MB)",
     factors="shape 3, scale 6, orientation 40, x 32, y 32",
-    status=status,
+    status=lambda: array_cache.generated_status(CACHE_NAME),
     cite=CITE,
-    how_to_get="made on first use in seconds; the original: unbraid data make dsprites --set original=true, or path",
+    how_to_get="generated on first use in seconds; original: unbraid data make dsprites --set original=true, or path",
     fetch=_fetch,
 )

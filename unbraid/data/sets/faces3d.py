@@ -1,4 +1,4 @@
-"""3D Faces: renderings by the user, or a morphable face model rendered here (after Paysan et al. 2009)."""
+"""3D Faces: renderings of the user, or renderings of a morphable face model (after Paysan et al. 2009)."""
 
 from __future__ import annotations
 
@@ -26,32 +26,37 @@ CITE = "Paysan et al. 2009"
 AZIMUTHS = np.linspace(-90, 90, 21)
 ELEVATIONS = np.linspace(-30, 30, 11)
 LIGHTS = np.linspace(-75, 75, 11)
-AMBIENT_LIGHT = 0.15  # light from everywhere
+AMBIENT_LIGHT = 0.15
 
 
 @dataclass(frozen=True)
 class ShadedNormals:
-    """Rendered normals, lit as they are asked for: soft·coverage + (1 − soft)·max(0, n·l)."""
+    """Rendered normals, shaded on access: ambient·coverage + (1 − ambient)·max(0, n·l).
 
-    normals: np.ndarray  # "geometries 4 h w" int8: normal and coverage, times 127
+    Args:
+        normals: "geometries 4 h w" int8: normal and coverage, times 127.
+        num_lights: number of light directions.
+    """
+
+    normals: np.ndarray
     num_lights: int
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """See `Images.shape`."""
+        """Channels, height and width of one image."""
         return 1, self.normals.shape[2], self.normals.shape[3]
 
     def __len__(self) -> int:
         return len(self.normals) * self.num_lights
 
     def take(self, index: np.ndarray) -> np.ndarray:
-        """See `Images.take`: the normals of each image, and its light in one more byte."""
+        """Gather the normals of the images at `index`, with the light as one more byte; see `Images.take`."""
         index = np.asarray(index)
         rows = self.normals.take(index // self.num_lights, axis=0).reshape(len(index), -1)
         return np.concatenate([rows, (index % self.num_lights).astype(np.int8)[:, None]], axis=1)
 
     def unpack(self, rows: Tensor) -> Tensor:
-        """See `Images.unpack`."""
+        """Convert `rows` to images; see `Images.unpack`."""
         import torch
 
         direction = torch.tensor(_light_directions()[: self.num_lights], dtype=torch.float32, device=rows.device)
@@ -62,7 +67,7 @@ class ShadedNormals:
 
 
 def _light_directions() -> np.ndarray:
-    """Unit vectors from the face to each light: from the left to the right, a little above."""
+    """Unit vectors from the face to each light: from left to right, slightly above."""
     angle = np.radians(LIGHTS)
     light = np.stack([np.sin(angle), np.full(len(angle), 0.25), np.cos(angle)], axis=1)
     return light / np.linalg.norm(light, axis=1, keepdims=True)
@@ -81,12 +86,18 @@ def load(
 ) -> Dataset:
     """Faces under azimuth 21, elevation 11 and light 11.
 
-    path: your renderings, an array "identity·21·11·11 h w" (or with those as separate axes; RGB with
-    3 as the last axis or before h w) in .npy, .npz or .h5.
-    model: or an .npz of a morphable model, rendered here once and lit on the fly: neutral (or mean) "v 3", tri
-    "t 3", identity "modes v 3", expression "modes v 3". Identities are drawn from N(0, 1) over the modes by `seed`
-    (8 by default: 20,328 images from 30 MB, in about two minutes); expression 0 is neutral, k shows the mode that moves
-    the face k-th most.
+    Args:
+        path: your renderings in .npy, .npz or .h5: an array "identity·21·11·11 h w" (or with these as separate axes;
+            RGB with 3 as the last axis or before h w).
+        model: or an .npz of a morphable model, rendered once and shaded on access: neutral (or mean) "v 3", tri "t 3",
+            identity "modes v 3", expression "modes v 3".
+        identities: number of identities, drawn from N(0, 1) over the modes; 8 by default (20,328 images from 30 MB,
+            in about two minutes).
+        expressions: number of expressions; 0 is neutral, k the mode that moves the face k-th most.
+        size: side of the rendered images in pixels.
+        zoom: size of the rendered face.
+        seed: seed of the identities.
+        key: name of the array in an .npz or .h5.
     """
     expect(
         bool(path) != bool(model),
@@ -102,14 +113,13 @@ def load(
 def _load_renderings(path: Path, identities: int, key: str) -> Dataset:
     expect(
         path.suffix not in (".pth", ".pt", ".pkl"),
-        f"faces3d: {path.name} holds Python objects, which are not read here",
+        f"faces3d: {path.name} holds Python objects, which are not read",
         do="Save the tensor as .npy: numpy.save('faces.npy', tensor.numpy()).",
     )
     array = read_array(path, key)
     expect(array.ndim >= 3, f"faces3d: {path} must hold images", found=f"shape {array.shape}")
-    coloured = (
-        array.ndim > 3 and int(np.prod(array.shape[:-3])) % 2541 == 0
-    )  # else the third axis from the end counts views
+    # otherwise the third axis from the end counts views
+    coloured = array.ndim > 3 and int(np.prod(array.shape[:-3])) % 2541 == 0
     layout = (
         "nhw" if not coloured else "nhwc" if array.shape[-1] in (1, 3) else "nchw" if array.shape[-3] in (1, 3) else ""
     )
@@ -146,7 +156,7 @@ def _render_model(path: Path, identities: int, expressions: int, size: int, zoom
         1 <= expressions <= len(gestures) + 1,
         f"faces3d: {path} has {len(gestures)} expressions",
         found=expressions,
-        do="expressions counts the neutral one too.",
+        do="expressions includes the neutral one.",
     )
     weights = np.random.Generator(np.random.Philox(key=seed)).standard_normal((identities, len(modes)))
     half = zoom / np.ptp(face["neutral"], axis=0).max() * 2
@@ -186,7 +196,7 @@ def _render_views(points: np.ndarray, triangles: np.ndarray, size: int, advance:
 
 
 def _read_face_model(path: Path) -> dict[str, Any]:
-    expect(path.suffix == ".npz", "faces3d: a face model is an .npz", found=path.name)
+    expect(path.suffix == ".npz", "faces3d: a face model must be an .npz", found=path.name)
     raw = read_npz(path, "face model")
     neutral = raw.get("neutral", raw.get("mean"))
     triangles = raw.get("tri", raw.get("triangles"))
@@ -200,10 +210,10 @@ def _read_face_model(path: Path) -> dict[str, Any]:
     whole = neutral.shape == (v, 3) and raw["identity"].shape[1:] == (v, 3) and expression.shape[1:] == (v, 3)
     expect(
         whole and triangles.ndim == 2 and triangles.shape[1] == 3,
-        f"face model {path} has another layout",
+        f"face model {path} must have arrays of matching shapes",
         found={name: array.shape for name, array in raw.items()},
     )
-    expect(triangles.min() >= 0 and triangles.max() < v, f"face model {path}: a triangle names no vertex")
+    expect(triangles.min() >= 0 and triangles.max() < v, f"face model {path}: a triangle refers to a missing vertex")
     expect(np.isfinite(neutral).all() and np.isfinite(raw["identity"]).all(), f"face model {path} holds NaN")
     names = raw.get("expression_names", np.arange(len(expression)).astype(str))
     strongest = np.argsort(-np.abs(expression.astype(np.float64)).sum(axis=(1, 2)), kind="stable")
@@ -219,9 +229,9 @@ def _read_face_model(path: Path) -> dict[str, Any]:
 
 SOURCE = Source(
     name="faces3d",
-    about="faces under pose and light: your renderings, or a morphable model rendered here",
+    about="faces under pose and light: your renderings, or a morphable model that is rendered",
     load=load,
-    size="identities × 2,541 × 1×64×64 (3.8 MB an identity when rendered here)",
+    size="identities × 2,541 × 1×64×64 (3.8 MB per identity if rendered)",
     cite=CITE,
     factors="identity, (expression,) azimuth 21, elevation 11, light 11",
     status=lambda: "needs a file: a face model",

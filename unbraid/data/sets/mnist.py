@@ -25,14 +25,15 @@ CITES = {
     "mnist": "LeCun et al. 1998; thickness and slant as in Castro et al. 2019",
     "fashion_mnist": "Xiao et al. 2017",
 }
-BASE_URLS = {  # in the order in which they are tried
+BASE_URLS = {  # in the order of attempts
     "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
     "fashion_mnist": (
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
         "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
     ),
 }
-ARCHIVE_CHECKSUMS = {  # MD5 as in torchvision/datasets/mnist.py, bytes as in tensorflow_datasets/url_checksums/(fashion_)mnist.txt
+# MD5 as in torchvision/datasets/mnist.py, bytes as in tensorflow_datasets/url_checksums/(fashion_)mnist.txt
+ARCHIVE_CHECKSUMS = {
     "mnist": {
         "train-images-idx3-ubyte.gz": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422),
         "train-labels-idx1-ubyte.gz": ("d53e105ee54ea40749a09fcbcd1e9432", 28881),
@@ -47,7 +48,7 @@ ARCHIVE_CHECKSUMS = {  # MD5 as in torchvision/datasets/mnist.py, bytes as in te
     },
 }
 
-CONTENT_CHECKSUMS = {  # MD5 of what is inside, because many copies were packed again
+CONTENT_CHECKSUMS = {  # MD5 of the decompressed files, because many copies were compressed again
     "mnist": {
         "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
         "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
@@ -63,14 +64,10 @@ CONTENT_CHECKSUMS = {  # MD5 of what is inside, because many copies were packed 
 }
 
 
-def load(name: str, *, path: str = "", split: str = "train", size: int = 28) -> Dataset:
-    """One split, 'train' (60,000) or 'test' (10,000) or 'all', from the folder `path` (by default the cache).
-
-    size 28 is the original; 32 pads two dark pixels on every side, which the 32×32 nets take. Memory: 47 MB at 28.
-    """
+def _load(name: str, path: str, split: str, size: int) -> Dataset:
     splits = {"train": ["train"], "test": ["t10k"], "all": ["train", "t10k"]}
     expect(split in splits, f"{name} has no such split", found=repr(split), allowed=splits)
-    expect(size in (28, 32), f"{name} comes in two sizes", found=size, allowed=(28, 32))
+    expect(size in (28, 32), f"{name} must have one of two sizes", found=size, allowed=(28, 32))
     folder = Path(path).expanduser() if path else array_cache.cache_dir() / name
     images, labels = (
         np.concatenate([_read_verified(folder, name, f"{part}-{kind}", axes, not path) for part in splits[split]])
@@ -80,10 +77,12 @@ def load(name: str, *, path: str = "", split: str = "train", size: int = 28) -> 
         len(images) == len(labels),
         f"{name} in {folder}: there must be one label per image",
         found=f"{len(images):,} images, {len(labels):,} labels",
-        do="The files are of different splits or sets.",
+        do="The files belong to different splits or sets.",
     )
-    expect(images.shape[1:] == (28, 28), f"{name} images are 28×28", found=images.shape[1:])
-    expect(labels.size == 0 or labels.max() < 10, f"{name} has ten classes", found=f"label {labels.max(initial=0)}")
+    expect(images.shape[1:] == (28, 28), f"{name} images must be 28×28", found=images.shape[1:])
+    expect(
+        labels.size == 0 or labels.max() < 10, f"{name} must have ten classes", found=f"label {labels.max(initial=0)}"
+    )
     pad = (size - 28) // 2
     pixels = np.pad(images, ((0, 0), (pad, pad), (pad, pad)))[:, None]
     classes = Factor("class", 10, "class", DIGITS if name == "mnist" else CLOTHES)
@@ -98,7 +97,7 @@ def load(name: str, *, path: str = "", split: str = "train", size: int = 28) -> 
 
 
 def _read_verified(folder: Path, name: str, stem: str, axes: int, strict: bool) -> np.ndarray:
-    """One idx file, refused if it is known to be another one (and, when `strict`, unless it is the published one)."""
+    """Read one idx file; raise if it is known to be another one, or if `strict` and it is not the published one."""
     path = _find_file(folder, name, stem)
     raw, content = _read_raw(path)
     found = {hashlib.md5(part, usedforsecurity=False).hexdigest() for part in (raw, content)}
@@ -117,21 +116,16 @@ def _read_verified(folder: Path, name: str, stem: str, axes: int, strict: bool) 
         not strict,
         f"{name}: {path} is not the published file",
         found="another MD5",
-        do=f"Delete it and run 'unbraid "
-        f'data make {name}\'; files of your own are used as they are from another folder: path = "...".',
+        do=f"Delete it and run 'unbraid data make {name}'. To use files of your own, keep them in another folder and "
+        'set path = "...".',
     )
     return array
 
 
 def _read_raw(path: Path) -> tuple[bytes, bytes]:
-    """The bytes of a file, and those inside if it is gzipped."""
+    """Bytes of a file, and its decompressed bytes if it is gzipped."""
     raw = read_bytes(path, "idx file", limit=1 << 31)
     return raw, archives.gunzip(path, raw) if raw[:2] == b"\x1f\x8b" else raw
-
-
-def read_idx(path: Path, axes: int) -> np.ndarray:
-    """The unsigned bytes of an idx file with this many axes, gzipped or not; damage is named."""
-    return _parse_idx(path, _read_raw(path)[1], axes)
 
 
 def _parse_idx(path: Path, raw: bytes, axes: int) -> np.ndarray:
@@ -145,7 +139,7 @@ def _parse_idx(path: Path, raw: bytes, axes: int) -> np.ndarray:
     need = 4 + 4 * axes + math.prod(shape.tolist())
     expect(
         len(raw) == need,
-        f"idx file {path} is cut off or too long",
+        f"idx file {path} is truncated or too long",
         found=f"{len(raw):,} bytes",
         allowed=f"{need:,}",
         do="Fetch it again.",
@@ -154,14 +148,14 @@ def _parse_idx(path: Path, raw: bytes, axes: int) -> np.ndarray:
 
 
 def _find_file(folder: Path, name: str, stem: str) -> Path:
-    """The file called `stem`, with '.' for the second '-' and .gz as people have them."""
+    """Find the file `stem`, also with '.' for the second '-' and with .gz, as in common copies."""
     dotted = stem.replace("-idx", ".idx")
     for candidate in (stem, f"{stem}.gz", dotted, f"{dotted}.gz"):
         if (folder / candidate).is_file():
             return folder / candidate
     raise UnbraidError(
-        f"no {stem}[.gz] in {folder}. Run 'unbraid data make {name}' where there is a network, "
-        'or say where the files are: path = "...".'
+        f"no {stem}[.gz] in {folder}. Run 'unbraid data make {name}' with a network connection, "
+        "or set path to the folder of the files."
     )
 
 
@@ -183,21 +177,28 @@ def _fetch(name: str) -> None:
 
 
 def _build_source(name: str, about: str) -> Source:
-    def loader(*, path: str = "", split: str = "train", size: int = 28) -> Dataset:
-        return load(name, path=path, split=split, size=size)
+    def load(*, path: str = "", split: str = "train", size: int = 28) -> Dataset:
+        """60,000 training and 10,000 test images (47 MB in memory for 'train' at 28×28).
 
-    loader.__doc__ = load.__doc__
+        Args:
+            path: the folder of the idx files; by default in the cache.
+            split: 'train', 'test' or 'all'.
+            size: 28 is the original; 32 pads two dark pixels on every side, for nets of 32×32.
+        """
+        return _load(name, path, split, size)
+
     return Source(
         name=name,
         about=about,
-        load=loader,
+        load=load,
         size="60,000 + 10,000 × 1×28×28 (55 MB), or 32×32",
         factors="class 10",
         status=partial(_status, name),
         cite=CITES[name],
         fetch=partial(_fetch, name),
         official=True,
-        how_to_get=f"run 'unbraid data make {name}' ({11 if name == 'mnist' else 30} MB), or path = the folder of the idx files",
+        how_to_get=f"run 'unbraid data make {name}' ({11 if name == 'mnist' else 30} MB), "
+        "or path = the folder of the idx files",
     )
 
 

@@ -28,15 +28,15 @@ SIMPLE_VALUES = (
 )
 COMPLEX_VALUES = (("yellow", "green", "olive", "red"), ("coffee-cup", "tennis-ball", "croissant", "beer-cup"))
 COMMON_VALUES = (("small", "large"), ("top", "center", "bottom"), ("purple", "sea green", "salmon"))
-FACTOR_SIZES = {  # factor sizes of each variant
+FACTOR_SIZES = {  # by variant
     "toy": (6, 6, 2, 3, 3, 40, 40),
     "realistic": (6, 6, 2, 3, 3, 40, 40),
     "real": (6, 6, 2, 3, 3, 40, 40),
     "real_complex": (4, 4, 2, 3, 3, 40, 40),
 }
-BASE_URL = "https://huggingface.co/datasets/waleedgondal/mpi3d/resolve/main/"  # where the authors' README points
-FORMER_BASE_URL = "https://storage.googleapis.com/disentanglement_dataset/Final_Dataset/"  # where it pointed before
-FILES = {  # MD5 of the former place as in disent (nmichlo/disent); none is published for the present one but realistic's
+BASE_URL = "https://huggingface.co/datasets/waleedgondal/mpi3d/resolve/main/"  # linked by the authors' README
+FORMER_BASE_URL = "https://storage.googleapis.com/disentanglement_dataset/Final_Dataset/"  # linked before
+FILES = {  # MD5 of the former files as in disent (nmichlo/disent); of the present ones only realistic has a checksum
     "toy": RemoteFile(
         BASE_URL + "mpi3d_toy.npz",
         mirrors=(RemoteFile(FORMER_BASE_URL + "mpi3d_toy.npz", "md5:55889cb7c7dfc655d6e0277beee88868"),),
@@ -58,19 +58,23 @@ DRIVE_URL = "drive.google.com/file/d/1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm"
 
 
 def load(*, variant: str = "toy", path: str = "") -> Dataset:
-    """1,036,800 RGB images (460,800 of real_complex), mapped from a copy in the cache (12.7 GB, or 5.7).
+    """1,036,800 RGB images (460,800 of real_complex), memory-mapped from a copy in the cache (12.7 GB, or 5.7 GB).
 
-    path: the published npz (array 'images'); by default what 'unbraid data make mpi3d' put into the cache. Its
-    CRC is checked while it is copied. The order is that of the factors, vertical_axis fastest.
+    The order is that of the factors, vertical_axis fastest.
+
+    Args:
+        variant: toy, realistic, real or real_complex.
+        path: the published npz (array 'images'); by default the download of 'unbraid data make mpi3d' in the cache.
+            Its CRC is checked during the copy.
     """
     sizes = choose(variant, FACTOR_SIZES, "variant of mpi3d")
-    where = Path(path).expanduser() if path else array_cache.cache_dir() / FILE_NAMES[variant]
+    source = Path(path).expanduser() if path else array_cache.cache_dir() / FILE_NAMES[variant]
     if not path and variant in FILES:
-        verify_published(FILES[variant], where)
-    expect(where.is_file(), f"mpi3d {variant}: {where} does not exist", do=f"{SOURCE.how_to_get}.")
+        verify_published(FILES[variant], source)
+    expect(source.is_file(), f"mpi3d {variant}: {source} does not exist", do=f"{SOURCE.how_to_get}.")
     factors = Factors(tuple(_build_factor(variant, i, size) for i, size in enumerate(sizes)))
-    name = f"mpi3d-{variant}-{array_cache.file_fingerprint([where])}"
-    array = copy_to_cache(where, "images", (factors.count, 64, 64, 3), name, pack_rows=nhwc_to_nchw)
+    name = f"mpi3d-{variant}-{array_cache.file_fingerprint([source])}"
+    array = copy_to_cache(source, "images", (factors.count, 64, 64, 3), name, pack_rows=nhwc_to_nchw)
     return Dataset("mpi3d", Pixels(array), factors, cite=CITE, notes={"variant": variant})
 
 
@@ -89,8 +93,8 @@ def _build_factor(variant: str, i: int, size: int) -> Factor:
 def _fetch(*, variant: str = "toy") -> None:
     if variant == "real_complex" and not (array_cache.cache_dir() / FILE_NAMES[variant]).is_file():
         raise UnbraidError(
-            f"mpi3d real_complex is given out by Google Drive only, which asks for a click. Fetch "
-            f"{FILE_NAMES[variant]} from {DRIVE_URL} and put it into {array_cache.cache_dir()}, or give its path."
+            f"mpi3d real_complex is available from Google Drive only, which asks for confirmation. Download "
+            f"{FILE_NAMES[variant]} from {DRIVE_URL} and save it in {array_cache.cache_dir()}, or give its path."
         )
     if variant != "real_complex":
         fetch(choose(variant, FILES, "variant of mpi3d"), array_cache.cache_dir() / FILE_NAMES[variant])
@@ -106,5 +110,5 @@ SOURCE = Source(
     factors="object_colour 6, object_shape 6, object_size 2, camera_height 3, background_colour 3, horizontal_axis 40, "
     "vertical_axis 40",
     status=lambda: file_status(FILES["toy"], array_cache.cache_dir() / FILE_NAMES["toy"]),
-    how_to_get="run 'unbraid data make mpi3d' (12.7 GB; --set variant=real for that one), or path = the published npz",
+    how_to_get="run 'unbraid data make mpi3d' (12.7 GB; --set variant=real for another), or path = the published npz",
 )

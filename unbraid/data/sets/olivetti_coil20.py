@@ -1,4 +1,4 @@
-"""Small sets that come as one MATLAB file: Olivetti faces and COIL-20."""
+"""Small data sets in one MATLAB file each: Olivetti faces and COIL-20."""
 
 from __future__ import annotations
 
@@ -25,50 +25,53 @@ OLIVETTI_FILE = RemoteFile(
 )
 COIL_SITE = "https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/"
 COIL_ZIP = "coil-20-proc.zip"
-COIL_FILE = RemoteFile(COIL_SITE + COIL_ZIP)  # no checksum is published; the zip's own CRC of every picture is checked
+COIL_FILE = RemoteFile(COIL_SITE + COIL_ZIP)  # no checksum is published; the zip has a CRC of every image
 
 
 def _find_file(path: str, *names: str) -> Path:
-    """The first of these files that lies in the folder `path`, or `path` itself."""
-    where = Path(path).expanduser()
-    return next((where / name for name in names if (where / name).is_file()), where)
+    """Return the first of these files in the folder `path`, or `path` itself."""
+    source = Path(path).expanduser()
+    return next((source / name for name in names if (source / name).is_file()), source)
 
 
 def load_olivetti(*, path: str = "") -> Dataset:
-    """400 faces of 64×64 (1.6 MB): 40 persons, 10 pictures each.
+    """400 faces of 64×64 (1.6 MB): 40 persons, 10 images each.
 
-    path: olivettifaces.mat (array 'faces' 4096×400), or the folder that holds it.
+    Args:
+        path: olivettifaces.mat (array 'faces' 4096×400), or its folder; by default in the cache.
     """
-    where = (
+    source = (
         _find_file(path, "olivettifaces.mat")
         if path
         else verify_published(OLIVETTI_FILE, array_cache.cache_dir() / "olivettifaces.mat")
     )
     expect(
-        where.is_file(),
-        f"olivetti: {where} {'holds no olivettifaces.mat' if where.is_dir() else 'does not exist'}",
+        source.is_file(),
+        f"olivetti: {source} {'holds no olivettifaces.mat' if source.is_dir() else 'does not exist'}",
         do=f"{OLIVETTI_SOURCE.how_to_get}.",
     )
-    faces = read_mat(where).get("faces")
+    faces = read_mat(source).get("faces")
     if faces is None or faces.shape != (4096, 400):
         raise UnbraidError(
-            f"olivetti: {where} must hold 'faces' of shape (4096, 400): found {None if faces is None else faces.shape}."
+            f"olivetti: {source} must hold 'faces' of shape (4096, 400): "
+            f"found {None if faces is None else faces.shape}."
         )
-    images = _to_uint8(faces, f"olivetti: {where}").T.reshape(400, 64, 64).swapaxes(1, 2)[:, None]  # columns come first
+    images = _to_uint8(faces, f"olivetti: {source}").T.reshape(400, 64, 64).swapaxes(1, 2)[:, None]  # stored by columns
     factors = Factors((Factor("person", 40, "class"), Factor("picture", 10, "class")))
     return Dataset("olivetti", Pixels(np.ascontiguousarray(images)), factors, cite=OLIVETTI_CITE)
 
 
 def load_coil20(*, path: str = "", size: int = 0) -> Dataset:
-    """1,440 pictures: 20 objects turned by 72 steps of 5°.
+    """1,440 images: 20 objects rotated in 72 steps of 5°.
 
-    path: COIL20.mat (32×32), coil-20-proc.zip (128×128), a folder that holds one of them, or its folder of
-    obj1__0.png to obj20__71.png. size: the
-    pictures are resized to it; 0 keeps them.
+    Args:
+        path: COIL20.mat (32×32), coil-20-proc.zip (128×128), a folder that holds one of them, or a folder of
+            obj1__0.png to obj20__71.png; by default in the cache.
+        size: resize the images to this side; 0 keeps their size.
     """
-    where = _find_file(path, "COIL20.mat", COIL_ZIP) if path else verify_published(COIL_FILE, _coil_path())
-    expect(where.exists(), f"coil20: {where} does not exist", do=f"{COIL_SOURCE.how_to_get}.")
-    images = _read_coil_matrix(where, size) if where.suffix == ".mat" else _read_coil_images(where, size)
+    source = _find_file(path, "COIL20.mat", COIL_ZIP) if path else verify_published(COIL_FILE, _coil_path())
+    expect(source.exists(), f"coil20: {source} does not exist", do=f"{COIL_SOURCE.how_to_get}.")
+    images = _read_coil_matrix(source, size) if source.suffix == ".mat" else _read_coil_images(source, size)
     angles = tuple(range(0, 360, 5))
     factors = Factors((Factor("object", 20, "class"), Factor("angle", 72, "circular", angles)))
     return Dataset("coil20", Pixels(images[:, None]), factors, cite=COIL_CITE)
@@ -92,7 +95,7 @@ def _read_coil_matrix(path: Path, size: int) -> np.ndarray:
 
 
 def _to_uint8(pixels: np.ndarray, source_name: str) -> np.ndarray:
-    """Grey levels as bytes: 0 to 255 in whole numbers, or 0 to 1; anything else is named."""
+    """Convert grey levels (0 to 255, or 0 to 1) to bytes; other values raise an error."""
     expect(pixels.dtype.kind in "uif", f"{source_name} must hold grey levels", found=f"{pixels.dtype}")
     expect(np.isfinite(pixels).all(), f"{source_name} must hold grey levels", found="NaN or infinity")
     low, high = pixels.min(), pixels.max()
@@ -113,7 +116,7 @@ def _read_coil_images(path: Path, size: int) -> np.ndarray:
     expect(
         sorted(found.values()) == list(range(1440)),
         f"coil20: {path} must hold obj1__0 to obj20__71, once each",
-        found=f"{len(found)} such pictures",
+        found=f"{len(found)} such images",
     )
     raw = (
         (name, image_files.read_image(image_files.as_named_file(content, name), size, grey=True))
@@ -125,16 +128,16 @@ def _read_coil_images(path: Path, size: int) -> np.ndarray:
     for name, pixels in raw:
         expect(
             pixels.shape == images.shape[1:],
-            "coil20: all pictures must have one size",
-            found=f"{name} has another",
-            do="Say size = 32, and they are resized.",
+            "coil20: all images must have the same size",
+            found=f"another size in {name}",
+            do="Set size, such as size = 32, to resize them.",
         )
         images[found[name]] = pixels
     return images
 
 
 def _coil_path() -> Path:
-    """Which of the two files lies in the cache; the one that can be fetched when neither does."""
+    """Path of the file in the cache: COIL20.mat if it exists, else the zip that can be downloaded."""
     matrix = array_cache.cache_dir() / "COIL20.mat"
     return matrix if matrix.is_file() else array_cache.cache_dir() / COIL_ZIP
 
@@ -152,7 +155,7 @@ OLIVETTI_SOURCE = Source(
 )
 COIL_SOURCE = Source(
     name="coil20",
-    about="grey photographs of turned objects",
+    about="grey photographs of rotated objects",
     load=load_coil20,
     size="1,440 × 1×128×128 (24 MB), or 32×32",
     factors="object 20, angle 72",

@@ -1,4 +1,4 @@
-"""3D Shapes (Burgess and Kim 2018): the original h5, or a ray-cast likeness of its 480,000 pictures in 10 MB."""
+"""3D Shapes (Burgess and Kim 2018): the original h5, or a ray-cast approximation of its 480,000 images in 10 MB."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCALES = np.linspace(0.75, 1.25, 8)
 SHAPES = ("cube", "cylinder", "sphere", "capsule")
 ANGLES = np.linspace(-30, 30, 15)
 SKY_COLOUR = (0.600, 0.886, 0.976)
-BYTES_PER_LIGHT = 180  # stored bytes per unit of light: room for light up to 1.4
+BYTES_PER_LIGHT = 180  # stored value per unit of light, so that 255 is light 1.4
 FACTORS = Factors(
     (
         Factor("floor_hue", 10, "circular", HUES),
@@ -49,23 +49,27 @@ FACTORS = Factors(
 
 @dataclass(frozen=True)
 class ShadedImages:
-    """480 geometries, painted as they are asked for: an image is Σ_k colour_k · light_k, clipped to 1.
+    """480 geometries, coloured on access: an image is Σ_k colour_k · light_k, clipped to 1.
 
-    `take` gives one number per image (its place on the grid); the colours are put on where `unpack` runs.
+    `take` returns one number per image (its grid index); `unpack` applies the colours on the device.
+
+    Args:
+        light: "480 5 4096" uint8: floor, wall, object, sky, highlight.
+        shape: channels, height and width of one image.
     """
 
-    light: np.ndarray  # "480 5 4096" uint8: floor, wall, object, sky, highlight
+    light: np.ndarray
     shape: tuple[int, int, int] = (3, 64, 64)
 
     def __len__(self) -> int:
         return 1000 * len(self.light)
 
     def take(self, index: np.ndarray) -> np.ndarray:
-        """See `Images.take`."""
+        """Return `index` itself as the stored rows; see `Images.take`."""
         return np.asarray(index, np.int64)
 
     def unpack(self, rows: Tensor) -> Tensor:
-        """See `Images.unpack`."""
+        """Convert `rows` to images; see `Images.unpack`."""
         import torch
 
         light, palette = self._tables_on(rows.device)
@@ -76,7 +80,7 @@ class ShadedImages:
         return torch.bmm(colours, layers).clamp_(max=1).view(-1, *self.shape)
 
     def _tables_on(self, device: Any) -> tuple[Tensor, Tensor]:
-        """The geometries and the palette (10 hues, sky, white) on a device, moved there once."""
+        """The geometries and the palette (10 hues, sky, white) on a device, copied once."""
         key = (id(self.light), str(device))
         if key not in _DEVICE_TABLES:
             import torch
@@ -94,18 +98,21 @@ _DEVICE_TABLES: dict[Any, Any] = {}
 
 
 def load(*, path: str = "", original: bool = False, size: int = 64) -> Dataset:
-    """All 480,000 pictures in the original order (orientation varies fastest).
+    """All 480,000 images in the original order (orientation varies fastest).
 
-    size: 64 as published, or 32 for work on a CPU, where each pixel has the mean light of four; ray-cast pictures only.
-    path: the original 3dshapes.h5, which is copied once into the cache as a memory map of 5.9 GB (original = true:
-    the one that 'unbraid data make shapes3d --set original=true' fetched). Without it the pictures are ray-cast:
-    a likeness with the same factors, not the original pixels.
+    Without the original file the images are ray-cast: an approximation with the same factors, not the original pixels.
+
+    Args:
+        path: the original 3dshapes.h5, copied once into the cache as a memory map of 5.9 GB.
+        original: true uses the file that 'unbraid data make shapes3d --set original=true' downloaded.
+        size: 64 as published, or 32 for work on a CPU, where each pixel is the mean light of four; ray-cast images
+            only.
     """
     images: Images
-    expect(size in (32, 64), "shapes3d comes in two sizes", found=size, allowed=(32, 64))
+    expect(size in (32, 64), "shapes3d must have one of two sizes", found=size, allowed=(32, 64))
     path = path or (str(verify_published(FILE, array_cache.cache_dir() / "3dshapes.h5")) if original else "")
     if path:
-        expect(size == 64, "the original pictures are 64×64", found=size, do="Leave size out, or the path.")
+        expect(size == 64, "the original images are 64×64", found=size, do="Leave out size or path.")
         images = Pixels(_load_original(Path(path).expanduser()))
     else:
         light = array_cache.load_or_generate(CACHE_NAME, (480, 5, 4096), np.uint8, _render_all, 480)
@@ -114,7 +121,7 @@ def load(*, path: str = "", original: bool = False, size: int = 64) -> Dataset:
 
 
 def halve_resolution(light: np.ndarray) -> np.ndarray:
-    """The light "n k h·w" of square pictures at half their size: the mean of every 2×2 pixels.
+    """Halve the resolution of the `light` "n k h·w" of square images: the mean of every 2×2 pixels.
 
     >>> halve_resolution(np.arange(16, dtype=np.uint8).reshape(1, 1, 16)).tolist()
     [[[2, 4, 10, 12]]]
@@ -139,18 +146,21 @@ def _load_original(path: Path) -> np.ndarray:
         images, labels, n = get_hdf5_array(file, "images", path), get_hdf5_array(file, "labels", path), FACTORS.count
         expect(
             images.shape == (n, 64, 64, 3) and images.dtype == np.uint8,
-            f"{path} has another layout",
+            f"{path} must have the published layout",
             found=f"{images.shape} {images.dtype}",
             allowed=f"({n}, 64, 64, 3) uint8",
         )
         expect(
-            labels.shape == (n, 6), f"{path} has another layout", found=f"labels {labels.shape}", allowed=f"({n}, 6)"
+            labels.shape == (n, 6),
+            f"{path} must have the published layout",
+            found=f"labels {labels.shape}",
+            allowed=f"({n}, 6)",
         )
         ends = np.array(labels[[0, 1, n - 1]])
         expect(
             (ends[1] != ends[0]).tolist() == [False] * 5 + [True],
             f"{path} is not in the original order",
-            do="orientation must vary fastest.",
+            do="Use a file in which orientation varies fastest.",
         )
 
         def fill(array: np.ndarray, advance: Advance) -> None:
@@ -171,20 +181,15 @@ def _fetch(*, original: bool = False) -> None:
         fetch(FILE, array_cache.cache_dir() / "3dshapes.h5")
 
 
-def status() -> str:
-    """See `Source`."""
-    return "ready" if array_cache.is_cached(CACHE_NAME) else "can be generated"
-
-
 SOURCE = Source(
     name="shapes3d",
     about="one object in a coloured room, ray-cast; or the original h5 by path",
     load=load,
     size="480,000 × 3×64×64, or 32×32 (10 MB; 5.9 GB for the original)",
-    status=status,
+    status=lambda: array_cache.generated_status(CACHE_NAME),
     cite=CITE,
     factors="floor_hue 10, wall_hue 10, object_hue 10, scale 8, shape 4, orientation 15",
-    how_to_get="made on first use in half a minute; the original: unbraid data make shapes3d --set original=true (268 MB), "
-    "or path = 3dshapes.h5",
+    how_to_get="generated on first use in half a minute; the original: unbraid data make shapes3d --set original=true "
+    "(268 MB), or path = 3dshapes.h5",
     fetch=_fetch,
 )

@@ -20,7 +20,8 @@ from unbraid.data.formats.image_files import resize_images
 CITE = "LeCun et al. 2004"
 BASE_URL = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 FILE_STEMS = {"train": "smallnorb-5x46789x9x18x6x2x96x96-training", "test": "smallnorb-5x01235x9x18x6x2x96x96-testing"}
-CHECKSUMS = {  # of the .gz: MD5 as in disent (nmichlo/disent), bytes as in tensorflow_datasets/url_checksums/smallnorb.txt
+# of the .gz: MD5 as in disent (nmichlo/disent), bytes as in tensorflow_datasets/url_checksums/smallnorb.txt
+CHECKSUMS = {
     ("train", "dat"): ("66054832f9accfe74a0f4c36a75bc0a2", 131896188),
     ("train", "cat"): ("23c8b86101fbf0904a000b43d3ed2fd9", 348),
     ("train", "info"): ("51dee1210a742582ff607dfd94e332e3", 71052),
@@ -43,12 +44,19 @@ FACTORS = Factors(
 
 
 def load(*, path: str = "", split: str = "all", size: int = 64, camera: str = "left") -> Dataset:
-    """24,300 images for each of 'train' and 'test' (other instances) of 96×96, made smaller as in disentanglement_lib
-    (Lanczos). camera: 'left' (which that library uses) or 'right'; its factors leave out the instance.
+    """24,300 images each in 'train' and 'test', which have different instances.
+
+    Images are reduced from 96×96 as in disentanglement_lib (Lanczos).
+
+    Args:
+        path: the folder of the six mat files; by default in the cache.
+        split: 'train', 'test' or 'all'.
+        size: side of the images in pixels.
+        camera: 'left' (as in disentanglement_lib, whose factors leave out the instance) or 'right'.
     """
     splits = {"train": ("train",), "test": ("test",), "all": ("train", "test")}
     expect(split in splits, "smallnorb has no such split", found=repr(split), allowed=splits)
-    expect(camera in ("left", "right"), "smallnorb was taken by two cameras", found=repr(camera), allowed="left, right")
+    expect(camera in ("left", "right"), "smallnorb has two cameras", found=repr(camera), allowed="left, right")
     folder = Path(path).expanduser() if path else array_cache.cache_dir() / "smallnorb"
     if not path:
         for part, kind in CHECKSUMS:
@@ -60,18 +68,18 @@ def load(*, path: str = "", split: str = "all", size: int = 64, camera: str = "l
 
 
 def _load_split(folder: Path, split: str, size: int, camera: str) -> tuple[np.ndarray, np.ndarray]:
-    pictures, category, info = (read_norb_matrix(_find_file(folder, split, kind)) for kind in ("dat", "cat", "info"))
-    n = len(pictures)
+    images, category, info = (read_norb_matrix(_find_file(folder, split, kind)) for kind in ("dat", "cat", "info"))
+    n = len(images)
     expect(
-        pictures.ndim == 4 and pictures.shape[1:] == (2, 96, 96),
-        f"smallnorb {split}: pairs of 96×96 pictures",
-        found=f"shape {pictures.shape}",
+        images.ndim == 4 and images.shape[1:] == (2, 96, 96),
+        f"smallnorb {split} must hold pairs of 96×96 images",
+        found=f"shape {images.shape}",
         do="dat, cat and info files may be swapped.",
     )
     expect(
         category.shape == (n,) and info.shape == (n, 4),
-        f"smallnorb {split}: one label row per pair of pictures",
-        found=f"{pictures.shape}, {category.shape}, {info.shape}",
+        f"smallnorb {split} must have one label row per pair of images",
+        found=f"{images.shape}, {category.shape}, {info.shape}",
         do="The files do not belong together.",
     )
     labels = np.column_stack([category, info[:, 0], info[:, 1], info[:, 2] // 2, info[:, 3]]).astype(np.int64)
@@ -80,24 +88,26 @@ def _load_split(folder: Path, split: str, size: int, camera: str) -> tuple[np.nd
         f"smallnorb {split}: labels out of range",
         do="The info file is damaged.",
     )
-    return resize_images(pictures[:, int(camera == "right")], size, lanczos=True), labels
+    return resize_images(images[:, int(camera == "right")], size, lanczos=True), labels
 
 
 def read_norb_matrix(path: Path) -> np.ndarray:
-    """A matrix of the NORB format: magic number, number of axes, at least three sizes, then the values."""
+    """Read the matrix at `path` in the NORB format: magic number, number of axes, at least three sizes, values."""
     raw = read_bytes(path, "matrix", limit=1 << 31)
     raw = archives.gunzip(path, raw) if raw[:2] == b"\x1f\x8b" else raw
     head = np.frombuffer(raw[:8].ljust(8, b"\0"), "<u4")
     expect(
         int(head[0]) in ELEMENT_TYPES and 1 <= head[1] <= 4,
-        f"{path} is no NORB matrix of bytes or integers",
+        f"{path} is not a NORB matrix of bytes or integers",
         found=f"first bytes {raw[:8].hex(' ')}",
     )
     kind, axes = ELEMENT_TYPES[int(head[0])], int(head[1])
     start = 8 + 4 * max(3, axes)  # three sizes are always written
     shape = np.frombuffer(raw[8:start].ljust(start - 8, b"\0"), "<u4").astype(np.int64)[:axes]
     need = start + math.prod(shape.tolist()) * kind.itemsize
-    expect(len(raw) == need, f"matrix {path} is cut off or too long", found=f"{len(raw):,} bytes", allowed=f"{need:,}")
+    expect(
+        len(raw) == need, f"matrix {path} is truncated or too long", found=f"{len(raw):,} bytes", allowed=f"{need:,}"
+    )
     return np.frombuffer(raw, kind, offset=start).reshape(shape.tolist())
 
 

@@ -12,11 +12,14 @@ from unbraid.data.rendering import sprite_outlines
 from unbraid.data.sets.dsprites import CITE, SCALES
 
 POSITIONS = 8 + 16 * np.arange(16) / 15
-ANGLES = np.arange(20) * (2 * np.pi / 20)  # no angle twice, unlike dSprites
+ANGLES = np.arange(20) * (2 * np.pi / 20)  # unlike dSprites, no angle occurs twice
 
 
 def load(*, orientation: bool = False) -> Dataset:
     """3 shapes × 6 scales (× 20 orientations) × 16 × 16 positions: 4,608 images, or 92,160.
+
+    Args:
+        orientation: true adds 20 orientations.
 
     >>> from unbraid.data import load
     >>> load("sprites32").shape, len(load("sprites32"))
@@ -48,18 +51,13 @@ def _cache_name(orientation: bool) -> str:
     return "sprites32-orientation-1" if orientation else "sprites32-1"
 
 
-def status() -> str:
-    """See `Source`."""
-    return "ready" if array_cache.is_cached(_cache_name(False)) else "can be generated"
-
-
 SOURCE = Source(
     name="sprites32",
     about="small binary sprites for work on a CPU; orientation = true adds 20 angles",
     load=load,
     size="4,608 or 92,160 × 1×32×32 (0.6 or 12 MB)",
     factors="shape 3, scale 6, (orientation 20,) x 16, y 16",
-    status=status,
+    status=lambda: array_cache.generated_status(_cache_name(False)),
     cite=CITE,
-    how_to_get="made on first use in a second: unbraid data make sprites32",
+    how_to_get="generated on first use in a second: unbraid data make sprites32",
 )

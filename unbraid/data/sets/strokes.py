@@ -1,7 +1,7 @@
-"""Strokes: digits written by a formula, with known thickness, slant, width and class.
+"""Strokes: digits drawn by a formula, with known thickness, slant, width and class.
 
-What HFVAE's digit and zero-shot experiments (Esmaeili et al. 2018, Figs. 7 and 9) need and MNIST cannot give:
-the truth behind every image.
+The digit and zero-shot experiments of HFVAE (Esmaeili et al. 2018, Figs. 7 and 9) need the ground truth of every image,
+which MNIST does not have.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from unbraid.data.factors import Factor, Factors
 CITE = "after LeCun et al. 1998 and Esmaeili et al. 2018, Fig. 9"
 THICKNESS = np.linspace(1.2, 4.8, 10)  # pixels of a 28×28 image
 SLANTS = np.linspace(-25, 25, 10)  # degrees
-WIDTHS = np.linspace(0.5, 1.1, 10)  # of the height
+WIDTHS = np.linspace(0.5, 1.1, 10)  # relative to the height
 
 
 def load(*, size: int = 32, hands: int = 1, seed: int = 0) -> Dataset:
-    """Class 10 × thickness 10 × slant 10 × width 10: 10,000 grey images for each hand (10 MB a hand at 32×32).
+    """Class 10 × thickness 10 × slant 10 × width 10: 10,000 grey images per writer (10 MB per writer at 32×32).
 
-    A hand bends the strokes a little, by `seed`; with several hands the hand is the first factor.
+    Args:
+        size: side of the images in pixels: 28, 32 or 64.
+        hands: number of writers, each of whom bends the strokes a little; with several, the first factor is the writer.
+        seed: seed of the writers.
 
     >>> load().factors.names
     ('class', 'thickness', 'slant', 'width')
     """
-    expect(size in (28, 32, 64), "strokes come in these sizes", found=size, allowed=(28, 32, 64))
-    expect(1 <= hands <= 100, "strokes are written by 1 to 100 hands", found=hands)
+    expect(size in (28, 32, 64), "strokes must have one of these sizes", found=size, allowed=(28, 32, 64))
+    expect(1 <= hands <= 100, "strokes needs 1 to 100 writers (hands)", found=hands)
 
     def fill(array: np.ndarray, advance: Advance) -> None:
         blocks = array.reshape(hands, 10, 10, 10, 10, size, size)
@@ -50,7 +53,7 @@ def load(*, size: int = 32, hands: int = 1, seed: int = 0) -> Dataset:
         Factor("width", 10, "ordinal", tuple(WIDTHS.tolist())),
     ]
     factors = Factors(tuple([Factor("hand", hands, "class"), *items] if hands > 1 else items))
-    name = f"strokes-1-{size}-{hands}-{seed if hands > 1 else 0}"  # one hand writes alike for every seed
+    name = f"strokes-1-{size}-{hands}-{seed if hands > 1 else 0}"  # a single writer does not depend on the seed
     array = array_cache.load_or_generate(name, (factors.count, 1, size, size), np.uint8, fill, hands * 10)
     return Dataset("strokes", Pixels(array), factors, cite=CITE)
 
@@ -60,18 +63,18 @@ def _line(*points: tuple[float, float]) -> np.ndarray:
 
 
 def _arc(x: float, y: float, rx: float, ry: float, start: float, end: float) -> np.ndarray:
-    """Points on an ellipse between two angles in degrees, clockwise from the right (y is down)."""
+    """Points on an ellipse between two angles in degrees, clockwise from the right (y points down)."""
     angle = np.radians(np.linspace(start, end, 25))
     return np.stack([x + rx * np.cos(angle), y + ry * np.sin(angle)], axis=1)
 
 
 def _quadratic_curve(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> np.ndarray:
-    """A quadratic curve from a to c that leans towards b."""
+    """Quadratic Bézier curve from a to c with control point b."""
     t = np.linspace(0, 1, 20)[:, None]
     return (1 - t) ** 2 * np.array(a) + 2 * t * (1 - t) * np.array(b) + t**2 * np.array(c)
 
 
-STROKES: tuple[tuple[np.ndarray, ...], ...] = (  # in a box of 1×1, y down
+STROKES: tuple[tuple[np.ndarray, ...], ...] = (  # in a box of 1×1, y points down
     (_arc(0.5, 0.5, 0.4, 0.5, 0, 360),),
     (_line((0.28, 0.2), (0.54, 0), (0.54, 1)),),
     (_arc(0.5, 0.28, 0.36, 0.28, 185, 375), _line((0.85, 0.36), (0.1, 1), (0.92, 1))),
@@ -86,7 +89,7 @@ STROKES: tuple[tuple[np.ndarray, ...], ...] = (  # in a box of 1×1, y down
 
 
 def _distort(lines: tuple[np.ndarray, ...], hand: int, digit: int, seed: int) -> tuple[np.ndarray, ...]:
-    """The strokes as one hand writes them: a smooth bend of the plane, none for hand 0."""
+    """Strokes of one writer: a smooth deformation of the plane, none for writer 0."""
     if hand == 0:
         return lines
     rng = np.random.Generator(np.random.Philox(key=[seed, hand * 16 + digit]))
@@ -95,7 +98,7 @@ def _distort(lines: tuple[np.ndarray, ...], hand: int, digit: int, seed: int) ->
 
 
 def _distance(lines: tuple[np.ndarray, ...], slant: float, width: float, size: int) -> np.ndarray:
-    """How far each pixel lies from the nearest stroke, in pixels, after widening and slanting."""
+    """Distance of each pixel from the nearest stroke, in pixels, after widening and slanting."""
     from scipy.spatial import cKDTree
 
     centre, high = size / 2, 20 * size / 28
@@ -108,7 +111,7 @@ def _distance(lines: tuple[np.ndarray, ...], slant: float, width: float, size: i
 
 
 def _resample(line: np.ndarray, step: float = 0.005) -> np.ndarray:
-    """Points along a line of strokes, a tenth of a pixel apart."""
+    """Points along a line, a tenth of a pixel apart."""
     length = np.r_[0, np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))]
     at = np.linspace(0, length[-1], int(length[-1] / step) + 2)
     return np.stack([np.interp(at, length, line[:, k]) for k in range(2)], axis=1)
@@ -116,11 +119,11 @@ def _resample(line: np.ndarray, step: float = 0.005) -> np.ndarray:
 
 SOURCE = Source(
     name="strokes",
-    about="digits written by a formula, the truth behind each known",
+    about="digits drawn by a formula, with known ground truth",
     load=load,
     cite=CITE,
-    size="10,000 × 1×32×32 a hand (10 MB)",
+    size="10,000 × 1×32×32 per writer (10 MB)",
     factors="(hand,) class 10, thickness 10, slant 10, width 10",
-    status=lambda: "ready" if array_cache.is_cached("strokes-1-32-1-0") else "can be generated",
-    how_to_get="made on first use in seconds: unbraid data make strokes",
+    status=lambda: array_cache.generated_status("strokes-1-32-1-0"),
+    how_to_get="generated on first use in seconds: unbraid data make strokes",
 )

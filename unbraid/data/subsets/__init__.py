@@ -1,1 +1,1 @@
-"""Splits, conditions and imposed structure: parts of a data set."""
+"""Subsets of data sets: splits, conditions and imposed structure."""

@@ -1,4 +1,4 @@
-"""Which images meet a rule of factors and measured attributes. A missing label meets nothing."""
+"""Conditions on factors and measured attributes. An image whose label is missing meets no condition."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from unbraid.data.subsets import handwriting_attributes
 
 
 def matching_mask(dataset: Dataset, rule: Mapping[str, Any]) -> np.ndarray:
-    """Booleans "n": the images that meet every condition of `rule` (see `structure.hold_out`).
+    """Booleans "n": the images that meet every condition of a rule.
 
-    Factors are looked up first, so that attributes are measured only on the images they leave.
+    Factors are checked first, so attributes are measured only on the images that remain.
+
+    Args:
+        dataset: data set with factors.
+        rule: conditions by factor or attribute name; see `structure.hold_out`.
     """
     factors = dataset.factors.names if dataset.factors else ()
     for name in rule:
         if name not in factors and name not in handwriting_attributes.ATTRIBUTES:
-            Factors.of(dict.fromkeys([*factors, *handwriting_attributes.ATTRIBUTES], 2)).position(
-                name
-            )  # raises with the nearest name
+            known_names = dict.fromkeys([*factors, *handwriting_attributes.ATTRIBUTES], 2)
+            Factors.of(known_names).position(name)  # raises, and suggests the nearest name
     meets = np.ones(len(dataset), bool)
     for name in sorted(rule, key=lambda name: name not in factors):
         if name in factors:
@@ -39,19 +42,29 @@ def matching_mask(dataset: Dataset, rule: Mapping[str, Any]) -> np.ndarray:
 
 
 def factor_values(dataset: Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The values of a factor (its names or numbers if it has them, else label numbers), and which are not missing."""
+    """Values of one factor (names or numbers if it has them, else label numbers), and a mask of those not missing.
+
+    Args:
+        dataset: data set with factors.
+        name: name of the factor.
+    """
     label, known = factor_labels(dataset, name)
     factor = dataset.factors.items[dataset.factors.position(name)] if dataset.factors else None
     if factor is None or factor.kind == "continuous":
         return label, known
-    number = np.where(known, label, 0).astype(np.int64)  # a table with a continuous column is one of floats
+    number = np.where(known, label, 0).astype(np.int64)  # a table with a continuous column holds floats
     return (np.array(factor.values)[number] if factor.values else number), known
 
 
 def factor_labels(dataset: Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The labels "n" of one factor, and which of them are not missing (−1, or NaN in a continuous one)."""
+    """Labels "n" of one factor, and a mask of those not missing (missing is −1, or NaN if continuous).
+
+    Args:
+        dataset: data set with factors.
+        name: name of the factor.
+    """
     if dataset.factors is None:
-        raise UnbraidError(f"{dataset.name} has no factors. Give labels, or choose a set that has them.")
+        raise UnbraidError(f"{dataset.name} has no factors. Give labels, or choose a data set with factors.")
     place = dataset.factors.position(name)
     label = np.asarray(dataset.labels())[:, place]
     return label, np.isfinite(label) & ((dataset.factors.items[place].kind == "continuous") | (label >= 0))
@@ -61,13 +74,13 @@ def _matches(values: np.ndarray, condition: Any, name: str) -> np.ndarray:
     if isinstance(condition, Mapping):
         expect(
             condition and set(condition) <= {"min", "max"},
-            f"a range of {name!r} has min and max",
+            f"a range of {name!r} must consist of min and max",
             found=list(condition),
         )
-        expect(values.dtype.kind in "if", f"{name!r} is not a number", do="Give a list of values.")
+        expect(values.dtype.kind in "if", f"{name!r} is not numeric", do="Give a list of values.")
         expect(
             all(_is_number(end) for end in condition.values()),
-            f"min and max of {name!r} are numbers",
+            f"min and max of {name!r} must be numbers",
             found=dict(condition),
         )
         return (values >= condition.get("min", -np.inf)) & (values <= condition.get("max", np.inf))
@@ -75,8 +88,10 @@ def _matches(values: np.ndarray, condition: Any, name: str) -> np.ndarray:
     if values.dtype.kind in "US":
         found = np.isin(values, [str(w) for w in wanted])
     else:
-        expect(all(_is_number(w) for w in wanted), f"{name!r} takes numbers", found=condition)
-        found = np.isclose(values[:, None], np.array(wanted, float), rtol=1e-6).any(axis=1)  # 0.6 is not quite 0.6
+        expect(all(_is_number(w) for w in wanted), f"values of {name!r} must be numbers", found=condition)
+        found = np.isclose(values[:, None], np.array(wanted, float), rtol=1e-6).any(
+            axis=1
+        )  # factor values are not exact in binary, such as 0.6
     expect(found.any(), f"no image has {name} {condition}", allowed=[str(v) for v in np.unique(values)[:20]])
     return found
 

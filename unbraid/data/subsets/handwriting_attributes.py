@@ -1,4 +1,4 @@
-"""Attributes measured on images of handwriting: how thick, slanted, wide and tall the ink is (Castro et al. 2019)."""
+"""Attributes measured on images of handwriting: thickness, slant, width and height of the ink (Castro et al. 2019)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from unbraid.core.progress import Advance
 from unbraid.data.cache import array_cache
 from unbraid.data.dataset import Dataset
 
-VERSION = 1  # of the measures: change it with them, so that cached values are measured again
+VERSION = 1  # change it together with the measures, so that cached values are measured again
 
 
 def thickness(image: np.ndarray) -> float:
-    """Mean width of the stroke in pixels: twice the distance to the background, averaged over its ridge."""
+    """Mean stroke width of a grey `image` in pixels: twice the distance to the background, averaged over the ridge."""
     from scipy.ndimage import distance_transform_edt, maximum_filter
 
-    wide = np.kron(image, np.ones((4, 4))) > 0.5  # finer than the pixels, or thin strokes all measure the same
+    wide = np.kron(image, np.ones((4, 4))) > 0.5  # finer than the pixels: otherwise all thin strokes measure the same
     depth = distance_transform_edt(np.pad(wide, 1))[1:-1, 1:-1]
     ridge = (depth > 0) & (depth >= maximum_filter(depth, 5))
     return float(2 * depth[ridge].mean() / 4) if ridge.any() else 0.0
 
 
 def slant(image: np.ndarray) -> float:
-    """Angle of the ink in degrees, to the right positive: the shear that would make it upright."""
+    """Angle of the ink in a grey `image` in degrees, positive to the right: the shear that makes it upright."""
     (x, y), total = _coordinates(image), image.sum()
     if total <= 0:
         return 0.0
@@ -36,7 +36,7 @@ def slant(image: np.ndarray) -> float:
 
 
 def width(image: np.ndarray) -> float:
-    """Width of the ink in pixels, after the slant has been taken out."""
+    """Width of the ink in a grey `image` in pixels, after the slant is removed."""
     inked = image > 0.5
     if not inked.any():
         return 0.0
@@ -46,13 +46,13 @@ def width(image: np.ndarray) -> float:
 
 
 def height(image: np.ndarray) -> float:
-    """Height of the ink in pixels."""
+    """Height of the ink in a grey `image` in pixels."""
     rows = np.flatnonzero((image > 0.5).any(axis=1))
     return float(rows[-1] - rows[0] + 1) if len(rows) else 0.0
 
 
 def ink(image: np.ndarray) -> float:
-    """The share of the image that is ink."""
+    """Share of a grey `image` that is ink."""
     return float(image.mean())
 
 
@@ -71,12 +71,17 @@ ATTRIBUTES: dict[str, Callable[[np.ndarray], float]] = {
 
 
 def measure_attribute(dataset: Dataset, name: str, index: np.ndarray | None = None) -> np.ndarray:
-    """One attribute of these images "n" (all by default), kept in the cache; colour is taken at its mean.
+    """Measure one attribute "n" of images and cache the result; colours are averaged.
 
-    The cached values are found again by the pixels themselves, which are far quicker to hash than to measure.
+    The cache key is a hash of the pixels, which takes far less time than measuring.
+
+    Args:
+        dataset: data set of images.
+        name: a key of `ATTRIBUTES`.
+        index: positions of the images; all by default.
     """
     measure = choose(name, ATTRIBUTES, "measured attribute")
-    expect(min(dataset.shape[1:]) > 1, f"{dataset.name} holds no images to measure", found=dataset.shape)
+    expect(min(dataset.shape[1:]) > 1, f"{dataset.name} has no images to measure", found=dataset.shape)
     index = np.arange(len(dataset)) if index is None else index
     pieces = [index[start : start + 1024] for start in range(0, len(index), 1024)]
 

@@ -1,7 +1,7 @@
-"""Structure on top of any data set with factors: correlated factors, held-out combinations, fewer images, pairs.
+"""Structure imposed on a data set with factors: correlated factors, held-out combinations, fewer images, pairs.
 
-All of it is index arithmetic: no image is copied. In a recipe these are keys of [data] beside the set's own
-options, and work in the order of `STRUCTURE`.
+All functions select by index; no image is copied. In a recipe they are keys of [data], next to the options of the
+set, and apply in the order of `STRUCTURE`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,19 @@ Rules = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 def subsample(dataset: Dataset, n: int | float, seed: int = 0) -> Dataset:
-    """`n` images (a fraction in (0, 1] is a share of them) drawn without replacement, kept in their order."""
+    """Draw images without replacement and keep their order.
+
+    Args:
+        dataset: data set to draw from.
+        n: number of images, or a share of them as a fraction in (0, 1].
+        seed: seed of the draw.
+    """
     share, whole = isinstance(n, (float, np.floating)), isinstance(n, (int, np.integer)) and not isinstance(n, bool)
     expect(
         (share and 0 < n <= 1) or (whole and 1 <= n <= len(dataset)),
-        f"{dataset.name}: cannot take so many images",
+        f"{dataset.name}: cannot take this number of images",
         found=repr(n),
-        allowed=f"a whole number from 1 to {len(dataset):,}, or a share such as 0.1 (1.0 is all of them)",
+        allowed=f"a whole number from 1 to {len(dataset):,}, or a share such as 0.1 (1.0 is all images)",
     )
     count = max(1, round(n * len(dataset))) if share else int(n)
     index = np.sort(permutation(seed, 2**20 + 1, 0, len(dataset))[:count])
@@ -38,11 +44,17 @@ def subsample(dataset: Dataset, n: int | float, seed: int = 0) -> Dataset:
 
 
 def correlate(dataset: Dataset, first: str, second: str, sigma: float, seed: int = 0) -> Dataset:
-    """Thin the set so that two factors go together: an image is kept with probability exp(−(u − v)²/2σ²).
+    """Thin the set to correlate two factors: an image is kept with probability exp(−(u − v)²/2σ²).
 
-    u and v are the factors' values mapped to [0, 1]; σ = 0.2 ties them strongly, 0.7 weakly, a large σ not at all.
-    (Träuble et al. 2021, as thinning, so that no image comes twice.) Images that lack either
-    label are left out. `notes["correlation"]` has the result.
+    u and v are the labels of the two factors, mapped to [0, 1]. Träuble et al. 2021, as thinning, so that no image
+    repeats. Images that lack either label are left out. `notes["correlation"]` holds the result.
+
+    Args:
+        dataset: data set with factors.
+        first: name of the first factor.
+        second: name of the second factor.
+        sigma: σ; 0.2 is a strong correlation, 0.7 a weak one, a large value none.
+        seed: seed of the draw.
 
     >>> from unbraid.data import load
     >>> tied = correlate(load("sprites32"), "x", "y", 0.1)
@@ -56,19 +68,24 @@ def correlate(dataset: Dataset, first: str, second: str, sigma: float, seed: int
     (u, has_u), (v, has_v) = (_unit_labels(dataset, name) for name in (first, second))
     keep = has_u & has_v & (_uniform(len(dataset), seed, 2**20 + 2) < np.exp(-((u - v) ** 2) / (2 * sigma**2)))
     index = np.flatnonzero(keep)
-    expect(len(index) > 1, "correlate: sigma is so small that nothing is left", found=sigma)
-    thin = take_subset(dataset, index, f"{first} tied to {second} with sigma {sigma:g}")
-    return _with_notes(thin, correlation=float(np.corrcoef(u[index], v[index])[0, 1]))
+    expect(len(index) > 1, "correlate: sigma is so small that no image remains", found=sigma)
+    thin = take_subset(dataset, index, f"{first} correlated with {second}, sigma {sigma:g}")
+    return replace(thin, notes={**thin.notes, "correlation": float(np.corrcoef(u[index], v[index])[0, 1])})
 
 
 def hold_out(dataset: Dataset, rule: Rules, keep: str = "rest") -> Dataset:
-    """Leave out the images that meet `rule` (keep = 'rest'), or give just them (keep = 'held').
+    """Leave out the images that meet a rule, or keep only those.
 
-    A rule is met where all of its conditions are; a list of rules where any of them is. A condition is a value, a
-    list of values, or {min = …, max = …}; values are those the factor names, or label numbers if it names none. A name
+    A rule holds where all of its conditions hold; a list of rules where any rule holds. A condition is a value, a list
+    of values, or {min = …, max = …}. Values are the named values of the factor, or label numbers if it has none. A name
     that is no factor may be a measured attribute: thickness, slant, width, height or ink. A missing label meets no
     condition. The zero-shot experiment of HFVAE (Fig. 9), thick sevens and narrow zeros:
     [{class = "7", thickness = {min = 4.0}}, {class = "0", width = {max = 0.6}}].
+
+    Args:
+        dataset: data set with factors.
+        rule: conditions by name, or a list of such rules.
+        keep: 'rest' leaves out the matching images, 'held' keeps only them.
 
     >>> from unbraid.data import load
     >>> len(hold_out(load("sprites32"), {"shape": "heart", "x": {"min": 0.5}}))
@@ -76,21 +93,30 @@ def hold_out(dataset: Dataset, rule: Rules, keep: str = "rest") -> Dataset:
     >>> len(hold_out(load("sprites32"), [{"shape": "heart", "x": {"min": 0.5}}, {"shape": "square", "y": 0}], "held"))
     864
     """
-    expect(keep in ("rest", "held"), "hold_out keeps the rest or what is held", found=repr(keep), allowed="rest, held")
+    expect(
+        keep in ("rest", "held"),
+        "hold_out must keep the rest or the held-out images",
+        found=repr(keep),
+        allowed="rest, held",
+    )
     meets, described = _match_any(dataset, rule, "hold_out")
     index = np.flatnonzero(meets if keep == "held" else ~meets)
     expect(
         0 < meets.sum() < len(dataset),
         f"hold_out ({described}) must split the set",
-        found=f"{int(meets.sum()):,} of {len(dataset):,} meet it",
+        found=f"{int(meets.sum()):,} of {len(dataset):,} images meet it",
     )
     return take_subset(dataset, index, f"{keep} of hold_out: {described}")
 
 
 def keep_only(dataset: Dataset, rule: Rules) -> Dataset:
-    """The images that meet `rule` (see `hold_out`), described by the factors that still vary among them.
+    """Keep the images that meet a rule, with the factors that still vary among them.
 
     dSprites with position alone, as in Fig. 3 of ISA-VAE: {shape = "square", scale = 1.0, orientation = 0}.
+
+    Args:
+        dataset: data set with factors.
+        rule: conditions by name, or a list of such rules; see `hold_out`.
 
     >>> from unbraid.data import load
     >>> positions = keep_only(load("sprites32"), {"shape": "heart", "scale": 1.0})
@@ -102,20 +128,22 @@ def keep_only(dataset: Dataset, rule: Rules) -> Dataset:
     if part.factors is None or part.table is None:
         return part
     varied = [i for i in range(len(part.factors)) if (part.table[:, i] != part.table[0, i]).any()]
-    expect(varied, f"only ({described}) must leave a factor that varies", found=f"{len(part):,} images alike in all")
+    expect(
+        varied, f"only ({described}) must leave a factor that varies", found=f"{len(part):,} images with equal labels"
+    )
     return replace(
         part, factors=Factors(tuple(part.factors.items[i] for i in varied), grid=False), table=part.table[:, varied]
     )
 
 
 def _match_any(dataset: Dataset, rule: Any, option: str) -> tuple[np.ndarray, str]:
-    """The images that meet a rule, or any of a list of them, and the rule in words."""
+    """Return the mask of images that meet any of the rules, and the rules as text."""
     rules = rule if isinstance(rule, (list, tuple)) else [rule]
     expect(
         rules and all(isinstance(r, Mapping) for r in rules),
         f"{option} takes a table of conditions, or a list of such tables",
         found=repr(rule),
-        do='Such as { shape = "heart" }.',
+        do='For example { shape = "heart" }.',
     )
     expect(all(rules), f"{option} needs at least one condition")
     described = ", or ".join(", ".join(f"{name} {condition}" for name, condition in r.items()) for r in rules)
@@ -123,15 +151,21 @@ def _match_any(dataset: Dataset, rule: Any, option: str) -> tuple[np.ndarray, st
 
 
 def draw_pairs(dataset: Dataset, k: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Indices (first, second) "n" of image pairs that differ in k factors, and which ones as booleans "n factors".
+    """Draw pairs of images that differ in k factors, for weak supervision (Locatello et al. 2020).
 
-    For weak supervision (Locatello et al. 2020). The other factors are equal; each changed factor takes another
-    value. Needs the full grid of factors.
+    Returns indices (first, second) "n", and booleans "n factors" that mark the changed factors. The other factors are
+    equal; each changed factor takes another value.
+
+    Args:
+        dataset: data set whose factors form the full grid.
+        k: number of factors that differ.
+        n: number of pairs.
+        seed: seed of the draw.
     """
     factors = dataset.factors
     if factors is None or not factors.grid:
         raise UnbraidError(
-            f"{dataset.name}: pairs need a set whose factors form the full grid. Draw them before thinning it."
+            f"{dataset.name}: pairs need factors that form the full grid. Draw them before taking a subset."
         )
     varied = np.flatnonzero(np.array(factors.sizes) > 1)
     expect(1 <= k <= len(varied), f"{dataset.name}: pairs differ in 1 to {len(varied)} factors", found=k)
@@ -148,10 +182,10 @@ def draw_pairs(dataset: Dataset, k: int, n: int, seed: int = 0) -> tuple[np.ndar
 
 
 def dedupe(dataset: Dataset) -> Dataset:
-    """Keep the first of all images with the same pixels, whatever their labels say.
+    """Keep the first of all images with equal pixels in `dataset`, whatever their labels.
 
-    On dSprites orientations 0 and 39 are one image, and so are some others by the raster: found by hash, never
-    by period.
+    On dSprites, orientations 0 and 39 are the same image, and some others coincide after rasterisation; they are found
+    by hash, not by period.
     """
     seen: dict[bytes, int] = {}
     for start in range(0, len(dataset), 4096):
@@ -163,7 +197,7 @@ def dedupe(dataset: Dataset) -> Dataset:
 
 
 def _image_bytes(dataset: Dataset, index: np.ndarray) -> np.ndarray:
-    """What tells images apart: their stored bytes, or, where these are no pixels yet, pixels of 8 bits."""
+    """Bytes that identify images: the stored bytes, or 8-bit pixels where these are not pixels."""
     images = dataset.images.images if isinstance(dataset.images, Subset) else dataset.images
     if isinstance(images, (Bits, Pixels)):
         return np.ascontiguousarray(dataset.images.take(index))
@@ -171,13 +205,13 @@ def _image_bytes(dataset: Dataset, index: np.ndarray) -> np.ndarray:
 
 
 def _unit_labels(dataset: Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A factor's labels mapped to [0, 1], and which of them are not missing."""
+    """The labels of a factor mapped to [0, 1], and a mask of those not missing."""
     label, known = factor_labels(dataset, name)
     low, high = (label[known].min(), label[known].max()) if known.any() else (0, 0)
     expect(
         high > low,
         f"{dataset.name}: correlate needs a factor of more than one value",
-        found=f"{name!r} has {'one' if known.any() else 'no label at all'}",
+        found=f"{name!r} has {'one' if known.any() else 'no labels'}",
     )
     return np.where(known, (label - low) / (high - low), 0.0), known
 
@@ -187,12 +221,8 @@ def _uniform(n: int, seed: int, stream: int) -> np.ndarray:
     return (raw >> np.uint64(11)) * 2.0**-53
 
 
-def _with_notes(dataset: Dataset, **notes: Any) -> Dataset:
-    return replace(dataset, notes={**dataset.notes, **notes})
-
-
 def _apply_dedupe(dataset: Dataset, value: Any) -> Dataset:
-    expect(isinstance(value, bool), "data option 'dedupe' is true or false", found=repr(value))
+    expect(isinstance(value, bool), "data option 'dedupe' must be true or false", found=repr(value))
     return dedupe(dataset) if value else dataset
 
 
@@ -206,8 +236,8 @@ def _apply_correlate(dataset: Dataset, value: Any) -> Dataset:
     expect(
         right,
         f"data option 'correlate' cannot be {value!r}",
-        allowed="a table of first, second, sigma and (if you like) seed",
-        do='Such as { first = "x", second = "y", sigma = 0.2 }.',
+        allowed="a table of first, second, sigma and optionally seed",
+        do='For example { first = "x", second = "y", sigma = 0.2 }.',
     )
     return correlate(dataset, **value)
 
@@ -223,7 +253,7 @@ def _apply_subsample(dataset: Dataset, value: Any) -> Dataset:
     return subsample(dataset, **value)
 
 
-STRUCTURE: dict[str, Callable[[Dataset, Any], Dataset]] = {  # what a recipe's [data] may say, in this order
+STRUCTURE: dict[str, Callable[[Dataset, Any], Dataset]] = {  # keys of [data] in a recipe, applied in this order
     "dedupe": _apply_dedupe,
     "only": lambda data, value: keep_only(data, value),
     "hold_out": lambda data, value: hold_out(data, value),

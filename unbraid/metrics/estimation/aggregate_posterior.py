@@ -1,4 +1,4 @@
-"""Quantities of the aggregate posterior q(z) = 1/n Σ q(z|x_i): every row is a component, the sample's own included."""
+"""Quantities of the aggregate posterior q(z) = 1/n Σ q(z|x_i), a mixture over all rows."""
 
 from __future__ import annotations
 
@@ -11,24 +11,29 @@ from unbraid.core.errors import expect
 from unbraid.metrics.inputs.table import Table
 from unbraid.metrics.inputs.units import Unit
 
-DRAWS = 1_000  # samples z that expectations are averaged over; their standard error is given
-CHUNK_SIZE = 1 << 22  # densities at once: 32 MB
-TILE_SIZE = 1 << 15  # densities worked on at once, so that they stay in the cache
+DRAWS = 1_000  # samples behind expectations; their standard error is reported
+CHUNK_SIZE = 1 << 22  # densities per chunk: 32 MB
+TILE_SIZE = 1 << 15  # densities per tile, which fits in the CPU cache
 HALF_LOG_2PI = 0.9189385332046727
 
 
 def draw_samples(table: Table, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows "m" in turn, each as often as any other, and a sample z "m d" of each one's own posterior.
+    """Rows "m", each equally often, and one sample z "m d" from the posterior of each.
 
     A discrete unit draws a class (as a one-hot row) or bits.
+
+    Args:
+        table: codes with posterior scales.
+        draws: the number of samples m.
+        seed: the seed of the draws.
     """
     whole = isinstance(draws, Integral) and not isinstance(draws, bool)
-    expect(whole and draws >= 2, "draws must be a whole number, 2 or more", found=repr(draws))
+    expect(whole and draws >= 2, "draws must be a whole number, 2 or larger", found=repr(draws))
     expect(
         table.scale is not None,
-        "this needs posterior scales",
-        found="means alone",
-        do="Give a Codes with `scale`, as unbraid encode writes it.",
+        "this metric needs posterior scales",
+        found="means only",
+        do="Use a Codes with `scale`, as unbraid encode writes it.",
     )
     assert table.scale is not None
     rng = np.random.default_rng([seed, 13])
@@ -49,7 +54,13 @@ def draw_samples(table: Table, draws: int, seed: int) -> tuple[np.ndarray, np.nd
 
 
 def log_density(table: Table, unit: Unit, z: np.ndarray) -> np.ndarray:
-    """log q(z_u | x_i) of samples z "m d" under every row, "m n": Gaussian columns, classes or bits."""
+    """log q(z_u | x_i) of samples z "m d" under every row, "m n": Gaussian columns, classes or bits.
+
+    Args:
+        table: codes with posterior scales.
+        unit: the unit u.
+        z: the samples.
+    """
     columns = list(unit.columns)
     means = table.z[:, columns].astype(np.float64)
     if unit.kind == "onehot":
@@ -76,7 +87,12 @@ def log_density(table: Table, unit: Unit, z: np.ndarray) -> np.ndarray:
 def pointwise_information(table: Table, seed: int, draws: int = DRAWS) -> np.ndarray:
     """log q(z_u | y_k) − log q(z_u) of every draw, "m u k", whose mean is I(z_u; y_k). Chen et al. 2018.
 
-    q(z_u | y_k = v) is the mixture of the rows with that value. NaN where the draw's row lacks the label.
+    q(z_u | y_k = v) is the mixture of the rows with that value. NaN where the row of the draw has no label.
+
+    Args:
+        table: codes with posterior scales, and labels.
+        seed: the seed of the draws.
+        draws: the number of samples m.
     """
     key = ("posterior information", seed, draws)
     if key not in table.cache:
@@ -99,7 +115,7 @@ def pointwise_information(table: Table, seed: int, draws: int = DRAWS) -> np.nda
 def _information_gain(
     weight: np.ndarray, total: np.ndarray, y: np.ndarray, rows: np.ndarray, members: list[np.ndarray]
 ) -> np.ndarray:
-    """log mean over the rows of the draw's own value − log mean over all rows that have the label, "m"."""
+    """log mean over the rows with the value of the draw − log mean over all rows with a label, "m"."""
     missing = y < 0
     if missing.any():
         total = total - weight[:, missing].sum(1)
@@ -112,7 +128,13 @@ def _information_gain(
 
 
 def pointwise_total_correlation(table: Table, seed: int, draws: int = DRAWS) -> np.ndarray:
-    """log q(z) − Σ_u log q(z_u) of every draw, "m", whose mean is the total correlation between units."""
+    """log q(z) − Σ_u log q(z_u) of every draw, "m", whose mean is the total correlation between units.
+
+    Args:
+        table: codes with posterior scales.
+        seed: the seed of the draws.
+        draws: the number of samples m.
+    """
     _, z = draw_samples(table, draws, seed)
     out = np.empty(draws)
     for part in draw_chunks(draws, len(table)):
@@ -127,19 +149,24 @@ def pointwise_total_correlation(table: Table, seed: int, draws: int = DRAWS) -> 
 
 
 def draw_chunks(draws: int, n: int) -> Iterator[slice]:
-    """Draws in pieces of at most `CHUNK` densities."""
+    """Slices of the draws with at most `CHUNK_SIZE` densities each.
+
+    Args:
+        draws: the number of samples.
+        n: the number of rows.
+    """
     step = max(1, CHUNK_SIZE // n)
     return (slice(a, a + step) for a in range(0, draws, step))
 
 
 def log_mean_density(log_q: np.ndarray) -> np.ndarray:
-    """log of the mean density over rows, "m"; `log_q` is overwritten."""
+    """The log of the mean density over rows, "m"; overwrites `log_q`, the log densities "m n"."""
     top = log_q.max(1)
     return top + np.log(_weights(log_q).mean(1))
 
 
 def _weights(log_q: np.ndarray) -> np.ndarray:
-    """Densities relative to each draw's largest, in place and in tiles."""
+    """Densities relative to the largest of each draw, in place and in tiles."""
     step = max(1, TILE_SIZE // log_q.shape[1])
     for a in range(0, len(log_q), step):
         part = log_q[a : a + step]

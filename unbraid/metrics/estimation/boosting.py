@@ -1,7 +1,7 @@
-"""Gradient boosting on binned codes, the trees of all classes grown together: importances in a fraction of a second.
+"""Gradient boosting on binned codes that grows the trees of all classes together.
 
-A round of multinomial boosting grows one tree of depth 3 per class. Grown one by one they cost mostly Python; here a level
-of all of them is one product of a sparse one-hot matrix of bins with the gradients of all classes.
+A round of multinomial boosting grows one tree of depth 3 per class. Grown one by one, most of the time is spent in
+Python; here a level of all trees is one product of a sparse one-hot matrix of bins with the gradients of all classes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from scipy.sparse import csr_matrix
 from unbraid.core.errors import expect
 
 DEPTH = 3
-MIN_HESSIAN = 1e-3  # Hessian a child must have
-BLOCK = 256  # classes whose trees grow together: bounds the memory when there are thousands
+MIN_HESSIAN = 1e-3  # smallest Hessian of a child
+BLOCK = 256  # classes per block, which bounds the memory for thousands of classes
 
 
 def boost(
@@ -29,10 +29,20 @@ def boost(
     bins: int = 64,
     ridge: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Total split gain of each column "d", and predictions for x_new. Friedman 2001; Newton steps as Chen & Guestrin 2016.
+    """Total split gain of each column "d", and predictions for x_new. Friedman 2001; Chen & Guestrin 2016.
 
-    A split of gradients g and Hessians h gains ½ [G_l²/(H_l + λ) + G_r²/(H_r + λ) − G²/(H + λ)]. The ridge λ = 1 matters:
-    with many classes the Hessians p(1 − p) in a leaf nearly vanish, and gains without it explode on columns of noise.
+    A split of gradients g and Hessians h gains ½ [G_l²/(H_l + λ) + G_r²/(H_r + λ) − G²/(H + λ)]. The ridge λ is needed:
+    with many classes the Hessians p(1 − p) of a leaf nearly vanish, and gains without it explode on columns of noise.
+
+    Args:
+        x: codes to fit on "n d".
+        y: labels "n".
+        x_new: codes to predict "m d".
+        classes: classify; False regresses.
+        rounds: boosting rounds.
+        rate: the learning rate.
+        bins: bins per column.
+        ridge: λ, the L2 penalty of leaf values.
 
     >>> x = np.random.default_rng(0).normal(size=(500, 3))
     >>> gain, predicted = boost(x, x[:, 1] > 0, x, True)
@@ -41,7 +51,7 @@ def boost(
     """
     _check_options(rounds, rate, bins, ridge)
     n = len(x)
-    codes = bin_columns(x, np.concatenate([x, x_new]), bins)  # rows to predict go down the trees along with the others
+    codes = bin_columns(x, np.concatenate([x, x_new]), bins)  # rows to predict pass through the trees with the others
     grower = _TreeGrower(codes, n, bins, ridge)
     if classes:
         values, label = np.unique(y, return_inverse=True)
@@ -63,14 +73,20 @@ def _check_options(rounds: Any, rate: float, bins: Any, ridge: float) -> None:
     whole = all(isinstance(number, Integral) for number in (rounds, bins))
     expect(
         whole and rounds >= 1 and 2 <= bins <= 256 and 0 < rate <= 1 and 0 < ridge < np.inf,
-        "boosting cannot run with these options",
+        "options of boosting must be in range",
         found=f"rounds {rounds}, rate {rate}, bins {bins}, ridge {ridge}",
         allowed="rounds 1 or more, rate in (0, 1], bins 2 to 256 (one byte each), ridge above 0",
     )
 
 
 def bin_columns(x: np.ndarray, rows: np.ndarray, bins: int) -> np.ndarray:
-    """Each column of `rows` by quantiles of the same column of x, as "d r": 0 … bins − 1, fewer where values repeat."""
+    """The quantile bin of each entry as "d r": 0 … bins − 1, fewer where values repeat.
+
+    Args:
+        x: codes that define the quantiles "n d".
+        rows: codes to bin "r d".
+        bins: the number of bins.
+    """
     grid = np.linspace(0, 1, bins + 1)[1:-1]
     columns = [np.searchsorted(np.unique(np.quantile(a, grid)), b) for a, b in zip(x.T, rows.T, strict=True)]
     return np.stack(columns).astype(np.uint8)
@@ -83,7 +99,7 @@ def _softmax(score: np.ndarray) -> np.ndarray:
 
 
 class _TreeGrower:
-    """Trees of depth 3 for all classes at once. Arrays "k r" are classes by rows; the first n rows are those fitted."""
+    """Trees of depth 3 for all classes at once. Arrays "k r" are classes by rows; the first n rows are fitted."""
 
     def __init__(self, codes: np.ndarray, n: int, bins: int, ridge: float):
         self.codes, self.n, self.bins, self.ridge = codes, n, bins, ridge
@@ -95,9 +111,16 @@ class _TreeGrower:
         self.gain = np.zeros(self.d)
 
     def grow(self, gradient: np.ndarray, hessian: np.ndarray) -> np.ndarray:
-        """One tree per class; returns the Newton step Σ g/(Σ h + λ) of each row's leaf "k r"."""
+        """Grow one tree per class.
+
+        Args:
+            gradient: gradients "k n".
+            hessian: Hessians "k n".
+
+        Returns the Newton step Σ g/(Σ h + λ) of the leaf of each row "k r".
+        """
         k, rows = len(gradient), self.codes.shape[1]
-        both = np.empty((self.n, 2, k), np.float32)  # the product below runs along classes
+        both = np.empty((self.n, 2, k), np.float32)  # classes last, for the product below
         both[:, 0], both[:, 1] = gradient.T, hessian.T
         nodes, place = [self._bin_sums(both)], np.zeros((k, rows), np.uint8)  # place: each row's node in each tree
         for level in range(DEPTH):
@@ -118,7 +141,7 @@ class _TreeGrower:
         return (self.one_hot @ both.reshape(self.n, -1)).reshape(self.d, self.bins, 2, -1)
 
     def _child_sums(self, nodes: list[np.ndarray], both: np.ndarray, place: np.ndarray) -> list[np.ndarray]:
-        """Sums of the next level: of left children by a product, of right ones by what is left of their parents."""
+        """Sums of the next level: of left children by a product, of right ones as parent − left."""
         found = []
         for number, parent in enumerate(nodes):
             inside = np.ascontiguousarray((place[:, : self.n] == 2 * number).T)
@@ -127,12 +150,12 @@ class _TreeGrower:
         return found
 
     def _best_split(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-        """The best split of a node in each tree: column and bin "k", and the steps of both sides; its gain is counted.
+        """The best split of a node in each tree: its column and bin "k", and the steps of both sides. Adds its gain.
 
-        A node that nothing gains from is left whole.
+        A node without a positive gain is not split.
         """
         left = sums.cumsum(1)
-        total = left[:, -1:]  # each column's own, so that the order of columns changes nothing, not even rounding
+        total = left[:, -1:]  # per column, so that their order does not change the rounding
         right = total - left
         gain = _leaf_score(left, self.ridge) + _leaf_score(right, self.ridge)  # "d bins k"
         gain *= (left[:, :, 1] > MIN_HESSIAN) & (right[:, :, 1] > MIN_HESSIAN)
@@ -140,7 +163,7 @@ class _TreeGrower:
         best = flat.argmax(0)
         column, at = np.divmod(best, self.bins)
         won = np.maximum(0.5 * (flat[best, each] - _leaf_score(total, self.ridge)[column, 0, each]), 0)
-        at = np.where(won > 0, at, self.bins - 1)  # nothing lies beyond the last bin
+        at = np.where(won > 0, at, self.bins - 1)  # no row is above the last bin
         np.add.at(self.gain, column, won)
         sides = [side[column, at, :, each] for side in (left, right)]
         return column, at.astype(np.uint8), [s[:, 0] / (s[:, 1] + self.ridge) for s in sides]

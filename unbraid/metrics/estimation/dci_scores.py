@@ -24,7 +24,17 @@ CITE = "Eastwood & Williams 2018"
 def dci_score(
     name: str, component: str, codes: Any, factors: Any, protocol: str, seed: int, options: dict[str, Any]
 ) -> Score:
-    """One of the three scores of DCI, with the other two in its table."""
+    """One of the three scores of DCI, with the other two in its table.
+
+    Args:
+        name: the metric.
+        component: 'disentanglement', 'completeness' or 'informativeness'.
+        codes: codes of any form that `as_table` accepts.
+        factors: labels "n k".
+        protocol: a key of `PROTOCOLS`.
+        seed: the seed of the predictor.
+        options: options of the predictor and of `as_table`.
+    """
     inputs = {key: options.pop(key) for key in INPUT_OPTIONS if key in options}
     table = as_table(codes, factors, metric_name=name, seed=seed, **inputs)
     chosen = dict(choose(protocol, PROTOCOLS, "DCI protocol"))
@@ -44,8 +54,8 @@ def dci_score(
         reject_unknown(key, own, f"{name} with {chosen['predictor']}")
     chosen |= PREDICTOR_OPTIONS[chosen["predictor"]] | options
     fit = importances(table, seed=seed, threads=threads, **chosen)
-    do = "Give more rows."
-    expect(np.isfinite(fit.quality).any(), f"{name}: no factor takes two values in the rows that fit", do=do)
+    do = "Provide more rows."
+    expect(np.isfinite(fit.quality).any(), f"{name}: no factor takes two values in the fitted rows", do=do)
     values, rows = dci_components(table, fit)
     settings = {
         "protocol": protocol,
@@ -60,13 +70,18 @@ def dci_score(
 
 
 def dci_components(table: Table, fit: ImportanceFit) -> tuple[dict[str, float], dict[str, Any]]:
-    """The three scores, and the rows behind them."""
+    """The three scores of DCI, and the rows behind them.
+
+    Args:
+        table: the codes and labels.
+        fit: the importances.
+    """
     r = fit.matrix
     d_u, c_k = 1 - normalised_entropy(r, 1), 1 - normalised_entropy(r, 0)
     total = r.sum()
     weight_u, weight_k = (r.sum(1) / total, r.sum(0) / total) if total > 0 else (np.zeros(len(r)), np.zeros(r.shape[1]))
     values = {
-        "disentanglement": float(np.clip(weight_u @ d_u, 0, 1)),  # rounding may lead just past the ends
+        "disentanglement": float(np.clip(weight_u @ d_u, 0, 1)),  # rounding may exceed the range
         "completeness": float(np.clip(weight_k @ c_k, 0, 1)),
         "informativeness": float(np.nanmean(fit.quality)),
         "error": float(np.nanmean(fit.error)),
@@ -83,9 +98,13 @@ def dci_components(table: Table, fit: ImportanceFit) -> tuple[dict[str, float], 
 
 
 def normalised_entropy(r: np.ndarray, axis: int) -> np.ndarray:
-    """Entropy of each row (axis 1) or column (axis 0) over its maximum, in [0, 1]; 1 for one that is all 0.
+    """Entropy of each row or column divided by its maximum, in [0, 1].
 
-    With a single entry there is nothing to spread over: 0.
+    It is 1 where all entries are 0, and 0 where there is a single entry.
+
+    Args:
+        r: non-negative weights "u k".
+        axis: 1 for rows, 0 for columns.
     """
     size = r.shape[axis]
     total = r.sum(axis, keepdims=True)

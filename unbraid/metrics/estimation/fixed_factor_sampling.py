@@ -1,4 +1,4 @@
-"""Rows that share one factor's value, many draws at once: from encoded codes, or from a function that encodes."""
+"""Samples of rows that share the value of one factor, from codes or from a function that encodes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,23 @@ from unbraid.data.factors import Factors
 from unbraid.metrics.inputs.array_like import as_numpy, column_names, fill_masked, require_unmasked
 from unbraid.metrics.inputs.validation import Table, as_table
 
-ENCODE_CHUNK = 1024  # rows that a function is asked to render and encode at once
-CHUNK_SIZE = 1 << 22  # numbers gathered at once: 32 MB
+ENCODE_CHUNK = 1024  # rows per call of a function that encodes
+CHUNK_SIZE = 1 << 22  # numbers per chunk: 32 MB
 
 
 @dataclass(frozen=True)
 class FixedFactorSampler:
-    """A table with its rows sorted by the value of each factor; `encode` renders and encodes anew when given."""
+    """A table with its rows sorted by the value of each factor.
+
+    Args:
+        table: the codes and labels.
+        encode: a function from label rows to codes, which then replaces the codes of the table.
+        grid: the label rows that `encode` accepts.
+        full_grid: the factors, if every combination of values is allowed.
+        notes: notes for `Score.settings`.
+        chunk_size: the largest number of rows per call of `encode`.
+        width: the number of columns that `encode` returns.
+    """
 
     table: Table
     encode: Callable[[np.ndarray], Any] | None = None
@@ -32,9 +42,14 @@ class FixedFactorSampler:
     _rows_by_value: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     def sample_rows(self, rng: np.random.Generator, k: np.ndarray, count: int) -> np.ndarray:
-        """Row numbers "m count": for each entry of `k`, rows that agree in that factor (drawn with replacement).
+        """Row numbers "m count" that share a value of factor k, drawn with replacement.
 
-        The value held is that of a random row, so common values are held as often as they occur.
+        The value is that of a random row, so values are fixed as often as they occur.
+
+        Args:
+            rng: the random generator.
+            k: the factor of each draw "m".
+            count: rows per draw.
         """
         out = np.empty((len(k), count), dtype=np.int64)
         for j in np.unique(k):
@@ -46,7 +61,7 @@ class FixedFactorSampler:
         return out
 
     def rows_by_value(self, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows in order of factor j, and the start and size of each value that at least two rows have."""
+        """Rows sorted by factor j, and the start and size of each value that at least two rows have."""
         if j not in self._rows_by_value:
             y = self.table.y[:, j]
             order = np.argsort(y, kind="stable")
@@ -57,28 +72,41 @@ class FixedFactorSampler:
             expect(
                 keep.any(),
                 f"factor {self.table.names[j]!r} has no value that two rows share",
-                do='Give more rows, or fewer and wider values; numbers on a scale are binned with kinds=["continuous", …].',
+                do='Provide more rows or fewer values; kinds=["continuous", …] bins numbers.',
             )
             self._rows_by_value[j] = (order, start[keep], size[keep])
         return self._rows_by_value[j]
 
     def sample_codes(self, rng: np.random.Generator, k: np.ndarray, count: int) -> np.ndarray:
-        """Codes "m count d" of rows that agree in factor k of each draw."""
+        """Scaled codes "m count d" of rows that share a value of factor k.
+
+        Args:
+            rng: the random generator.
+            k: the factor of each draw "m".
+            count: rows per draw.
+        """
         index = self.sample_rows(rng, k, count)
         if self.encode is None or self.grid is None:
             return self.table.scaled[index]
         labels = self.grid[index]
-        if self.full_grid is not None:  # on a full grid anything can be rendered: all factors but the one held are new
+        if self.full_grid is not None:  # on a full grid the other factors are drawn anew
             fresh = np.stack([rng.integers(f.size, size=index.shape) for f in self.full_grid.items], -1)
-            held = np.array([self.full_grid.position(name) for name in self.table.names])[k]
-            labels = np.where(np.arange(labels.shape[-1]) == held[:, None, None], labels, fresh)
+            fixed = np.array([self.full_grid.position(name) for name in self.table.names])[k]
+            labels = np.where(np.arange(labels.shape[-1]) == fixed[:, None, None], labels, fresh)
         z = call_encoder(self.encode, labels.reshape(-1, labels.shape[-1]), self.chunk_size, self.width)
         z = z[:, list(self.table.source_columns)]
         z = (z - self.table.means) / np.where(self.table.deviations > 0, self.table.deviations, 1)
         return z.reshape(len(k), count, -1)
 
     def least_varying_unit(self, rng: np.random.Generator, k: np.ndarray, count: int, alive: np.ndarray) -> np.ndarray:
-        """The unit "m" of least normalised variance in each draw, among those alive; a piece of the draws at a time."""
+        """The unit of least normalised variance in each draw "m", in chunks of draws.
+
+        Args:
+            rng: the random generator.
+            k: the factor of each draw "m".
+            count: rows per draw.
+            alive: the mask of units to consider "u".
+        """
         found = np.empty(len(k), dtype=np.int64)
         step = max(1, CHUNK_SIZE // (count * self.table.z.shape[1]))
         for a in range(0, len(k), step):
@@ -88,7 +116,13 @@ class FixedFactorSampler:
         return found
 
     def normalised_variances(self, rng: np.random.Generator, k: np.ndarray, count: int) -> np.ndarray:
-        """Normalised variance of each unit in each draw "m u": 0 when the unit does not move at all."""
+        """Normalised variance of each unit in each draw "m u"; infinite for constant units.
+
+        Args:
+            rng: the random generator.
+            k: the factor of each draw "m".
+            count: rows per draw.
+        """
         z = self.sample_codes(rng, k, count)
         mean = np.einsum("mrd->md", z) / count
         variance = np.maximum(np.einsum("mrd,mrd->md", z, z) / count - mean * mean, 0) * (count / (count - 1))
@@ -97,7 +131,7 @@ class FixedFactorSampler:
         return out
 
     def _unit_variances(self, z: np.ndarray, variance: np.ndarray, out: np.ndarray) -> None:
-        """Variances of columns "m d" into those of units "m u"; single columns at once, as wide codes have thousands."""
+        """Write variances of units "m u" from those of columns "m d"; single columns are written at once."""
         alone = [len(unit.columns) == 1 and unit.kind != "onehot" for unit in self.table.units]
         single = np.flatnonzero(alone)
         first = np.array([unit.columns[0] for unit in self.table.units])[single]
@@ -116,6 +150,11 @@ def gini_variance(z: np.ndarray, table: Table, columns: list[int]) -> np.ndarray
     """Gini variance of the class of a discrete unit in each draw, over that of all rows. Kim & Mnih 2018, Eq. 4.
 
     Var(x) = 1/(2N(N−1)) Σ_ij [x_i ≠ x_j] = N/(2(N−1)) (1 − Σ_c p_c²)
+
+    Args:
+        z: scaled codes "m count c" of the columns.
+        table: the codes.
+        columns: the columns of the unit.
     """
     raw = z * table.deviations[columns] + table.means[columns]
     whole = np.bincount(table.z[:, columns].argmax(1), minlength=len(columns)) / len(table)
@@ -128,7 +167,14 @@ def gini_variance(z: np.ndarray, table: Table, columns: list[int]) -> np.ndarray
 def call_encoder(
     encode: Callable[[np.ndarray], Any], labels: np.ndarray, chunk_size: int, width: int = 0
 ) -> np.ndarray:
-    """Codes of label rows from a function, asked for at most `piece` rows at once; what it returns is checked."""
+    """Codes of label rows from a function, in chunks; shape and values of its results are checked.
+
+    Args:
+        encode: the function from label rows to codes.
+        labels: label rows "m k".
+        chunk_size: the largest number of rows per call.
+        width: the expected number of columns; 0 takes that of the first call.
+    """
     found = []
     for a in range(0, len(labels), chunk_size):
         part = labels[a : a + chunk_size]
@@ -139,7 +185,7 @@ def call_encoder(
         width = width or (z.shape[1] if z.ndim == 2 else 0)
         expect(
             z.ndim == 2 and z.shape == (len(part), width),
-            "the function that encodes must return one row of code per row of labels, always as wide",
+            "the function that encodes must return one row of codes per row of labels, of constant width",
             found=f"shape {z.shape} for {len(part):,} rows",
             allowed=f"({len(part)}, {width or 'd'})",
         )
@@ -158,11 +204,21 @@ def fixed_factor_sampler(
     metric_name: str = "",
     **inputs: Any,
 ) -> FixedFactorSampler:
-    """The source of fixed-factor draws for codes of any form, or for a function from label rows to codes."""
+    """The sampler for codes of any form, or for a function from label rows to codes.
+
+    Args:
+        codes: codes of any form that `as_table` accepts, or a function.
+        factors: labels "n k"; for a function, the label rows or `Factors` that it accepts.
+        seed: the seed of the draws.
+        sample: rows of a function that are encoded to estimate means and deviations.
+        chunk_size: the largest number of rows per call of a function.
+        metric_name: the metric, for error messages.
+        inputs: options of `as_table`.
+    """
     inputs = {**inputs, "metric_name": metric_name, "seed": seed}
     expect(
         isinstance(chunk_size, Integral) and chunk_size >= 1,
-        "piece must be a whole number of rows, 1 or more",
+        "chunk_size must be a whole number of rows, 1 or larger",
         found=chunk_size,
     )
     if not callable(codes) or isinstance(codes, Table):
@@ -173,8 +229,8 @@ def fixed_factor_sampler(
         return table.cache["fixed"]
     expect(
         factors is not None,
-        "a function that encodes needs the label rows it may be asked for",
-        do="Give `factors` as an array of label rows, or as Factors.",
+        "a function that encodes needs the label rows that it accepts",
+        do="Pass `factors` as an array of label rows, or as Factors.",
     )
     known = isinstance(factors, Factors)
     grid = factors.labels(np.arange(factors.count)) if known else fill_masked(as_numpy(factors))

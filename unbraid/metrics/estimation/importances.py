@@ -1,4 +1,4 @@
-"""How much each unit matters for predicting each factor: lasso, forests, boosting, and boosting that is fast."""
+"""Importances of units for predicting factors, from lasso, random forests and gradient boosting."""
 
 from __future__ import annotations
 
@@ -16,14 +16,22 @@ from unbraid.core.hardware import default_threads
 from unbraid.metrics.estimation.boosting import boost
 from unbraid.metrics.inputs.validation import Table
 
-COLUMN_BLOCK = 1024  # compared at once
-TREES, SECONDS = 5_000, 30  # beyond both, boosting says what it will take
-MAX_ROWS = 15_000  # rows used by predictors: 10,000 to fit and 5,000 to score, as is common
+COLUMN_BLOCK = 1024  # columns per block
+TREES, SECONDS = 5_000, 30  # gradient boosting above both limits warns of its duration
+MAX_ROWS = 15_000  # rows of a predictor: 10,000 to fit and 5,000 to score, as is usual
 
 
 @dataclass(frozen=True)
 class ImportanceFit:
-    """Importances "u k" (each column sums to 1, or is 0), and how well each factor was predicted on held-out rows."""
+    """Importances and the quality of the predictions on held-out rows.
+
+    Args:
+        matrix: importances "u k"; each column sums to 1, or is 0.
+        quality: quality of the predictions of each factor "k".
+        error: error of the predictions of each factor "k".
+        measure: what `quality` is for each factor.
+        subsampled: a note, if rows were left out.
+    """
 
     matrix: np.ndarray
     quality: np.ndarray
@@ -40,24 +48,31 @@ def importances(
     threads: int = 0,
     **options: Any,
 ) -> ImportanceFit:
-    """Fit one predictor per factor on two thirds of the rows; shared between metrics of the same table.
+    """Fit one predictor per factor on two thirds of the rows; metrics of the same table share the result.
 
-    classify: treat ordinal factors as classes (disentanglement_lib) or as numbers (Eastwood & Williams). Under histogram
-    boosting factors share `threads` (0: those there are), which changes the time and nothing else; the others run one by
-    one, because they silence warnings, and Python keeps one list of warning filters for all threads.
+    Factors run in parallel under histogram boosting only: the other predictors suppress warnings, and Python has one
+    list of warning filters for all threads.
+
+    Args:
+        table: the codes and labels.
+        predictor: a key of `PREDICTORS`.
+        classify: treat ordinal factors as classes (disentanglement_lib) or as numbers (Eastwood & Williams).
+        seed: the seed of the split and of the predictor.
+        threads: threads for histogram boosting; 0 uses all. Results do not depend on it.
+        options: options of the predictor.
     """
-    how = choose(predictor, PREDICTORS, "predictor")
-    expect(isinstance(threads, Integral) and threads >= 0, "threads must be a whole number from 0", found=threads)
+    fit_predict = choose(predictor, PREDICTORS, "predictor")
+    expect(isinstance(threads, Integral) and threads >= 0, "threads must be a whole number, 0 or larger", found=threads)
     wrong = [name for name in options if name not in PREDICTOR_OPTIONS[predictor]]
-    expect(not wrong, f"{predictor} does not have these options", found=wrong, allowed=PREDICTOR_OPTIONS[predictor])
+    expect(not wrong, f"{predictor} must get options that it has", found=wrong, allowed=PREDICTOR_OPTIONS[predictor])
     key = ("importances", predictor, classify, seed, tuple(sorted(options.items())))
     if key not in table.cache:
         small = table.subsample(MAX_ROWS, seed)
-        x = small.scaled  # worked out once, before threads ask for it
+        x = small.scaled  # computed once, before the threads start
         most_first = sorted(range(len(table.names)), key=lambda k: -len(small.levels[k]))
 
         def one(k: int) -> tuple[np.ndarray, float, float, str]:
-            return _fit_factor(small, x, k, how, classify, seed, options)
+            return _fit_factor(small, x, k, fit_predict, classify, seed, options)
 
         if predictor == "histogram_boosting":
             with ThreadPoolExecutor(int(threads) or default_threads()) as pool:
@@ -78,7 +93,7 @@ def importances(
 def _fit_factor(
     table: Table, scaled: np.ndarray, k: int, fit_predict: Any, classify: bool, seed: int, options: dict[str, Any]
 ) -> tuple[np.ndarray, float, float, str]:
-    """Importance "u", quality and error of one factor, and what quality means."""
+    """Importances "u", quality and error of one factor, and the name of the quality measure."""
     fit, test = split_rows(table, k, seed)
     classes = table.kinds[k] == "class" or (classify and table.kinds[k] != "continuous")
     target = table.y[:, k] if classes else table.v[:, k]
@@ -103,7 +118,13 @@ def _fit_factor(
 
 
 def split_rows(table: Table, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that fit and rows that score factor k: two thirds and one third of those that have the label."""
+    """Rows to fit and rows to score factor k: two thirds and one third of the rows with a label.
+
+    Args:
+        table: the codes and labels.
+        k: the factor.
+        seed: the seed of the split.
+    """
     rows = np.random.default_rng([seed, 4]).permutation(np.flatnonzero(table.y[:, k] >= 0))
     cut = max(1, len(rows) * 2 // 3)
     return rows[:cut], rows[cut:] if cut < len(rows) else rows
@@ -112,22 +133,37 @@ def split_rows(table: Table, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 def histogram_boosting(
     x: np.ndarray, y: np.ndarray, x_new: np.ndarray, classes: bool, seed: int, **options: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Boosting on binned codes (see `boost`); importance is the total gain of the splits on a column. Nothing is drawn."""
+    """Boosting on binned codes (see `boost`); importance is the total gain of the splits on a column. Not random.
+
+    Args:
+        x: codes to fit on "n d".
+        y: labels "n".
+        x_new: codes to predict "m d".
+        classes: classify; False regresses.
+        seed: unused.
+        options: options of `boost`.
+
+    Returns importances "d" and predictions "m", as all predictors do.
+    """
     gain, predicted = boost(x, y, x_new, classes, **options)
     return share_gains(gain, x), predicted
 
 
 def share_gains(gain: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Gains with copies of a column (up to sign and scale) given equal parts.
+    """Divide gains equally between copies of a column, up to sign and scale.
 
-    Histogram boosting breaks a tie by taking the first column each time, which would make an exact copy look unused;
-    GradientBoosting breaks it at random.
+    Histogram boosting breaks a tie by the first column, so that an exact copy would seem unused; GradientBoosting
+    breaks it at random.
+
+    Args:
+        gain: gains "d".
+        x: codes "n d".
     """
     used, mean = np.flatnonzero(gain > 0), x.mean(0)
     some = x[:, used].astype(np.float64) - mean[used]
     length = np.sqrt((some**2).sum(0)).clip(1e-12)
     twins = np.empty((len(used), len(gain)), bool)
-    for a in range(0, len(gain), COLUMN_BLOCK):  # only columns that gained can have copies that gained nothing
+    for a in range(0, len(gain), COLUMN_BLOCK):  # only columns with a gain can have copies without one
         other = x[:, a : a + COLUMN_BLOCK].astype(np.float64) - mean[a : a + COLUMN_BLOCK]
         size = np.sqrt((other**2).sum(0)).clip(1e-12)
         twins[:, a : a + COLUMN_BLOCK] = np.abs(some.T @ other) > (1 - 1e-9) * np.outer(length, size)
@@ -137,12 +173,21 @@ def share_gains(gain: np.ndarray, x: np.ndarray) -> np.ndarray:
 def gradient_boosting(
     x: np.ndarray, y: np.ndarray, x_new: np.ndarray, classes: bool, seed: int, rounds: int = 100
 ) -> tuple[np.ndarray, np.ndarray]:
-    """scikit-learn's GradientBoosting with its defaults, as in disentanglement_lib (there unseeded)."""
+    """GradientBoosting of scikit-learn with its defaults, as in disentanglement_lib (where it has no seed).
+
+    Args:
+        x: codes to fit on "n d".
+        y: labels "n".
+        x_new: codes to predict "m d".
+        classes: classify; False regresses.
+        seed: the random state.
+        rounds: boosting rounds.
+    """
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
     kind = GradientBoostingClassifier if classes else GradientBoostingRegressor
     trees = rounds * len(np.unique(y)) if classes else rounds
-    if trees > TREES:  # one tree per class and round: hundreds of classes take hours, so say it first
+    if trees > TREES:  # one tree per class and round: hundreds of classes take hours
         start = time.perf_counter()
         kind(n_estimators=1, random_state=seed).fit(x, y)
         seconds = rounds * (time.perf_counter() - start)
@@ -159,12 +204,21 @@ def gradient_boosting(
 def random_forest(
     x: np.ndarray, y: np.ndarray, x_new: np.ndarray, classes: bool, seed: int, trees: int = 10
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ten trees, their depth chosen on a held-out third. Eastwood & Williams 2018, Sec. 4."""
+    """A random forest of ten trees, with the depth chosen on a held-out third. Eastwood & Williams 2018, Sec. 4.
+
+    Args:
+        x: codes to fit on "n d".
+        y: labels "n".
+        x_new: codes to predict "m d".
+        classes: classify; False regresses.
+        seed: the random state.
+        trees: the number of trees.
+    """
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     kind = RandomForestClassifier if classes else RandomForestRegressor
     cut = len(x) * 2 // 3
-    if 0 < cut < len(x) - 1:  # one row has no R²
+    if 0 < cut < len(x) - 1:  # R² needs two rows
         depth = max(
             (2, 4, 8, 16),
             key=lambda d: kind(trees, max_depth=d, random_state=seed).fit(x[:cut], y[:cut]).score(x[cut:], y[cut:]),
@@ -178,7 +232,16 @@ def random_forest(
 def lasso(
     x: np.ndarray, y: np.ndarray, x_new: np.ndarray, classes: bool, seed: int, alpha: float = 0.02
 ) -> tuple[np.ndarray, np.ndarray]:
-    """|weights| of a lasso on scaled codes and targets, α = 0.02; classes as 0/1 columns. Eastwood & Williams 2018."""
+    """|weights| of a lasso on scaled codes and targets; classes as 0/1 columns. Eastwood & Williams 2018.
+
+    Args:
+        x: codes to fit on "n d".
+        y: labels "n".
+        x_new: codes to predict "m d".
+        classes: classify; False regresses.
+        seed: unused; the fit is deterministic.
+        alpha: the penalty α.
+    """
     from sklearn.linear_model import Lasso
 
     values = np.unique(y)

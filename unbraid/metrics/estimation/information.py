@@ -1,4 +1,4 @@
-"""Entropies and mutual information between units of code and factors: by bins, by neighbours, by posterior samples."""
+"""Entropies and mutual information of units and factors, from bins, nearest neighbours or posterior samples."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from unbraid.metrics.inputs.validation import Table
 def entropy(counts: np.ndarray, axis: int | tuple[int, ...] | None = None) -> Any:
     """Entropy in nats of a table of counts: H = −Σ p log p, with 0 log 0 = 0.
 
+    Args:
+        counts: non-negative counts.
+        axis: the axis or axes to sum over; None sums over all.
+
     >>> round(float(entropy(np.array([5, 5, 0]))), 4)
     0.6931
     """
@@ -28,7 +32,13 @@ def entropy(counts: np.ndarray, axis: int | tuple[int, ...] | None = None) -> An
 
 
 def contingency_table(a: np.ndarray, b: np.ndarray, sizes: tuple[int, int]) -> np.ndarray:
-    """Counts of two columns of indices, rows with a negative index left out."""
+    """Counts of pairs of indices; rows with a negative index are left out.
+
+    Args:
+        a: indices "n".
+        b: indices "n".
+        sizes: the number of values of a and of b.
+    """
     keep = (a >= 0) & (b >= 0)
     if not keep.all():
         a, b = a[keep], b[keep]
@@ -36,17 +46,23 @@ def contingency_table(a: np.ndarray, b: np.ndarray, sizes: tuple[int, int]) -> n
 
 
 def mutual_information(counts: np.ndarray) -> float:
-    """I(a; b) = H(a) + H(b) − H(a, b) in nats, from their counts."""
+    """I(a; b) = H(a) + H(b) − H(a, b) in nats, from the counts of pairs."""
     return max(0.0, float(entropy(counts.sum(1)) + entropy(counts.sum(0)) - entropy(counts)))
 
 
 def discretise(
     table: Table, bins: int = 20, binning: str = "width", seed: int = 0
 ) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Each unit as one column of small integers "n u", and how many values each may take.
+    """Each unit as one column of integers "n u", and the number of values of each.
 
-    One real column: `bins` bins of equal width (the common protocol) or of equal count ("quantile"). A one-hot unit:
-    its largest entry. Bits: their joint value. A group of real columns: the nearest of `bins` centres (seeded k-means).
+    A one-hot unit takes its largest entry, bits their joint value, and a group of real columns the nearest of `bins`
+    centres of a seeded k-means.
+
+    Args:
+        table: the codes.
+        bins: the number of bins of a real unit.
+        binning: 'width' for bins of equal width (the usual protocol), 'quantile' for bins of equal count.
+        seed: the seed of k-means.
     """
     expect(isinstance(bins, Integral) and 2 <= bins <= 256, "bins must be a whole number from 2 to 256", found=bins)
     expect(
@@ -97,12 +113,19 @@ def _nearest_centres(z: np.ndarray, bins: int, seed: int) -> np.ndarray:
 
 
 def factor_entropies(table: Table) -> np.ndarray:
-    """H(y_k) in nats "k", over the rows that have the label."""
+    """H(y_k) in nats "k", over the rows of the table with a label."""
     return np.array([entropy(np.bincount(y[y >= 0])) for y in table.y.T])
 
 
 def unit_entropies(table: Table, bins: int = 20, binning: str = "width", seed: int = 0) -> np.ndarray:
-    """H of each unit's cells in nats "u"."""
+    """The entropy of each discretised unit in nats "u".
+
+    Args:
+        table: the codes.
+        bins: the number of bins of a real unit.
+        binning: 'width' or 'quantile'.
+        seed: the seed of k-means.
+    """
     index, _ = discretise(table, bins, binning, seed)
     return np.array([entropy(np.bincount(c)) for c in index.T])
 
@@ -110,9 +133,16 @@ def unit_entropies(table: Table, bins: int = 20, binning: str = "width", seed: i
 def informative_units(
     table: Table, matrix: np.ndarray, bins: int = 20, binning: str = "width", seed: int = 0
 ) -> np.ndarray:
-    """True for each unit whose information on some factor is more than chance, "u".
+    """The mask of units with more information about some factor than chance, "u".
 
     Under independence 2 n I is χ² with (cells − 1)(levels − 1) degrees of freedom; p < 0.001 over all pairs.
+
+    Args:
+        table: the codes and labels.
+        matrix: mutual information "u k".
+        bins: the number of bins of a real unit.
+        binning: 'width' or 'quantile'.
+        seed: the seed of k-means.
     """
     from scipy.stats import chi2
 
@@ -134,26 +164,34 @@ def mutual_information_matrix(
 ) -> np.ndarray:
     """The matrix I(z_u; y_k) in nats, "u k".
 
-    estimator: 'histogram' counts cells of the means; 'knn' is Ross's (2014) estimate from the `near` nearest
-    neighbours, no bins (discrete units are counted); 'posterior' averages over `draws` samples z ~ q(z|x), every q a
-    mixture over all rows (Chen et al. 2018), and needs posterior scales.
+    Args:
+        table: the codes and labels.
+        estimator: 'histogram' counts bins of the means; 'knn' is the estimate of Ross (2014) from nearest neighbours,
+            with counts for discrete units; 'posterior' averages over samples z ~ q(z|x), every q a mixture over all
+            rows (Chen et al. 2018), and needs posterior scales.
+        bins: the number of bins of a real unit.
+        binning: 'width' or 'quantile'.
+        seed: the seed of k-means, of subsamples and of draws.
+        max_rows: the largest number of rows for 'knn'.
+        n_neighbours: neighbours for 'knn'.
+        draws: samples for 'posterior'.
 
     >>> y = np.arange(400) % 4
     >>> from unbraid.metrics.inputs.validation import as_table
     >>> bool(np.isclose(mutual_information_matrix(as_table(y.astype(float), y))[0, 0], np.log(4)))
     True
     """
-    ways: dict[str, Any] = {
+    estimators: dict[str, Any] = {
         "histogram": _histogram_information,
         "knn": partial(knn_information, n_neighbours=n_neighbours),
         "posterior": partial(_posterior_information, draws=draws),
     }
-    how = choose(estimator, ways, "MI estimator")
+    estimate = choose(estimator, estimators, "MI estimator")
     key = ("mutual", estimator, bins, binning, seed, max_rows, n_neighbours, draws)
     if key not in table.cache:
-        found = how(table, bins, binning, seed, max_rows)
+        found = estimate(table, bins, binning, seed, max_rows)
         discrete = [i for i, u in enumerate(table.units) if u.kind != "real"] if estimator == "knn" else []
-        if discrete:  # equal codes have no nearest neighbour, and need none
+        if discrete:  # ties have no nearest neighbour; counts are exact
             found[discrete] = mutual_information_matrix(table, "histogram", bins, binning, seed)[discrete]
         table.cache[key] = found
     return table.cache[key]
@@ -162,7 +200,14 @@ def mutual_information_matrix(
 def sampling_note(
     table: Table, estimator: str, max_rows: int = 10_000, draws: int = aggregate_posterior.DRAWS
 ) -> dict[str, Any]:
-    """A note for `Score.settings` on what an estimate of `mutual` is averaged over."""
+    """A note for `Score.settings` on the rows or samples behind `mutual_information_matrix`.
+
+    Args:
+        table: the codes and labels.
+        estimator: 'histogram', 'knn' or 'posterior'.
+        max_rows: the largest number of rows for 'knn'.
+        draws: samples for 'posterior'.
+    """
     if estimator == "posterior":
         return {"draws": draws, "components": len(table)}
     used = max_rows if estimator == "knn" else len(table)

@@ -1,4 +1,4 @@
-"""Mutual information without bins: by nearest neighbours."""
+"""Mutual information from nearest neighbours, without bins."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from unbraid.metrics.inputs.validation import Table
 def knn_information(
     table: Table, bins: int, binning: str, seed: int, max_rows: int, n_neighbours: int = 3
 ) -> np.ndarray:
-    """I ≈ ψ(N) + ψ(k) − ⟨ψ(N_x)⟩ − ⟨ψ(m)⟩: k neighbours of the same class, m rows as near in all. Ross 2014."""
+    """I ≈ ψ(N) + ψ(k) − ⟨ψ(N_x)⟩ − ⟨ψ(m)⟩, k neighbours of the same class, m rows as near in all. Ross 2014.
+
+    Args:
+        table: the codes and labels.
+        bins: unused; all estimators of `mutual_information_matrix` have the same signature.
+        binning: unused.
+        seed: the seed of the subsample and of the noise that breaks ties.
+        max_rows: the largest number of rows.
+        n_neighbours: k.
+    """
     small = table.subsample(max_rows, seed)
     rng = np.random.default_rng([seed, 12])
     out = np.zeros((len(table.units), len(table.names)))
@@ -23,7 +32,13 @@ def knn_information(
 
 
 def ross_information(z: np.ndarray, y: np.ndarray, n_neighbours: int = 3) -> float:
-    """Mutual information of real vectors "n w" and classes "n" by nearest neighbours. Ross 2014."""
+    """Mutual information of real vectors and classes from nearest neighbours. Ross 2014.
+
+    Args:
+        z: vectors "n w".
+        y: classes "n".
+        n_neighbours: neighbours of the same class.
+    """
     from scipy.spatial import cKDTree
     from scipy.special import digamma
 

@@ -1,4 +1,4 @@
-"""Linear fits shared by metrics: least squares, logistic regression, and the area under its curve."""
+"""Linear models that metrics share: least squares, logistic regression, and the area under its ROC curve."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ from unbraid.metrics.inputs.validation import Table
 def logistic_probabilities(
     table: Table, k: int, seed: int, in_sample: bool = False, balanced: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Class probabilities "m c" of factor k from all columns, the rows, and the classes; fitted once.
+    """Class probabilities "m c" of factor k from all columns, their rows, and the classes; fitted once per table.
 
-    Of held-out rows; or, `again`, without penalty and of the very rows that were fitted, as some authors do.
+    Args:
+        table: the codes and labels.
+        k: the factor.
+        seed: the seed of the split and of the solver.
+        in_sample: fit without penalty and predict the fitted rows, as some authors do, instead of held-out rows.
+        balanced: weight classes equally.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -28,7 +33,7 @@ def logistic_probabilities(
             table.cache[key] = (np.ones((len(test), 1)), test, classes)
         else:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # 100 iterations are enough for a ranking
+                warnings.simplefilter("ignore")  # 100 iterations suffice for a ranking
                 model = LogisticRegression(
                     C=1e10 if in_sample else 1.0,
                     class_weight="balanced" if balanced else None,
@@ -40,7 +45,12 @@ def logistic_probabilities(
 
 
 def roc_auc(score: np.ndarray, positive: np.ndarray) -> float:
-    """Area under the ROC curve by ranks (Mann–Whitney); NaN without both classes."""
+    """Area under the ROC curve by ranks (Mann–Whitney); NaN without both classes.
+
+    Args:
+        score: scores "n".
+        positive: the class of each row "n".
+    """
     from scipy.stats import rankdata
 
     m, n = int(positive.sum()), int((~positive).sum())
@@ -48,12 +58,17 @@ def roc_auc(score: np.ndarray, positive: np.ndarray) -> float:
 
 
 def r_squared(x: np.ndarray, y: np.ndarray) -> float:
-    """R² of the least-squares fit of y "n t" on x "n w" with a constant; the squared correlation of two columns."""
+    """R² of the least-squares fit of y on x with a constant; for two columns, the squared correlation.
+
+    Args:
+        x: inputs "n w".
+        y: targets "n t".
+    """
     x, y = x - x.mean(0, dtype=np.float64), y - y.mean(0)
     total = float((y**2).sum())
     if total <= 0:
         return 0.0
-    if x.shape[1] == 1:  # in closed form, a hundred times faster: wide codes have thousands of columns
+    if x.shape[1] == 1:  # closed form, a hundred times faster: wide codes have thousands of columns
         square = float((x**2).sum())
         return float(np.clip(((x.T @ y) ** 2).sum() / square / total, 0, 1)) if square > 0 else 0.0
     weights = np.linalg.lstsq(x, y, rcond=None)[0]

@@ -1,4 +1,4 @@
-"""Losses of ridge regression on growing sets of random features."""
+"""Losses of ridge regression on growing sets of random Fourier features."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ import numpy as np
 from unbraid.metrics.estimation.importances import split_rows
 from unbraid.metrics.inputs.validation import Table
 
-CAPACITIES = (0, 16, 32, 64, 128, 256, 512)  # random features beside the codes themselves; 0 is a linear probe
+CAPACITIES = (0, 16, 32, 64, 128, 256, 512)  # random features added to the codes; 0 is a linear probe
 
 
 def capacity_losses(table: Table, capacities: tuple[int, ...], seed: int) -> np.ndarray:
-    """Held-out 1 − R² of each factor at each capacity, "k t"; shared between metrics of the same table."""
+    """Held-out 1 − R² of each factor at each capacity, "k t"; metrics of the same table share it.
+
+    Args:
+        table: the codes and labels.
+        capacities: numbers of random features.
+        seed: the seed of the features and of the split.
+    """
     key = ("losses", capacities, seed)
     if key not in table.cache:
         features = fourier_features(table.scaled, max(capacities), seed)
@@ -22,7 +28,13 @@ def capacity_losses(table: Table, capacities: tuple[int, ...], seed: int) -> np.
 
 
 def fourier_features(z: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """A constant, the codes, and `count` random cosines cos(w·z + b), w ~ N(0, s²/d). Rahimi & Recht 2007."""
+    """A constant, the codes, and random cosines cos(w·z + b), w ~ N(0, s²/d). Rahimi & Recht 2007.
+
+    Args:
+        z: scaled codes "n d".
+        count: the number of cosines.
+        seed: the seed of w and b.
+    """
     rng = np.random.default_rng([seed, 5])
     w = rng.standard_normal((z.shape[1], count)) * rng.choice([0.5, 1.0, 2.0], count) / np.sqrt(z.shape[1])
     return np.concatenate(
@@ -44,7 +56,12 @@ def _ridge_losses(table: Table, features: np.ndarray, k: int, capacities: tuple[
 
 
 def regression_targets(table: Table, k: int) -> np.ndarray:
-    """What a regression should give for factor k, "n t": its number, or one 0/1 column per class."""
+    """The targets of a regression of factor k, "n t": its number, or one 0/1 column per class.
+
+    Args:
+        table: the codes and labels.
+        k: the factor.
+    """
     if table.kinds[k] == "class":
         return (table.y[:, k][:, None] == np.arange(len(table.levels[k]))[None]).astype(np.float64)
     v = table.v[:, k][:, None]

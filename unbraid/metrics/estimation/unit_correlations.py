@@ -1,4 +1,4 @@
-"""How strongly each unit correlates with each factor."""
+"""Correlations of units and factors."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import numpy as np
 from unbraid.metrics.estimation.linear import r_squared
 from unbraid.metrics.inputs.validation import Table
 
-MAX_ROWS = 100_000
+MAX_ROWS = 100_000  # rows behind correlations, covariances and sparsity
 
 
 def unit_factor_correlations(table: Table, correlation: str = "pearson") -> np.ndarray:
-    """|correlation| of every unit with every factor, "u k", in [0, 1]."""
+    """|correlation| of every unit with every factor, "u k", in [0, 1].
+
+    Args:
+        table: the codes and labels.
+        correlation: 'pearson' or 'spearman'.
+    """
     key = ("strengths", correlation)
     if key not in table.cache:
         z = rank_columns(table.scaled) if correlation == "spearman" else table.scaled
@@ -25,7 +30,7 @@ def unit_factor_correlations(table: Table, correlation: str = "pearson") -> np.n
 
 
 def rank_columns(x: np.ndarray) -> np.ndarray:
-    """Columns replaced by their ranks, ties averaged."""
+    """Replace the columns of an array by their ranks, with ties averaged."""
     from scipy.stats import rankdata
 
     return rankdata(x, axis=0)

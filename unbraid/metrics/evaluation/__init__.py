@@ -1,1 +1,1 @@
-"""Running metrics: the battery, intervals, ceilings and the records of results."""
+"""Evaluation of metrics: the battery, intervals, ceilings, and the records of results."""

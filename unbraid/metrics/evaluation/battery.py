@@ -1,4 +1,4 @@
-"""All metrics at once on one table, sharing bins, information matrices and predictors."""
+"""Run many metrics on one table; they share bins, information matrices and predictors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from unbraid.metrics.evaluation.intervals import (
 )
 from unbraid.metrics.evaluation.records import Metric, Score
 from unbraid.metrics.inputs.table import Table
-from unbraid.metrics.inputs.validation import as_table
+from unbraid.metrics.inputs.validation import as_table, function_metrics
 
 
 def battery(
@@ -36,14 +36,20 @@ def battery(
 ) -> dict[str, Score]:
     """Run many metrics and return their scores by name.
 
-    metrics: 'all', or names such as "mig,dci,mig@paper": after the @ stands a protocol of that metric alone. protocol:
-    'paper', 'dlib' or 'fast', for each metric that knows it; the others have one definition. Without factors only the
-    metrics of codes alone run. seeds: with more than one, each score carries an interval from that many
-    repetitions, on 'half' of the rows, on a 'bootstrap' sample of them or with other 'seeds' (see `interval`). bins: for
-    the metrics that count bins of codes (20). advance(note=…) follows each metric and each of its repetitions.
+    With 'all', a metric that cannot run on these data is skipped: its value is NaN, and `settings["skipped"]` holds the
+    reason. A metric that is named raises the error instead. Without factors only metrics of codes run.
 
-    Under 'all' a metric that cannot run on these data is skipped: its value is NaN, and `settings["skipped"]` says why.
-    One that was named raises.
+    Args:
+        codes: codes of any form that `as_table` accepts.
+        factors: labels "n k", or None.
+        metrics: 'all', or names such as "mig,dci,mig@paper"; the protocol after an @ holds for that metric alone.
+        protocol: 'paper', 'dlib' or 'fast', for each metric that has it; the others have one definition.
+        seeds: repetitions behind the interval of each score; 1 computes no interval.
+        interval: 'half', 'bootstrap' or 'seeds', the kind of repetition (see `interval`).
+        seed: the seed of every draw.
+        bins: bins per unit, for the metrics that discretise codes (default 20).
+        advance: called as advance(note=name) after each metric and each of its repetitions.
+        inputs: options of `as_table`.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> [str(s) for s in battery(y.astype(float), y, metrics=["mig", "mcc"]).values()]
@@ -51,8 +57,9 @@ def battery(
     """
     expect(
         not callable(codes) or isinstance(codes, Table),
-        "a battery scores codes, not a function that encodes",
-        do="factor_vae, beta_vae and irs take a function: metrics.factor_vae(function, factors).",
+        "battery needs codes",
+        found="a function",
+        do=f"Only these metrics take a function: {function_metrics()}.",
     )
     choose(protocol, {"paper": 0, "dlib": 0, "fast": 0}, "protocol")
     check_repetitions(interval, seeds)
@@ -61,11 +68,13 @@ def battery(
     chosen, strict = select_metrics(wanted, table), wanted != ["all"]
     first = _run_metrics(chosen, table, protocol, seed, bins, strict, advance)
     why = [s.settings["skipped"] for s in first.values() if "skipped" in s.settings]
-    expect(len(why) < len(first), "no metric can run on these data", found=why[0] if why else None)
+    expect(
+        len(why) < len(first), "at least one metric must be able to run on these data", found=why[0] if why else None
+    )
     if seeds == 1:
         return first
     others: dict[str, list[Score]] = {name: [] for name in chosen}
-    # table by table, so that only one is in memory and metrics share what they make of it
+    # one resampled table at a time limits memory, and its metrics share intermediate results
     moved = {name: metric for name, metric in chosen.items() if interval != "seeds" or depends_on_seed(metric, table)}
     lone = no_interval_reason(table, interval, seeds, seed)
     able = {n: m for n, m in moved.items() if "skipped" not in first[n].settings and (not lone or m.needs != "factors")}
@@ -78,7 +87,7 @@ def battery(
 
 
 def _add_interval(first: Score, others: list[Score], method: str, metric: Metric, reason: str) -> Score:
-    """A score with its interval, or with the reason why there is none."""
+    """The score with its interval, or with the reason why it has none."""
     if "skipped" in first.settings:
         return first
     if reason and metric.needs == "factors":
@@ -90,7 +99,14 @@ def _add_interval(first: Score, others: list[Score], method: str, metric: Metric
 
 
 def count_metric_calls(metrics: Mapping[str, Metric], seeds: int, interval: str, table: Table | None = None) -> int:
-    """How often `battery` calls `advance`: once for each metric, and once for each repetition of it."""
+    """The number of times that `battery` calls `advance`.
+
+    Args:
+        metrics: the metrics by name.
+        seeds: repetitions per metric.
+        interval: the kind of repetition.
+        table: the table, if it is known; it decides which metrics depend on a seed.
+    """
     moved = [m for m in metrics.values() if interval != "seeds" or (depends_on_seed(m, table) if table else m.seeded)]
     return len(metrics) + (len(moved) * seeds if seeds > 1 else 0)
 
@@ -123,7 +139,12 @@ def _run_metrics(
 
 
 def parse_metric_names(metrics: str | Iterable[str]) -> list[str]:
-    """The names asked for, each one known; or ['all'].
+    """Split and check metric names.
+
+    Args:
+        metrics: 'all', names with commas between them, or an iterable of names.
+
+    Returns a list of names, or ['all'].
 
     >>> parse_metric_names("mig, dci")
     ['mig', 'dci']
@@ -132,35 +153,41 @@ def parse_metric_names(metrics: str | Iterable[str]) -> list[str]:
 
     names = [m.strip() for m in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
     names = [name for name in names if name]
-    expect(names, "name at least one metric", allowed=["all", *METRICS])
+    expect(names, "at least one metric must be named", allowed=["all", *METRICS])
     for name in names if names != ["all"] else ():
         known = choose(strip_protocol(name), METRICS, "metric")
         expect(
             "@" not in name or "protocol" in signature(known.call).parameters,
-            f"{strip_protocol(name)} has one definition, and no protocols",
+            f"{strip_protocol(name)} has one definition and no protocols",
             found=name,
         )
     return names
 
 
 def strip_protocol(name: str) -> str:
-    """The metric's own name in the name of a score: 'mig' of 'mig@paper'."""
+    """The metric in the name of a score: 'mig' for 'mig@paper'."""
     return name.partition("@")[0]
 
 
 def get_metric(name: str) -> Metric:
-    """The metric behind the name of a score: 'mig', or 'mig@paper'."""
+    """The metric of the name of a score such as 'mig' or 'mig@paper'."""
     from unbraid.metrics import METRICS
 
     return METRICS[strip_protocol(name)]
 
 
 def select_metrics(metrics: str | Iterable[str], table: Table) -> Mapping[str, Metric]:
-    """The metrics asked for, by name; 'all' means every one that this table allows."""
+    """The requested metrics by name.
+
+    Args:
+        metrics: 'all' for every metric that the table allows, or names.
+        table: the codes and labels to score.
+    """
     from unbraid.metrics import METRICS
 
     names = parse_metric_names(metrics)
-    there = {"codes": True, "factors": bool(table.names), "posteriors": table.scale is not None}
+    classes = any(unit.kind == "onehot" for unit in table.units)
+    there = {"codes": True, "factors": bool(table.names), "posteriors": table.scale is not None, "classes": classes}
     if names == ["all"]:
         return {n: m for n, m in METRICS.items() if there.get(m.needs, False)}
     out = {name: get_metric(name) for name in names}
@@ -169,13 +196,13 @@ def select_metrics(metrics: str | Iterable[str], table: Table) -> Mapping[str, M
         not wrong,
         "these metrics do not score one table of codes",
         found=wrong,
-        do="Call them from Python: metrics.udr([a, b]).",
+        do="Call them in Python, for example metrics.udr([a, b]).",
     )
     unlabelled = [n for n, m in out.items() if m.needs == "factors" and not there["factors"]]
     expect(
         not unlabelled,
         "these metrics need factors",
         found=unlabelled,
-        do="Give labels, or ask for metrics of codes alone.",
+        do="Provide labels, or choose metrics that need codes only.",
     )
     return out

@@ -1,4 +1,4 @@
-"""What duplicate images allow: no encoder can tell two labels apart that draw the same picture."""
+"""Upper bounds of scores on data with duplicate images: no encoder can separate labels that share an image."""
 
 from __future__ import annotations
 
@@ -17,29 +17,40 @@ from unbraid.metrics.inputs.validation import as_table
 def ceilings(
     images: Any, factors: Any, metrics: Mapping[str, str | None] | None = None, bins: int = 20, **inputs: Any
 ) -> dict[str, float]:
-    """The highest value that each metric can reach on these images, by the kind of score it is.
+    """The highest value that each metric can reach on these images, by kind of score.
 
-    'information': mean_k I(image; y_k) / H(y_k);  'best': its largest, for scores averaged over units, which may all
-    follow one factor;  'pooled': Σ_k I / Σ_k H;  'joint': JEMMIG's, 1 − H(y_k | image) / (H(y_k) + log bins);
-    'accuracy': mean_k of the Bayes accuracy of y_k given the image;  'variance': mean_k R²_k = 1 − E Var(y_k | image) /
-    Var(y_k), 1 for classes;  'correlation': its roots, 1 if circular;  'regression': 1 − √(1 − R²_k), the accuracy for
-    classes;  'prediction': that for continuous factors alone, else the accuracy;  'one': no bound, votes ask which
-    factor was held. By the data-processing inequality no code of the image passes them; a score of held-out rows may,
-    by the luck of those rows. `Metric.ceiling_of(protocol)` names each metric's kind.
+    - 'information': mean_k I(image; y_k) / H(y_k).
+    - 'best': the largest of these ratios, for scores averaged over units, which may all follow one factor.
+    - 'pooled': Σ_k I(image; y_k) / Σ_k H(y_k).
+    - 'joint': mean_k 1 − H(y_k | image) / (H(y_k) + log bins), for JEMMIG.
+    - 'accuracy': mean_k of the Bayes accuracy of y_k given the image.
+    - 'variance': mean_k R²_k, where R²_k is 1 − E Var(y_k | image) / Var(y_k), and 1 for classes.
+    - 'correlation': mean_k R_k, and 1 for circular factors.
+    - 'regression': mean_k 1 − √(1 − R²_k), and the accuracy for classes.
+    - 'prediction': mean_k 1 − √(1 − R²_k) for continuous factors, and the accuracy for others.
+    - 'one': no bound.
 
-    images: hashes "n" (integers, bytes or strings) or the images themselves. Duplicates are found by hash alone, never
-    by a rule about the factors (dSprites' squares repeat every 90° by rule, and nearly never by pixel).
+    By the data-processing inequality no code of the image exceeds these bounds; a score on held-out rows may exceed
+    them by chance. `Metric.ceiling_kind(protocol)` names each metric's kind. Duplicates are found by hash, never by a
+    rule about the factors: squares of dSprites repeat every 90° by rule, but hardly ever by pixel.
+
+    Args:
+        images: hashes "n" (integers, bytes or strings), or the images.
+        factors: labels "n k".
+        metrics: the kind of each metric by name; None returns the bounds by kind.
+        bins: the bins of the 'joint' bound.
+        inputs: options of `as_table`.
 
     >>> y = np.arange(40) % 4
-    >>> picture = np.where(y == 3, 0, y)   # the last value looks like the first
-    >>> found = ceilings(picture, y)
+    >>> image = np.where(y == 3, 0, y)   # the last value looks like the first
+    >>> found = ceilings(image, y)
     >>> [round(found[kind], 3) for kind in ("information", "joint", "accuracy", "variance", "correlation")]
     [0.75, 0.921, 0.75, 0.1, 0.316]
     """
     image = image_ids(images)
     table = as_table(image.astype(np.float64), factors, **inputs)
     pairs = [(image[y >= 0], y[y >= 0], v[y >= 0]) for y, v in zip(table.y.T, table.v.T, strict=True)]
-    # class labels have no variance to explain: a score of classes by correlation is not bounded this way
+    # class labels have no variance to explain, so correlations with classes are not bounded
     variance = np.array(
         [
             1.0 if kind == "class" else _explained_variance(i, v)
@@ -59,29 +70,33 @@ def ceilings(
         "prediction": float(np.where(kind == "continuous", 1 - error, accuracy).mean()),
         "regression": float(np.where(kind == "class", accuracy, 1 - error).mean()),
         "variance": float(variance.mean()),
-        # circular factors may also be matched by cosine and sine, which join both ends
+        # circular factors may also be matched by their cosine and sine
         "correlation": float(np.where(kind == "circular", 1, np.sqrt(variance)).mean()),
     }
     return kinds if metrics is None else {name: kinds[kind] for name, kind in metrics.items() if kind}
 
 
 def image_ids(images: Any) -> np.ndarray:
-    """A number for each distinct image "n"."""
+    """A number for each distinct image, "n".
+
+    Args:
+        images: hashes "n", or the images.
+    """
     x = as_numpy(images)
     expect(
         x.ndim >= 1 and len(x) >= 2 and x.dtype != object,
-        "images must be an array of hashes or of pictures",
+        "images must be an array of hashes or of images",
         found=f"shape {x.shape}, {x.dtype}",
     )
     if x.ndim > 1:
         flat = np.ascontiguousarray(x).reshape(len(x), -1).view(np.uint8)
         digest = b"".join(hashlib.blake2b(row.data, digest_size=8).digest() for row in flat)
-        x = np.frombuffer(digest, dtype=np.uint64)  # 64 bits: a million images collide once in 40 million tries
+        x = np.frombuffer(digest, dtype=np.uint64)  # 64 bits: a million images collide with probability 3e-8
     return np.unique(x, return_inverse=True)[1].reshape(-1)
 
 
 def _pair_counts(image: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distinct (image, value) pairs: the image, and how many rows have it; sparse, as there are many images."""
+    """The image and the count of each distinct (image, value) pair, and the count of each image; sparse."""
     pair, count = np.unique(image.astype(np.int64) * (int(y.max()) + 1) + y, return_counts=True)
     return pair // (int(y.max()) + 1), count, np.bincount(image)
 

@@ -1,4 +1,4 @@
-"""Intervals for scores: how far a score would move with other rows, or with another seed."""
+"""Confidence intervals of scores, from repetitions on other rows or with other seeds."""
 
 from __future__ import annotations
 
@@ -35,13 +35,21 @@ def interval(
     seed: int = 0,
     **settings: Any,
 ) -> Score:
-    """One metric's score with a 95% interval: the score ± t · the deviation between `seeds` repetitions.
+    """One metric's score with a 95% interval: the score ± t · the standard deviation of the repetitions.
 
-    how: 'half' repeats on random halves of the rows (the deviation between halves is that of the whole: delete-half
-    jackknife), 'bootstrap' on as many rows drawn with replacement, 'seeds' on the same rows with other seeds. The first
-    two answer "other rows?", the last "another seed?". Every form is centred on the score, never on the repetitions:
-    rows that repeat inflate information and leak into held-out sets, fewer rows lower what predictors learn; both
-    shift a score and hardly change its spread. Other settings go to the metric. Politis, Romano & Wolf 1999; Efron 1979
+    'half' and 'bootstrap' estimate the variation over rows, 'seeds' that over seeds. The interval is centred on the
+    score, not on the repetitions: repeated rows inflate information and leak into held-out sets, and fewer rows weaken
+    predictors; both shift the score and hardly change its spread. Politis, Romano & Wolf 1999; Efron 1979
+
+    Args:
+        metric: the name of a metric, its entry of `METRICS`, or its function.
+        codes: codes of any form that `as_table` accepts.
+        factors: labels "n k", or None.
+        method: 'half' (random halves of the rows: the delete-half jackknife), 'bootstrap' (as many rows, drawn with
+            replacement) or 'seeds' (the same rows, other seeds).
+        seeds: the number of repetitions.
+        seed: the first seed.
+        settings: options of the metric.
 
     >>> y = np.random.default_rng(0).integers(4, size=(500, 2))
     >>> z = y + 0.5 * np.random.default_rng(1).normal(size=y.shape)
@@ -56,7 +64,7 @@ def interval(
     call = entry.call if isinstance(entry, Metric) else entry
     known = next((m for m in METRICS.values() if m.call is call), None)
     one = known is None or known.needs in ("factors", "codes", "posteriors")
-    expect(one, "intervals are for metrics of one table of codes", found=getattr(call, "__name__", "a function"))
+    expect(one, "an interval needs a metric of one table of codes", found=getattr(call, "__name__", "a function"))
     check_repetitions(method, seeds, min_seeds=2)
     entry = known or Metric(call, "", span=(-np.inf, np.inf), seeded=True)
     if callable(codes) and not isinstance(codes, Table):
@@ -73,25 +81,38 @@ def interval(
     if method == "seeds" and not depends_on_seed(entry, table, settings.get("protocol")):
         return add_interval(first, [], method, entry)
     lone = no_interval_reason(table, method, seeds, seed) if entry.needs == "factors" else ""
-    if lone:  # votes keep the interval that they come with
+    if lone:  # proportions keep their Wilson interval
         return first if first.interval else first.with_interval(None, interval=f"none: {lone}")
     try:
         others = [call(other, seed=each, **settings) for each, other in resamples(table, method, seeds, seed)]
     except UnbraidError as error:
         raise UnbraidError(
-            f"{RESAMPLING_PHRASES[method]}: {error} Or take how='seeds', which keeps all rows."
+            f"{RESAMPLING_PHRASES[method]}: {error} Or use method='seeds', which keeps all rows."
         ) from error
     return add_interval(first, others, method, entry)
 
 
 def depends_on_seed(metric: Metric, table: Table, protocol: str | None = None) -> bool:
-    """Whether a seed may change the score: the metric draws, or k-means, posteriors, neighbours or subsamples do."""
+    """Whether the seed can change the score: the metric draws, or k-means, posteriors, neighbours or subsamples do.
+
+    Args:
+        metric: the metric.
+        table: the codes and labels.
+        protocol: the protocol of the metric, if one was chosen.
+    """
     drawn = table.scale is not None or protocol == "knn" or len(table) > 100_000
     return metric.seeded or drawn or any(len(u.columns) > 1 and u.kind == "real" for u in table.units)
 
 
 def no_interval_reason(table: Table, method: str, seeds: int, seed: int) -> str:
-    """Why no interval can be had: the factors that lose all but one value in some repetition; '' when none does."""
+    """Why no interval is possible: the factors with a single value in some repetition; '' if there are none.
+
+    Args:
+        table: the codes and labels.
+        method: 'half', 'bootstrap' or 'seeds'.
+        seeds: the number of repetitions.
+        seed: the first seed.
+    """
     lost: set[str] = set()
     for each in range(seed, seed + seeds if method != "seeds" else seed):
         rows = table.y[_resample_rows(len(table), method, each)]
@@ -102,14 +123,27 @@ def no_interval_reason(table: Table, method: str, seeds: int, seed: int) -> str:
 
 
 def check_repetitions(method: str, seeds: int, min_seeds: int = 1) -> None:
-    """Complain about an unknown kind of interval or a number of repetitions that cannot be."""
+    """Check the kind of an interval and its number of repetitions.
+
+    Args:
+        method: 'half', 'bootstrap' or 'seeds'.
+        seeds: the number of repetitions.
+        min_seeds: the smallest number allowed.
+    """
     choose(method, INTERVAL_METHODS, "interval")
     whole = isinstance(seeds, Integral) and min_seeds <= int(seeds) <= 1000
     expect(whole, f"seeds must be a whole number from {min_seeds} to 1000", found=seeds)
 
 
 def resamples(table: Table, method: str, seeds: int, seed: int) -> Iterator[tuple[int, Table]]:
-    """The seeds and tables that metrics are repeated on, one at a time."""
+    """Yield the seed and the table of each repetition.
+
+    Args:
+        table: the codes and labels.
+        method: 'half', 'bootstrap' or 'seeds'.
+        seeds: the number of repetitions.
+        seed: the first seed.
+    """
     for each in range(seed, seed + seeds):
         yield each, table if method == "seeds" else table.subset(_resample_rows(len(table), method, each))
 
@@ -120,7 +154,14 @@ def _resample_rows(n: int, method: str, seed: int) -> np.ndarray:
 
 
 def add_interval(first: Score, others: list[Score], method: str, metric: Metric) -> Score:
-    """A score with the interval score ± t · deviation of the others, cut to the metric's range."""
+    """A score with the interval score ± t · standard deviation of the repetitions, clipped to the metric's range.
+
+    Args:
+        first: the score on all rows.
+        others: the scores of the repetitions.
+        method: 'half', 'bootstrap' or 'seeds'.
+        metric: the metric.
+    """
     from scipy.stats import t
 
     if not others:
@@ -128,7 +169,7 @@ def add_interval(first: Score, others: list[Score], method: str, metric: Metric)
     values = np.array([s.value for s in others])
     if not np.isfinite(values).all():
         return first.with_interval(None, interval="none: some repetitions have no score")
-    if np.ptp(values) < 1e-12 and (method == "seeds" or first.interval):  # votes keep the interval that they come with
+    if np.ptp(values) < 1e-12 and (method == "seeds" or first.interval):  # keep a Wilson interval
         same = first.settings.get("interval", "none: every seed gave the same score")
         return first.with_interval(first.interval, interval=same)
     half = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1))

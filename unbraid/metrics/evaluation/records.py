@@ -1,4 +1,4 @@
-"""What a metric returns, and what it declares about itself."""
+"""Records of the metrics: `Score`, which a metric returns, and `Metric`, which declares its properties."""
 
 from __future__ import annotations
 
@@ -14,9 +14,15 @@ from unbraid.core.papers import papers_in
 
 @dataclass(frozen=True)
 class Score:
-    """One number with everything behind it.
+    """One score with its details.
 
-    table: matrices and per-factor or per-code rows. interval: (low, high) or None. settings: the protocol in full.
+    Args:
+        name: the metric, with the protocol after an @ where one was named.
+        value: the score.
+        table: matrices and rows per factor or per unit.
+        interval: (low, high), or None.
+        settings: all settings of the protocol, and notes on the inputs.
+        cite: the paper that defines the metric.
 
     >>> score = Score("mig", 0.5, {"gaps": np.array([0.4, 0.6])}, (0.45, 0.55), {"bins": 20}, "Chen et al. 2018")
     >>> float(score), score.as_dict()["table"]
@@ -40,28 +46,50 @@ class Score:
         return f"{self.name} {self.value:.3f}{spread}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON: arrays become lists, NaN and infinity become None."""
+        """The score as plain data for JSON: arrays become lists, NaN and infinity become None."""
         return {
             name: to_jsonable(getattr(self, name))
             for name in ("name", "value", "table", "interval", "settings", "cite")
         }
 
     def with_interval(self, bounds: tuple[float, float] | None, /, **settings: Any) -> Score:
-        """The same score with an interval, and a word on how it was found."""
+        """The same score with another interval.
+
+        Args:
+            bounds: (low, high), or None.
+            settings: entries to add to the settings, such as how the interval was computed.
+        """
         return replace(self, interval=bounds, settings={**self.settings, **settings})
 
 
 @dataclass(frozen=True)
 class Metric:
-    """An entry of `METRICS`: the function, and the claims that the tests hold it to.
+    """An entry of `METRICS`: a function and its declared properties, which tests/contracts and tests/laws check.
 
-    span: the lowest and highest value. direction: 'up' when more is better, 'down' when less is.
-    chance: what codes that know nothing score, as a number or a function of the number of factors (None: no level),
-    and noise: how far from it a few thousand rows may fall. needs: 'factors', 'codes', 'posteriors' (codes with
-    scales), 'runs' or 'images'.
-    rescaled: unchanged when columns are rescaled. lowered: the damages that lower it, among 'rotated', 'duplicated',
-    'missing', 'noisy'. ceiling: how duplicate images bound it (see `ceilings`), under: where a protocol's is another.
-    memory: the bytes that n rows of d columns take beside a few copies of the codes, where that can be much.
+    Args:
+        call: the function that computes the score.
+        about: what the metric measures, in one line.
+        span: the lowest and the highest value.
+        direction: 'up' when larger is better, 'down' when smaller is better.
+        chance: the score of random codes, a number or a function of the number of factors (None: no fixed level).
+        noise: the largest distance from `chance` on a few thousand rows.
+        needs: 'factors', 'codes', 'posteriors' (codes with scales), 'classes' (a one-hot unit), 'runs' or 'images'.
+        protocols: the protocols that `battery` may choose.
+        seeded: the score depends on a seed.
+        scale_invariant: rescaling columns changes nothing.
+        shift_invariant: shifting columns changes nothing, where rescaling does not.
+        lowered_by: the changes that lower the score, among 'rotated', 'duplicated', 'missing' and 'noisy'.
+        order_tolerance: the largest change of the score when columns are reordered.
+        dead_tolerance: the largest change of the score when constant columns are added.
+        rewards_constants: constant codes may score higher than informative ones.
+        perfect: by protocol, a lower bound of the score of perfect codes where it is not 0.95.
+        prunes: the metric leaves out collapsed units unless `prune` says otherwise.
+        takes_function: the codes may be a function from label rows to codes.
+        wide: the cost allows thousands of columns: no matrix of columns by columns, no fit per column.
+        ceiling: the kind of bound that duplicate images set (see `ceilings`).
+        protocol_ceilings: the kind of bound by protocol, where it differs.
+        memory: the bytes that n rows of d columns need beyond a few copies of the codes, where these may be many.
+        version: raised when the score can change for the same codes, labels and options.
 
     >>> from unbraid.metrics import METRICS
     >>> METRICS["mig"].direction, METRICS["factor_vae"].chance_level(5)
@@ -78,30 +106,39 @@ class Metric:
     protocols: tuple[str, ...] = ()
     seeded: bool = False
     scale_invariant: bool = True
+    shift_invariant: bool = True
     lowered_by: tuple[str, ...] = ()
+    order_tolerance: float = 1e-6
+    dead_tolerance: float = 0.03
+    rewards_constants: bool = False
+    perfect: Mapping[str, float] = field(default_factory=dict)
+    prunes: bool = False
+    takes_function: bool = False
+    wide: bool = False
     ceiling: str | None = None
     protocol_ceilings: Mapping[str, str] = field(default_factory=dict)
     memory: Callable[[int, int], float] | None = None
+    version: int = 1
 
     def __call__(self, *arguments: Any, **settings: Any) -> Score:
         return self.call(*arguments, **settings)
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """Keys into `PAPERS`, as the function's docstring names them."""
+        """Keys of `PAPERS`, read from the docstring of the function."""
         return papers_in(self.call.__doc__) or ("this library",)
 
     def chance_level(self, factors: int) -> float | None:
-        """The chance level with this many factors."""
+        """The chance level for this number of factors."""
         return self.chance(factors) if callable(self.chance) else self.chance
 
     def ceiling_kind(self, protocol: str) -> str | None:
-        """The kind of ceiling under a protocol."""
+        """The kind of ceiling under this protocol."""
         return self.protocol_ceilings.get(protocol, self.ceiling)
 
 
 def to_jsonable(value: Any) -> Any:
-    """Numbers, strings, lists and dicts that JSON can hold."""
+    """Convert a value to numbers, strings, lists and dicts that JSON can store."""
     if isinstance(value, np.ndarray):
         return to_jsonable(value.tolist())
     if isinstance(value, Mapping):
@@ -115,16 +152,18 @@ def to_jsonable(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def wilson_interval(hits: float, trials: int, z: float = 1.96) -> tuple[float, float]:
-    """The Wilson interval of a proportion: never below 0 or above 1, sensible at both ends.
+def wilson_interval(hits: int, trials: int) -> tuple[float, float]:
+    """The 95% Wilson interval of a proportion.
+
+    Args:
+        hits: the number of successes.
+        trials: the number of trials.
 
     >>> low, high = wilson_interval(100, 100)
     >>> round(low, 3), high
     (0.963, 1.0)
     """
-    p = hits / trials
-    middle, scale = p + z * z / (2 * trials), 1 + z * z / trials
-    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
-    # the ends are exact: rounding must not put the interval beside its own proportion
-    low = 0.0 if hits == 0 else (middle - half) / scale
-    return low, 1.0 if hits == trials else (middle + half) / scale
+    from scipy.stats import binomtest
+
+    bounds = binomtest(hits, trials).proportion_ci(method="wilson")
+    return float(bounds.low), float(bounds.high)

@@ -1,1 +1,1 @@
-"""What metrics read: validation of arrays, the table of codes and labels, units, pruning."""
+"""Inputs of the metrics: validation of arrays, the table of codes and labels, units, pruning."""

@@ -1,4 +1,4 @@
-"""Arrays of any framework as numpy arrays, by what they can do and never by importing whom they belong to."""
+"""Conversion of arrays of any framework to numpy, by their methods; no other framework is imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unbraid.core.errors import expect
 
 
 def as_numpy(array_like: Any) -> np.ndarray:
-    """A tensor (also one with gradients, on another device or in bfloat16), a data frame or anything numpy takes.
+    """Convert a tensor (with gradients, on any device, in bfloat16), a data frame or any array-like to numpy.
 
     >>> as_numpy([1, 2]).tolist()
     [1, 2]
@@ -28,13 +28,13 @@ def as_numpy(array_like: Any) -> np.ndarray:
 
 
 def column_names(frame: Any) -> list[str] | None:
-    """The names of a data frame's columns; None for what has none."""
+    """The column names of a data frame; None for anything else."""
     framed = hasattr(frame, "columns") and (hasattr(frame, "to_numpy") or hasattr(frame, "__array__"))
     return [str(name) for name in frame.columns] if framed else None
 
 
 def require_unmasked(codes: np.ndarray) -> np.ndarray:
-    """A plain array; an error if entries are masked, as no metric can do without a part of a code."""
+    """Convert codes to a plain array; masked entries are an error, because every metric needs complete codes."""
     hidden = np.ma.getmaskarray(codes) if isinstance(codes, np.ma.MaskedArray) else np.zeros(0, bool)
     expect(
         not hidden.any(),
@@ -46,7 +46,7 @@ def require_unmasked(codes: np.ndarray) -> np.ndarray:
 
 
 def fill_masked(labels: np.ndarray) -> np.ndarray:
-    """A plain array in which masked labels are missing: NaN among numbers, None among anything else."""
+    """Convert labels to a plain array; masked labels become NaN among numbers and None otherwise."""
     if not isinstance(labels, np.ma.MaskedArray):
         return labels
     if labels.dtype.kind in "biuf":

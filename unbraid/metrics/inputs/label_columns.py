@@ -1,4 +1,4 @@
-"""One column of labels: numbers, strings or a mixture become value indices and numbers."""
+"""Encoding of one column of labels, numbers or strings, as value indices and numbers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ import numpy as np
 
 from unbraid.core.errors import expect
 
-MAX_MAGNITUDE = 1e151  # beyond this, squares and sums of numbers overflow
+MAX_MAGNITUDE = 1e151  # sums of squares of larger numbers overflow
 MAX_DISCRETE_VALUES = 64  # a real-valued column with more distinct values than this is continuous
 
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """index: value index of each row, −1 when missing. number: the value itself (the index, for names)."""
+    """One encoded column of labels.
+
+    Args:
+        name: the factor.
+        kind: its kind, one of `FACTOR_KINDS`.
+        index: the value index of each row, −1 where it is missing.
+        number: the value of each row; for strings, the index.
+        levels: the values, in the order of their indices.
+    """
 
     name: str
     kind: str
@@ -28,8 +36,14 @@ def encode_column(raw: np.ndarray, name: str, kind: str | None = None, bins: int
     """Encode one column of labels.
 
     Strings that are not all numbers are classes. NaN, None and "" are missing. Numbers are ordinal, or continuous when
-    they are not whole and take more than 64 values; continuous ones are cut into `bins` bins of equal width for the
-    metrics that count, and kept as numbers for those that regress.
+    they are not whole and take more than 64 values. Continuous values are cut into bins of equal width for metrics that
+    count, and kept as numbers for metrics that regress.
+
+    Args:
+        raw: the labels "n".
+        name: the factor.
+        kind: its kind; None infers it from the values.
+        bins: the number of bins of a continuous factor.
 
     >>> encode_column(np.array(["b", "a", "", "b"]), "letter").index.tolist()
     [1, 0, -1, 1]
@@ -73,7 +87,7 @@ def encode_column(raw: np.ndarray, name: str, kind: str | None = None, bins: int
 
 
 def _parse_numbers(raw: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-    """The column as floats with NaN for missing, or None when some value is not a number; and where it is missing."""
+    """The column as floats with NaN for missing, or None if a value is not a number; and the mask of missing rows."""
     if raw.dtype.kind in "biuf":
         number = raw.astype(np.float64)
         return number, np.isnan(number)
@@ -91,5 +105,5 @@ def _is_missing(value: Any) -> bool:
         return True
     try:
         return bool(value != value)
-    except TypeError:  # a data frame's own mark of a missing entry is neither equal nor unequal to itself
+    except TypeError:  # pandas.NA cannot be compared
         return True

@@ -1,4 +1,4 @@
-"""Which units are in use: dead latents bend scores, so any metric can leave them out."""
+"""Selection of active units: any metric can leave out collapsed ones, which would distort its score."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unbraid.core.errors import choose, expect
 from unbraid.metrics.inputs.table import Table
 from unbraid.metrics.inputs.units import reindex_units
 
-KL_THRESHOLD = 0.01  # nats: a unit with less has collapsed to the prior; no paper prints a threshold, this is ours
+KL_THRESHOLD = 0.01  # nats; a unit below has collapsed to the prior (no paper states a threshold)
 DEVIATION_THRESHOLD = 0.05  # standard deviation of the means, as disentanglement_lib configures it
 PRUNE_REASONS = {
     "kl": "their KL to the prior is below {} nats",
@@ -23,15 +23,18 @@ DEFAULT_THRESHOLDS = {"kl": KL_THRESHOLD, "variance": DEVIATION_THRESHOLD, "none
 
 
 def active_unit_mask(table: Table, prune: str, least: float | None = None) -> tuple[np.ndarray, float]:
-    """Which units are in use "u", and the threshold that decided.
+    """The mask of active units "u", and the threshold used.
 
-    prune: 'kl' asks for a KL to the prior of at least `least` nats (0.01), 'variance' for a standard deviation of the
-    means of at least `least` (0.05), 'none' only for a column that changes.
+    Args:
+        table: the codes and labels.
+        prune: 'kl' for a KL to the prior of at least `least` nats, 'variance' for a standard deviation of the means of
+            at least `least`, 'none' for any column that changes.
+        least: the threshold; by default 0.01 nats for 'kl' and 0.05 for 'variance'.
     """
     usual = choose(prune, DEFAULT_THRESHOLDS, "pruning")
     expect(
         least is None or (isinstance(least, Real) and not isinstance(least, bool) and 0 <= float(least) < np.inf),
-        "least must be a number from 0",
+        "least must be a number, 0 or larger",
         found=repr(least),
     )
     least = usual if least is None else float(least)
@@ -51,7 +54,13 @@ def active_unit_mask(table: Table, prune: str, least: float | None = None) -> tu
 
 
 def prune_units(table: Table, prune: str, least: float | None) -> Table:
-    """The table of the units in use, with a note of what was left out; all units, made constant, if none is."""
+    """The table of the active units, with a note of the units left out; if none is active, all units as constants.
+
+    Args:
+        table: the codes and labels.
+        prune: 'kl', 'variance' or 'none'.
+        least: the threshold, or None for the default.
+    """
     if prune == "none":
         choose(prune, DEFAULT_THRESHOLDS, "pruning")
         return table

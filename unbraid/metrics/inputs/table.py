@@ -1,4 +1,4 @@
-"""The record every metric works on: codes, units and labels, with what is derived from them computed once."""
+"""The table of codes, units and labels that every metric reads; derived arrays are computed once."""
 
 from __future__ import annotations
 
@@ -12,23 +12,35 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, did_you_mean, expect, join_names
 from unbraid.metrics.inputs.units import Unit
 
-CHUNK_SIZE = 1 << 21  # numbers at a time: 16 MB, however wide the codes
-ROUNDING = {"float32": 1e-7, "float64": 1e-14}  # relative deviation of a constant computed in several ways
-FLOAT32_ABOVE = 1 << 24  # beyond this many numbers scaled codes are kept in float32
+CHUNK_SIZE = 1 << 21  # numbers per chunk: 16 MB for any width of codes
+ROUNDING = {"float32": 1e-7, "float64": 1e-14}  # relative rounding error of a constant column
+FLOAT32_ABOVE = 1 << 24  # larger tables keep scaled codes in float32
 
 
 def row_chunks(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Views of some rows at a time, `PIECE` numbers or so."""
+    """Views of consecutive rows, about `CHUNK_SIZE` numbers each, of the array."""
     step = max(1, CHUNK_SIZE // max(1, array.shape[1]))
     return (array[a : a + step] for a in range(0, len(array), step))
 
 
 @dataclass(frozen=True)
 class Table:
-    """n rows of codes in d columns, u units and k factors; everything derived is computed once and shared.
+    """n rows of codes in d columns, u units and k factors; derived arrays are computed once and shared.
 
-    z "n d" codes; y "n k" value indices of each factor, −1 where missing; v "n k" numbers, NaN where missing. Columns in
-    no unit are not here at all; `columns` names those that are, `taken` are their places in the codes that were given.
+    Args:
+        z: codes "n d", only the columns that belong to a unit.
+        units: the units, each a set of columns.
+        y: value indices of each factor "n k", −1 where missing.
+        v: numbers of each factor "n k", NaN where missing.
+        names: names of the factors.
+        kinds: kinds of the factors.
+        levels: values of each factor.
+        kl: KL to the prior of each unit in nats "u", or None.
+        scale: standard deviations of the posteriors "n d", or None.
+        notes: notes on the inputs, copied into `Score.settings`.
+        column_names: names of the columns.
+        source_columns: positions of the columns in the original codes.
+        cache: intermediate results that metrics share.
 
     >>> from unbraid.metrics import as_table
     >>> table = as_table(np.random.default_rng(0).normal(size=(100, 3)), np.arange(100) % 4)
@@ -55,57 +67,62 @@ class Table:
 
     @property
     def unit_names(self) -> tuple[str, ...]:
-        """The units' names, in column order."""
+        """Names of the units, in column order."""
         return tuple(u.name for u in self.units)
 
     @cached_property
     def means(self) -> np.ndarray:
-        """The mean of each column "d", summed from its first entry: exact for a constant, however far from 0."""
+        """The mean of each column "d", summed relative to the first row: exact for constants, even far from 0."""
         first, total = self.z[0].astype(np.float64), np.zeros(self.z.shape[1])
-        for piece in row_chunks(self.z):
-            total += (piece - first).sum(0)
+        for chunk in row_chunks(self.z):
+            total += (chunk - first).sum(0)
         return first + total / len(self.z)
 
     @cached_property
     def deviations(self) -> np.ndarray:
-        """The standard deviation of each column "d"; what rounding does to a constant in their precision counts as 0."""
+        """The standard deviation of each column "d"; 0 where it is within the rounding error of a constant."""
         total = np.zeros(self.z.shape[1])
-        for piece in row_chunks(self.z):  # numpy's own std makes a float64 copy of everything
-            total += ((piece - self.means) ** 2).sum(0)
+        for chunk in row_chunks(self.z):  # np.std would make a float64 copy of all codes
+            total += ((chunk - self.means) ** 2).sum(0)
         deviation = np.sqrt(total / len(self.z))
         return np.where(deviation > ROUNDING[self.z.dtype.name] * np.abs(self.means), deviation, 0.0)
 
     @cached_property
     def live(self) -> np.ndarray:
-        """True for each unit with a column that changes, "u"."""
+        """The mask of units with a column that changes, "u"."""
         return np.array([self.deviations[list(u.columns)].max() > 0 for u in self.units])
 
     @cached_property
     def scaled(self) -> np.ndarray:
-        """Codes with zero mean and unit deviation "n d"; dead columns are 0."""
+        """Codes with zero mean and unit standard deviation "n d"; constant columns are 0."""
         alive = self.deviations > 0
         kind = np.float32 if self.z.size > FLOAT32_ABOVE else self.z.dtype
         mean, out = self.means, np.zeros(self.z.shape, kind)
         unit = np.where(alive, self.deviations, 1.0)
-        for piece, made in zip(row_chunks(self.z), row_chunks(out), strict=True):
-            made[:] = (piece - mean) / unit
+        for chunk, made in zip(row_chunks(self.z), row_chunks(out), strict=True):
+            made[:] = (chunk - mean) / unit
         out[:, ~alive] = 0
         return out
 
     @cached_property
     def unit_of_column(self) -> np.ndarray:
-        """The unit of each column "d"; −1 for columns in none."""
+        """The unit of each column "d"; −1 for columns without a unit."""
         owner = np.full(self.z.shape[1], -1)
         for i, unit in enumerate(self.units):
             owner[list(unit.columns)] = i
         return owner
 
     def sum_by_unit(self, per_column: np.ndarray) -> np.ndarray:
-        """Rows of columns "d …" summed into rows of units "u …"."""
+        """Sum values per column "d …" to values per unit "u …"."""
         return np.stack([per_column[list(u.columns)].sum(0) for u in self.units])
 
     def no_units_note(self, used: np.ndarray, reason: str) -> dict[str, str]:
-        """A note for `Score.settings` when no unit is used "u", so that a bare 0 is never left unexplained."""
+        """A note for `Score.settings` that explains a score of 0 when no unit is used.
+
+        Args:
+            used: the mask of used units "u".
+            reason: why the other units are left out.
+        """
         if used.any():
             return {}
         if not self.live.any():
@@ -113,13 +130,13 @@ class Table:
         return {"note": f"all {len(self.units)} units are left out: {reason}"}
 
     def subset(self, rows: np.ndarray) -> Table:
-        """A table of some of the rows."""
+        """A table of these rows."""
         scale = None if self.scale is None else self.scale[rows]
         some = {"z": self.z[rows], "y": self.y[rows], "v": self.v[rows], "scale": scale}
         return replace(self, **some, notes=dict(self.notes), cache={})
 
     def drop_factors(self, names: Sequence[str]) -> Table:
-        """A table without these factors; `notes['left_out']` names them."""
+        """A table without these factors; `notes['left_out']` lists them."""
         if not names:
             return self
         known = [*self.names, *self.notes.get("dropped_factors", [])]
@@ -127,7 +144,7 @@ class Table:
             if name not in known:
                 raise UnbraidError(f"no factor {name!r}.{did_you_mean(name, known)} Factors: {join_names(known)}.")
         kept = [j for j, name in enumerate(self.names) if name not in names]
-        expect(kept, "a factor must be left to score", found=f"all of {join_names(known)} left out")
+        expect(kept, "at least one factor must remain", found=f"all left out: {join_names(known)}")
 
         def some(part: tuple[Any, ...]) -> tuple[Any, ...]:
             return tuple(part[j] for j in kept)
@@ -149,7 +166,12 @@ class Table:
         )
 
     def subsample(self, max_rows: int, seed: int) -> Table:
-        """At most `most` rows, drawn once per seed and shared; `notes['subsampled']` says so."""
+        """A random subset of the rows, drawn once per seed and shared; `notes['subsampled']` records it.
+
+        Args:
+            max_rows: the largest number of rows.
+            seed: the seed of the draw.
+        """
         if len(self) <= max_rows:
             return self
         if ("limited", max_rows, seed) not in self.cache:

@@ -1,4 +1,4 @@
-"""What a metric treats as one code: single columns, leaves of a tree, or groups that the caller names."""
+"""Units of the code: single columns, leaves of a tree, or groups of columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from unbraid.latent import Latent
 
 @dataclass(frozen=True)
 class Unit:
-    """What a metric treats as one code: a column, or a group of columns that belong together."""
+    """A column, or a group of columns, that a metric treats as one code.
+
+    Args:
+        name: the name of the unit.
+        columns: its columns.
+        kind: 'real', 'onehot' or 'binary'.
+    """
 
     name: str
     columns: tuple[int, ...]
@@ -23,7 +29,13 @@ class Unit:
 
 
 def resolve_units(tree: Latent, groups: Any) -> tuple[Unit, ...]:
-    """The units of a tree, or the groups that the caller names."""
+    """The units of a tree, or of the groups.
+
+    Args:
+        tree: the latent tree.
+        groups: None for the leaves, "top" for the children of the root, node names, lists of columns, or a dict of
+            lists.
+    """
     leaves = tuple(
         Unit(leaf.name, tuple(range(s.start, s.stop)), leaf.kind)
         for leaf, s in zip(tree.leaves, tree.slices, strict=True)
@@ -35,7 +47,7 @@ def resolve_units(tree: Latent, groups: Any) -> tuple[Unit, ...]:
     named = isinstance(groups, Mapping)
     expect(
         named or isinstance(groups, Iterable),
-        "groups must be lists of columns, or names of nodes",
+        "groups must be lists of columns or names of nodes",
         found=repr(groups),
         do=GROUPS_HINT,
     )
@@ -53,11 +65,11 @@ def resolve_units(tree: Latent, groups: Any) -> tuple[Unit, ...]:
     return tuple(units)
 
 
-GROUPS_HINT = "For example groups=[[0, 1], [2]], a dict of such lists, 'top', or names of nodes."
+GROUPS_HINT = "Use groups=[[0, 1], [2]], a dict of such lists, 'top', or names of nodes."
 
 
 def _group_columns(group: Any, label: str, width: int) -> tuple[int, ...]:
-    """One group as column numbers: a number, a slice, or several numbers."""
+    """The columns of one group: a number, a slice, or several numbers."""
     group = range(*group.indices(width)) if isinstance(group, slice) else group
     listed = list(group) if isinstance(group, Iterable) else [group]
     whole = all(isinstance(c, Integral) and not isinstance(c, bool) for c in listed)
@@ -72,13 +84,24 @@ def _group_columns(group: Any, label: str, width: int) -> tuple[int, ...]:
 
 
 def reindex_units(units: tuple[Unit, ...], kept_columns: tuple[int, ...]) -> tuple[Unit, ...]:
-    """The same units when only the columns `taken` are left, in that order."""
+    """The same units after a selection of columns.
+
+    Args:
+        units: the units.
+        kept_columns: the columns that remain, in their new order.
+    """
     place = {c: i for i, c in enumerate(kept_columns)}
     return tuple(replace(u, columns=tuple(place[c] for c in u.columns)) for u in units)
 
 
 def unit_kl(units: tuple[Unit, ...], tree: Latent, kl: np.ndarray | None) -> np.ndarray | None:
-    """The KL of each unit "u" in nats: the sum over its leaves; None when unknown or when a group splits a leaf."""
+    """The KL of each unit in nats "u", the sum over its leaves; None if it is unknown or a group splits a leaf.
+
+    Args:
+        units: the units.
+        tree: the latent tree.
+        kl: the KL of each leaf, or None.
+    """
     if kl is None:
         return None
     total = np.zeros(len(units))

@@ -1,9 +1,8 @@
-"""One door for every metric: codes and labels of any form become a validated `Table`.
+"""Validation of codes and labels: inputs of any form become a `Table`.
 
-Treatments, all named in `Score.settings` when they apply: strings are encoded as classes; negative integers are
-ordinary values; NaN, None and "" are missing labels, and each factor uses the rows that have it; factors with a
-single value are dropped; a column of codes that never changes is dead: it is kept, and can win nothing; columns in no
-group are left out. Masked labels are missing.
+`Score.settings` records each of these treatments: strings are encoded as classes; NaN, None, "" and masked labels are
+missing, and each factor uses the rows that have it; factors with a single value are dropped; a constant column of
+codes is dead, which is kept but never best; columns in no group are left out. Negative integers are ordinary values.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from unbraid.metrics.inputs.table import Table, row_chunks
 from unbraid.metrics.inputs.units import reindex_units, resolve_units, unit_kl
 
 FACTOR_BINS = 20
-MEMORY_LIMIT = 2e9  # bytes that a metric's own arrays may take
-UNIQUE_SHARE = 0.5  # a discrete factor with more values than this share of the rows is hardly one
-INPUT_OPTIONS = ("groups", "kinds", "names", "prune", "least")  # options that every metric has, by this door
+MEMORY_LIMIT = 2e9  # bytes of a metric's intermediate arrays
+UNIQUE_SHARE = 0.5  # a discrete factor with more values than this share of the rows gets a note
+INPUT_OPTIONS = ("groups", "kinds", "names", "prune", "least")  # options of every metric
 
 
 def as_table(
@@ -46,12 +45,22 @@ def as_table(
     seed: int = 0,
     **unknown: Any,
 ) -> Table:
-    """Codes (a `Codes`, an array "n d" or a ready `Table`) and labels "n k" as a validated `Table`.
+    """Validate codes and labels and return a `Table`.
 
-    groups: None (leaves of a `Codes`, else single columns), "top" (children of the root), node names of the tree, a
-    `Latent`, lists of columns, or a dict of named lists. Columns in no group are left out. prune: 'none', or leave out units
-    whose KL to the prior is below `least` nats ('kl', 0.01) or whose deviation is below `least` ('variance', 0.05).
-    asked: the metric, for errors.
+    Args:
+        codes: a `Codes`, an array "n d", or a `Table`.
+        factors: labels "n k"; None uses those of a `Codes`.
+        groups: None (leaves of a `Codes`, else single columns), "top" (children of the root), names of nodes, a
+            `Latent`, lists of columns, or a dict of named lists. Columns in no group are left out.
+        kinds: the kind of each factor, one of `FACTOR_KINDS`; None infers it.
+        names: the name of each factor.
+        prune: 'none', 'kl' (leave out units whose KL to the prior is below `least` nats) or 'variance' (leave out units
+            whose standard deviation is below `least`).
+        least: the threshold of `prune`; by default 0.01 nats for 'kl' and 0.05 for 'variance'.
+        needs_factors: refuse codes without labels.
+        metric_name: the metric, for error messages.
+        seed: the seed of the metric, which is checked here.
+        unknown: options that no metric has; they are an error.
 
     >>> table = as_table(np.arange(8.0).reshape(4, 2), [["a", 0], ["b", 1], ["a", 2], ["b", 3]])
     >>> table.kinds, table.y[:, 0].tolist(), table.unit_names
@@ -60,39 +69,28 @@ def as_table(
     check_options(metric_name, seed, unknown)
     if isinstance(codes, Table):
         check_metric_memory(metric_name, *codes.z.shape)
-        beside = {"factors": factors, "groups": groups, "kinds": kinds, "names": names}
-        return _check_ready_table(codes, beside | {"prune": None if prune == "none" else prune}, needs_factors)
-    tree, kl, scale = Latent.of(1), None, None
-    if isinstance(codes, Codes):
-        tree, kl, scale = codes.tree, codes.kl, codes.scale
-        if factors is None and codes.values is not None and codes.factors is not None:
-            factors = codes.values
-            kinds = kinds if kinds is not None else [f.kind for f in codes.factors.items]
-            names = names if names is not None else codes.factors.names
-        z = validate_codes(codes.mean, metric_name)
-    else:
-        z = validate_codes(codes, metric_name)
-        tree = groups if isinstance(groups, Latent) else Latent.of(z.shape[1])
-        expect(
-            tree.width == z.shape[1],
-            "the tree must have one column per column of code",
-            found=f"{tree.width} against {z.shape[1]}",
-        )
+        extra = {"factors": factors, "groups": groups, "kinds": kinds, "names": names}
+        return _check_ready_table(codes, extra | {"prune": None if prune == "none" else prune}, needs_factors)
+    z, tree, kl, scale = _read_codes(codes, groups, metric_name)
+    if isinstance(codes, Codes) and factors is None and codes.values is not None and codes.factors is not None:
+        factors = codes.values
+        kinds = kinds if kinds is not None else [f.kind for f in codes.factors.items]
+        names = names if names is not None else codes.factors.names
     units = resolve_units(tree, None if isinstance(groups, Latent) else groups)
     expect(
         factors is not None or not needs_factors,
         "this metric needs factors",
-        found="codes alone",
-        do="Give an array of labels with one row per row of codes.",
+        found="codes only",
+        do="Provide labels with one row per row of codes.",
     )
     y, v, kept, notes = validate_labels(factors, len(z), kinds, names)
     notes |= _codes_notes(codes)
     kl = unit_kl(units, tree, kl)
-    taken = tuple(sorted(c for u in units for c in u.columns))
-    if len(taken) < z.shape[1]:
-        notes["ungrouped_columns"] = f"{z.shape[1] - len(taken)} of {z.shape[1]} left out"
-        z, scale = z[:, taken], scale if scale is None else scale[:, taken]
-        units = reindex_units(units, taken)
+    grouped = tuple(sorted(c for u in units for c in u.columns))
+    if len(grouped) < z.shape[1]:
+        notes["ungrouped_columns"] = f"{z.shape[1] - len(grouped)} of {z.shape[1]} left out"
+        z, scale = z[:, grouped], scale if scale is None else scale[:, grouped]
+        units = reindex_units(units, grouped)
     table = Table(
         z,
         units,
@@ -104,22 +102,51 @@ def as_table(
         kl,
         scale,
         notes,
-        tuple(tree.column_names[c] for c in taken),
-        taken,
+        tuple(tree.column_names[c] for c in grouped),
+        grouped,
     )
     _note_dead_columns(table)
     return prune_units(table, prune, least)
 
 
+def _read_codes(
+    codes: Any, groups: Any, metric_name: str
+) -> tuple[np.ndarray, Latent, np.ndarray | None, np.ndarray | None]:
+    """Validated codes and their tree, with the KL and the scales that a `Codes` has."""
+    if isinstance(codes, Codes):
+        return validate_codes(codes.mean, metric_name), codes.tree, codes.kl, codes.scale
+    z = validate_codes(codes, metric_name)
+    tree = groups if isinstance(groups, Latent) else Latent.of(z.shape[1])
+    expect(
+        tree.width == z.shape[1],
+        "the tree must have one column per column of the codes",
+        found=f"{tree.width} for {z.shape[1]} columns",
+    )
+    return z, tree, None, None
+
+
+def function_metrics() -> str:
+    """Names of the metrics that take a function from label rows to codes."""
+    from unbraid.metrics import METRICS
+
+    return ", ".join(name for name, metric in METRICS.items() if metric.takes_function)
+
+
 def check_metric_memory(metric_name: str, n: int, d: int) -> None:
-    """Refuse codes so wide that a metric's own arrays would fill the memory, with what they would take."""
+    """Refuse codes that are too wide for the memory that a metric needs.
+
+    Args:
+        metric_name: the metric.
+        n: rows.
+        d: columns.
+    """
     from unbraid.metrics import METRICS
 
     memory = METRICS[metric_name].memory if metric_name in METRICS else None
     needed = memory(n, d) if memory is not None else 0.0
     expect(
         needed <= MEMORY_LIMIT,
-        f"{metric_name} of codes this wide does not fit",
+        f"{metric_name} needs too much memory for codes of this width",
         found=f"{d:,} columns, about {needed / 1e9:.1f} GB",
         allowed=f"{MEMORY_LIMIT / 1e9:.0f} GB",
         do="Choose columns with groups=, leave out dead ones with prune=, or see 'Wide codes' in docs/metrics.md.",
@@ -127,24 +154,24 @@ def check_metric_memory(metric_name: str, n: int, d: int) -> None:
 
 
 def _check_ready_table(table: Table, extra: Mapping[str, Any], needs_factors: bool) -> Table:
-    """A table that was made before, when nothing is given beside it that would make another."""
+    """Check that no other inputs accompany a `Table`."""
     more = [key for key, value in extra.items() if value is not None]
-    do = "Give them to as_table, which makes the table."
-    expect(not more, "a ready table has its labels and groups", found=f"{', '.join(more)} beside it", do=do)
+    do = "Pass them to as_table, which builds the table."
+    expect(not more, "a Table already has its labels and groups", found=f"also {', '.join(more)}", do=do)
     expect(not needs_factors or table.names, "this metric needs factors", do="Build the table with labels.")
     return table
 
 
 def _codes_notes(codes: Any) -> dict[str, Any]:
-    """What the codes say of themselves that bears on q(z): fewer than the images there are, posteriors of another kind."""
+    """Notes on codes that concern q(z): a subset of the images, posteriors that are not diagonal."""
     notes = codes.notes if isinstance(codes, Codes) else {}
     images, family = notes.get("images"), notes.get("posterior", "diagonal")
-    said: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     if isinstance(images, int) and images > len(codes):
-        said["encoded"] = f"{len(codes):,} of {images:,} images"
+        found["encoded"] = f"{len(codes):,} of {images:,} images"
     if family != "diagonal":
-        said["posteriors"] = f"{family}, taken as independent Gaussian columns of the same scales"
-    return said
+        found["posteriors"] = f"{family}, treated as independent Gaussian columns of the same scales"
+    return found
 
 
 def _note_dead_columns(table: Table) -> None:
@@ -155,24 +182,39 @@ def _note_dead_columns(table: Table) -> None:
 
 
 def check_options(metric_name: str, seed: Any, unknown: Mapping[str, Any]) -> None:
-    """Complain about an option that the metric does not have, with those it has, and about a seed that cannot be."""
+    """Refuse unknown options, with a list of the known ones, and invalid seeds.
+
+    Args:
+        metric_name: the metric.
+        seed: its seed.
+        unknown: options that no parameter took.
+    """
     if unknown:
         from unbraid.metrics import METRICS
 
         own = list(signature(METRICS[metric_name].call).parameters.values())[2:] if metric_name in METRICS else []
-        names = [p.name for p in own if p.kind == p.KEYWORD_ONLY] + list(INPUT_OPTIONS)
+        names = dict.fromkeys([p.name for p in own if p.kind == p.KEYWORD_ONLY] + list(INPUT_OPTIONS))
         reject_unknown(next(iter(unknown)), names, metric_name or "as_table")
     whole = isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0
-    expect(whole, "seed must be a whole number from 0", found=repr(seed))
+    expect(whole, "seed must be a whole number, 0 or larger", found=repr(seed))
 
 
 def validate_codes(codes: Any, metric_name: str = "") -> np.ndarray:
-    """Codes as a finite float array "n d"; float32 stays float32, so that a million rows fit in memory."""
-    do = "Only factor_vae, beta_vae and irs take a function that encodes; give the others its codes."
-    expect(not callable(codes) or hasattr(codes, "__array__"), "codes must be numbers", found="a function", do=do)
+    """Convert codes to a finite float array "n d"; float32 is kept, so that a million rows fit in memory.
+
+    Args:
+        codes: any array-like.
+        metric_name: the metric, for error messages.
+    """
+    expect(
+        not callable(codes) or hasattr(codes, "__array__"),
+        "codes must be numbers",
+        found="a function",
+        do=f"Only these metrics take a function: {function_metrics()}. Pass codes to the others.",
+    )
     try:
         z = require_unmasked(as_numpy(codes))
-        expect(z.dtype.kind != "c", "codes must be real", found=z.dtype, do="Give real and imaginary parts as columns.")
+        expect(z.dtype.kind != "c", "codes must be real", found=z.dtype, do="Use real and imaginary parts as columns.")
         z = z if z.dtype in (np.float32, np.float64) else z.astype(np.float64)
     except UnbraidError:
         raise
@@ -181,7 +223,7 @@ def validate_codes(codes: Any, metric_name: str = "") -> np.ndarray:
     z = z[:, None] if z.ndim == 1 else z
     if z.ndim == 2:
         check_metric_memory(metric_name, *z.shape)
-    expect(z.ndim == 2, "codes must be a table: rows of examples, columns of code", found=f"shape {z.shape}")
+    expect(z.ndim == 2, "codes must be a table of examples by columns", found=f"shape {z.shape}")
     expect(z.shape[0] >= 2 and z.shape[1] >= 1, "codes need at least 2 rows and 1 column", found=f"shape {z.shape}")
     bad, largest = 0, 0.0
     for part in row_chunks(z):
@@ -206,7 +248,14 @@ def validate_codes(codes: Any, metric_name: str = "") -> np.ndarray:
 def validate_labels(
     factors: Any, n: int, kinds: Sequence[str] | None, names: Sequence[str] | None
 ) -> tuple[np.ndarray, np.ndarray, list[LabelColumn], dict[str, Any]]:
-    """Label columns encoded as indices and numbers; one-valued factors dropped, and said so."""
+    """Encode label columns as indices and numbers, drop factors with one value, and collect notes.
+
+    Args:
+        factors: labels "n k", or None.
+        n: the number of rows of the codes.
+        kinds: the kind of each factor, or None.
+        names: the name of each factor, or None.
+    """
     if factors is None:
         return np.zeros((n, 0), np.int64), np.zeros((n, 0)), [], {}
     names = names if names is not None else column_names(factors)
@@ -240,7 +289,7 @@ def validate_labels(
         kept,
         "no factor takes two values",
         found=f"{k} factors, each constant or missing",
-        do="A score needs at least one factor that varies.",
+        do="Provide at least one factor that varies.",
     )
     notes: dict[str, Any] = {}
     if len(kept) < k:
@@ -252,7 +301,7 @@ def validate_labels(
         c.name for c in kept if c.kind != "continuous" and len(c.levels) > max(10, UNIQUE_SHARE * (c.index >= 0).sum())
     ]
     if alone:
-        why = "about as many values as rows: an index, or numbers that want kinds='continuous'?"
+        why = "about as many values as rows: an index, or numbers that need kinds='continuous'?"
         notes["nearly_unique_factors"] = f"{', '.join(alone)} ({why})"
     return np.stack([c.index for c in kept], 1), np.stack([c.number for c in kept], 1), kept, notes
 
@@ -262,7 +311,7 @@ def _object_array(factors: Any) -> np.ndarray:
         rows = [list(r) if isinstance(r, list | tuple | np.ndarray) else [r] for r in factors]
         out = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
         for i, row in enumerate(rows):
-            if len(row) != out.shape[1]:  # numpy would stretch a row of one
+            if len(row) != out.shape[1]:  # numpy would broadcast a row of one
                 raise ValueError
             out[i] = row
         return out
@@ -274,5 +323,5 @@ def _object_array(factors: Any) -> np.ndarray:
 
 
 def drop_label_options(inputs: dict[str, Any]) -> dict[str, Any]:
-    """These metrics look at no labels: names and kinds of factors do not concern them."""
+    """Drop the options of labels from the inputs of a metric that reads codes only."""
     return {key: value for key, value in inputs.items() if key not in ("kinds", "names")}

@@ -1,1 +1,1 @@
-"""One file per metric, found by its name; `unbraid.metrics` holds the functions and the table of them."""
+"""The metrics, one per file; `unbraid.metrics` exports the functions and the dict `METRICS`."""

@@ -1,4 +1,4 @@
-"""Active units: how many units of the code move with the data."""
+"""Active units: the number of units that vary with the data."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from unbraid.metrics.inputs.validation import as_table, drop_label_options
 
 
 def active_units(codes: Any, factors: Any = None, *, least: float = 0.01, seed: int = 0, **inputs: Any) -> Score:
-    """How many units of the code move with the data.
+    """The number of units that vary with the data.
 
-    #{u : Var_x(E[z_u | x]) > 0.01}, the largest column deciding in a group        Burda et al. 2016
+    #{u : Var_x(E[z_u | x]) > 0.01}, by the largest column of a group        Burda et al. 2016
+
+    Args:
+        least: the variance above which a unit is active.
 
     >>> active_units(np.array([[0.0, 1.0], [0.0, -1.0]])).value
     1.0

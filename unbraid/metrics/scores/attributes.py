@@ -1,4 +1,4 @@
-"""Attribute classification along one direction per attribute."""
+"""Attribute classification along one direction of the code per attribute."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ def attributes(codes: Any, factors: Any = None, *, protocol: str = "fast", seed:
     w_k = mean code of positives − mean code of negatives;  predict [w_k·z + b_k > 0], b_k by hinge loss
                                                               Kumar et al. 2017, Table 2
 
-    Factors with two values are attributes as they are; ordered ones are split at the median; each of several classes is
-    an attribute against the rest. protocol: 'paper' as printed: the hinge loss of the projections as they are, every row
-    alike, and plain accuracies (at 5% positives, .95 is chance). 'fast', ours: both classes weigh the same, projections
-    are divided by their deviation, and the value is the balanced accuracy, so chance is one half. Both accuracies are in
-    `table`.
+    Factors with two values are attributes. Ordered factors are split at the median. Each value of a class factor is an
+    attribute against the rest. `table` holds plain and balanced accuracies.
+
+    Args:
+        protocol: 'paper' is the published method: hinge loss of the raw projections, equal weight of all rows, plain
+            accuracy (at 5% positives, 0.95 is chance). 'fast' weights both classes equally, divides projections by
+            their standard deviation and reports the balanced accuracy, so that chance is 0.5.
 
     >>> z = np.random.default_rng(0).normal(size=(400, 2))
     >>> attributes(z, z[:, 0] > 0).value > 0.9
@@ -35,7 +37,7 @@ def attributes(codes: Any, factors: Any = None, *, protocol: str = "fast", seed:
     table = as_table(codes, factors, metric_name="attributes", seed=seed, **inputs)
     value_is = choose(protocol, PROTOCOL_VALUES, "attributes protocol")
     small = table.subsample(MAX_ROWS, seed)
-    # one shift for all rows changes no prediction, and nor does one scale where projections are divided by their own
+    # a common shift changes no prediction, nor does a common scale where projections are divided by their deviation
     unit = (float(small.deviations.max()) or 1.0) if protocol == "fast" else 1.0
     names, plain, balanced = [], [], []
     for k in range(len(table.names)):
@@ -66,7 +68,7 @@ def attributes(codes: Any, factors: Any = None, *, protocol: str = "fast", seed:
 
 
 def _weighted_chunks(z: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Some of the rows with their weights, a piece at a time."""
+    """Chunks of these rows with their weights."""
     step = max(1, CHUNK_SIZE // z.shape[1])
     return ((z[rows[a : a + step]], weights[a : a + step]) for a in range(0, len(rows), step))
 
@@ -82,16 +84,19 @@ def _binary_attributes(table: Table, k: int, fit: np.ndarray) -> list[tuple[str,
 
 
 def hinge_bias(score: np.ndarray, positive: np.ndarray, balanced: bool = True) -> float:
-    """The bias b that minimises the mean of max(0, 1 − t (s + b)), t = ±1, over rows; exact: it is piecewise linear.
+    """The bias b that minimises the mean of max(0, 1 − t (s + b)), t = ±1; exact, because the loss is piecewise linear.
 
-    balanced: scores are divided by their deviation first, so that the margin of 1 does not depend on the scale of the
-    codes, and both classes weigh the same, or a rare attribute is never predicted.
+    Args:
+        score: projections s "n".
+        positive: the class of each row "n".
+        balanced: divide scores by their standard deviation, so that the margin does not depend on the scale of the
+            codes, and weight both classes equally, so that rare attributes are predicted.
     """
     unit = (float(score.std()) or 1.0) if balanced else 1.0
     s, t = score / unit, np.where(positive, 1.0, -1.0)
     counts = (positive.sum(), (~positive).sum()) if balanced else (len(s), len(s))
     weight = np.where(positive, 1 / counts[0], 1 / counts[1])
-    # the slope in b changes at b = t − s: there a positive stops, or a negative starts, to cost
+    # the slope in b changes at b = t − s, where the loss of a positive ends or that of a negative begins
     knots = t - s
     order = np.argsort(knots)
     slope = -weight[positive].sum() + np.cumsum(weight[order])

@@ -15,7 +15,15 @@ from unbraid.metrics.evaluation.records import Score, wilson_interval
 
 @dataclass(frozen=True)
 class BetaVaeProtocol:
-    """Points that fit, points that score, pairs per point, the classifier, and whether codes are scaled."""
+    """Settings of one protocol.
+
+    Args:
+        fitted: points to fit on.
+        scored: points to score on.
+        pairs: pairs per point.
+        classifier: the linear classifier.
+        scaled: divide columns by their standard deviation.
+    """
 
     fitted: int
     scored: int
@@ -43,16 +51,21 @@ def beta_vae(
     seed: int = 0,
     **inputs: Any,
 ) -> Score:
-    """Accuracy of a linear classifier that names the shared factor from mean absolute code differences.
+    """Accuracy of a linear classifier that predicts the shared factor from mean absolute code differences.
 
     x = 1/L Σ_l |z(a_l) − z(b_l)|, with y_k(a_l) = y_k(b_l);  predict k from x        Higgins et al. 2017
 
-    protocol: 'paper' as Kim & Mnih 2018 (L = 200, Adagrad 0.01, 10,000 steps of 10 points, 800 points scored); 'dlib'
-    logistic regression, 10,000 and 5,000 points of 64 pairs; 'dip_vae' one-vs-rest linear SVM with the hinge loss and
-    C = 0.01 (Kumar et al. 2017, Sec. 3), 'dip_vae_squared' with scikit-learn's squared hinge, as 'dip_vae' was in version
-    0.1; 'fast' logistic on scaled codes, 2,000 and 2,000 points. Known failure: codes that hold K − 1 of K factors still
-    score 1, because 'nothing stood still' names the last one (Kim & Mnih 2018, Fig. 3). `codes` may be a function of
-    label rows. points (to fit on; ten make one Adagrad step) and pairs replace the protocol's numbers.
+    Known failure: codes of K − 1 of K factors still score 1, because the classifier learns that no unit was constant
+    when the last factor was fixed (Kim & Mnih 2018, Fig. 3). `codes` may be a function from label rows to codes.
+
+    Args:
+        protocol: 'paper' follows Kim & Mnih 2018 (L = 200, Adagrad at 0.01, 10,000 steps of 10 points, 800 points
+            scored). 'dlib' is logistic regression, 10,000 and 5,000 points of 64 pairs. 'dip_vae' is a one-vs-rest
+            linear SVM with the hinge loss and C = 0.01 (Kumar et al. 2017, Sec. 3), 'dip_vae_squared' the same with the
+            squared hinge loss (the 'dip_vae' of version 0.1). 'fast' is logistic regression on scaled codes, 2,000 and
+            2,000 points.
+        points: points to fit on, instead of the protocol's number; ten make one Adagrad step.
+        pairs: pairs per point, instead of the protocol's number.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> beta_vae(y.astype(float), y, protocol="fast").value
@@ -61,7 +74,7 @@ def beta_vae(
     plan = choose(protocol, PROTOCOLS, "BetaVAE protocol")
     expect(
         (points is None or points >= 10) and (pairs is None or pairs >= 1),
-        "points must be 10 or more, pairs 1 or more",
+        "points must be at least 10 and pairs at least 1",
         found=f"points {points}, pairs {pairs}",
     )
     plan = replace(plan, fitted=points or plan.fitted, pairs=pairs or plan.pairs)
@@ -77,7 +90,7 @@ def beta_vae(
     x_new, k_new = pair_differences(source, rng, plan.scored, plan)
     if len(np.unique(k)) > 1:
         predicted, weights = classifier(x, k, x_new, len(source.table.names), seed)
-    else:  # one factor: there is nothing to tell apart
+    else:  # a single factor needs no classifier
         predicted, weights = np.full(len(x_new), k[0]), np.zeros((x.shape[1], len(source.table.names)))
     hits, right = int((predicted == k_new).sum()), predicted == k_new
     accuracy = np.array(
@@ -112,7 +125,14 @@ def beta_vae(
 def pair_differences(
     source: FixedFactorSampler, rng: np.random.Generator, count: int, plan: BetaVaeProtocol
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean absolute differences "m u" over pairs that share factor k, and k "m"."""
+    """Mean absolute differences "m u" over pairs that share factor k, and k "m".
+
+    Args:
+        source: the sampler of rows that share a factor.
+        rng: the random generator.
+        count: the number of points m.
+        plan: the protocol.
+    """
     k = rng.integers(len(source.table.names), size=count)
     out = np.empty((count, source.table.z.shape[1]))
     step = max(1, CHUNK_SIZE // (2 * plan.pairs * source.table.z.shape[1]))
@@ -128,11 +148,21 @@ def pair_differences(
 def logistic_classifier(
     x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Multinomial logistic regression with scikit-learn's defaults, as disentanglement_lib uses it."""
+    """Multinomial logistic regression with the defaults of scikit-learn, as in disentanglement_lib.
+
+    Args:
+        x: points to fit on "n u".
+        k: their factors "n".
+        x_new: points to classify "m u".
+        factors: the number of factors.
+        seed: the random state.
+
+    Returns predictions "m" and absolute weights "u k".
+    """
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it stops at 100 iterations there too
+        warnings.simplefilter("ignore")  # stop after 100 iterations, as disentanglement_lib does
         model = LogisticRegression(random_state=seed).fit(x, k)
     return model.predict(x_new), _weights_by_factor(model.coef_, model.classes_, factors)
 
@@ -140,11 +170,20 @@ def logistic_classifier(
 def svm_classifier(
     x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int, loss: str = "hinge"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """One-vs-rest linear SVM, ½‖w‖² + C Σ max(0, 1 − t (w·x + b)) with C = 0.01. Kumar et al. 2017, Sec. 3."""
+    """One-vs-rest linear SVM, ½‖w‖² + C Σ max(0, 1 − t (w·x + b)) with C = 0.01. Kumar et al. 2017, Sec. 3.
+
+    Args:
+        x: points to fit on "n u".
+        k: their factors "n".
+        x_new: points to classify "m u".
+        factors: the number of factors.
+        seed: the random state.
+        loss: 'hinge' or 'squared_hinge'.
+    """
     from sklearn.svm import LinearSVC
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the last digits of its dual are not needed
+        warnings.simplefilter("ignore")  # full convergence of the dual is not needed
         model = LinearSVC(C=0.01, loss=loss, max_iter=10_000, random_state=seed).fit(x, k)
     return model.predict(x_new), _weights_by_factor(model.coef_, model.classes_, factors)
 
@@ -152,16 +191,29 @@ def svm_classifier(
 def squared_svm_classifier(
     x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same with the squared hinge, scikit-learn's default."""
+    """`svm_classifier` with the squared hinge loss, the default of scikit-learn."""
     return svm_classifier(x, k, x_new, factors, seed, "squared_hinge")
 
 
 def adagrad_classifier(
     x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int, rate: float = 0.01, batch: int = 10
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Softmax regression by Adagrad, one pass in batches of 10, from zero weights. Kim & Mnih 2018, App. B."""
+    """Softmax regression by Adagrad from zero weights, one epoch. Kim & Mnih 2018, App. B.
+
+    Args:
+        x: points to fit on "n u".
+        k: their factors "n".
+        x_new: points to classify "m u".
+        factors: the number of factors.
+        seed: unused; no step is random.
+        rate: the learning rate.
+        batch: points per step.
+    """
     x, x_new = np.column_stack([x, np.ones(len(x))]), np.column_stack([x_new, np.ones(len(x_new))])
-    w, total = np.zeros((x.shape[1], factors)), np.full((x.shape[1], factors), 0.1)  # 0.1: TensorFlow's starting value
+    w, total = (
+        np.zeros((x.shape[1], factors)),
+        np.full((x.shape[1], factors), 0.1),
+    )  # 0.1: the initial value of TensorFlow
     hot = np.eye(factors)
     for a in range(0, len(x) - batch + 1, batch):
         xs = x[a : a + batch]

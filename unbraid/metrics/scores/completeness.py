@@ -1,4 +1,4 @@
-"""Completeness, the C of DCI: each factor is told by one unit."""
+"""Completeness, the C of DCI: each factor is captured by one unit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from unbraid.metrics.evaluation.records import Score
 
 
 def completeness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
-    """Completeness: is each factor told by one unit only? C_k = 1 − H_U(R_·k / Σ_u R_uk), averaged by column weight.
+    """Whether each factor is captured by one unit only.
 
-    Eastwood & Williams 2018, Sec. 2.
+    C_k = 1 − H_U(R_·k / Σ_u R_uk),  C = Σ_k ρ_k C_k,  ρ_k = Σ_u R_uk / Σ R        Eastwood & Williams 2018, Sec. 2
+
+    Options of the predictor, such as rounds, replace its defaults.
+
+    Args:
+        protocol: the predictor behind the importances R, as in `dci`.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(completeness(y.astype(float), y).value, 3)

@@ -1,4 +1,4 @@
-"""Correlations between columns of code, and with factors."""
+"""Correlations between columns of the code, and with factors."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from unbraid.metrics.evaluation.records import Score
 from unbraid.metrics.inputs.pruning import KL_THRESHOLD, active_unit_mask
 from unbraid.metrics.inputs.validation import Table, as_table
 
-ACTIVE_VARIANCE_SHARE = 0.01  # share of a column's variance in q(z) that its means must make up
-
-
-MAX_MATRIX_COLUMNS = 512  # columns up to which the whole matrix is kept
-TILE_COLUMNS = 1024  # columns compared at once
+ACTIVE_VARIANCE_SHARE = 0.01  # smallest share of the means in a column's variance under q(z)
+MAX_MATRIX_COLUMNS = 512  # columns up to which the full matrix is stored
+TILE_COLUMNS = 1024  # columns per tile
 
 
 def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0, **inputs: Any) -> Score:
-    """Mean absolute correlation between different active columns of code; with factors, what each column follows.
+    """Mean absolute correlation between different active columns; with factors, also their correlations with units.
 
     value = mean_{i ≠ j} |corr(z_i, z_j)| over active columns (0: uncorrelated)    Kumar et al. 2017, Tables 3–4, Fig. 2
 
-    Active are columns of units with a KL to the prior of at least 0.01 nats; without KLs, those whose means have more than
-    a hundredth of the variance of q(z); without scales, all that change. table['over_all'] counts every column that
-    changes, collapsed ones too, whose tiny means often correlate. table['entangled'] lists, for each factor, the unit
-    that correlates best with it and the `top` factors that this same unit correlates with: in a disentangled code the
-    first stands alone. table['codes'] is the matrix itself, up to 512 columns.
+    A column is active if its unit has a KL to the prior of at least 0.01 nats; without KLs, if the variance of its
+    means is more than a hundredth of its variance under q(z); without scales, if it changes. `table['over_all']` is the
+    mean over all columns that change, collapsed ones included, whose small means often correlate. `table['entangled']`
+    lists for each factor the unit with the largest correlation and the `top` factors of that unit. `table['codes']` is
+    the matrix of up to 512 columns.
+
+    Args:
+        top: factors listed for each unit.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(correlations(y.astype(float), y).value, 6)
@@ -58,7 +59,7 @@ def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0
 
 
 def active_columns(table: Table) -> tuple[np.ndarray, str]:
-    """True for each column in use "d", and the rule that decided."""
+    """The mask of active columns "d" of a table, and the rule that decided."""
     alive = table.deviations > 0
     if table.kl is not None:
         units, _ = active_unit_mask(table, "kl")
@@ -73,7 +74,12 @@ def active_columns(table: Table) -> tuple[np.ndarray, str]:
 
 
 def mean_correlation(table: Table, mask: np.ndarray) -> float:
-    """Mean |corr| over pairs of different columns, in tiles: no matrix of columns × columns is held."""
+    """Mean |corr| over pairs of different columns, by tiles, so that no matrix of columns by columns is stored.
+
+    Args:
+        table: the codes.
+        mask: the columns to include "d".
+    """
     columns, total = np.flatnonzero(mask), 0.0
     d = len(columns)
     if d < 2:
@@ -91,7 +97,12 @@ def mean_correlation(table: Table, mask: np.ndarray) -> float:
 
 
 def column_correlations(table: Table, alive: np.ndarray) -> np.ndarray:
-    """Correlations of all columns "d d"; 0 for those that never change."""
+    """Correlations of all columns "d d"; 0 for constant columns.
+
+    Args:
+        table: the codes.
+        alive: the mask of columns that change "d".
+    """
     c = np.zeros((len(alive), len(alive)))
     z = table.scaled[:, alive].astype(np.float64)
     c[np.ix_(alive, alive)] = z.T @ z / len(z)

@@ -1,4 +1,4 @@
-"""DCI-ES: how early along a family of growing predictors a factor is learned."""
+"""DCI-ES: how early a family of predictors of growing capacity learns a factor."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from unbraid.metrics.estimation.random_features import CAPACITIES, capacity_loss
 from unbraid.metrics.evaluation.records import Score
 from unbraid.metrics.inputs.validation import as_table
 
-MIN_LOSS_DROP = 0.02  # a factor whose loss falls by less than this was not learned at any capacity
+MIN_LOSS_DROP = 0.02  # a factor whose loss falls by less is not learned at any capacity
 
 
 def dci_es(codes: Any, factors: Any = None, *, lowest: str = "curve", seed: int = 0, **inputs: Any) -> Score:
-    """Explicitness by capacity: how early along a family of growing predictors the loss has fallen; with the size.
+    """Explicitness: how early the loss falls along a family of predictors of growing capacity; `table` holds S.
 
     E_k = 1 − A_k / Z_k,  A_k = area between the loss curve (its lowest so far) and its lowest point ℓ* over κ_0 … κ_T,
     Z_k = ½ (κ_T − κ_0)(ℓ_baseline − ℓ*);  S = K / d        Eastwood et al. 2023, Sec. 4
 
-    The family is ridge regression on 0, 16, …, 512 random Fourier features beside the codes, κ is the log of its
-    number of weights, as in the authors' program, and the loss is 1 − R² on held-out rows. 1: a linear probe is
-    already the best; 0: the loss falls in a straight line; −1: it stays at the baseline until the last capacity.
-    lowest: 'curve' takes ℓ* of this curve for Z, as in the paper's figure; 'zero' takes 0, as the authors' program does
-    for the printed results. There a factor that is never learned has E = 1; with 'curve' it has 0 by convention.
+    The family is ridge regression on the codes and 0, 16, …, 512 random Fourier features. κ is the log of the number of
+    weights, as in the authors' code, and the loss is 1 − R² on held-out rows. 1: a linear probe is already best. 0: the
+    loss falls linearly. −1: the loss stays at the baseline until the largest capacity.
+
+    Args:
+        lowest: 'curve' takes ℓ* of the curve for Z, as in the paper's figure; a factor that is never learned has E = 0
+            by convention. 'zero' takes 0, as in the authors' code; a factor that is never learned has E = 1.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, 1]
     >>> round(dci_es(y.astype(float), y).value, 2)
@@ -34,7 +36,7 @@ def dci_es(codes: Any, factors: Any = None, *, lowest: str = "curve", seed: int 
     table = as_table(codes, factors, metric_name="dci_es", seed=seed, **inputs)
     small = table.subsample(MAX_ROWS, seed)
     choose(lowest, {"curve": 0, "zero": 0}, "lowest loss")
-    curve = np.minimum(capacity_losses(small, CAPACITIES, seed), 1)  # a predictor may always fall back on the mean
+    curve = np.minimum(capacity_losses(small, CAPACITIES, seed), 1)  # a predictor can always return the mean
     kappa = np.log(1 + int((table.deviations > 0).sum()) + np.array(CAPACITIES))
     best = np.minimum.accumulate(curve, 1)
     low = best[:, -1]

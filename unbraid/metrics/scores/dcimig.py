@@ -1,4 +1,4 @@
-"""DCIMIG: each factor keeps the best gap of a unit."""
+"""DCIMIG: the largest gap among the units of each factor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unbraid.metrics.inputs.validation import as_table
 def dcimig(
     codes: Any, factors: Any = None, *, bins: int = 20, binning: str = "width", seed: int = 0, **inputs: Any
 ) -> Score:
-    """A unit earns its gap between factors, and each factor keeps its best earner.
+    """Information gaps between factors: each factor keeps the largest gap of the units that it is the best factor of.
 
     g_u = I(z_u; y_1st) − I(z_u; y_2nd);  S_k = max over units whose best factor is k of g_u;  value = Σ S_k / Σ H(y_k)
                               Sepliarskaia et al. 2019 (3CharM), as in Carbonneau et al. 2022's code

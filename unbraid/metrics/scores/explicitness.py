@@ -1,4 +1,4 @@
-"""Explicitness: the values of a factor can be told linearly."""
+"""Explicitness: the values of a factor are linearly separable in the code."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from unbraid.metrics.inputs.validation import as_table
 
 
 def explicitness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **inputs: Any) -> Score:
-    """Can each value of each factor be told linearly from the whole code?
+    """Whether each value of each factor is linearly separable in the whole code.
 
     value = mean over factors of the mean over their values of AUC, or 2·AUC − 1        Ridgeway & Mozer 2018
 
-    protocol: 'paper' is the authors' program: one logistic regression per factor without penalty (C = 10¹⁰), scored on
-    the rows that fitted it, AUC as it is. 'dlib': C = 1, two thirds of the rows fit, one third scores, AUC as it is.
-    'fast': the same as 2·AUC − 1, so that chance is 0.
+    Args:
+        protocol: 'paper' is the authors' code: one logistic regression per factor without penalty (C = 10¹⁰), scored on
+            the rows it was fitted on, as AUC. 'dlib': C = 1, fitted on two thirds of the rows and scored on one third,
+            as AUC. 'fast': like 'dlib', as 2·AUC − 1, so that chance is 0.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 2, 100)), 1)[:, :2]
     >>> round(explicitness(y.astype(float), y[:, 1]).value, 3)

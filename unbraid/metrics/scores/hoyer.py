@@ -1,4 +1,4 @@
-"""Hoyer sparsity of codes."""
+"""Hoyer sparsity of the codes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.core.errors import choose
+from unbraid.metrics.estimation.unit_correlations import MAX_ROWS
 from unbraid.metrics.evaluation.records import Score
 from unbraid.metrics.inputs.table import row_chunks
 from unbraid.metrics.inputs.units import Unit
@@ -16,26 +17,29 @@ _CITE = "Mathieu et al. 2019; Hurley & Rickard 2009"
 
 
 def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: int = 0, **inputs: Any) -> Score:
-    """Sparsity of the codes: 0 when all columns are equally large, 1 when one is alone.
+    """Sparsity of the codes: 0 when all columns are equally large, 1 when a single one is not 0.
 
     Hoyer(z) = (√d − ‖z‖₁ / ‖z‖₂) / (√d − 1), averaged over rows        Mathieu et al. 2019; Hurley & Rickard 2009
 
-    scaling: 'deviation' divides columns by their standard deviation first (the authors' code; constant columns are left
-    out), 'none' takes raw codes (the text). With dead columns the two differ wildly. Groups enter by their norm.
+    Groups enter by their norm.
+
+    Args:
+        scaling: 'deviation' divides columns by their standard deviation and leaves out constant columns, as in the
+            authors' code. 'none' uses raw codes, as in the paper's text. The two differ strongly when columns are dead.
 
     >>> hoyer(np.eye(4), scaling="none").value
     1.0
     """
     table = as_table(codes, None, metric_name="hoyer", seed=seed, needs_factors=False, **drop_label_options(inputs))
     choose(scaling, {"deviation": 0, "none": 0}, "scaling")
-    small = table.subsample(100_000, seed)
+    small = table.subsample(MAX_ROWS, seed)
     unit = np.where(table.deviations > 0, table.deviations, 1) if scaling == "deviation" else np.ones(small.z.shape[1])
     units = [u for u, live in zip(table.units, table.live, strict=True) if live or scaling == "none"]
     d = len(units)
     if d < 2:
         few = {"scaling": scaling, "columns": d, "note": "fewer than two live units", **small.notes}
         return Score("hoyer", 0.0, {}, None, few, _CITE)
-    values = np.concatenate([hoyer_sparsity(piece / unit, units) for piece in row_chunks(small.z)])
+    values = np.concatenate([hoyer_sparsity(chunk / unit, units) for chunk in row_chunks(small.z)])
     half = 1.96 * float(values.std()) / np.sqrt(len(values))
     value = float(values.mean())
     return Score(
@@ -49,7 +53,12 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
 
 
 def hoyer_sparsity(z: np.ndarray, units: list[Unit]) -> np.ndarray:
-    """Hoyer's measure of each row, groups by their norm, "n"."""
+    """The Hoyer sparsity of each row "n".
+
+    Args:
+        z: codes "n d".
+        units: the units; groups enter by their norm.
+    """
     d = len(units)
     if all(len(u.columns) == 1 for u in units):
         size = np.abs(z[:, [u.columns[0] for u in units]])

@@ -19,21 +19,25 @@ from unbraid.metrics.estimation.top_two import labelled_matrix
 from unbraid.metrics.evaluation.records import Score
 from unbraid.metrics.inputs.validation import Table, as_table
 
-MAX_KNN_ROWS = 10_000  # rows among which neighbours are looked for
+MAX_KNN_ROWS = 10_000  # rows behind the nearest neighbours
 
 
 def info_mec(
     codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, bins: int = 20, **inputs: Any
 ) -> Score:
-    """InfoMEC: modularity, compactness and explicitness from normalised information; the value is modularity.
+    """Modularity, compactness and explicitness from normalised information; the value is modularity.
 
     N_uk = I(z_u; y_k) / H(y_k);  M = (mean_u max_k N_uk / Σ_k N_uk − 1/K) / (1 − 1/K);  C likewise over units;
     E = mean_k (H_V(y_k) − H_V(y_k | z)) / H_V(y_k), V = logistic regressions        Hsu et al. 2023, Sec. 4
 
-    protocol: 'paper' is the authors' program: information from 10 nearest neighbours (counted, for discrete units),
-    units whose range is below a twentieth of the widest are inactive, E from regressions with balanced classes and no
-    penalty, scored on the rows they were fitted to, so that H_V(y_k) is the log of the number of values. 'fast':
-    information by bins, units that say no more than chance are inactive, E held-out. `table` holds all three.
+    `table` holds all three.
+
+    Args:
+        protocol: 'paper' is the authors' code: information from 10 nearest neighbours (from counts for discrete units),
+            units with a range below a twentieth of the largest are inactive, and E is from regressions with balanced
+            classes and no penalty, scored on the rows they were fitted on, so that H_V(y_k) is the log of the number of
+            values. 'fast' takes information from bins, counts units with no more information than chance as inactive,
+            and E is held-out.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(info_mec(y.astype(float), y).value, 6)
@@ -46,10 +50,13 @@ def info_mec(
         active = table.live & np.array([span[list(u.columns)].max() > span.max() / 20 for u in table.units])
         i, why = (
             mutual_information_matrix(table, "knn", seed=seed, max_rows=MAX_KNN_ROWS, n_neighbours=10),
-            "they hardly move",
+            "their range is too small",
         )
     else:
-        i, why = mutual_information_matrix(table, "histogram", bins, seed=seed), "they say no more than chance"
+        i, why = (
+            mutual_information_matrix(table, "histogram", bins, seed=seed),
+            "their information is no more than chance",
+        )
         active = informative_units(table, i, bins, seed=seed)
     n = i / factor_entropies(table)
     m, c = _concentration(n[active]), _concentration(n[active].T)
@@ -74,7 +81,7 @@ def info_mec(
 
 
 def _concentration(n: np.ndarray) -> float:
-    """Mean share of the largest entry of each row, rescaled so that an even row is 0 and a single entry 1."""
+    """Mean share of the largest entry of each row, rescaled so that a uniform row is 0 and a single entry 1."""
     if not n.size or n.shape[1] < 2:
         return 1.0 if n.size and n.max() > 0 else 0.0
     total = n.sum(1)
@@ -83,7 +90,7 @@ def _concentration(n: np.ndarray) -> float:
 
 
 def _usable_information(table: Table, k: int, seed: int, in_sample: bool) -> float:
-    """1 − log-loss of the regression over that of one that sees nothing (which is uniform if classes are balanced)."""
+    """1 − log-loss of the regression over the log-loss without codes (uniform if classes are balanced)."""
     probability, test, classes = logistic_probabilities(table, k, seed, in_sample=in_sample, balanced=in_sample)
     known = np.isin(table.y[test, k], classes)
     index = np.searchsorted(classes, table.y[test, k][known])

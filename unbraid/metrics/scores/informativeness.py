@@ -9,10 +9,13 @@ from unbraid.metrics.evaluation.records import Score
 
 
 def informativeness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
-    """Informativeness: how well factors are predicted on held-out rows, as `settings['informativeness_is']` names it.
+    """How well factors are predicted on held-out rows: accuracy for classes, 1 − NRMSE (at least 0) for numbers.
 
-    Accuracy for classes; 1 − NRMSE (floored at 0) for numbers. The paper reports the error instead: `table['error']`.
-    Eastwood & Williams 2018, Sec. 2.
+    `settings['informativeness_is']` names the measure. The paper reports the error, which is `table['error']`.
+    Eastwood & Williams 2018, Sec. 2. Options of the predictor, such as rounds, replace its defaults.
+
+    Args:
+        protocol: the predictor, as in `dci`.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> informativeness(y.astype(float), y).value

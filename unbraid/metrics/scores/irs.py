@@ -1,4 +1,4 @@
-"""IRS: how far a unit strays from its mean while the factor it follows is held."""
+"""IRS: the deviation of a unit from its mean while its factor is fixed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unbraid.metrics.estimation.fixed_factor_sampling import FixedFactorSampler,
 from unbraid.metrics.estimation.top_two import labelled_matrix
 from unbraid.metrics.evaluation.records import Score
 
-COLUMN_BLOCK = 256  # single columns at once
+COLUMN_BLOCK = 256  # single columns per block
 
 
 def irs(
@@ -24,15 +24,20 @@ def irs(
     seed: int = 0,
     **inputs: Any,
 ) -> Score:
-    """Interventional robustness: 1 less the largest normalised deviation of a unit while its factor is held.
+    """Interventional robustness: 1 minus the largest normalised deviation of a unit while its factor is fixed.
 
     d_uk = E_v Q |z_u − E[z_u | y_k = v]| given y_k = v;  IRS = Σ_u w_u max_k (1 − d_uk / max |z_u − E z_u|)
                                                               Suter et al. 2019, Sec. 4
 
-    protocol: 'paper' Q is the maximum, 'dlib' the 99% quantile, the default of the authors' code there; both weight
-    units by their maximal deviation, so they depend on its scale. 'fast': the quantile, live units alike. `quantile`
-    replaces the protocol's. A group deviates by its Euclidean distance on scaled columns. Note that a unit which
-    follows no factor still earns something: few rows stray as far as the farthest. `codes` may be a function of labels.
+    A group deviates by its Euclidean distance on scaled columns. A unit that follows no factor still has a positive
+    score, because few rows deviate as much as the farthest. `codes` may be a function from label rows to codes.
+
+    Args:
+        protocol: 'paper' takes the maximum for Q, 'dlib' the 99% quantile, the default of the authors' code there; both
+            weight units by their maximal deviation and depend on their scale. 'fast' takes the 99% quantile and weights
+            live units equally.
+        quantile: the quantile Q, instead of the protocol's; 1 is the maximum.
+        most: the largest number of rows used.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(irs(y.astype(float), y).value, 6)
@@ -69,7 +74,12 @@ def irs(
 
 
 def unit_deviations(source: FixedFactorSampler, quantile: float) -> tuple[np.ndarray, np.ndarray]:
-    """How far each unit ever is from its mean "u", and is while each factor is held "u k"."""
+    """The largest deviation of each unit from its mean "u", and its deviation while each factor is fixed "u k".
+
+    Args:
+        source: the sampler of rows that share a factor.
+        quantile: the quantile of the deviations.
+    """
     table = source.table
     farthest, d = np.zeros(len(table.units)), np.zeros((len(table.units), len(table.names)))
     single = [u for u, unit in enumerate(table.units) if len(unit.columns) == 1]
@@ -87,6 +97,6 @@ def unit_deviations(source: FixedFactorSampler, quantile: float) -> tuple[np.nda
 
 
 def _distances_to_mean(z: np.ndarray, units: int) -> np.ndarray:
-    """Distances to the mean of each unit "n u": of single columns, or of one group by its Euclidean distance."""
+    """Distances to the mean of each unit "n u": of single columns, or of one group."""
     centred = z - z.mean(0)
     return np.abs(centred) if units == z.shape[1] else np.linalg.norm(centred, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""JEMMIG: the best unit must know the factor and nothing else."""
+"""JEMMIG: the best unit encodes the factor and nothing else."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from unbraid.metrics.inputs.validation import as_table
 def jemmig(
     codes: Any, factors: Any = None, *, bins: int = 20, binning: str = "width", seed: int = 0, **inputs: Any
 ) -> Score:
-    """Joint-entropy-minus-MIG, turned so that 1 is best: the best unit must know the factor and nothing else.
+    """Joint entropy minus MIG, reversed so that 1 is best: the best unit must encode the factor and nothing else.
 
     JEMMIG_k = H(z_1st, y_k) − I(z_1st; y_k) + I(z_2nd; y_k);  value = 1 − mean_k JEMMIG_k / (H(y_k) + log bins)
                                                               Do & Tran 2020
 
-    The authors report JEMMIG_k / (H(y_k) + log bins), less is better; 1 − it is Carbonneau et al.'s (2022) form. They
-    spread each q(z|x) over 100 bins of [−4, 4]; here the means are counted in bins of their range.
+    The authors report JEMMIG_k / (H(y_k) + log bins), where less is better; Carbonneau et al. (2022) report 1 − it. The
+    authors spread each q(z|x) over 100 bins of [−4, 4]; here the means are counted in bins of their range.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(jemmig(y.astype(float), y).value, 6)

@@ -1,4 +1,4 @@
-"""MCC: each factor matched with one unit."""
+"""MCC: correlation of factors and units under a one-to-one matching."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ def mcc(codes: Any, factors: Any = None, *, correlation: str = "pearson", seed: 
 
     MCC = 1/K max_π Σ_k |corr(z_π(k), y_k)|        Hyvärinen & Morioka 2016; matching by Kuhn 1955
 
-    correlation: 'pearson' or 'spearman'. Classes use the correlation ratio η (share of a unit's deviation between
-    classes), circular factors the multiple correlation with value, cosine and sine, groups that with all their columns.
-    Factors beyond the number of units are unmatched and count 0.
+    Classes use the correlation ratio η, circular factors the multiple correlation with their value, cosine and sine,
+    and groups the multiple correlation with all their columns. Factors beyond the number of units are unmatched and
+    count 0.
+
+    Args:
+        correlation: 'pearson' or 'spearman'.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(mcc(-y[:, ::-1].astype(float), y).value, 6)

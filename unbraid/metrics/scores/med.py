@@ -1,4 +1,4 @@
-"""MED: DCI's disentanglement with mutual information in place of importance."""
+"""MED: the disentanglement of DCI from mutual information instead of importances."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ def med(
     seed: int = 0,
     **inputs: Any,
 ) -> Score:
-    """Mutual-information-based entropy disentanglement: DCI's disentanglement with information in place of importance.
+    """Mutual-information-based entropy disentanglement: DCI with information instead of importance.
 
     R_uk = I(z_u; y_k) / Σ_u I(z_u; y_k);  then D as in `dci`        Cao et al. 2022
 
-    protocol: 'paper' counts every unit, as the authors do; 'fast' sets R = 0 for units that say no more than chance, or
-    a crowd of them would carry weight. top: only the `top` purest units of each factor (their Top-k MED, for codes
-    with hundreds of columns). `table` holds the completeness too.
+    `table` also holds the completeness.
+
+    Args:
+        protocol: 'paper' counts every unit, as the authors do. 'fast' sets R = 0 for units with no more information
+            than chance, because many of them together would have a large weight.
+        top: keep only the `top` purest units of each factor (their Top-k MED, for codes of hundreds of columns).
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(med(y.astype(float), y).value, 6)
@@ -57,7 +60,7 @@ def med(
         "bins": bins,
         "binning": binning,
         "used_units": int(used.sum()),
-        **table.no_units_note(used, "they say no more than chance"),
+        **table.no_units_note(used, "their information is no more than chance"),
         **table.notes,
     }
     return Score(
@@ -71,7 +74,11 @@ def med(
 
 
 def purest_units(r: np.ndarray, top: int) -> np.ndarray:
-    """Rows: for each factor, the `top` units with the highest D_u among those it is the best factor of.
+    """For each factor, the units with the highest D_u among those that it is the best factor of.
+
+    Args:
+        r: relative information "u k".
+        top: units per factor.
 
     >>> purest_units(np.array([[0.6, 0.0], [0.4, 0.3], [0.0, 0.7]]), 1).tolist()
     [0, 2]
@@ -82,6 +89,6 @@ def purest_units(r: np.ndarray, top: int) -> np.ndarray:
 
 
 def _weighted_concentration(r: np.ndarray, axis: int) -> float:
-    """Mean of 1 − relative entropy of the rows (axis 1) or columns (axis 0), weighted by their sums."""
+    """Mean of 1 − normalised entropy of the rows (axis 1) or columns (axis 0), weighted by their sums."""
     found = r.sum(axis) @ (1 - normalised_entropy(r, axis)) / r.sum() if r.sum() > 0 else 0.0
     return float(np.clip(found, 0, 1))

@@ -1,4 +1,4 @@
-"""MIG: the gap between the two units that know most of a factor."""
+"""MIG: the gap between the two most informative units of each factor."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ def mig(
     seed: int = 0,
     **inputs: Any,
 ) -> Score:
-    """Mutual information gap: how much more the best unit knows of a factor than the second best.
+    """Mutual information gap: how much more informative the best unit is about a factor than the second best.
 
     MIG = 1/K Σ_k (I(z_1st; y_k) − I(z_2nd; y_k)) / H(y_k)        Chen et al. 2018
 
-    protocol: 'dlib' and 'fast' count 20 bins of the means; 'paper' averages log q(z|y)/q(z) over `draws` posterior samples,
-    both densities mixtures over all rows, with the standard error in `table` and the interval (it falls back to bins
-    without posterior scales, and says so); 'knn' is Ross's estimate without bins.
+    Args:
+        protocol: 'dlib' and 'fast' count 20 bins of the means. 'paper' averages log q(z|y)/q(z) over `draws` posterior
+            samples, both densities mixtures over all rows; `table` and the interval hold the standard error. Without
+            posterior scales it uses bins, and `settings['estimator']` records that. 'knn' is Ross's estimate without
+            bins.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(mig(y.astype(float), y).value, 6)
@@ -64,7 +66,7 @@ def mig(
 
 
 def _standard_error(table: Table, i: np.ndarray, h: np.ndarray, seed: int, draws: int) -> float:
-    """The standard error of MIG over the draws: of each one's mean gap between the two best units."""
+    """The standard error of MIG over the draws."""
     gains = pointwise_information(table, seed, draws)
     order = np.argsort(-i, axis=0)
     k = np.arange(len(h))

@@ -1,4 +1,4 @@
-"""MIG-sup: the gap between the two factors that a unit knows most of."""
+"""MIG-sup: the gap between the two factors that a unit is most informative about."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from unbraid.metrics.estimation.top_two import labelled_matrix, top_two
 from unbraid.metrics.evaluation.records import Score
 from unbraid.metrics.inputs.validation import as_table
 
-ACTIVE_VARIANCE = 0.01  # variance of the means above which a unit is in use, as in Li et al.'s code
+ACTIVE_VARIANCE = 0.01  # variance of the means above which a unit is active, as in the code of Li et al.
 UNUSED_REASONS = {
     "variance": f"the variance of their means is below {ACTIVE_VARIANCE}",
-    "chance": "they say no more than chance",
+    "chance": "their information is no more than chance",
 }
 
 
@@ -34,13 +34,14 @@ def mig_sup(
     seed: int = 0,
     **inputs: Any,
 ) -> Score:
-    """MIG seen from the codes: how much more a unit knows of its best factor than of its second best.
+    """MIG by units: how much more informative a unit is about its best factor than about its second best.
 
     MIG-sup = 1/D Σ_u (Ĩ(z_u; y_1st) − Ĩ(z_u; y_2nd)),  Ĩ = I / H(y),  over the D units in use        Li et al. 2020
 
-    protocol: 'paper' as the authors' code: posterior samples (bins without scales, and it says so), units in use have
-    Var E[z_u|x] > 0.01. 'fast' counts bins, and leaves out units that say no more of any factor than chance would:
-    being unused is no entanglement.
+    Args:
+        protocol: 'paper' is the authors' code: posterior samples (bins without scales, recorded in
+            `settings['estimator']`) and units with Var E[z_u|x] > 0.01. 'fast' counts bins and leaves out units with no
+            more information than chance, because an unused unit is not entangled.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(mig_sup(y.astype(float), y).value, 6)

@@ -1,4 +1,4 @@
-"""Modularity: each unit informs on one factor."""
+"""Modularity: each unit is informative about one factor."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ def modularity(
     seed: int = 0,
     **inputs: Any,
 ) -> Score:
-    """Does each unit carry information about one factor only?
+    """Whether each unit is informative about one factor only.
 
     θ_u = max_k I_uk,  δ_u = Σ_{k ≠ best} I_uk² / (θ_u² (K − 1)),  value = mean_u (1 − δ_u)        Ridgeway & Mozer 2018
 
-    protocol: 'dlib' and 'paper' average over all units, constant ones as 0; 'fast' only over units that say more than
-    chance (noise has no best factor, yet scores about one half in the other two), 0 when there are none. (The authors'
-    program prints the mean of δ under the name of modularity; the score is 1 − it.)
+    The authors' code prints the mean of δ under the name of modularity; the score is 1 − this mean.
+
+    Args:
+        protocol: 'dlib' and 'paper' average over all units, with constant ones as 0. 'fast' averages over units with
+            more information than chance, because noise has no best factor yet scores about 0.5 in the other two; it is
+            0 when there are none.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(modularity(y.astype(float), y).value, 6)
@@ -49,7 +52,7 @@ def modularity(
         "bins": bins,
         "binning": binning,
         "units_counted": int(counted.sum()),
-        **table.no_units_note(counted & table.live, "they say no more than chance"),
+        **table.no_units_note(counted & table.live, "their information is no more than chance"),
         **table.notes,
     }
     return Score(

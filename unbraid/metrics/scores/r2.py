@@ -18,7 +18,8 @@ def r2(codes: Any, factors: Any = None, *, model: str = "linear", seed: int = 0,
 
     R²_k = 1 − Σ (y − ŷ)² / Σ (y − ȳ)²,  floored at 0, averaged over factors (classes as 0/1 columns)
 
-    model: 'linear' ridge regression; 'nonlinear' ridge on 512 random Fourier features beside the codes.
+    Args:
+        model: 'linear' is ridge regression; 'nonlinear' adds 512 random Fourier features to the codes.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(r2(y @ np.array([[1.0, 1.0], [1.0, -1.0]]), y).value, 3)

@@ -12,10 +12,13 @@ from unbraid.metrics.inputs.array_like import as_numpy, require_unmasked
 
 
 def reconstruction(images: Any, reconstructions: Any, *, kind: str = "squared") -> Score:
-    """Reconstruction error per image, and per pixel beside it.
+    """Reconstruction error per image; `table['per_pixel']` is the error per pixel.
 
-    kind: 'squared' Σ (x − x̂)²; 'bernoulli' −Σ x log x̂ + (1 − x) log(1 − x̂) in nats; 'absolute' Σ |x − x̂|. The value is
-    the sum over pixels averaged over images; table['per_pixel'] is the mean over both.
+    Args:
+        images: images "n …".
+        reconstructions: reconstructions of the same shape.
+        kind: 'squared' Σ (x − x̂)²; 'bernoulli' −Σ x log x̂ + (1 − x) log(1 − x̂) in nats; 'absolute' Σ |x − x̂|. The
+            value is the sum over pixels, averaged over images.
 
     >>> reconstruction(np.ones((2, 4)), np.zeros((2, 4))).value
     4.0
@@ -31,9 +34,9 @@ def reconstruction(images: Any, reconstructions: Any, *, kind: str = "squared") 
         "images and reconstructions must be numbers",
         found=f"{x.dtype} and {y.dtype}",
     )
-    how = choose(kind, {"squared": _squared, "bernoulli": _bernoulli, "absolute": _absolute}, "reconstruction error")
+    error = choose(kind, {"squared": _squared, "bernoulli": _bernoulli, "absolute": _absolute}, "reconstruction error")
     per_image = np.concatenate(
-        [how(x[a : a + 1024].astype(np.float64), y[a : a + 1024].astype(np.float64)) for a in range(0, len(x), 1024)]
+        [error(x[a : a + 1024].astype(np.float64), y[a : a + 1024].astype(np.float64)) for a in range(0, len(x), 1024)]
     )
     bad = int((~np.isfinite(per_image)).sum())
     expect(bad == 0, "images and reconstructions must be finite", found=f"NaN or infinity in {bad:,} of {len(x):,}")

@@ -1,4 +1,4 @@
-"""SAP: the gap between the two units that best tell a factor on their own."""
+"""SAP: the gap between the two best single-unit predictors of each factor."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from unbraid.metrics.inputs.validation import Table, as_table
 
 
 def sap(codes: Any, factors: Any = None, *, protocol: str = "paper", seed: int = 0, **inputs: Any) -> Score:
-    """Separated attribute predictability: gap between the best and second best single-unit predictor of each factor.
+    """Separated attribute predictability: the gap between the two best single-unit predictors of each factor.
 
     SAP = 1/K Σ_k (S_1st,k − S_2nd,k)        Kumar et al. 2017, Sec. 3
 
-    protocol: 'paper' and 'fast': S is the squared correlation (R² of a line) for ordinal and continuous factors, the
-    balanced accuracy of as many thresholds as there are classes, less chance, for classes. 'dlib': S is the held-out
-    accuracy of a linear SVM (C = 0.01, balanced) for every factor. Codes are scaled first in all of them (unscaled
-    codes make the SVM's C mean something else for each column).
+    Codes are scaled first, because the C of the SVM depends on the scale of each column.
+
+    Args:
+        protocol: 'paper' and 'fast' take for S the squared correlation (R² of a line) of ordinal and continuous
+            factors, and for classes the balanced accuracy above chance of as many thresholds as there are classes.
+            'dlib' takes the held-out accuracy of a linear SVM (C = 0.01, balanced) for every factor.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> round(sap(y.astype(float), y).value, 3)
@@ -39,7 +41,7 @@ def sap(codes: Any, factors: Any = None, *, protocol: str = "paper", seed: int =
             for u in range(len(table.units))
         ]
     )
-    if protocol == "dlib":  # a dead unit predicts the commonest class, which is its due
+    if protocol == "dlib":  # a dead unit predicts the most frequent class
         dead = np.array([np.bincount(y[y >= 0]).max() / (y >= 0).sum() for y in small.y.T])
         s[~table.live] = np.minimum(dead, s[table.live].min(0)) if table.live.any() else dead
     first, second = top_two(s)

@@ -16,10 +16,10 @@ def total_correlation(codes: Any, factors: Any = None, *, draws: int = DRAWS, se
 
     E_q(z) [log q(z) − Σ_u log q(z_u)], q(z) = 1/n Σ_i q(z|x_i) over all n rows        Watanabe 1960; Kim & Mnih 2018
 
-    The expectation is averaged over `draws` samples, each from its own row; the interval is ±1.96 of their standard error.
-    With all images of a data set encoded it is the `tc_q:root` of the audit. On a sample of them q(z) has fewer components
-    than the model's, and the number is larger: `settings["components"]` says how many there were. Means alone have no
-    q(z): `gaussian_total_correlation` takes them.
+    The expectation is averaged over `draws` samples of different rows; the interval is ±1.96 standard errors. With all
+    images of a data set encoded it equals the `tc_q:root` of the audit. With fewer images q(z) has fewer components
+    than that of the model, and the value is larger: `settings["components"]` counts them. Means alone have no q(z): use
+    `gaussian_total_correlation`.
 
     >>> from unbraid.codes import Codes
     >>> from unbraid.latent import Latent

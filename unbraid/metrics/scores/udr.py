@@ -1,4 +1,4 @@
-"""UDR: models trained alike should agree, up to order, sign and unused columns. No labels needed."""
+"""UDR: agreement of models of one setting up to order, sign and unused columns. No labels needed."""
 
 from __future__ import annotations
 
@@ -33,48 +33,53 @@ def udr(
     sums over the d_a and d_b informative columns only; a model's score is the median over its partners
                                                               Duan et al. 2020, Sec. 4
 
-    similarity: 'spearman' |rank correlation|, or 'lasso' |weights| (α = 0.1, scaled codes) of predicting the columns of
-    the model that is scored from its partner's. Columns whose KL is not above `least` nats are uninformative (without
-    KLs: constant columns). average: 'columns' as above; 'models' is the authors' program, the mean of the two models'
-    means, the same unless they differ in informative columns. The value is the mean of the models' scores (ours, to
-    have one number): rank models by `table['models']`. Sizes may differ.
+    The value is the mean of the models' scores, which the paper does not define: rank models by `table['models']`.
+    Models may differ in size.
+
+    Args:
+        similarity: 'spearman' takes |rank correlation|, 'lasso' the |weights| (α = 0.1, scaled codes) of predicting the
+            columns of the scored model from those of its partner.
+        average: 'columns' is the formula above. 'models' is the authors' code, the mean of the two models' means, which
+            differs only when the numbers of informative columns do.
+        least: columns with a KL of at most this many nats are uninformative (without KLs, constant columns are).
+        most: the largest number of rows used.
 
     >>> z = np.random.default_rng(0).normal(size=(500, 3))
     >>> round(udr([z, -z[:, [2, 0, 1]]]).value, 2) > 0.8
     True
     """
     del factors
-    how = choose(similarity, {"spearman": _spearman, "lasso": _lasso}, "similarity")
+    compare = choose(similarity, {"spearman": _spearman, "lasso": _lasso}, "similarity")
     choose(average, {"columns": 0, "models": 0}, "average")
     expect(
         isinstance(runs, list | tuple) and len(runs) >= 2,
-        "UDR compares at least two models",
+        "UDR needs at least two models",
         found=f"{len(runs) if isinstance(runs, list | tuple) else type(runs).__name__}",
-        do="Give a list of codes.",
+        do="Pass a list of codes.",
     )
-    tables_ = [as_table(r, needs_factors=False, metric_name="udr", seed=seed, **inputs) for r in runs]
+    tables = [as_table(r, needs_factors=False, metric_name="udr", seed=seed, **inputs) for r in runs]
     expect(
-        len({len(t) for t in tables_}) == 1, "all models must encode the same examples", found=[len(t) for t in tables_]
+        len({len(t) for t in tables}) == 1, "all models must encode the same examples", found=[len(t) for t in tables]
     )
-    small = [t.subsample(most, seed) for t in tables_]
-    used = [t.live if t.kl is None else t.live & (t.kl > least) for t in tables_]
+    small = [t.subsample(most, seed) for t in tables]
+    used = [t.live if t.kl is None else t.live & (t.kl > least) for t in tables]
     pairwise = np.full((len(runs), len(runs)), np.nan)
     for i, j in permutations(range(len(runs)), 2):
-        r = how(small[i], small[j], used[i])
+        r = compare(small[i], small[j], used[i])
         pairwise[i, j] = pair_agreement(r, used[i], used[j], average)
     per_model = np.nanmedian(pairwise, 0)
     settings = {
         "similarity": similarity,
         "average": average,
         "least_kl": least,
-        "informative_by": ["constant columns" if t.kl is None else "KL" for t in tables_],
+        "informative_by": ["constant columns" if t.kl is None else "KL" for t in tables],
         "models": len(runs),
         "seed": seed,
         **small[0].notes,
     }
-    silent = [i for i, u in enumerate(used) if not u.any()]
-    if silent:
-        settings["note"] = f"no informative column in model {', '.join(map(str, silent))}: its agreements are 0"
+    empty = [i for i, u in enumerate(used) if not u.any()]
+    if empty:
+        settings["note"] = f"no informative column in model {', '.join(map(str, empty))}: its agreement is 0"
     rows = {
         "pairwise": np.nan_to_num(pairwise, nan=1.0),
         "models": per_model,
@@ -91,9 +96,16 @@ def udr(
 
 
 def pair_agreement(r: np.ndarray, used_a: np.ndarray, used_b: np.ndarray, average: str = "columns") -> float:
-    """UDR of one pair from similarities "a b": how near R is to a permutation, on the informative columns.
+    """UDR of one pair of models: how close R is to a permutation, on the informative columns.
 
-    >>> pair_agreement(np.array([[1.0, 0.0, 0.4], [0.0, 0.5, 0.4]]), np.array([True, True]), np.array([True, True, False]))
+    Args:
+        r: similarities "a b".
+        used_a: the mask of informative columns of the first model.
+        used_b: the mask of informative columns of the second model.
+        average: 'columns' or 'models'.
+
+    >>> r = np.array([[1.0, 0.0, 0.4], [0.0, 0.5, 0.4]])
+    >>> pair_agreement(r, np.array([True, True]), np.array([True, True, False]))
     0.75
     """
     if not used_a.any() or not used_b.any():
@@ -117,7 +129,7 @@ def _spearman(a: Table, b: Table, used: np.ndarray) -> np.ndarray:
 
 
 def _lasso(a: Table, b: Table, used: np.ndarray) -> np.ndarray:
-    """|weights| of each column of b from the informative columns of a."""
+    """|weights| of each column of b, predicted from the informative columns of a."""
     from sklearn.linear_model import Lasso
 
     x = a.scaled * ((a.unit_of_column >= 0) & used[a.unit_of_column])

@@ -47,7 +47,7 @@ class Conv:
 
     def __call__(self, shape: Shape, tree: Latent, params: int, outputs: int) -> Pair:
         """Build encoder and decoder for one image shape."""
-        maps = self._maps(shape)
+        maps = self.map_sizes(shape)
         flat = maps[-1][0] * maps[-1][1]
         up: list[nn.Module] = []
         for a, b in zip((shape[0], *self.up[:-1]), self.up, strict=True):
@@ -71,7 +71,7 @@ class Conv:
             down += [Upconv(a, b, 4, 2, 1, dropped), *NORMS[self.norm](b, True), self.act()]
         return encoder, nn.Sequential(*down, Upconv(self.down[-1], outputs, 4, 2, 1, back[-1]))
 
-    def _maps(self, shape: Shape) -> list[tuple[int, int]]:
+    def map_sizes(self, shape: Shape) -> list[tuple[int, int]]:
         """Height and width of the image and after each halving."""
         times = len(self.up)
         factor = 2**times

@@ -19,7 +19,7 @@ class Diagonal(Posterior):
 
     Kingma & Welling 2014; discrete leaves Maddison et al. 2017.
 
-    >>> tree = Latent.from_params({"digit": "onehot(3)", "style": 2})
+    >>> tree = Latent.of({"digit": "onehot(3)", "style": 2})
     >>> q = Diagonal.from_params(tree, torch.zeros(4, Diagonal.param_count(tree)), temperature=0.5)
     >>> q.log_prob(q.rsample()).shape    # 4 × (root, digit, style, style.0, style.1)
     torch.Size([4, 5])

@@ -22,7 +22,7 @@ class Full(Posterior):
     L = diag(s)·(I + T), T strictly lower triangular, so that the T of an encoder says how columns depend on each other
     in units of their own scale. The marginal at a node is its block of L Lᵀ. Mathieu et al. 2019, Theorem 2, needs it.
 
-    >>> tree = Latent.from_params(3)
+    >>> tree = Latent.of(3)
     >>> q = Full.from_params(tree, torch.randn(4, Full.param_count(tree)))
     >>> q.log_prob(q.rsample().unsqueeze(1)).shape    # all pairs: 4 × 4 × (root, z0, z1, z2)
     torch.Size([4, 4, 4])

@@ -20,7 +20,7 @@ LOG_2 = math.log(2)
 class Laplace(Posterior):
     """q(z|x) = Π_d exp(−|z_d − μ_d(x)|/b_d(x)) / 2b_d(x) on real columns; `log_width` is log b. This library.
 
-    >>> q = Laplace.from_params(Latent.from_params(1), torch.zeros(1, 2))
+    >>> q = Laplace.from_params(Latent.of(1), torch.zeros(1, 2))
     >>> q.log_prob(torch.zeros(1, 1))[0, 0].exp(), q.scale    # ½ at the peak; standard deviation √2·b
     (tensor(0.5000), tensor([[1.4142]]))
     """

@@ -1,79 +1,77 @@
-"""From a recipe to the parts of a run and to its trainer, whatever kind of objective it names.
+"""From a recipe to the parts of a run and to its trainer, for every kind of objective.
 
-Each kind of objective has three functions: `assemble` (recipe and data to parts, checked before any work starts),
-`build_model` (the model alone, for a run that is opened) and `prepare` (parts to a trainer). Parts have a recipe,
-dataset, model, objective and modules; a trainer has parts, device, optimisers, `logged` terms and `step`.
+Each kind has three functions: `build_parts` (recipe and data to parts, checked before training starts), `build_model` (the
+model alone, for a run that is opened) and `build_trainer` (parts to a trainer).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from unbraid import objectives
-from unbraid.core.errors import expect
 from unbraid.data.dataset import Dataset
-from unbraid.latent import Latent
+from unbraid.model.infogan import InfoGan
+from unbraid.model.vae import Vae
 from unbraid.objectives import Game, Objective
 from unbraid.runs.building import gan, vae_parts
 from unbraid.runs.building.custom_parts import CUSTOM_NAME, NO_CUSTOM_PARTS, CustomParts
-from unbraid.runs.building.vae_parts import VaeParts, sample_images
 from unbraid.runs.fitting import trainer
-from unbraid.runs.fitting.seeding import default_float32, step_seed
+from unbraid.runs.fitting.protocols import Parts, Trainer
 from unbraid.runs.recipe import Recipe
 
 
 @dataclass(frozen=True)
 class ObjectiveKind:
-    """How one kind of objective is assembled, opened and trained."""
+    """The builders of one kind of objective."""
 
-    build_parts: Callable[..., Any]
-    build_model: Callable[..., Any]
-    build_trainer: Callable[..., Any]
+    build_parts: Callable[..., Parts]
+    build_model: Callable[..., Vae | InfoGan]
+    build_trainer: Callable[..., Trainer]
 
 
+ROW_KIND = ObjectiveKind(vae_parts.build_parts, vae_parts.build_model, trainer.build_trainer)
 OBJECTIVE_KINDS: dict[type, ObjectiveKind] = {
-    Objective: ObjectiveKind(vae_parts.build_parts, vae_parts.build_model, trainer.build_trainer),
+    Objective: ROW_KIND,
     Game: ObjectiveKind(gan.build_parts, gan.build_model, gan.build_trainer),
 }
 
 
-def build_parts(recipe: Recipe, dataset: Dataset | None = None, custom: CustomParts = NO_CUSTOM_PARTS) -> Any:
-    """Build and check everything; weights are a function of the recipe's seed, those of nets given as objects their own."""
-    given = custom.objective is not None or recipe.objective.get("name") == CUSTOM_NAME
-    objective = custom.objective if given else objectives.build(recipe.objective)
-    expect(
-        not isinstance(custom.objective, Game),
-        "a game is named in the recipe, not given as an object",
-        found=getattr(custom.objective, "name", ""),
-        do=f"Put its function into OBJECTIVES and use objective = {{name = {getattr(custom.objective, 'name', '')!r}}}.",
-    )
-    return OBJECTIVE_KINDS[Objective if given else type(objective)].build_parts(recipe, objective, dataset, custom)
+def build_parts(recipe: Recipe, dataset: Dataset | None = None, custom: CustomParts = NO_CUSTOM_PARTS) -> Parts:
+    """Build and check all parts of a run; initial weights are a function of the recipe's seed.
+
+    Args:
+        recipe: the recipe.
+        dataset: data that replace those of the recipe.
+        custom: parts passed as objects; nets keep their own initial weights.
+    """
+    named = custom.objective is None and recipe.objective.get("name") != CUSTOM_NAME
+    objective = objectives.build(recipe.objective) if named else custom.objective
+    return _kind_of(objective).build_parts(recipe, objective, dataset, custom)
 
 
-def build_model(
-    recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None = None, custom: CustomParts = NO_CUSTOM_PARTS
-) -> Any:
-    """The model of a recipe for one image shape, with fresh weights."""
+def build_model(recipe: Recipe, shape: tuple[int, int, int], custom: CustomParts = NO_CUSTOM_PARTS) -> Vae | InfoGan:
+    """Build the model of a recipe with initial weights.
+
+    Args:
+        recipe: the recipe.
+        shape: channels, height and width of the images.
+        custom: parts passed as objects.
+    """
     known = recipe.objective.get("name", "vae") in objectives.OBJECTIVES
-    kind = type(objectives.build(recipe.objective)) if known else Objective  # one of your own is a row
-    return OBJECTIVE_KINDS[kind].build_model(recipe, shape, tree, custom)
+    objective = objectives.build(recipe.objective) if known else None
+    return _kind_of(objective).build_model(recipe, shape, custom)
 
 
-def build_trainer(parts: Any) -> Any:
-    """Move the parts to the device and make their optimisers: a trainer."""
-    return OBJECTIVE_KINDS[type(parts.objective)].build_trainer(parts)
+def build_trainer(parts: Parts) -> Trainer:
+    """Move the parts to their device and make their optimisers.
+
+    Args:
+        parts: the parts, as `build_parts` returns them.
+    """
+    return _kind_of(parts.objective).build_trainer(parts)
 
 
-__all__ = [
-    "OBJECTIVE_KINDS",
-    "ObjectiveKind",
-    "VaeParts",
-    "build_model",
-    "build_parts",
-    "build_trainer",
-    "default_float32",
-    "sample_images",
-    "step_seed",
-]
+def _kind_of(objective: object) -> ObjectiveKind:
+    """The builders of an objective; one passed as an object, or not known here, is a row of prices."""
+    return OBJECTIVE_KINDS.get(type(objective), ROW_KIND)

@@ -1,7 +1,7 @@
-"""Parts of your own: modules that add theirs to the dicts (`--import`), and objects that `fit` and `Run.load` are given.
+"""Users' own parts: modules that add parts to the registries (`--import`), and objects passed to `fit` and `Run.load`.
 
-Which modules are imported is said on the command line or in Python only. A recipe, a run, a sweep file or a page never
-names code that is run: a run records what it needed, and opening it without says what to add.
+Modules are named on the command line or in Python only. No recipe, run directory, sweep file or page names code that is
+executed. A run records the modules that it needs, and opening it without them is an error that names them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,14 +28,21 @@ if TYPE_CHECKING:
     from unbraid.priors.base import Prior
     from unbraid.runs.recipe import Recipe
 
-CUSTOM_NAME = "own"  # the name, in a recipe, of a part that was given as an object
-IMPORTED_MODULES: dict[str, None] = {}  # the modules that were asked for in this process, in their order
-_BUILT_IN: dict[str, frozenset[str]] = {}  # the names in the dicts before the first of them
+CUSTOM_NAME = "own"  # the name, in a recipe, of a part that was passed as an object
+IMPORTED_MODULES: dict[str, None] = {}  # the modules imported by `import_modules` in this process, in order
+_BUILT_IN: dict[str, frozenset[str]] = {}  # the names in the registries before the first import
 
 
 @dataclass(frozen=True)
 class CustomParts:
-    """Objects that take the place of parts that a recipe names."""
+    """Objects that replace parts named in a recipe.
+
+    Args:
+        dataset: the data.
+        nets: encoder and decoder.
+        prior: the prior.
+        objective: the objective, for training.
+    """
 
     dataset: Dataset | None = None
     nets: tuple[nn.Module, nn.Module] | None = None
@@ -47,20 +54,28 @@ NO_CUSTOM_PARTS = CustomParts()
 
 
 def import_modules(names: str | Iterable[str]) -> None:
-    """Import modules that add their parts to the dicts; the working directory is the last place they are looked for."""
-    asked = [names] if isinstance(names, str) else list(names)
-    if asked and not _BUILT_IN:
+    """Import modules that add parts to the registries; the working directory is searched last.
+
+    Args:
+        names: module names, as in an import statement.
+    """
+    requested = [names] if isinstance(names, str) else list(names)
+    if requested and not _BUILT_IN:
         _BUILT_IN.update({kind: frozenset(table) for kind, table in part_registries().items()})
-    for name in asked:
+    for name in requested:
         plain = isinstance(name, str) and name and all(part.isidentifier() for part in name.split("."))
         plain = plain and not name.endswith(".py")
-        expect(plain, "a module is named as in an import statement", found=repr(name),
-               do="Leave out .py; write folders with dots (my_parts.nets).")  # fmt: skip
+        expect(
+            plain,
+            "a module must be named as in an import statement",
+            found=repr(name),
+            do="Leave out .py, and write folders with dots (my_parts.nets).",
+        )
         if not {"", os.getcwd()} & set(sys.path):
             sys.path.append(os.getcwd())
         try:
             importlib.import_module(name)
-        except Exception as error:  # whatever a module raises while it is imported is the user's to mend
+        except Exception as error:  # the module is the user's code and may raise anything
             trace = error.__traceback__
             while trace is not None and trace.tb_next is not None:
                 trace = trace.tb_next
@@ -69,19 +84,19 @@ def import_modules(names: str | Iterable[str]) -> None:
                 if trace is not None
                 else ""
             )
-            told = "" if isinstance(error, ModuleNotFoundError) else at
-            raise UnbraidError(f"cannot import module {name!r}: {type(error).__name__}: {error}{told}.") from error
+            place = "" if isinstance(error, ModuleNotFoundError) else at
+            raise UnbraidError(f"cannot import module {name!r}: {type(error).__name__}: {error}{place}.") from error
         IMPORTED_MODULES[name] = None
 
 
 def move_cwd_last() -> None:
-    """Put the working directory last on the path, so that no file in it stands before an installed module."""
+    """Move the working directory to the end of sys.path, so that no file in it shadows an installed module."""
     here = os.getcwd()
     sys.path[:] = [place for place in sys.path if place not in ("", here)] + [here]
 
 
 def part_registries() -> dict[str, Any]:
-    """The dicts that hold the parts a recipe names, by kind."""
+    """Return the registries of parts that a recipe can name, by kind."""
     from unbraid.data import DATASETS
     from unbraid.model import LIKELIHOODS, NETS, POSTERIORS
     from unbraid.objectives import OBJECTIVES
@@ -100,7 +115,11 @@ def part_registries() -> dict[str, Any]:
 
 
 def named_parts(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """The parts that a recipe names, as (kind, name)."""
+    """Yield the parts that a recipe names, as (kind, name).
+
+    Args:
+        recipe: the recipe.
+    """
     yield "data set", str(recipe.data.get("name", ""))
     yield "net", str(recipe.nets.get("name", ""))
     yield "likelihood", str(recipe.likelihood.get("name", ""))
@@ -117,7 +136,14 @@ def named_parts(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def foreign_parts(recipe: Recipe) -> dict[str, Any]:
-    """The parts of a recipe that are not this library's, and the modules that bring them; empty when there are none."""
+    """Return the parts of a recipe that come from outside this library, and the modules that define them.
+
+    Args:
+        recipe: the recipe.
+
+    Returns:
+        A table with `parts` and `imports` for run.json; empty if there are none.
+    """
     found: dict[str, str] = {}
     known = part_registries()
     for kind, name in named_parts(recipe):
@@ -136,7 +162,7 @@ def foreign_parts(recipe: Recipe) -> dict[str, Any]:
 
 
 def _defining_module(entry: Any) -> str:
-    """The module that a part was written in: that of the function behind it, where it is a record of one."""
+    """The module that defines a part: that of its function, if the part is a record that holds one."""
     inner = [
         value for value in getattr(entry, "__dict__", {}).values() if callable(value) and hasattr(value, "__code__")
     ]
@@ -145,7 +171,13 @@ def _defining_module(entry: Any) -> str:
 
 
 def check_foreign_parts(recipe: Recipe, state: dict[str, Any], path: Path) -> None:
-    """Every part that a run recorded as somebody's own must be in the dicts; else say what to import."""
+    """Refuse a run whose parts from outside this library are not registered; the error names the modules to import.
+
+    Args:
+        recipe: the recipe of the run.
+        state: the contents of run.json.
+        path: the run directory.
+    """
     recorded = state.get("needs")
     parts, modules = (recorded.get(k) for k in ("parts", "imports")) if isinstance(recorded, dict) else (None, None)
     if not isinstance(parts, list):
@@ -159,103 +191,173 @@ def check_foreign_parts(recipe: Recipe, state: dict[str, Any], path: Path) -> No
         modules = [str(m) for m in modules] if isinstance(modules, list) else []
         flags = " ".join(f"--import {m}" for m in modules)
         raise UnbraidError(
-            f"{path} needs parts that are not this library's: {join_names(lacking)}. They came from "
-            f"{join_names(modules) or 'no module that was named'}. If you trust that code, add {flags or '--import MODULE'} "
-            f"(in Python Run.load(…, imports={modules or ['MODULE']}))."
+            f"{path} needs parts from outside this library: {join_names(lacking)}. They come from "
+            f"{join_names(modules) or 'a module that was not recorded'}. If you trust that code, add "
+            f"{flags or '--import MODULE'} (in Python Run.load(…, imports={modules or ['MODULE']}))."
         )
 
 
-def recipe_with_objects(recipe: Recipe, custom: CustomParts) -> Recipe:
-    """The recipe as it is recorded: parts given as objects are named 'own', with class and number of parameters."""
+def recipe_with_objects(
+    recipe: Recipe, custom: CustomParts, recorded: Recipe | None = None, quiet: bool = True
+) -> Recipe:
+    """Return the recipe with each part that was passed as an object recorded: the name 'own', class and parameter count.
+
+    Args:
+        recipe: the recipe.
+        custom: parts passed as objects.
+        recorded: the recipe of the run directory; a class that moved to another module keeps the name recorded there.
+        quiet: print no note on such a class.
+    """
     tables: dict[str, Any] = {}
+    before = recorded or recipe
     if custom.nets is not None:
         pair = (
             isinstance(custom.nets, tuple | list)
             and len(custom.nets) == 2
             and all(hasattr(n, "parameters") for n in custom.nets)
         )
-        expect(pair, "nets are two modules: nets=(encoder, decoder)", found=type(custom.nets).__name__)
+        expect(pair, "nets must be two modules: nets=(encoder, decoder)", found=type(custom.nets).__name__)
         encoder, decoder = custom.nets
         tables["nets"] = {
-            "encoder": _class_name(encoder),
-            "decoder": _class_name(decoder),
+            "encoder": _class_name(encoder, before.nets.get("encoder"), quiet),
+            "decoder": _class_name(decoder, before.nets.get("decoder"), quiet),
             "parameters": _parameter_count(encoder, decoder),
         }
     if custom.prior is not None:
         expect(hasattr(custom.prior, "log_prob"), "prior must be a Prior", found=type(custom.prior).__name__)
-        tables["prior"] = {"class": _class_name(custom.prior), "parameters": _parameter_count(custom.prior)}
+        name = _class_name(custom.prior, before.prior.get("class"), quiet)
+        tables["prior"] = {"class": name, "parameters": _parameter_count(custom.prior)}
     if custom.objective is not None:
         expect(
             hasattr(custom.objective, "prices"), "objective must be an Objective", found=type(custom.objective).__name__
         )
         prices = {k: p if isinstance(p, int | float) else str(p) for k, p in custom.objective.prices.items()}
         tables["objective"] = {"row": custom.objective.name, "prices": prices}
-    return (
-        recipe.model_copy(update={key: {"name": CUSTOM_NAME, **table} for key, table in tables.items()})
-        if tables
-        else recipe
-    )
+    named = {key: {"name": CUSTOM_NAME, **table} for key, table in tables.items()}
+    return recipe.model_copy(update=named) if named else recipe
 
 
-def check_objects(recipe: Recipe, custom: CustomParts, training: bool = False) -> None:
-    """Objects are given exactly where the recipe says 'own'; the objective is needed for training only."""
+def check_objects(
+    recipe: Recipe,
+    custom: CustomParts,
+    state: Mapping[str, Any] | None = None,
+    training: bool = False,
+    quiet: bool = True,
+) -> None:
+    """Check that objects are passed exactly where the recipe says 'own', and that they are those of the run.
+
+    A class may have moved to another module: its qualified name, the parameter count and the tensor shapes must agree.
+
+    Args:
+        recipe: the recipe of the run.
+        custom: parts passed as objects.
+        state: the contents of run.json, which has the tensor shapes; None before training.
+        training: check the objective too, which only training needs.
+        quiet: print no note on a class that moved.
+    """
     for kind in ("nets", "prior", *(("objective",) if training else ())):
-        asked, given = getattr(recipe, kind), getattr(custom, kind)
-        classes = [str(asked[key]) for key in ("encoder", "decoder", "class", "row") if key in asked]
-        what = "nets=(encoder, decoder)" if kind == "nets" else f"{kind}=…"
+        table, part = getattr(recipe, kind), getattr(custom, kind)
+        classes = [str(table[key]) for key in ("encoder", "decoder", "class", "row") if key in table]
+        argument = "nets=(encoder, decoder)" if kind == "nets" else f"{kind}=…"
         expect(
-            asked.get("name") != CUSTOM_NAME or given is not None,
-            f"the {kind} of this run was given as an object",
+            table.get("name") != CUSTOM_NAME or part is not None,
+            f"the {kind} of this run was passed as an object",
             found=join_names(classes),
-            do=f"Pass it again: {what} to {'fit' if training else 'Run.load'}.",
+            do=f"Pass it again: {argument} to {'fit' if training else 'Run.load'}.",
         )
         expect(
-            asked.get("name") == CUSTOM_NAME or given is None,
-            f"the {kind} of this run has a name, so none can be given",
-            found=repr(asked.get("name")),
+            table.get("name") == CUSTOM_NAME or part is None,
+            f"the {kind} of this run is named in its recipe, so no object can replace it",
+            found=repr(table.get("name")),
         )
-    known = recipe_with_objects(recipe, custom)
-    changed = [c for c in recipe.differences(known) if not c.startswith("objective.")]
-    expect(not changed, "what was given is not what the run was trained with", found="; ".join(changed))
+    changed = recipe.differences(recipe_with_objects(recipe, custom, recipe, quiet))
+    changed = [change for change in changed if not change.startswith("objective.")]
+    changed += _shape_differences(custom, state or {})
+    expect(not changed, "these objects are not those that the run was trained with", found="; ".join(changed))
+
+
+def _shape_differences(custom: CustomParts, state: Mapping[str, Any]) -> list[str]:
+    """Tensors of the objects whose shapes are not those in run.json; runs of old versions recorded none."""
+    encoder, decoder = custom.nets or (None, None)
+    recorded = state.get(CUSTOM_NAME)
+    found = []
+    for name, module in (("encoder", encoder), ("decoder", decoder), ("prior", custom.prior)):
+        known = recorded.get(name) if isinstance(recorded, dict) else None
+        shapes = known.get("shapes") if isinstance(known, dict) else None
+        if module is None or not isinstance(shapes, dict):
+            continue
+        now = {key: list(t.shape) for key, t in module.state_dict().items()}
+        # A prior may receive tensors when it is attached to the model: only those that it has already are compared.
+        keys = now.keys() | (shapes.keys() if name != "prior" else ())
+        found += [
+            f"{name}.{k}: {shapes.get(k, '—')} → {now.get(k, '—')}" for k in sorted(keys) if shapes.get(k) != now.get(k)
+        ]
+    return found
 
 
 def copy_float32(module: Any) -> Any:
-    """A copy in single precision: the object itself stays as it was, so that it can be trained again."""
+    """Return a copy in single precision; the object itself stays unchanged and can be trained again.
+
+    Args:
+        module: a module passed as an object.
+    """
     return deepcopy(module).float()
 
 
 def custom_part_shapes(recipe: Recipe, model: Any) -> dict[str, Any]:
-    """For run.json: class and tensor shapes of every part that was given as an object."""
-    told = {}
+    """Return class and tensor shapes of every part that was passed as an object, for run.json.
+
+    Args:
+        recipe: the recipe, as `recipe_with_objects` returns it.
+        model: the model.
+    """
+    parts = {}
     for kind, names in (("nets", ("encoder", "decoder")), ("prior", ("prior",))):
         if getattr(recipe, kind).get("name") == CUSTOM_NAME:
             for name in names:
                 module = getattr(model, name)
                 sizes = {key: list(t.shape) for key, t in module.state_dict().items()}
-                told[name] = {"class": _class_name(module), "shapes": sizes}
-    return told
+                parts[name] = {"class": _class_name(module), "shapes": sizes}
+    return parts
 
 
 def fingerprint(dataset: Dataset, max_images: int = 64) -> str:
-    """A checksum of some images from first to last: other images under the old name are noticed."""
+    """Return a checksum of some images, spread from first to last, to detect other images under the same name.
+
+    Args:
+        dataset: the data.
+        max_images: how many images enter the checksum.
+    """
     index = np.unique(np.linspace(0, len(dataset) - 1, max_images).round().astype(np.int64))
     return f"{zlib.crc32(np.ascontiguousarray(dataset.images.take(index)).tobytes()):08x}"
 
 
 def check_data(dataset: Dataset, state: dict[str, Any], path: Path) -> None:
-    """The data must be those the run was trained on: as many, as large, and the same images where they were looked at."""
+    """Refuse data that differ from those of training in number, shape or checksum.
+
+    Args:
+        dataset: the data.
+        state: the contents of run.json.
+        path: the run directory.
+    """
     now = {"n": len(dataset), "shape": list(dataset.shape), "data": fingerprint(dataset)}
     changed = [f"{key} {state[key]} → {found}" for key, found in now.items() if key in state and state[key] != found]
     expect(
         not changed,
         f"data {dataset.name!r} are not those that {path} was trained on",
         found="; ".join(changed),
-        do="Give those back their place. To look at other data with this run, pass them: encode(run, data).",
+        do="Restore the training data. To encode other data with this run, pass them: encode(run, data).",
     )
 
 
-def _class_name(thing: Any) -> str:
-    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+def _class_name(thing: Any, recorded: Any = None, quiet: bool = True) -> str:
+    """The dotted name of an object's class; the recorded one, if the class only moved to another module since."""
+    name = f"{type(thing).__module__}.{type(thing).__qualname__}"
+    if not isinstance(recorded, str) or name == recorded or not recorded.endswith(f".{type(thing).__qualname__}"):
+        return name
+    if not quiet:
+        print(f"note: class {recorded} of the run is now {name}.", file=sys.stderr)
+    return recorded
 
 
 def _parameter_count(*modules: Any) -> int:

@@ -1,4 +1,4 @@
-"""A game in place of a row of prices: its parts, its trainer and one step, as `row` and `trainer` have them."""
+"""GANs: the parts of a recipe, the trainer and one training step. `vae_parts` and `fitting.trainer` do this for VAEs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from unbraid import objectives
-from unbraid.core.errors import choose, expect
+from unbraid.core import distributed
+from unbraid.core.errors import UnbraidError, choose, expect
 from unbraid.data.batches import Batches
 from unbraid.data.dataset import Dataset, Pixels
 from unbraid.latent import Latent
@@ -23,29 +24,31 @@ from unbraid.runs.building.vae_parts import load_data
 from unbraid.runs.fitting.seeding import default_float32, step_seed
 from unbraid.runs.fitting.trainer import NonFiniteLossError, choose_device
 from unbraid.runs.recipe import Recipe
+from unbraid.terms.critics import Critic
 
-LossAndTerms = tuple[Tensor, dict[str, Tensor]]  # a loss, and what to write in the ledger
+LossAndTerms = tuple[Tensor, dict[str, Tensor]]  # a loss, and the terms that the ledger records
 
 
 @dataclass(frozen=True)
 class GameParts:
-    """What a recipe with a game means: the objects that train."""
+    """The parts of a recipe whose objective is a GAN; see `unbraid.runs.fitting.protocols.Parts`."""
 
     recipe: Recipe
     dataset: Dataset
     tree: Latent
     model: InfoGan
     objective: Game
+    critics: dict[str, Critic] = field(default_factory=dict)  # none: the discriminator belongs to the model
 
     @property
     def modules(self) -> nn.ModuleDict:
-        """The model, for its state."""
+        """The model, for checkpoints."""
         return nn.ModuleDict({"model": self.model})
 
 
 @dataclass
 class GameTrainer:
-    """Everything that changes during a run: the two players and their optimisers."""
+    """A GAN on its device with the optimisers of generator and discriminator; see `protocols.Trainer`."""
 
     parts: GameParts
     device: torch.device
@@ -57,77 +60,121 @@ class GameTrainer:
 
     @property
     def optimisers(self) -> dict[str, torch.optim.Optimizer]:
-        """Every optimiser, by name."""
+        """The optimisers by name."""
         return {"model": self.generator_optimiser, "critic": self.critic_optimiser}
 
     def step(self, number: int, extra_terms: tuple[str, ...] = ()) -> Ledger:
         """See `step`."""
         return step(self, number)
 
-    def extra_log_fields(self, number: int) -> dict[str, Any]:
-        """See `Trainer.beside`: nothing."""
+    def extra_log_fields(self) -> dict[str, Any]:
+        """See `Trainer.extra_log_fields`: none."""
         return {}
+
+    def validate(self, dataset: Dataset, number: int) -> dict[str, Any]:
+        """See `Trainer.validate`: `check_supported` refuses a budget that asks for it."""
+        raise UnbraidError("a GAN has no validation loss. Set budget.validate_every = 0.")
 
 
 def build_parts(
     recipe: Recipe, objective: Game, dataset: Dataset | None = None, custom: CustomParts = NO_CUSTOM_PARTS
 ) -> GameParts:
-    """Build and check everything; weights are a function of the recipe's seed."""
-    check_budget(recipe)
+    """Build and check the parts; initial weights are a function of the recipe's seed.
+
+    Args:
+        recipe: a recipe whose objective is a GAN.
+        objective: that objective.
+        dataset: data that replace those of the recipe.
+        custom: parts passed as objects; a GAN accepts only a data set.
+    """
+    check_supported(recipe, custom)
     dataset = load_data(recipe, dataset)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(step_seed(recipe.seed, -1))
-        model = build_model(recipe, dataset.shape, recipe.tree, custom, objective)
+        model = build_model(recipe, dataset.shape, custom, objective)
     images = dataset.images
     if isinstance(images, Pixels) and images.array.dtype.kind == "f":
         low, high = float(images.array.min()), float(images.array.max())
+        least, most = model.pixel_range
         expect(
-            low >= 0 and high <= 1,
-            "an InfoGAN draws pixels in [0, 1]",
+            least <= low and high <= most,
+            f"an InfoGAN generates pixels in [{least:g}, {most:g}]",
             found=f"values from {low:g} to {high:g}",
             do="Scale the images to that range.",
         )
     return GameParts(recipe, dataset, recipe.tree, model, objective)
 
 
-def check_budget(recipe: Recipe) -> None:
-    """A game is two players with plain Adams: what else a budget can ask for is refused."""
+def check_supported(recipe: Recipe, custom: CustomParts = NO_CUSTOM_PARTS) -> None:
+    """Refuse options that GAN training does not have.
+
+    Args:
+        recipe: a recipe whose objective is a GAN.
+        custom: parts passed as objects.
+    """
+    name = getattr(custom.objective, "name", "")
+    expect(
+        custom.objective is None,
+        "a GAN must be named in the recipe, not passed as an object",
+        found=name,
+        do=f"Add its function to OBJECTIVES and use objective = {{name = {name!r}}}.",
+    )
     fields = ("amsgrad", "optimiser", "weight_decay", "clip", "accumulate", "validate_every", "precision", "compile")
     unknown = [key for key in fields if getattr(recipe.budget, key) != type(recipe.budget).model_fields[key].default]
     unknown += ["a schedule of lr"] if isinstance(recipe.budget.lr, dict) else []
-    expect(not unknown, "a game is trained by Adam at one rate", found=", ".join(unknown), do="Leave that out.")
+    expect(
+        not unknown,
+        "a GAN is trained by Adam at a constant learning rate",
+        found=", ".join(unknown),
+        do="Remove these options from [budget].",
+    )
+    expect(
+        distributed.torchrun_rank_info().size == 1,
+        "a GAN cannot be trained over several ranks",
+        do="Train it in one process (without torchrun).",
+    )
 
 
 @default_float32()
 def build_model(
     recipe: Recipe,
     shape: tuple[int, int, int],
-    tree: Latent | None = None,
     custom: CustomParts = NO_CUSTOM_PARTS,
     objective: Game | None = None,
 ) -> InfoGan:
-    """The InfoGAN of a recipe, with fresh weights. `nets` is one of Kim & Mnih's Tables 4–6 or info_gan_small."""
+    """Build the InfoGAN of a recipe with initial weights.
+
+    Args:
+        recipe: a recipe whose objective is a GAN; its nets are those of Kim & Mnih's Tables 4–6 or info_gan_small.
+        shape: channels, height and width of the images.
+        custom: parts passed as objects; nets and prior are refused.
+        objective: the objective, by default that of the recipe.
+    """
     expect(
         custom.nets is None and custom.prior is None,
-        "the nets and codes of a game cannot be given as objects",
+        "the nets and the prior of a GAN cannot be passed as objects",
         do="Name one of its nets: " + ", ".join(GAN_NETS) + ".",
     )
     expect(
         recipe.family == "diagonal",
-        "Q(c|x) of a game is the diagonal family",
+        "Q(c|x) of a GAN is of the diagonal family",
         found=repr(recipe.family),
-        do="Leave posterior.family out.",
+        do="Remove posterior.family from the recipe.",
     )
     game = objectives.build(recipe.objective) if objective is None else objective
     game.check()
     name = recipe.nets.get("name", "")
     default = {28: "info_gan_table4", 64: "info_gan_table5"}.get(shape[1], "info_gan_small")
-    net = choose(default if name == "conv" else name, GAN_NETS, "net of a game")
-    return net(shape, recipe.tree if tree is None else tree, game.noise, game.penalty > 0).float()
+    net = choose(default if name == "conv" else name, GAN_NETS, "net of a GAN")
+    return net(shape, recipe.tree, game.noise, game.penalty > 0).float()
 
 
 def build_trainer(parts: GameParts) -> GameTrainer:
-    """Move the model to the device; the critic's Adam has its own rate and moves trunk, D and Q."""
+    """Move the model to its device and make its optimisers; Adam of the critic updates trunk, D and Q at its own rate.
+
+    Args:
+        parts: the parts of a GAN.
+    """
     budget, model = parts.recipe.budget, parts.model
     device = choose_device(budget.device)
     model.to(device)
@@ -141,7 +188,12 @@ def build_trainer(parts: GameParts) -> GameTrainer:
 
 
 def step(trainer: GameTrainer, number: int) -> Ledger:
-    """One step: the critic (with Q) plays `critic_steps` times on fresh batches, then the generator once."""
+    """Do one step: `critic_steps` updates of critic and Q on new batches, then one update of the generator.
+
+    Args:
+        trainer: the GAN's trainer.
+        number: the step, counted from 0.
+    """
     parts, gan, model = trainer.parts, trainer.parts.objective, trainer.parts.model
     torch.manual_seed(step_seed(parts.recipe.seed, number))
     b = trainer.batches.batch_size
@@ -158,21 +210,29 @@ def step(trainer: GameTrainer, number: int) -> Ledger:
     model.requires_grad_(False)
     model.generator.requires_grad_(True)
     codes, noise = model.sample_inputs(b)
-    loss, told = generator_loss(model, gan, codes, noise)
+    loss, generator_terms = generator_loss(model, gan, codes, noise)
     trainer.generator_optimiser.zero_grad(set_to_none=True)
     loss.backward()
     trainer.generator_optimiser.step()
     model.requires_grad_(True)
-    nats |= told
+    nats |= generator_terms
     if not all(bool(t.isfinite()) for t in nats.values()):
         raise NonFiniteLossError(
-            f"the game is no longer finite at step {number}: {', '.join(nats)}. Lower budget.lr or objective.critic_lr."
+            f"the loss is no longer finite at step {number}: {', '.join(nats)}. Lower budget.lr or objective.critic_lr."
         )
     return Ledger({key: t.detach() for key, t in nats.items()}, dict(gan.prices), loss.detach())
 
 
 def critic_loss(model: InfoGan, gan: Game, real: Tensor, fake: Tensor, codes: Tensor) -> LossAndTerms:
-    """What trunk, D and Q minimise: −V − λ information; V holds the penalty subtracted, so here it is added."""
+    """The loss of trunk, D and Q: −V − λ·information. V subtracts the gradient penalty, so the loss adds it.
+
+    Args:
+        model: the InfoGAN.
+        gan: its objective.
+        real: images of the data.
+        fake: generated images, detached.
+        codes: the codes of those images.
+    """
     hidden = model.trunk(fake)
     on_real, on_fake = model.critic_score(real), model.critic(hidden).squeeze(1)
     information = model.information_bound(model.posterior_from_hidden(hidden), codes).mean()
@@ -186,7 +246,13 @@ def critic_loss(model: InfoGan, gan: Game, real: Tensor, fake: Tensor, codes: Te
 
 
 def gradient_penalty(model: InfoGan, real: Tensor, fake: Tensor) -> Tensor:
-    """E(‖∇D(x̂)‖ − 1)² at x̂ = π x + (1−π) G(z), one π ~ U[0, 1] an image. Gulrajani et al. 2017."""
+    """E(‖∇D(x̂)‖ − 1)² at x̂ = π x + (1−π) G(z), one π ~ U[0, 1] per image. Gulrajani et al. 2017.
+
+    Args:
+        model: the InfoGAN.
+        real: images x of the data.
+        fake: generated images G(z).
+    """
     share = torch.rand(len(real), 1, 1, 1, device=real.device, dtype=real.dtype)
     between = torch.lerp(fake.detach(), real, share).requires_grad_(True)
     (gradient,) = torch.autograd.grad(model.critic_score(between).sum(), between, create_graph=True)
@@ -194,7 +260,14 @@ def gradient_penalty(model: InfoGan, real: Tensor, fake: Tensor) -> Tensor:
 
 
 def generator_loss(model: InfoGan, gan: Game, codes: Tensor, noise: Tensor) -> LossAndTerms:
-    """What G minimises: −D(G(z)), or −log D(G(z)) which does not saturate, − λ information."""
+    """The loss of G: −D(G(z)) or the non-saturating −log D(G(z)), minus λ·information.
+
+    Args:
+        model: the InfoGAN.
+        gan: its objective.
+        codes: codes drawn from their prior.
+        noise: noise of the generator.
+    """
     hidden = model.trunk(model.generate(codes, noise))
     score = model.critic(hidden).squeeze(1)
     information = model.information_bound(model.posterior_from_hidden(hidden), codes).mean()

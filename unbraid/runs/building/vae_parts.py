@@ -1,7 +1,8 @@
-"""From a recipe with a row of prices to its parts: data, tree, model, objective and critics, checked before any work starts."""
+"""VAEs: the parts of a recipe (data, tree, model, objective, critics), built and checked before training starts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +24,12 @@ from unbraid.runs.fitting.seeding import default_float32, step_seed
 from unbraid.runs.recipe import Recipe
 from unbraid.terms.critics import Critic
 
-SAMPLE_STREAM = 1000  # the stream of images that priors begin from, apart from those of training
+SAMPLE_STREAM = 1000  # permutation stream of the images that initialise priors; training batches use others
 
 
 @dataclass(frozen=True)
 class VaeParts:
-    """What a recipe means: the objects that train."""
+    """The parts of a recipe whose objective is a row of prices; see `unbraid.runs.fitting.protocols.Parts`."""
 
     recipe: Recipe
     dataset: Dataset
@@ -40,7 +41,7 @@ class VaeParts:
 
     @property
     def modules(self) -> nn.ModuleDict:
-        """Model and critics under one roof, for their state."""
+        """The model and the critics, for checkpoints."""
         return nn.ModuleDict(
             {"model": self.model, **{f"critic_{name}": critic for name, critic in self.critics.items()}}
         )
@@ -49,7 +50,14 @@ class VaeParts:
 def build_parts(
     recipe: Recipe, objective: Objective | None, dataset: Dataset | None = None, custom: CustomParts = NO_CUSTOM_PARTS
 ) -> VaeParts:
-    """Build and check everything; weights are a function of the recipe's seed, those of nets given as objects their own."""
+    """Build and check the parts; initial weights are a function of the recipe's seed.
+
+    Args:
+        recipe: the recipe.
+        objective: its objective; None for one that must be passed as an object, which is an error here.
+        dataset: data that replace those of the recipe.
+        custom: parts passed as objects; nets keep their own initial weights.
+    """
     check_objects(recipe, custom, training=True)
     assert objective is not None
     dataset = load_data(recipe, dataset)
@@ -58,8 +66,7 @@ def build_parts(
     _check_temperature(temperature)
     with torch.random.fork_rng(devices=[]), default_float32():
         torch.manual_seed(step_seed(recipe.seed, -1))
-        model = build_model(recipe, dataset.shape, tree, custom)
-        model.prior.init_from_data(lambda n: sample_images(dataset, n, recipe.seed))
+        model = build_model(recipe, dataset.shape, custom, lambda n: sample_images(dataset, n, recipe.seed))
         objective.check(tree, model.prior)
         critics = {name: spec.build(tree, model.prior, model.family) for name, spec in objective.critics.items()}
     _check_pixels(dataset, model, recipe)
@@ -68,11 +75,21 @@ def build_parts(
 
 @default_float32()
 def build_model(
-    recipe: Recipe, shape: tuple[int, int, int], tree: Latent | None = None, custom: CustomParts = NO_CUSTOM_PARTS
+    recipe: Recipe,
+    shape: tuple[int, int, int],
+    custom: CustomParts = NO_CUSTOM_PARTS,
+    images: Callable[[int], torch.Tensor] | None = None,
 ) -> Vae:
-    """The model of a recipe for one image shape, with fresh weights; tried once on an empty batch."""
+    """Build the model of a recipe with initial weights and try it on one blank image.
+
+    Args:
+        recipe: the recipe.
+        shape: channels, height and width of the images.
+        custom: parts passed as objects.
+        images: images(n) returns up to n training images, for the prior; None when a trained run is opened.
+    """
     check_objects(recipe, custom)
-    tree = recipe.tree if tree is None else tree
+    tree = recipe.tree
     likelihood = _build_named(recipe.likelihood, LIKELIHOODS, "likelihood")
     prior = priors.build(recipe.prior, tree) if custom.prior is None else _copy_prior(custom.prior, tree)
     family = choose(recipe.family, POSTERIORS, "posterior family")
@@ -83,13 +100,14 @@ def build_model(
     else:
         encoder, decoder = _copy_nets(custom.nets, tuple(shape), tree, family.param_count(tree))
     model = Vae(tree, encoder, decoder, prior, likelihood, family)
-    prior.attach(model, shape)
+    model.discrete = recipe.discrete
+    prior.attach(model, shape, images)
     with torch.no_grad():
         model.eval()
         out = model.decoder(model.encoder(torch.zeros(1, *shape))[:, : tree.width])
     expect(
         out.shape[1:] == (channels, *shape[1:]),
-        "the decoder must give images of the size it was built for",
+        "the decoder must return images of the size it was built for",
         found=tuple(out.shape[1:]),
         allowed=(channels, *shape[1:]),
     )
@@ -97,13 +115,18 @@ def build_model(
 
 
 def _copy_prior(prior: priors.Prior, tree: Latent) -> priors.Prior:
-    """A copy of a prior given as an object, which must be for this tree."""
-    expect(prior.tree == tree, "the prior is for another latent tree", found=str(prior.tree), allowed=str(tree))
+    """Copy a prior passed as an object; it must have the recipe's tree."""
+    expect(
+        prior.tree == tree,
+        "the prior has another latent tree than the recipe",
+        found=str(prior.tree),
+        allowed=str(tree),
+    )
     return copy_float32(prior)
 
 
 def _copy_nets(nets: Any, shape: tuple[int, ...], tree: Latent, params: int) -> tuple[nn.Module, nn.Module]:
-    """Copies of nets given as objects, tried once; what they raise is named."""
+    """Copy nets passed as objects and try them on one blank image and one code."""
     encoder, decoder = copy_float32(nets[0]), copy_float32(nets[1])
     try:
         with torch.no_grad():
@@ -111,11 +134,12 @@ def _copy_nets(nets: Any, shape: tuple[int, ...], tree: Latent, params: int) -> 
             decoder.eval()(torch.zeros(1, tree.width))
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise UnbraidError(
-            f"the nets do not fit: {error}. The encoder takes images of {shape}, the decoder codes of {tree.width} columns."
+            f"the nets do not fit: {error}. "
+            f"The encoder must take images of {shape}, the decoder codes of {tree.width} columns."
         ) from error
     expect(
         tuple(found.shape) == (1, params),
-        "the encoder must give the parameters of the posterior",
+        "the encoder must return the parameters of the posterior",
         found=tuple(found.shape),
         allowed=f"b × {params} for {tree}",
     )
@@ -123,12 +147,17 @@ def _copy_nets(nets: Any, shape: tuple[int, ...], tree: Latent, params: int) -> 
 
 
 def load_data(recipe: Recipe, dataset: Dataset | None) -> Dataset:
-    """The data of a recipe, or those given in their place; a batch must fit them."""
+    """Load the data of a recipe and check that a batch fits.
+
+    Args:
+        recipe: the recipe.
+        dataset: data that replace those of the recipe, or None.
+    """
     table = dict(recipe.data)
     found = data.load(table.pop("name", ""), **table) if dataset is None else dataset
     expect(
         recipe.budget.batch <= len(found),
-        "a batch is drawn without replacement, so it must fit the data",
+        "a batch is drawn without replacement, so it must not exceed the data",
         found=f"batch {recipe.budget.batch}, {len(found)} images",
         do="Lower budget.batch.",
     )
@@ -136,7 +165,13 @@ def load_data(recipe: Recipe, dataset: Dataset | None) -> Dataset:
 
 
 def sample_images(dataset: Dataset, n: int, seed: int = 0) -> torch.Tensor:
-    """At most n images of the data, drawn without replacement: what priors that begin from the data see of it."""
+    """Draw up to n images without replacement, to initialise a prior.
+
+    Args:
+        dataset: the training data.
+        n: the largest number of images.
+        seed: the seed of the run.
+    """
     index = np.sort(permutation(seed, SAMPLE_STREAM, 0, len(dataset))[:n])
     return fetch_batch(dataset.images, index, torch.device("cpu"))
 
@@ -149,13 +184,13 @@ def _build_named(spec: dict[str, Any], table: dict[str, Any], what: str, **fixed
 
 def _check_temperature(temperature: Price) -> None:
     ends = as_schedule(temperature).endpoints()
-    expect(ends is not None, "a temperature is a number or a schedule from start to stop")
+    expect(ends is not None, "posterior.temperature must be a number or a schedule from start to stop")
     assert ends is not None
-    expect(all(0 < t <= 100 for t in ends), "posterior.temperature must be positive, 100 at most", found=ends)
+    expect(all(0 < t <= 100 for t in ends), "posterior.temperature must be above 0 and at most 100", found=ends)
 
 
 def _check_pixels(dataset: Dataset, model: Vae, recipe: Recipe, chunk_size: int = 4096) -> None:
-    """Float images are read once: no NaN, and inside the likelihood's range. Bytes and bits cannot be outside [0, 1]."""
+    """Check that float images are finite and in the likelihood's range; bytes and bits are always in [0, 1]."""
     images = dataset.images
     if images.take(np.zeros(1, np.int64)).dtype.kind != "f":
         return
@@ -165,11 +200,11 @@ def _check_pixels(dataset: Dataset, model: Vae, recipe: Recipe, chunk_size: int 
         low, high = min(low, float(part.min())), max(high, float(part.max()))
         expect(
             np.isfinite(low) and np.isfinite(high),
-            f"data {dataset.name!r} holds NaN or infinite pixels",
+            f"data {dataset.name!r} must not hold NaN or infinite pixels",
             found=f"between images {start} and {start + len(part) - 1}",
-            do="Mend or drop those images.",
+            do="Repair or drop those images.",
         )
-    bounds = (model.likelihood.low, model.likelihood.high)
+    bounds = model.pixel_range
     expect(
         bounds[0] <= low and high <= bounds[1],
         f"likelihood {recipe.likelihood.get('name')!r} needs values in [{bounds[0]:g}, {bounds[1]:g}]",

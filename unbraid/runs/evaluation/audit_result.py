@@ -1,12 +1,19 @@
-"""The books of a run: what `audit` gives, a table like any other that also prints itself."""
+"""The result of an audit: a table that prints itself, and reading it from audit.json."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from shlex import quote
 from typing import Any
+
+from unbraid.core.errors import expect
+from unbraid.core.files import is_file, read_json
+from unbraid.runs.folder.file_names import AUDIT_FILE
+from unbraid.runs.folder.ledger_file import is_number_table
 
 
 class Audit(dict[str, Any]):
-    """An audit as plain data, with the keys of `audit.json`; `print` shows a line for each term.
+    """An audit as plain data, with the keys of `audit.json`; `print` shows one line per term.
 
     >>> terms = {"nats": {"kl": 7.98}, "errors": {"kl": 0.02}, "how": {"kl": "closed"}, "balance": 1e-7}
     >>> print(Audit(terms, estimator="exact", components=6912, rows=1024))
@@ -30,6 +37,28 @@ class Audit(dict[str, Any]):
             f"balance {self['balance']:.1e}",
         ]
         return "\n".join([*lines, "; ".join(end)])
+
+
+def read_audit(path: Path) -> Audit | None:
+    """Read audit.json of a run directory; damage is an error.
+
+    Args:
+        path: the run directory.
+
+    Returns:
+        The audit, or None without the file.
+    """
+    file = path / AUDIT_FILE
+    if not is_file(file):
+        return None
+    found = read_json(file, "audit")
+    tables = isinstance(found, dict) and all(is_number_table(found.get(key)) for key in ("nats", "errors"))
+    expect(
+        tables and {"estimator", "components", "rows", "balance"} <= set(found),
+        f"{file} is damaged: it is not an audit",
+        do=f"Make it again with 'unbraid audit {quote(str(path))}'.",
+    )
+    return Audit(found)
 
 
 def _format_divergence(found: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Encoding: a run and a data set to `Codes`."""
+"""Encoding: from a run and a data set to `Codes`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from unbraid.model import closed_form_kl
 from unbraid.model.posterior import Posterior
 from unbraid.model.vae import Vae
 from unbraid.runs.evaluation.data_selection import select_data
+from unbraid.runs.evaluation.options import Split
 from unbraid.runs.folder.file_names import CODES_FILE
 from unbraid.runs.run import Run
 
@@ -27,16 +28,24 @@ from unbraid.runs.run import Run
 def posteriors(
     model: Vae, dataset: Dataset, index: np.ndarray | None = None, batch: int = 128, quiet: bool = False
 ) -> Posterior:
-    """q(z|x) of every image (or of those at `index`), in bounded memory: two numbers per column and image."""
+    """Return q(z|x) of many images, in bounded memory: two numbers per column and image.
+
+    Args:
+        model: the model.
+        dataset: the images.
+        index: which of them; None for all.
+        batch: images per batch.
+        quiet: show no progress bar.
+    """
     index = np.arange(len(dataset)) if index is None else np.asarray(index)
     device = next(model.parameters()).device
-    expect(len(index) > 0, "there must be an image to encode", found="none")
+    expect(len(index) > 0, "there must be at least one image to encode", found="none")
     blocks: dict[str, torch.Tensor] = {}
     with torch.no_grad(), progress_bar("encoding", len(index), quiet) as advance:
         for start in range(0, len(index), batch):
             q = model.posterior(fetch_batch(dataset.images, index[start : start + batch], device))
             for name, values in q.tensors.items():
-                # one block each: small results kept between large activations would leave holes in the heap
+                # one block per tensor: small results between large activations would fragment the heap
                 if name not in blocks:
                     blocks[name] = values.new_empty(len(index), *values.shape[1:])
                 blocks[name][start : start + batch] = values
@@ -45,8 +54,15 @@ def posteriors(
 
 
 def leaf_kl(model: Vae, q: Posterior, samples: int = 16) -> np.ndarray:
-    """Mean KL(q(z_l|x) ‖ p(z_l)) of each leaf in nats: closed form, else by sampling; NaN where p has no leaf marginal."""
+    """Return the mean KL(q(z_l|x) ‖ p(z_l)) of each leaf in nats; NaN where p has no marginal for a leaf.
+
+    Args:
+        model: the model.
+        q: posteriors of many images.
+        samples: draws per image where there is no closed form.
+    """
     with torch.no_grad():
+        q = model.charged(q)
         known = closed_form_kl.leaf_kl(q, model.prior)
         if known is not None:
             return known.mean(0).cpu().double().numpy()
@@ -64,17 +80,24 @@ def encode(
     run: Run,
     data: Dataset | str | Path | None = None,
     *,
-    split: str = "",
+    split: Split = "",
     leave_out: str | Sequence[str] = (),
     max_images: int = 0,
     seed: int = 0,
     quiet: bool = False,
     save: bool = True,
 ) -> Codes:
-    """Codes of the run's own data, of a `split` of them, or of another set; factors in `leave_out` get no labels.
+    """Encode the training data, a split of them, or another data set.
 
-    See `part_of` for data and split; `most` > 0 takes a random subset of that many images. Written to `codes.npz` in the
-    run directory unless `save` is False.
+    Args:
+        run: a finished run.
+        data: the images: a data set, its name or a path; None for the training data (see `select_data`).
+        split: a part of the data; "" for the part that the run was trained on.
+        leave_out: factors to drop.
+        max_images: encode a random subset of this many images; 0 encodes all.
+        seed: the seed of the subset.
+        quiet: show no progress bar.
+        save: write codes.npz, if these are the last weights of the run.
 
     >>> from unbraid.runs.recipe import Recipe
     >>> from unbraid.runs.fitting.training import fit
@@ -85,7 +108,7 @@ def encode(
     """
     save = save and run.snapshot is None
     if save:
-        ensure_writable_folder(run.path)  # before the work, not after it
+        ensure_writable_folder(run.path)  # an error before the work, not after it
     dataset, notes = select_data(run, data, split, leave_out)
     index = np.arange(len(dataset))
     if 0 < max_images < len(dataset):
@@ -107,7 +130,7 @@ def encode(
 
 
 def _nan_where_missing(labels: np.ndarray | None, factors: Any) -> np.ndarray | None:
-    """Labels as metrics take them: data sets mark a missing class by −1, but −1 is a number like any other in an array."""
+    """Labels for metrics: data sets mark a missing class by −1, which is an ordinary number in an array."""
     if labels is None:
         return None
     named = np.array([factor.kind != "continuous" for factor in factors.items])

@@ -1,4 +1,4 @@
-"""The importance-weighted bound on log p(x), with any number of particles in bounded memory."""
+"""The importance-weighted bound on log p(x), for any number of particles in bounded memory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,15 @@ def iwae(
 ) -> Float[Tensor, "b"]:
     """log (1/K) Σ_k p(x|z_k) p(z_k)/q(z_k|x), z_k ~ q(z|x): a bound on log p(x) of each image, in nats.
 
-    Burda et al. 2016; Kim & Mnih 2018 use K = 5000. In expectation it rises with K, from the ELBO at K = 1
-    to log p(x). At most `piece` codes are decoded at once, whatever the batch and K. The same seed gives the same
-    numbers and leaves the caller's random state alone; None draws from it. Batch norms use their stored statistics.
+    Burda et al. 2016; Kim & Mnih 2018 use K = 5000. Its expectation rises with K, from the ELBO at K = 1 to log p(x). Batch
+    norms use their stored statistics.
+
+    Args:
+        model: the model.
+        x: images.
+        particles: K.
+        chunk_size: codes that are decoded at once, which bounds the memory.
+        seed: the seed; None draws from the caller's random state, which otherwise does not change.
     """
     expect(
         isinstance(particles, int) and particles >= 1,
@@ -30,7 +36,7 @@ def iwae(
     )
     expect(
         isinstance(chunk_size, int) and chunk_size >= 1,
-        "piece must be a whole number, 1 or more",
+        "chunk_size must be a whole number, 1 or more",
         found=repr(chunk_size),
     )
     was_training = model.training
@@ -50,7 +56,7 @@ def _bound(model: Vae, x: Tensor, particles: int, chunk_size: int) -> Tensor:
     bounds = []
     for start in range(0, len(x), rows):
         part = x[start : start + rows]
-        q = model.posterior(part)
+        q = model.charged(model.posterior(part))
         total = part.new_full((len(part),), -math.inf)
         for done in range(0, particles, together):
             weights = _log_weights(model, part, q, min(together, particles - done))

@@ -1,4 +1,4 @@
-"""What is known of each leaf of a run: how much it carries, which factor it follows, and how far it reaches."""
+"""Summaries of the leaves of a run: information, the factor that each follows, and the range of its values."""
 
 from __future__ import annotations
 
@@ -14,16 +14,24 @@ from unbraid.core.files import read_json
 from unbraid.runs.folder.file_names import AUDIT_FILE, CODES_FILE
 from unbraid.runs.run import Run
 
-DEAD_NATS = 0.05  # nats below which a leaf is folded away
-MIN_FACTOR_SHARE = 0.2  # share of a factor's entropy that a leaf must know to be named after it
+DEAD_NATS = 0.05  # nats below which a leaf counts as dead
+MIN_FACTOR_SHARE = 0.2  # fraction of a factor's entropy that a leaf must explain to follow it
 TAIL_PROBABILITY = 0.00135  # a standard normal reaches ±3 here, the papers' range
 
 
 @dataclass(frozen=True)
 class LeafSummary:
-    """One leaf. `nats` is I(x; z_l) of the audit or the mean KL of the codes, None where neither is known.
+    """The summary of one leaf.
 
-    `factor` is the factor it knows most of, "" when unknown; `low`, `high` bound each of its columns.
+    Args:
+        name: the leaf.
+        kind: real, onehot or binary.
+        start: its first column.
+        width: its number of columns.
+        nats: I(x; z_l) of the audit, else the mean KL of the codes; None if neither is known.
+        factor: the factor that it explains best, or "".
+        low: the smallest value to display, per column.
+        high: the largest value to display, per column.
     """
 
     name: str
@@ -37,12 +45,18 @@ class LeafSummary:
 
     @property
     def dead(self) -> bool:
-        """True when the leaf is known to carry next to nothing."""
+        """Whether the leaf is known to carry almost no information."""
         return self.nats is not None and self.nats < DEAD_NATS
 
 
 def load_or_encode_codes(run: Run, max_images: int = 2000, dataset: Any = None) -> Codes | None:
-    """The run's codes, or codes of a few images where none were written; None when the data are not at hand."""
+    """Return the codes of a run, or encode some images if there are none; None if the data are not available.
+
+    Args:
+        run: the run.
+        max_images: how many images to encode.
+        dataset: the data, by default those of training.
+    """
     if run.snapshot is None and (run.path / CODES_FILE).is_file():
         return run.codes()
     from unbraid.runs.evaluation.encoding import encode
@@ -54,11 +68,16 @@ def load_or_encode_codes(run: Run, max_images: int = 2000, dataset: Any = None) 
 
 
 def summarise_leaves(run: Run, codes: Codes | None = None) -> list[LeafSummary]:
-    """Every leaf of a run, the most informative first (in the tree's order where nothing is known)."""
+    """Summarise every leaf of a run, the most informative first (in the tree's order where nothing is known).
+
+    Args:
+        run: the run.
+        codes: its codes, or None.
+    """
     tree = run.model.tree
     nats, factors = _leaf_nats(run, codes), _leaf_factors(codes)
     low, high = display_range(run, codes)
-    silent = dead_leaves(run, codes)
+    dead = dead_leaves(run, codes)
     notes = [
         LeafSummary(
             leaf.name,
@@ -66,7 +85,7 @@ def summarise_leaves(run: Run, codes: Codes | None = None) -> list[LeafSummary]:
             columns.start,
             leaf.width,
             nats.get(leaf.name),
-            "" if leaf.name in silent else factors.get(leaf.name, ""),
+            "" if leaf.name in dead else factors.get(leaf.name, ""),
             tuple(low[columns]),
             tuple(high[columns]),
         )
@@ -76,28 +95,37 @@ def summarise_leaves(run: Run, codes: Codes | None = None) -> list[LeafSummary]:
 
 
 def misleading_names(summaries: Sequence[LeafSummary], factors: Collection[str]) -> list[str]:
-    """A sentence for each leaf that bears a factor's name and does not follow it: a name is only a name.
+    """Return a sentence for each leaf that has the name of a factor and does not follow it.
+
+    Args:
+        summaries: the leaves.
+        factors: the names of the factors.
 
     >>> one = LeafSummary("shape", "onehot", 0, 3, 0.1, "scale", (0.0,), (1.0,))
     >>> misleading_names([one], ("shape", "scale"))
-    ["Leaf 'shape' is only called so: it carries 0.10 nats and follows scale."]
+    ["Leaf 'shape' has the name of a factor that it does not follow: it carries 0.10 nats and follows scale."]
     """
     return [
-        f"Leaf {note.name!r} is only called so: it "
+        f"Leaf {note.name!r} has the name of a factor that it does not follow: it "
         + ("" if note.nats is None else f"carries {note.nats:.2f} nats and ")
-        + (f"follows {note.factor}." if note.factor else "knows less than a fifth of any factor.")
+        + (f"follows {note.factor}." if note.factor else "explains less than a fifth of any factor.")
         for note in summaries
         if note.name in factors and note.factor != note.name
     ]
 
 
 def dead_leaves(run: Run, codes: Codes | None = None) -> list[str]:
-    """The leaves that are known to carry next to nothing."""
+    """Return the leaves that are known to carry almost no information.
+
+    Args:
+        run: the run.
+        codes: its codes, or None.
+    """
     return [name for name, carried in _leaf_nats(run, codes).items() if carried < DEAD_NATS]
 
 
 def _leaf_nats(run: Run, codes: Codes | None) -> dict[str, float]:
-    """I(x; z_l) as audited, which is of the last weights; else the mean KL that the codes carry."""
+    """I(x; z_l) of the audit, which is of the last weights; otherwise the mean KL stored with the codes."""
     leaves = [leaf.name for leaf in run.model.tree.leaves]
     there = run.snapshot is None and (run.path / AUDIT_FILE).is_file()
     audited = read_json(run.path / AUDIT_FILE, "audit") if there else {}
@@ -109,7 +137,7 @@ def _leaf_nats(run: Run, codes: Codes | None) -> dict[str, float]:
 
 
 def _leaf_factors(codes: Codes | None) -> dict[str, str]:
-    """The factor that each leaf knows the largest share of, where it is a fair share."""
+    """The factor of which each leaf explains the largest fraction, if that is large enough."""
     if codes is None or codes.values is None or codes.factors is None or len(codes) < 20:
         return {}
     from unbraid import metrics
@@ -128,7 +156,12 @@ def _leaf_factors(codes: Codes | None) -> dict[str, str]:
 
 
 def display_range(run: Run, codes: Codes | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and highest value of each column worth showing: the prior's ±3 σ, or further if the data go further."""
+    """Return the smallest and the largest value of each column to display: ±3 σ of the prior, and the range of the codes.
+
+    Args:
+        run: the run.
+        codes: its codes, or None.
+    """
     drawn = sample_prior_values(run, 20_000)
     low, high = np.quantile(drawn, TAIL_PROBABILITY, axis=0), np.quantile(drawn, 1 - TAIL_PROBABILITY, axis=0)
     if codes is not None and len(codes):
@@ -139,7 +172,13 @@ def display_range(run: Run, codes: Codes | None = None) -> tuple[np.ndarray, np.
 
 
 def sample_prior_values(run: Run, n: int, seed: int = 0) -> np.ndarray:
-    """n codes "n d" from the prior, as values: real numbers, class probabilities, bits."""
+    """Return n codes "n d" from the prior, as values: real numbers, class probabilities, bits.
+
+    Args:
+        run: the run.
+        n: how many.
+        seed: the seed of the draw.
+    """
     import torch
 
     from unbraid.model.posterior import to_values
@@ -151,6 +190,10 @@ def sample_prior_values(run: Run, n: int, seed: int = 0) -> np.ndarray:
 
 
 def median_row(codes: Codes) -> int:
-    """The row of codes nearest to the median of every column: a fair place to start from."""
+    """Return the row of codes nearest to the median of every column, a typical starting point of traversals.
+
+    Args:
+        codes: the codes.
+    """
     spread = codes.mean.std(0) + 1e-9
     return int((((codes.mean - np.median(codes.mean, 0)) / spread) ** 2).sum(1).argmin())

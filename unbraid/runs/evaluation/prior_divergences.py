@@ -1,4 +1,4 @@
-"""Divergences between q(z) and the prior that the audit gives on demand, beside the terms of the decomposition."""
+"""Divergences between q(z) and the prior that an audit can add to the terms of the decomposition."""
 
 from __future__ import annotations
 
@@ -12,16 +12,24 @@ import torch
 from unbraid.core.shapes import Tensor
 from unbraid.model.pairwise import log_mixture
 from unbraid.model.posterior import Posterior, to_values
+from unbraid.model.vae import Vae
 from unbraid.terms.divergence import MMD_BLOCK_ROWS, mmd_squared
 
-CHUNK_SIZE = 64  # draws from the prior at once
+CHUNK_SIZE = 64  # draws from the prior at a time
 
 
 @torch.no_grad()
-def mmd(model: Any, aggregate: Posterior, codes: Tensor, seed: int, kernel: str) -> dict[str, Any]:
-    """MMD² of codes and as many draws from the prior: the mean over blocks of 256 rows, and its standard error.
+def mmd(model: Vae, aggregate: Posterior, codes: Tensor, seed: int, kernel: str) -> dict[str, Any]:
+    """MMD² between codes and as many draws from the prior: the mean over blocks of 256 rows, and its standard error.
 
-    See `unbraid.terms.divergence.mmd`, Mathieu et al. 2019, Sec. 6; as unbiased, and so it may be negative.
+    See `unbraid.terms.divergence.mmd`, Mathieu et al. 2019, Sec. 6. The estimate is unbiased, so it may be negative.
+
+    Args:
+        model: the model.
+        aggregate: the posteriors of q(z).
+        codes: samples of q(z).
+        seed: the seed of the draws.
+        kernel: 'imq' or 'rbf'.
     """
     z = _sample_prior(model, len(codes), aggregate.temperature, seed)
     other = to_values(model.tree, z).to(codes)
@@ -33,10 +41,14 @@ def mmd(model: Any, aggregate: Posterior, codes: Tensor, seed: int, kernel: str)
 
 
 @torch.no_grad()
-def inclusive_kl(model: Any, aggregate: Posterior, codes: Tensor, seed: int) -> dict[str, Any]:
-    """KL(p‖q) = E_p[log p(z) − log q(z)] in nats over draws from the prior, q(z) over all posteriors encoded.
+def inclusive_kl(model: Vae, aggregate: Posterior, codes: Tensor, seed: int) -> dict[str, Any]:
+    """KL(p‖q) = E_p[log p(z) − log q(z)] in nats over draws from the prior. Mathieu et al. 2019, App. B.
 
-    Mathieu et al. 2019, App. B.
+    Args:
+        model: the model.
+        aggregate: the posteriors of q(z).
+        codes: samples of q(z), as many as there are draws.
+        seed: the seed of the draws.
     """
     z = _sample_prior(model, len(codes), aggregate.temperature, seed)
     uniform = z.new_full((1, 1), -math.log(len(aggregate)))
@@ -44,7 +56,7 @@ def inclusive_kl(model: Any, aggregate: Posterior, codes: Tensor, seed: int) -> 
     return _mean_with_error(model.prior.log_prob(z, aggregate.temperature)[:, 0] - log_q, "nats")
 
 
-def _sample_prior(model: Any, count: int, temperature: float, seed: int) -> Tensor:
+def _sample_prior(model: Vae, count: int, temperature: float, seed: int) -> Tensor:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed + 1)
         return model.prior.sample(count, temperature)
@@ -55,7 +67,7 @@ def _mean_with_error(values: Tensor, unit: str) -> dict[str, Any]:
     return {"value": float(values.double().mean()), "error": error, "unit": unit}
 
 
-DIVERGENCES: dict[str, Callable[[Any, Posterior, Tensor, int], dict[str, Any]]] = {
+DIVERGENCES: dict[str, Callable[[Vae, Posterior, Tensor, int], dict[str, Any]]] = {
     "mmd": partial(mmd, kernel="imq"),
     "mmd_rbf": partial(mmd, kernel="rbf"),
     "inclusive_kl": inclusive_kl,

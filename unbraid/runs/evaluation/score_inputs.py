@@ -1,4 +1,4 @@
-"""Codes and labels from whatever a user has: a run, codes.npz, arrays in memory, .npy, .npz or a table of text."""
+"""Codes and labels to score, from a run, codes.npz, arrays in memory, .npy, .npz or text tables."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from unbraid.core.csv_reader import read_table
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import read_npy, read_npz
 from unbraid.data.dataset import Dataset
+from unbraid.runs.evaluation.options import Split
 from unbraid.runs.folder.file_names import CODES_FILE, RECIPE_FILE
 from unbraid.runs.run import Run
 
@@ -23,8 +24,17 @@ TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 
 @dataclass(frozen=True)
 class ScoreInput:
-    """codes: a `Codes` or an array. factors and names: labels beside an array. images: hashes of the images, if known.
-    folder: where its scores go, None for arrays in memory. run: the run they come from. notes: what was read how."""
+    """Codes to score, with what is known about them.
+
+    Args:
+        codes: a `Codes`, an array or a `Table`.
+        factors: labels of an array.
+        names: the names of those factors.
+        images: hashes of the images.
+        folder: the folder of scores.json; None for arrays in memory.
+        run: the run that encoded the images.
+        notes: remarks on how files were read.
+    """
 
     codes: Any
     factors: Any = None
@@ -40,14 +50,20 @@ def resolve_score_input(
     factors: Any = None,
     *,
     data: Dataset | str | Path | None = None,
-    split: str = "",
+    split: Split = "",
     quiet: bool = False,
     save: bool = True,
 ) -> ScoreInput:
-    """What there is to score. A run without codes of the part that is asked for is encoded first.
+    """Return the codes to score; a run without codes of the selected data is encoded first.
 
-    source: a `Run`, a `Codes`, an array "n d", or a path: a run directory, codes.npz, an own .npz with arrays codes,
-    factors, names and hash, an .npy or a table of text. factors: labels, as an array or a path to .npy or text.
+    Args:
+        source: a `Run`, a `Codes`, an array "n d", a `Table`, or a path: a run directory, codes.npz, an .npz with arrays
+            codes, factors, names and hash, an .npy or a text table.
+        factors: labels, as an array or a path to .npy or text.
+        data: the images of a run (see `select_data`).
+        split: a part of them.
+        quiet: show no progress bar.
+        save: write codes.npz, if the training data are encoded.
     """
     labels = read_array_file(factors, "factors") if isinstance(factors, str | Path) else None
     if labels is not None:
@@ -55,9 +71,9 @@ def resolve_score_input(
     found = _read_source(source, data, split, quiet, save)
     expect(
         found.run is not None or (data is None and not split),
-        "data and split choose what a run is looked at on",
+        "data and split select the images of a run",
         found="codes without a run",
-        do="Give a run directory, or encode that part and give its codes.",
+        do="Pass a run directory, or encode those images and pass their codes.",
     )
     notes = {**found.notes, **(labels.notes if labels else {})}
     if factors is None:
@@ -67,7 +83,7 @@ def resolve_score_input(
     return replace(found, factors=factors, names=labels.names if labels else None, notes=notes)
 
 
-def _read_source(source: Any, data: Any, split: str, quiet: bool, save: bool) -> ScoreInput:
+def _read_source(source: Any, data: Any, split: Split, quiet: bool, save: bool) -> ScoreInput:
     if isinstance(source, str | Path):
         path = Path(source)
         if path.is_dir() and (path / RECIPE_FILE).is_file():
@@ -79,8 +95,8 @@ def _read_source(source: Any, data: Any, split: str, quiet: bool, save: bool) ->
     return ScoreInput(source)
 
 
-def _from_run(run: Run, data: Any, split: str, quiet: bool, save: bool) -> ScoreInput:
-    """The codes kept in the run where they are those of the part asked for; else that part is encoded."""
+def _from_run(run: Run, data: Any, split: Split, quiet: bool, save: bool) -> ScoreInput:
+    """The codes in the run directory if they are of the selected data; otherwise those data are encoded."""
     folder = run.path if run.snapshot is None else None
     if folder is not None and (run.path / CODES_FILE).is_file():
         codes = run.codes()
@@ -115,8 +131,8 @@ def _from_file(path: Path) -> ScoreInput:
         "codes" in stored,
         f"{path} holds no codes",
         found=f"arrays {', '.join(stored) or 'none'}",
-        allowed="codes (n × d) with factors (n × k), names (k) and hash (n) if you have them; or mean, as unbraid encode has it",
-        do="Save it with np.savez(path, codes=z, factors=y), or give --codes z.npy --factors y.npy.",
+        allowed="codes (n × d) with optional factors (n × k), names (k) and hash (n); or mean, as unbraid encode writes it",
+        do="Save it with np.savez(path, codes=z, factors=y), or pass --codes z.npy --factors y.npy.",
     )
     names = (
         [str(name) for name in np.atleast_1d(stored["names"])] if "names" in stored and "factors" in stored else None
@@ -125,7 +141,12 @@ def _from_file(path: Path) -> ScoreInput:
 
 
 def read_array_file(path: str | Path, what: str) -> ScoreInput:
-    """A table from .npy or text: the array in `codes`, with column names when a header gives them."""
+    """Read a table from .npy or text into `codes`, with the column names of a header.
+
+    Args:
+        path: the file.
+        what: 'codes' or 'factors', for messages.
+    """
     path = Path(path)
     if path.suffix == ".npy":
         return ScoreInput(read_npy(path, what))
@@ -136,7 +157,7 @@ def read_array_file(path: str | Path, what: str) -> ScoreInput:
         allowed=_allowed_suffixes(),
     )
     table = read_table(path, what)
-    notes = {f"dropped_columns_of_{what}": [f"{name} (it counts the rows)" for name in table.dropped]}
+    notes = {f"dropped_columns_of_{what}": [f"{name} (it numbers the rows)" for name in table.dropped]}
     body = table.array
     if what == "codes":
         try:
@@ -151,11 +172,11 @@ def _allowed_suffixes() -> str:
 
 
 def _check_header(codes: Any, labels: Any, path: Path) -> None:
-    """One label too many in a table of numbers: its first row is most likely a header."""
+    """Refuse labels with one row too many: the first row of the file is most likely a header."""
     rows = len(codes)
     expect(
         len(labels) != rows + 1,
         "codes and factors must have the same number of rows",
         found=f"{rows:,} codes, {rows + 1:,} labels",
-        do=f"If the first row of {path} is a header of numbers, delete it or name the columns in words.",
+        do=f"If the first row of {path} is a header of numbers, delete it or give the columns names that are no numbers.",
     )

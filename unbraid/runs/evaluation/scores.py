@@ -1,4 +1,4 @@
-"""The scores of one table of codes, as a record: one schema on disk, whatever made it."""
+"""`Scores`: the scores of one table of codes as a record, with one schema on disk."""
 
 from __future__ import annotations
 
@@ -21,11 +21,16 @@ SCORES_SCHEMA = 2
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Scores(Mapping[str, Score]):
-    """Scores by metric name, and what they were measured on and how.
+    """Scores by metric name, with data and settings.
 
-    settings: protocol, seeds, interval, seed, bins, prune, groups, data, split, left_out. rows: how many codes. units:
-    their names. factors: how many values each has. notes: what was dropped or is missing. ceilings: what duplicate
-    images allow, by metric, or None.
+    Args:
+        scores: the scores by metric name.
+        settings: protocol, seeds, interval, seed, bins, prune, groups, data, split, left_out.
+        rows: the number of codes.
+        units: the names of the units.
+        factors: the number of values of each factor.
+        notes: remarks on dropped and missing values.
+        ceilings: the highest scores that duplicate images allow, by metric, or None.
 
     >>> scores = Scores({"mig": Score("mig", 0.5), "dci": Score("dci", 0.75, {}, (0.7, 0.8))}, {"protocol": "fast"}, 100)
     >>> scores["dci"].value, list(scores)
@@ -54,7 +59,7 @@ class Scores(Mapping[str, Score]):
 
     @property
     def skipped(self) -> dict[str, str]:
-        """Metrics that could not run on these data, and why."""
+        """Metrics that could not run on these data, and the reasons."""
         return {name: s.settings["skipped"] for name, s in self.items() if "skipped" in s.settings}
 
     def __repr__(self) -> str:
@@ -66,23 +71,24 @@ class Scores(Mapping[str, Score]):
 
     @property
     def title(self) -> str:
-        """One line on what was scored, and how."""
+        """One line on data and settings."""
         words = [f"scores of {self.rows:,} codes", *([f"{len(self.units)} units"] if self.units else [])]
         if self.factors:
             words.append(f"factors {', '.join(f'{name} {size}' for name, size in self.factors.items())}")
-        said = {key: self.settings.get(key) for key in ("data", "split", "protocol", "prune")}
-        return ", ".join([*words, *(f"{k} {v}" for k, v in said.items() if v and v != "none")])
+        settings = {key: self.settings.get(key) for key in ("data", "split", "protocol", "prune")}
+        return ", ".join([*words, *(f"{k} {v}" for k, v in settings.items() if v and v != "none")])
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f'<tr><th style="text-align:left">{escape(n)}</th><td>{_format_value(s.value)}</td><td>{_format_interval(s)}</td></tr>'
+            f'<tr><th style="text-align:left">{escape(n)}</th>'
+            f"<td>{_format_value(s.value)}</td><td>{_format_interval(s)}</td></tr>"
             for n, s in self.items()
         )
         heads = "<tr><th>metric</th><th>score</th><th>95%</th></tr>"
         return f"<p>{escape(self.title)}</p><table><thead>{heads}</thead><tbody>{rows}</tbody></table>"
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame: a row per metric, with value, interval, protocol and ceiling."""
+        """Return a pandas DataFrame with one row per metric: value, interval, protocol and ceiling."""
         ceilings = self.ceilings or {}
         columns = {
             "value": [s.value for s in self.values()],
@@ -96,7 +102,7 @@ class Scores(Mapping[str, Score]):
         return made
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, as `scores.json` has it."""
+        """Return plain data, as in scores.json."""
         scores = {name: s.as_dict() for name, s in self.items()}
         for each in scores.values():
             del each["name"]
@@ -104,14 +110,22 @@ class Scores(Mapping[str, Score]):
         return {"schema": SCORES_SCHEMA, **{part: to_jsonable(getattr(self, part)) for part in parts}, "scores": scores}
 
     def save(self, path: str | Path) -> Path:
-        """Write `scores.json` (into a folder, or to a path that ends in .json)."""
+        """Write the scores and return the path.
+
+        Args:
+            path: a folder, for its scores.json, or a file that ends in .json.
+        """
         path = Path(path) if str(path).endswith(".json") else Path(path) / SCORES_FILE
         write_json(path, self.as_dict())
         return path
 
     @classmethod
     def load(cls, path: str | Path) -> Scores:
-        """Read `scores.json` of a folder or a path, of this version or an older one; damage is a named error."""
+        """Read scores of this version or an older one; damage is an error.
+
+        Args:
+            path: a folder, for its scores.json, or a file that ends in .json.
+        """
         path = Path(path) if str(path).endswith(".json") else Path(path) / SCORES_FILE
         found = read_json(path, "scores")
         try:
@@ -125,7 +139,7 @@ class Scores(Mapping[str, Score]):
 def _from_json(found: Any) -> Scores:
     if isinstance(found, list):  # the demo of 0.1 wrote a bare list
         found = {"scores": {s["name"]: s for s in found}}
-    expect(isinstance(found, dict) and isinstance(found.get("scores"), dict), "this is no table of scores")
+    expect(isinstance(found, dict) and isinstance(found.get("scores"), dict), "this must be a table of scores")
     schema = found.get("schema", 1)
     expect(
         isinstance(schema, int) and 1 <= schema <= SCORES_SCHEMA,
@@ -139,7 +153,9 @@ def _from_json(found: Any) -> Scores:
     factors = found.get("factors") or {}
     sizes = factors if isinstance(factors, dict) else dict.fromkeys(factors, 0)
     settings = found["settings"] if schema > 1 else old
-    expect(isinstance(settings, dict) and isinstance(found.get("notes") or {}, dict), "settings and notes are tables")
+    expect(
+        isinstance(settings, dict) and isinstance(found.get("notes") or {}, dict), "settings and notes must be tables"
+    )
     return Scores(
         scores,
         dict(settings),
@@ -152,7 +168,7 @@ def _from_json(found: Any) -> Scores:
 
 
 def _score_from_json(name: str, found: dict[str, Any], schema: int) -> tuple[str, Score]:
-    """One score from plain data; a missing value is NaN."""
+    """A score from plain data; a missing value is NaN."""
     settings = dict(found.get("settings") or {})
     if schema == 1 and name == "total_correlation" and settings.get("how") == "gaussian":
         name = "gaussian_total_correlation"  # 0.1 had one name for two quantities

@@ -1,15 +1,14 @@
-"""Callbacks: objects that are told what a run does, in numbers and paths, and may stop it. `ledger.jsonl` remains the truth.
+"""Callbacks: objects whose methods are called during training, with numbers and paths, and that may stop it.
 
-A callback has any of these methods; one that returns True (Python's, numpy's or torch's) stops the run, as Ctrl-C does:
+A callback has one or more of these methods. One that returns True (of Python, numpy or torch) stops training, as Ctrl-C does:
 
-    started(path, recipe, step)   the run directory, the recipe as plain tables, the steps done before
-    stepped(step, row)            after every step: how many are done, and the row of the ledger, or None
+    started(path, recipe, step)   the run directory, the recipe as plain tables, the number of steps done before
+    stepped(step, row)            after every step: the number of steps done, and the ledger row, or None
     validated(step, row)          after a validation
     saved(step, path)             a file of weights was written: checkpoint, snapshot or best
-    finished(step, path)          the run is done
+    finished(step, path)          training is finished
 
-A run that is stopped so goes on with `resume`, to the same bits; after its last step there is nothing to
-stop, and it is finished.
+`fit(…, resume=True)` continues a run that was stopped, with the same bits. After the last step a callback stops nothing.
 """
 
 from __future__ import annotations
@@ -23,13 +22,17 @@ EVENTS = ("started", "stepped", "validated", "saved", "finished")
 
 
 def validate_callbacks(callbacks: Any) -> tuple[Any, ...]:
-    """Callbacks as given, one alone or several; one that listens to nothing is a mistake."""
+    """Return callbacks as a tuple; an object without any of the methods is an error.
+
+    Args:
+        callbacks: one callback, or several.
+    """
     several = isinstance(callbacks, Iterable) and not isinstance(callbacks, str)
     found = tuple(callbacks) if several else (callbacks,)
     for callback in found:
         expect(
             any(callable(getattr(callback, event, None)) for event in EVENTS) and not isinstance(callback, type),
-            "a callback is an object with one of these methods at least",
+            "a callback is an object with at least one of these methods",
             found=repr(callback)[:80],
             allowed=", ".join(EVENTS),
         )
@@ -37,7 +40,13 @@ def validate_callbacks(callbacks: Any) -> tuple[Any, ...]:
 
 
 def notify(callbacks: tuple[Any, ...], event: str, *details: Any) -> str:
-    """Tell every callback; returns the name of one that asks to stop, or ''."""
+    """Call a method of every callback; return the class name of one that asks to stop, or "".
+
+    Args:
+        callbacks: the callbacks.
+        event: the method, one of `EVENTS`.
+        details: its arguments.
+    """
     stop = ""
     for callback in callbacks:
         method = getattr(callback, event, None)
@@ -47,6 +56,6 @@ def notify(callbacks: tuple[Any, ...], event: str, *details: Any) -> str:
 
 
 def _is_true(answer: Any) -> bool:
-    """Whether a callback said True: a bool, or numpy's or torch's; other things that a method may return mean nothing."""
+    """Whether a method returned True as a bool of Python, numpy or torch; other values do not stop training."""
     single = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool") and not tuple(answer.shape)
     return bool(answer) if single or isinstance(answer, bool) else False

@@ -1,4 +1,4 @@
-"""By what means nets are computed in training: in half precision, compiled. Off unless a budget asks for them."""
+"""Mixed precision and torch.compile for the encoder and the decoder; both are off by default."""
 
 from __future__ import annotations
 
@@ -24,25 +24,34 @@ y.float().sum().backward()"""
 
 @cache
 def bf16_works() -> bool:
-    """Whether this processor multiplies in bfloat16: tried in a process of its own, because one that only says so ends it."""
+    """Return whether this CPU multiplies in bfloat16, tried in a subprocess.
+
+    On CPUs that merely advertise bf16 the instruction kills the process.
+    """
     return subprocess.run([sys.executable, "-c", BF16_TRIAL], capture_output=True, check=False).returncode == 0
 
 
 def configure_precision(model: Any, budget: Budget, device: torch.device) -> None:
-    """Have encoder and decoder computed as the budget says; what they give is float32, so every term is worked out in it."""
+    """Set precision and compilation of encoder and decoder; their outputs stay float32, and so does every term.
+
+    Args:
+        model: the model.
+        budget: the budget of the run.
+        device: the device of the model.
+    """
     if budget.compile and device.type == "cpu":
         expect(
             any(shutil.which(name) for name in (os.environ.get("CXX") or "g++", "clang++")),
             "budget.compile needs a C++ compiler on the CPU",
             found="neither g++ nor clang++",
-            do="Install one, or leave budget.compile out.",
+            do="Install one, or remove budget.compile.",
         )
     if budget.precision == "bf16" and device.type == "cpu":
         expect(
             bf16_works(),
             "budget.precision = 'bf16' cannot be used on this processor",
-            found="a trial in a process of its own was ended",
-            do="Leave it out, or set the variable ONEDNN_MAX_CPU_ISA=AVX512_CORE before Python starts.",
+            found="a trial in a subprocess was killed",
+            do="Remove it, or set the environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE before Python starts.",
         )
     for net in (model.encoder, model.decoder):
         if budget.precision == "bf16":
@@ -52,11 +61,16 @@ def configure_precision(model: Any, budget: Budget, device: torch.device) -> Non
 
 
 def wrap_bf16(forward: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
-    """A net's forward pass with its products in bfloat16, its weights and its result in float32."""
+    """Wrap a forward pass: matrix products in bfloat16, weights and output in float32.
 
-    def half(*given: Any) -> Any:
+    Args:
+        forward: the forward method of a net.
+        device: the device of the net.
+    """
+
+    def half(*inputs: Any) -> Any:
         with torch.autocast(device.type, torch.bfloat16):
-            out = forward(*given)
+            out = forward(*inputs)
         return out.float()
 
     return half

@@ -1,4 +1,4 @@
-"""Chance as a function of seed and step, and single precision whatever the program around sets."""
+"""Seeds as a function of run and step, and float32 as the default type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def default_float32() -> Iterator[None]:
-    """Models are built and trained in float32, whatever the program around them has set as torch's default."""
+    """Make float32 torch's default type while a block runs: models are built and trained in it."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
     try:
@@ -20,7 +20,12 @@ def default_float32() -> Iterator[None]:
 
 
 def step_seed(seed: int, step: int) -> int:
-    """One 63-bit seed from a run's seed and a step (splitmix64), so that chance is a function of both."""
+    """Return a 63-bit seed for one step (splitmix64).
+
+    Args:
+        seed: the seed of the run.
+        step: the step, counted from 0; negative numbers are used for building and validation.
+    """
     word = (seed * 0x9E3779B97F4A7C15 + (step + 1) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF

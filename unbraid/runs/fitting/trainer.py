@@ -1,6 +1,6 @@
-"""One step of a row of prices: what changes during a run, and how it moves. In plain torch.
+"""The trainer of VAEs and one training step, in plain torch.
 
-Chance is a function of seed and step (batches, noise, permutations), so a run needs no random state on disk.
+All randomness (batches, noise, permutations) is a function of seed and step, so a checkpoint holds no random state.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from unbraid.core import distributed
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.data.batches import Batches, fetch_batch
+from unbraid.data.dataset import Dataset
 from unbraid.model.draw import Draw
 from unbraid.objectives.ledger import Ledger
 from unbraid.prices import Price, Schedule, value_at
@@ -28,16 +29,17 @@ from unbraid.runs.fitting.optimisers import (
     zero_grad,
 )
 from unbraid.runs.fitting.seeding import step_seed
+from unbraid.runs.fitting.validation import validate
 from unbraid.terms.critic_kernels import can_share
 
 
 class NonFiniteLossError(UnbraidError):
-    """A loss that is no longer finite."""
+    """The loss is NaN or infinite."""
 
 
 @dataclass
-class Trainer:
-    """Everything that changes during a run, and what it reads from."""
+class VaeTrainer:
+    """A VAE on its device with the optimisers of model and critics; see `unbraid.runs.fitting.protocols.Trainer`."""
 
     parts: VaeParts
     device: torch.device
@@ -47,39 +49,47 @@ class Trainer:
     optimiser: torch.optim.Optimizer
     critic_optimisers: dict[str, torch.optim.Optimizer] = field(default_factory=dict)
     rate: Price = 0.0
-    gradient_norm: float = 0.0  # its norm before clipping, at the last step
-    device_moves: list[str] = field(default_factory=list)  # from device to device, on the way
+    gradient_norm: float = 0.0  # of the last step, before clipping
+    device_moves: list[str] = field(default_factory=list)
 
     @property
     def optimisers(self) -> dict[str, torch.optim.Optimizer]:
-        """Every optimiser, by name."""
+        """The optimisers by name."""
         return {"model": self.optimiser, **self.critic_optimisers}
 
     @property
     def logged_terms(self) -> tuple[str, ...]:
-        """Terms that the ledger shows without a price: the KL, where it is finite."""
+        """Terms without a price that the ledger records: the KL, if it is finite."""
         return () if "kl" in self.prices or self.parts.model.prior.bounded else ("kl",)
 
     def step(self, number: int, extra_terms: tuple[str, ...] = ()) -> Ledger:
         """See `step`."""
         return step(self, number, extra_terms)
 
-    def extra_log_fields(self, number: int) -> dict[str, Any]:
-        """What a row of the ledger says beside the terms: a moving rate, a clipped gradient, the critics' accuracy."""
-        right = {f"accuracy:{name}": self.parts.critics[name].last_accuracy() for name in self.critic_optimisers}
-        nats = {key: share for key, share in right.items() if share is not None}
-        moving = {"lr": self.optimiser.param_groups[0]["lr"]} if isinstance(self.rate, Schedule) else {}
+    def extra_log_fields(self) -> dict[str, Any]:
+        """See `Trainer.extra_log_fields`: a scheduled learning rate, the gradient norm, the critics' accuracy."""
+        accuracies = {f"accuracy:{name}": self.parts.critics[name].last_accuracy() for name in self.critic_optimisers}
+        nats = {key: share for key, share in accuracies.items() if share is not None}
+        rate = {"lr": self.optimiser.param_groups[0]["lr"]} if isinstance(self.rate, Schedule) else {}
         norm = {"gradient": round(self.gradient_norm, 6)} if self.parts.recipe.budget.clip else {}
-        return {**({"nats": nats} if nats else {}), **moving, **norm}
+        return {**({"nats": nats} if nats else {}), **rate, **norm}
+
+    def validate(self, dataset: Dataset, number: int) -> dict[str, Any]:
+        """See `validation.validate`."""
+        return validate(self, dataset, number)
 
 
-def build_trainer(parts: VaeParts) -> Trainer:
-    """Move the parts to the device and make their optimisers."""
+def build_trainer(parts: VaeParts) -> VaeTrainer:
+    """Move the parts to their device and make their optimisers.
+
+    Args:
+        parts: the parts of a VAE.
+    """
     recipe, budget = parts.recipe, parts.recipe.budget
     device = choose_device(budget.device)
     parts.modules.to(device)
     if device.type == "cpu":
-        # convolutions run faster; docs/benchmarks.md has the numbers
+        # convolutions are faster in this layout; docs/benchmarks.md has the numbers
         parts.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     precision.configure_precision(parts.model, budget, device)
     batches = Batches(parts.dataset.images, budget.batch, recipe.seed, device)
@@ -91,17 +101,23 @@ def build_trainer(parts: VaeParts) -> Trainer:
         name: build_critic_adam(list(c.parameters()), c.spec.lr, c.spec.betas) for name, c in trained.items()
     }
     rows = parts.objective.expand_prices(parts.tree, parts.model.prior)
-    return Trainer(parts, device, rows, batches, others, optimiser, critic_optimisers, budget.rate)
+    return VaeTrainer(parts, device, rows, batches, others, optimiser, critic_optimisers, budget.rate)
 
 
-def step(trainer: Trainer, number: int, extra_terms: tuple[str, ...] = ()) -> Ledger:
-    """One step: draw a batch, charge the row, move the model; then let each critic learn from an independent batch."""
+def step(trainer: VaeTrainer, number: int, extra_terms: tuple[str, ...] = ()) -> Ledger:
+    """Do one step: draw a batch, evaluate the objective, update the model; then train each critic on an independent batch.
+
+    Args:
+        trainer: the trainer.
+        number: the step, counted from 0.
+        extra_terms: terms without a price to evaluate for the ledger.
+    """
     parts = trainer.parts
     model, budget = parts.model, parts.recipe.budget
     seed_step(trainer.device, parts.recipe.seed, number)
     model.temperature = value_at(parts.temperature, number)
     for name in trainer.critic_optimisers:
-        # the model's step reads critics, it does not move them; those that share their pass see to that themselves
+        # the model's update must not change critics; those that reuse their forward pass ensure that themselves
         parts.critics[name].requires_grad_(parts.critics[name].reuses_forward_pass and can_share())
     set_learning_rate(trainer.optimiser, trainer.rate, number)
     charged = [_backward(trainer, number, turn, extra_terms) for turn in range(budget.accumulate)]
@@ -122,8 +138,8 @@ def step(trainer: Trainer, number: int, extra_terms: tuple[str, ...] = ()) -> Le
     return ledger if len(charged) == 1 else _mean_ledger([each for _, each in charged])
 
 
-def _backward(trainer: Trainer, number: int, turn: int, extra_terms: tuple[str, ...]) -> tuple[Draw, Ledger]:
-    """Charge the row for one batch, of which a step may have several, and add its share of the gradient."""
+def _backward(trainer: VaeTrainer, number: int, turn: int, extra_terms: tuple[str, ...]) -> tuple[Draw, Ledger]:
+    """Evaluate the objective on one of the batches of a step and add its share of the gradient."""
     parts, turns = trainer.parts, trainer.parts.recipe.budget.accumulate
     batch = _rank_images(trainer.batches, number * turns + turn)
     draw = parts.model.draw(batch, len(parts.dataset), parts.objective.select_estimator(parts.critics))
@@ -137,29 +153,35 @@ def _backward(trainer: Trainer, number: int, turn: int, extra_terms: tuple[str, 
 
 
 def _rank_images(batches: Batches, step: int) -> torch.Tensor:
-    """A batch; in a run over several ranks this rank's rows of it."""
+    """A batch; in a distributed run only the rows of this rank."""
     return fetch_batch(batches.images, distributed.local_rows(batches.indices(step)), batches.device)
 
 
 def _mean_ledger(ledgers: list[Ledger]) -> Ledger:
-    """The ledger of a step over several batches."""
+    """The mean of the ledgers of a step over several batches."""
     nats = {key: torch.stack([each.nats[key] for each in ledgers]).mean() for key in ledgers[0].nats}
     loss = torch.stack([each.loss.detach() for each in ledgers]).mean()
     return Ledger(nats, ledgers[0].prices, loss, ledgers[0].methods)
 
 
 def seed_step(device: torch.device, seed: int, number: int) -> None:
-    """Make chance a function of seed and step. On the CPU only its own generator: asking after every backend costs 0.3 ms."""
+    """Seed torch for one step. On the CPU only its own generator is seeded: torch.manual_seed costs 0.3 ms.
+
+    Args:
+        device: the device of the run.
+        seed: the seed of the run.
+        number: the step, counted from 0.
+    """
     if device.type == "cpu":
         torch.default_generator.manual_seed(step_seed(seed, number))
     else:
         torch.manual_seed(step_seed(seed, number))
 
 
-def _critic_codes(trainer: Trainer, number: int) -> list[torch.Tensor]:
-    """Codes of independent batches for the critics, by the encoder as it is after the model's step. Kim & Mnih 2018, Alg. 2.
+def _critic_codes(trainer: VaeTrainer, number: int) -> list[torch.Tensor]:
+    """Codes of independent batches for the critics, by the encoder after the model's update. Kim & Mnih 2018, Alg. 2.
 
-    Encoding them before the step was tried too; a few seeds did not show which is better (docs/demo.md).
+    Encoding them before the update was tried too; a few seeds did not show which is better (docs/demo.md).
     """
     paired = any(trainer.parts.critics[name].paired for name in trainer.critic_optimisers)
     with torch.no_grad():
@@ -171,23 +193,27 @@ def _critic_codes(trainer: Trainer, number: int) -> list[torch.Tensor]:
 
 
 def choose_device(name: str) -> torch.device:
-    """'auto' takes an accelerator when there is one; a device that is not here is refused."""
+    """Return a device by name, and refuse one that this machine does not have.
+
+    Args:
+        name: 'auto' for an accelerator if there is one, else a name such as 'cpu' or 'cuda:1'.
+    """
     found = torch.accelerator.current_accelerator(check_available=True)
     if name == "auto":
         return torch.device("cpu") if found is None else distributed.rank_device(found)
-    here = ["cpu"] if found is None else ["cpu", found.type]
+    usable_types = ["cpu"] if found is None else ["cpu", found.type]
     try:
         device = torch.device(name)
-        usable = device.type in here
+        usable = device.type in usable_types
         torch.empty(0, device=device if usable else "cpu")
     except (AssertionError, RuntimeError, NotImplementedError):
         usable = False
-    expect(usable, f"device {name!r} cannot be used here", allowed=["auto", *here])
+    expect(usable, f"device {name!r} cannot be used here", allowed=["auto", *usable_types])
     return distributed.rank_device(device)
 
 
 def _raise_non_finite(ledger: Ledger, number: int) -> None:
     bad = [key for key, n in ledger.nats.items() if not torch.isfinite(n)]
     raise NonFiniteLossError(
-        f"the loss is no longer finite at step {number}: {', '.join(bad) or 'the sum of its terms'} broke."
+        f"the loss is no longer finite at step {number}: {', '.join(bad) or 'the sum of its terms'} diverged."
     )

@@ -1,7 +1,7 @@
-"""Training: `fit` and its loop.
+"""`fit`: train a recipe and write its run directory.
 
-Chance is a function of seed and step (batches, noise, permutations), so a run needs no random state on disk and
-`--resume` goes on to the same bits.
+All randomness (batches, noise, permutations) is a function of seed and step. So a checkpoint holds no random state, and a
+resumed run ends with the same weights, bit for bit, as one that was not interrupted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from unbraid.core.files import is_file
 from unbraid.core.hardware import use_threads
 from unbraid.data.cache import dataset_record
 from unbraid.data.custom.conversion import as_dataset
+from unbraid.data.dataset import Dataset
 from unbraid.objectives.objective import Objective
 from unbraid.priors.base import Prior
 from unbraid.runs.building.builders import build_parts, build_trainer
@@ -28,9 +29,10 @@ from unbraid.runs.building.custom_parts import CustomParts, import_modules, reci
 from unbraid.runs.fitting import distributed_run
 from unbraid.runs.fitting.callbacks import notify, validate_callbacks
 from unbraid.runs.fitting.loop import LoopContext, run_training_loop
+from unbraid.runs.fitting.protocols import Parts, Trainer
 from unbraid.runs.fitting.seeding import default_float32
 from unbraid.runs.fitting.trainer import choose_device
-from unbraid.runs.fitting.validation import select_validation_data, validate
+from unbraid.runs.fitting.validation import select_validation_data
 from unbraid.runs.folder import backup, run_writer
 from unbraid.runs.folder.file_names import DATA_FILE
 from unbraid.runs.recipe import Recipe
@@ -54,15 +56,23 @@ def fit(
 ) -> Run:
     """Train a recipe and return the run.
 
-    `out` is the run directory (default `runs/<name>-<seed>`). `resume` goes on from its last checkpoint; a recipe, thread
-    count or version that differs is refused unless `force`. Ctrl-C and SIGTERM write a checkpoint first.
+    Ctrl-C and SIGTERM write a checkpoint before training stops. Users' own parts are named in the recipe and registered by
+    modules (`imports`), or passed as objects that replace what the recipe names. Objects are copied, and
+    `Run.load(path, nets=…)` opens such a run again; docs/extending.md has an example of each.
 
-    Parts of your own come by name from modules (`imports`) or as objects that stand in the place of what the recipe names:
-    `dataset`, `nets` (encoder, decoder), `prior`, `objective`; docs/extending.md shows each. Objects are copied, and
-    `Run.load(path, nets=…)` opens such a run again. Data are a `Dataset` or anything that `unbraid.data.of` takes (torch,
-    Hugging Face, arrays, iterables), which the run finds again by itself. `validation` are images for
-    `budget.validate_every` (unsaid: the test part of the data); `callbacks` are told what happens and may stop the run
-    (`unbraid.runs.fitting.callbacks`).
+    Args:
+        recipe: a recipe, the name of a shipped one, or a TOML file.
+        out: the run directory, by default runs/NAME-SEED.
+        resume: continue from the last checkpoint; a changed recipe, thread count or version is refused.
+        quiet: show no progress bar.
+        dataset: the data: a `Dataset` or anything that `unbraid.data.of` accepts; the run finds these again by itself.
+        force: overwrite a run, or with resume accept such changes.
+        imports: modules that add parts to the registries.
+        nets: encoder and decoder.
+        prior: the prior.
+        objective: the objective.
+        validation: held-out images for `budget.validate_every`, by default the test split of the data.
+        callbacks: objects with the methods of `unbraid.runs.fitting.callbacks`; one that returns True stops training.
 
     >>> run = fit(Recipe(data="sprites32", latent=4, nets="small32", budget={"steps": 2, "batch": 8}), tmp / "run", quiet=True)
     >>> run.sample(3).shape
@@ -71,49 +81,55 @@ def fit(
     import_modules(imports)
     dataset = None if dataset is None else as_dataset(dataset, "dataset", quiet)
     validation = None if validation is None else as_dataset(validation, "validation", quiet)
-    own = CustomParts(dataset, nets, prior, objective)
-    recipe = recipe_with_objects(Recipe.load(recipe), own)
-    device = choose_device(recipe.budget.device)  # refused before anything is made
+    custom = CustomParts(dataset, nets, prior, objective)
+    recipe = Recipe.load(recipe)
     path = Path(out) if out is not None else Path("runs") / recipe.folder
-    listening = validate_callbacks(callbacks)
-    if dataset is None and resume and is_file(path / DATA_FILE):
-        dataset = dataset_record.read_record(path / DATA_FILE)
-    parts = build_parts(recipe, dataset, own)
-    distributed_run.check_distributed(parts)
-    unseen = select_validation_data(parts, validation, dataset is not None)
+    choose_device(recipe.budget.device)  # an error before the run directory is made
+    listeners = validate_callbacks(callbacks)
+    with run_writer.lock_run_folder(path):
+        recorded = run_writer.recorded_recipe(path) if resume else None
+        recipe = recipe_with_objects(recipe, custom, recorded, quiet=False)
+        if dataset is None and resume and is_file(path / DATA_FILE):
+            dataset = dataset_record.read_record(path / DATA_FILE)
+        parts = build_parts(recipe, dataset, custom)
+        distributed_run.check_distributed(parts)
+        held_out = select_validation_data(parts, validation, dataset is not None)
+        with _loop_context(path, parts, quiet, listeners, held_out) as context:
+            trainer = build_trainer(parts)
+            start = distributed_run.synchronise_start(trainer, context, resume, force)
+            if context.rank:
+                distributed_run.follow_rank_zero(trainer, start, context.pending_signals)
+            elif not backup.is_finished_run(path):
+                _train(trainer, start, context)
+            all_reduce_max(CONTINUE)  # every rank waits until rank 0 has written the run
+    if context.pending_signals:  # a signal in the last step: the run is finished, but the caller must not start another
+        raise TrainingInterrupted(f"stopped by a signal; all {recipe.budget.steps} steps were done: {path}")
+    return Run(path, CustomParts(dataset, nets, prior))
+
+
+@contextmanager
+def _loop_context(
+    path: Path, parts: Parts, quiet: bool, callbacks: tuple[Any, ...], held_out: Dataset | None
+) -> Iterator[LoopContext]:
+    """Set up the process for training and restore it after: ranks, threads, random state, float32 and signal handlers."""
+    budget = parts.recipe.budget
     with (
         distributed_run.explain_lost_rank(path),
-        process_group(device) as world,
-        ExitStack() as held,
-        use_threads(recipe.budget.threads) as threads,
+        process_group(choose_device(budget.device)) as world,
+        use_threads(budget.threads) as threads,
         torch.random.fork_rng(),
         default_float32(),
-        _catch_signals() as asked,
+        _catch_signals() as pending_signals,
     ):
-        trainer = build_trainer(parts)
-
-        def begin() -> int:
-            held.enter_context(run_writer.lock_run_folder(path))
-            return run_writer.open_run(path, trainer, threads, resume, force)
-
-        start = distributed_run.synchronise_start(path, trainer, begin)
-        if world.rank:
-            distributed_run.follow_rank_zero(trainer, start, asked)
-        elif not backup.is_finished_run(path):
-            check = None if unseen is None else lambda trainer, number: validate(trainer, unseen, number)
-            _train(path, trainer, start, LoopContext(threads, asked, quiet, listening, check))
-        all_reduce_max(CONTINUE)  # rank 0 has written the run
-    if asked:  # in the last step: the run is done, but whoever asked wants no other one begun
-        raise TrainingInterrupted(f"stopped as asked; all {recipe.budget.steps} steps were done: {path}")
-    return Run(path) if world.rank else Run.load(path, dataset=dataset, nets=nets, prior=prior)
+        yield LoopContext(path, world.rank, threads, pending_signals, quiet, callbacks, held_out)
 
 
-def _train(path: Path, trainer: Any, start: int, context: LoopContext) -> None:
-    """The steps that are left, and the end; an error says where the run is that this one takes the place of."""
-    recipe = trainer.parts.recipe
+def _train(trainer: Trainer, start: int, context: LoopContext) -> None:
+    """Do the remaining steps and finish the run; errors say where the run that this one replaces is backed up."""
+    path, recipe = context.path, trainer.parts.recipe
     try:
-        by = notify(context.callbacks, "started", path, recipe.as_dict(), start)
-        done = run_training_loop(path, trainer, start, context, by) if start < recipe.budget.steps else start
+        requested_by = notify(context.callbacks, "started", path, recipe.as_dict(), start)
+        done = run_training_loop(trainer, start, context, requested_by) if start < recipe.budget.steps else start
         run_writer.finish_run(path, trainer, context.threads, done)
         notify(context.callbacks, "finished", done, path)
     except OSError as error:
@@ -124,23 +140,23 @@ def _train(path: Path, trainer: Any, start: int, context: LoopContext) -> None:
 
 @contextmanager
 def _catch_signals() -> Iterator[list[float]]:
-    """Ctrl-C, SIGTERM and a closed terminal are noted, and acted on between two steps; Ctrl-C again later stops at once."""
-    asked: list[float] = []
+    """Record Ctrl-C, SIGTERM and SIGHUP; the loop acts on them between two steps. A later Ctrl-C interrupts at once."""
+    pending_signals: list[float] = []
 
-    def note(number: int, frame: Any) -> None:
-        if asked and number == signal.SIGINT and time.monotonic() - asked[0] > 2:
+    def record(number: int, frame: Any) -> None:
+        if pending_signals and number == signal.SIGINT and time.monotonic() - pending_signals[0] > 2:
             raise KeyboardInterrupt
-        asked.append(time.monotonic())
+        pending_signals.append(time.monotonic())
 
     handlers = {}
     try:
         for number in (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup and its like mean what they say
-                handlers[number] = signal.signal(number, note)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores signals on purpose
+                handlers[number] = signal.signal(number, record)
     except ValueError:
-        pass  # not in the main thread: whoever started us handles signals
+        pass  # not in the main thread: the program around handles signals
     try:
-        yield asked
+        yield pending_signals
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -1,10 +1,13 @@
-"""Validation: the row's terms on held-out images during training, by fixed noise, without a word to the training's chance."""
+"""Validation during training: the objective on held-out images with fixed noise, and early stopping.
+
+Validation does not change the random state of training.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,45 +17,60 @@ from unbraid.data import DATASETS
 from unbraid.data.batches import fetch_batch, permutation
 from unbraid.data.dataset import Dataset
 from unbraid.metrics.evaluation.battery import battery, get_metric, parse_metric_names
-from unbraid.objectives.objective import Objective
 from unbraid.prices import FINAL_STEP
 from unbraid.runs.evaluation.data_selection import load_full_data
 from unbraid.runs.evaluation.encoding import posteriors
+from unbraid.runs.fitting.protocols import Parts
 from unbraid.runs.fitting.seeding import step_seed
 
-VALIDATION_STREAM = 2000  # of permutations: which of the held-out images are looked at, the same for every seed
+if TYPE_CHECKING:
+    from unbraid.latent import Latent
+    from unbraid.model.vae import Vae
+    from unbraid.runs.fitting.trainer import VaeTrainer
+
+VALIDATION_STREAM = 2000  # permutation stream that selects held-out images, the same for every seed
 
 
-def select_validation_data(parts: Any, validation: Dataset | None, in_memory: bool) -> Dataset | None:
-    """The images that training does not see: those given, or the test part of the recipe's data; None if nobody asks."""
+def select_validation_data(parts: Parts, validation: Dataset | None, in_memory: bool) -> Dataset | None:
+    """Return the held-out images of a run: those passed, or the test split of its data; None without validation.
+
+    Args:
+        parts: the parts of the run.
+        validation: images that were passed to `fit`, or None.
+        in_memory: the training data were passed to `fit`, so they have no test split.
+    """
     budget, table = parts.recipe.budget, dict(parts.recipe.data)
     if not budget.validate_every:
-        expect(validation is None, "nothing says how often to validate", do="Set budget.validate_every, such as 1000.")
+        expect(
+            validation is None,
+            "validation data need a validation interval",
+            found="budget.validate_every = 0",
+            do="Set budget.validate_every, for example to 1000.",
+        )
         return None
-    expect(isinstance(parts.objective, Objective), "a game has no validation loss", do="Set budget.validate_every = 0.")
     if validation is None:
         expect(
             not in_memory and table.get("name") in DATASETS,
-            "data in memory have no held-out part",
-            do="Pass it: fit(…, validation=dataset).",
+            "data in memory have no test split",
+            do="Pass held-out images: fit(…, validation=dataset).",
         )
         options = DATASETS[table["name"]].options
         part = table.get("split", options.get("split", "all"))
         expect(
             part == "train",
-            "validation needs images that the run is not trained on",
+            "validation needs images outside of the training data",
             found=f"data.split = {part!r}",
-            do='Set data.split = "train" (and data.test, the share that is held out), or budget.validate_every = 0.',
+            do='Set data.split = "train" (and data.test, the held-out fraction), or budget.validate_every = 0.',
         )
         validation = load_full_data({**table, "split": "test"})
     shape = tuple(parts.dataset.shape)
     expect(
         tuple(validation.shape) == shape,
-        "held-out images have another shape",
+        "held-out images must have the shape of the training images",
         found=tuple(validation.shape),
         allowed=shape,
     )
-    expect(len(validation) > 1, "validation needs two images at least", found=len(validation))
+    expect(len(validation) > 1, "validation needs at least two images", found=len(validation))
     known = (
         [get_metric(name).needs for name in parse_metric_names(budget.validate_metrics)]
         if budget.validate_metrics
@@ -66,11 +84,16 @@ def select_validation_data(parts: Any, validation: Dataset | None, in_memory: bo
     return validation
 
 
-def validate(trainer: Any, dataset: Dataset, number: int) -> dict[str, Any]:
-    """One row of the ledger after step `number`: the terms on fixed held-out images, with the same noise every time.
+def validate(trainer: VaeTrainer, dataset: Dataset, number: int) -> dict[str, Any]:
+    """Return the ledger row of a validation: all terms on fixed held-out images, with the same noise every time.
 
-    The loss is at the prices that the row settles to, so that validations of one run compare. Batches are as large as
-    in training, because the estimators of q(z) depend on it; running statistics and chance stay as they are.
+    The loss uses the final prices of the schedules, so that validations of one run are comparable. Batches have the size of
+    training batches, because estimators of q(z) depend on it. Running statistics and the random state do not change.
+
+    Args:
+        trainer: the trainer.
+        dataset: held-out images.
+        number: the last step done, counted from 0.
     """
     parts, budget = trainer.parts, trainer.parts.recipe.budget
     model, objective = parts.model, parts.objective
@@ -84,7 +107,7 @@ def validate(trainer: Any, dataset: Dataset, number: int) -> dict[str, Any]:
         torch.manual_seed(step_seed(0, -2))
         for k in range(count):
             x = fetch_batch(dataset.images, index[k * b : (k + 1) * b], trainer.device)
-            draw = model.draw(x, len(parts.dataset), objective.select_estimator(parts.critics))
+            draw = model.draw(x, len(parts.dataset), objective.select_estimator(parts.critics), bound=True)
             ledger = objective(draw, FINAL_STEP, parts.critics, trainer.prices, also)
             for key, nats in {"loss": ledger.loss, **ledger.nats}.items():
                 sums[key] = sums.get(key, 0.0) + float(nats) / count
@@ -96,8 +119,8 @@ def validate(trainer: Any, dataset: Dataset, number: int) -> dict[str, Any]:
     return row | ({"scores": scores} if scores else {})
 
 
-def _scores(model: Any, dataset: Dataset, index: np.ndarray, metrics: list[str]) -> dict[str, float]:
-    """Chosen metrics of the means of these images."""
+def _scores(model: Vae, dataset: Dataset, index: np.ndarray, metrics: list[str]) -> dict[str, float]:
+    """The scores of the posterior means of these images."""
     if not metrics:
         return {}
     mean = posteriors(model, dataset, index, quiet=True).mean.cpu().numpy()
@@ -109,22 +132,25 @@ def _scores(model: Any, dataset: Dataset, index: np.ndarray, metrics: list[str])
     return {name: round(float(s.value), 6) for name, s in found.items() if math.isfinite(s.value)}
 
 
-def _leaf_columns(tree: Any) -> dict[str, list[int]]:
+def _leaf_columns(tree: Latent) -> dict[str, list[int]]:
     return {leaf.name: tree.columns(leaf.name) for leaf in tree.leaves}
 
 
 @dataclass
 class EarlyStopping:
-    """The best validation so far, and how many came after it without being better; read off the ledger's rows."""
+    """The best validation so far, and the number of validations since then; restored from the rows of the ledger."""
 
     best_loss: float = math.inf
-    best_step: int = 0
     checks_since_best: int = 0
 
     def update(self, row: dict[str, Any]) -> bool:
-        """Take a validation in; whether it is the best."""
+        """Record a validation and return whether it is the best.
+
+        Args:
+            row: the ledger row of the validation.
+        """
         loss = row.get("loss", math.inf)
         better = loss < self.best_loss
-        self.best_loss, self.best_step = (loss, row["step"] + 1) if better else (self.best_loss, self.best_step)
+        self.best_loss = min(loss, self.best_loss)
         self.checks_since_best = 0 if better else self.checks_since_best + 1
         return better

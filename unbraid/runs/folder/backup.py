@@ -1,6 +1,6 @@
-"""A run that another one takes the place of: it lies whole in `before/` until the new one is done.
+"""Back up a finished run in `before/` while a new run replaces it; restore it if the new run cannot start.
 
-A kill between any two file operations leaves the last finished run whole, in the run directory itself or in `before/`.
+A kill between any two file operations leaves the last finished run complete, in the run directory or in `before/`.
 """
 
 from __future__ import annotations
@@ -30,27 +30,28 @@ from unbraid.runs.folder.file_names import (
 )
 from unbraid.runs.folder.snapshots import SNAPSHOT_FOLDER, list_snapshots, snapshot_path
 
-DERIVED_FILES = (
-    MODEL_FILE,
-    CODES_FILE,
-    AUDIT_FILE,
-    SCORES_FILE,
-    SCORES_PICTURE,
-    REPORT_FILE,
-    *OVER_TRAINING_FILES,
-)  # what a finished run's weights were made into
-# a run is finished when its state says so: it comes last
+# files made from the weights of a finished run
+DERIVED_FILES = (MODEL_FILE, CODES_FILE, AUDIT_FILE, SCORES_FILE, SCORES_PICTURE, REPORT_FILE, *OVER_TRAINING_FILES)
+# run.json says whether a run is finished, so it comes last
 RUN_FILES = (RECIPE_FILE, DATA_FILE, LEDGER_FILE, CHECKPOINT_FILE, BEST_FILE, *DERIVED_FILES, STATE_FILE)
-PARTIAL_BACKUP = ".before.part"  # `before/` while it is being made
+PARTIAL_BACKUP = ".before.part"  # `before/` while it is written
 
 
 def list_run_files(path: Path) -> tuple[str, ...]:
-    """All that a run may have, the weights of its snapshots too."""
+    """Return the names of all files that a run may have, snapshots included.
+
+    Args:
+        path: the run directory.
+    """
     return (*(f"{SNAPSHOT_FOLDER}/{snapshot_path(path, step).name}" for step in list_snapshots(path)), *RUN_FILES)
 
 
 def is_finished_run(path: Path) -> bool:
-    """Whether a folder holds a whole finished run."""
+    """Return whether a folder holds a complete finished run.
+
+    Args:
+        path: the folder.
+    """
     if not (is_file(path / MODEL_FILE) and is_file(path / RECIPE_FILE)):
         return False
     try:
@@ -60,40 +61,53 @@ def is_finished_run(path: Path) -> bool:
 
 
 def create_backup(path: Path) -> None:
-    """Have `before/` hold the run as it is now; a finished run already there gives way to another finished one only."""
-    begun = is_file(path / CHECKPOINT_FILE) or is_file(path / MODEL_FILE)
-    if not begun or (is_finished_run(path / BACKUP_FOLDER) and not is_finished_run(path)):
+    """Copy the run to `before/`; a finished run that is there already is replaced by another finished run only.
+
+    Args:
+        path: the run directory.
+    """
+    trained = is_file(path / CHECKPOINT_FILE) or is_file(path / MODEL_FILE)
+    if not trained or (is_finished_run(path / BACKUP_FOLDER) and not is_finished_run(path)):
         return
-    double = path / PARTIAL_BACKUP
+    partial = path / PARTIAL_BACKUP
     try:
-        shutil.rmtree(double, ignore_errors=True)
-        double.mkdir()
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
         for name in list_run_files(path):
             if is_file(path / name):
-                _link_or_copy(path / name, double / name)
-        fsync_folder(double)
-        shutil.rmtree(path / BACKUP_FOLDER, ignore_errors=True)  # here the run in `path` is the last finished one
-        os.replace(double, path / BACKUP_FOLDER)
+                _link_or_copy(path / name, partial / name)
+        fsync_folder(partial)
+        shutil.rmtree(path / BACKUP_FOLDER, ignore_errors=True)  # the run in `path` is the last finished one now
+        os.replace(partial, path / BACKUP_FOLDER)
         fsync_folder(path)
     except OSError as error:
-        shutil.rmtree(double, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
         raise UnbraidError(
-            f"cannot keep the run in {path} for as long as the new one is not done: {error.strerror or error}. "
-            "Free some space or choose another --out; the run is as it was."
+            f"cannot back up the run in {path} until the new one is finished: {error.strerror or error}. "
+            "Free disk space or choose another --out; the run is unchanged."
         ) from error
 
 
 def remove_run_files(path: Path, names: tuple[str, ...] = ()) -> None:
-    """Take the old run's files away, the word 'done' first; `keep` has them."""
+    """Delete files of a run that `create_backup` has copied, run.json first.
+
+    Args:
+        path: the run directory.
+        names: the files, by default all of them.
+    """
     for name in reversed(names or list_run_files(path)):
         (path / name).unlink(missing_ok=True)
 
 
 def restore_backup(path: Path) -> None:
-    """The new run could not begin: the one before takes its place again, and the word 'done' comes last."""
+    """Restore the backup of a finished run after a new run could not start; run.json comes last.
+
+    Args:
+        path: the run directory.
+    """
     if not is_finished_run(path / BACKUP_FOLDER):
         return
-    with suppress(OSError):  # then it stays where it is
+    with suppress(OSError):  # the backup then stays in `before/`
         remove_run_files(path)
         for name in list_run_files(path / BACKUP_FOLDER):
             if is_file(path / BACKUP_FOLDER / name):
@@ -102,21 +116,29 @@ def restore_backup(path: Path) -> None:
 
 
 def delete_backup(path: Path) -> None:
-    """The new run is done: the one before goes."""
+    """Delete the backup, once the new run is finished.
+
+    Args:
+        path: the run directory.
+    """
     shutil.rmtree(path / BACKUP_FOLDER, ignore_errors=True)
 
 
 def backup_hint(path: Path) -> str:
-    """A sentence that says where the run before is, if there is one."""
+    """Return a sentence on where the replaced run is backed up; "" without a backup.
+
+    Args:
+        path: the run directory.
+    """
     return (
-        f" The finished run that was here is whole in {path / BACKUP_FOLDER}."
+        f" The finished run that was here is backed up in {path / BACKUP_FOLDER}."
         if is_finished_run(path / BACKUP_FOLDER)
         else ""
     )
 
 
 def _link_or_copy(source: Path, target: Path) -> None:
-    """A second name for a file that is only ever replaced; a copy of the ledger, which is written to, and without links."""
+    """Link a file; copy the ledger, which is appended to, and copy everything on a file system without links."""
     target.parent.mkdir(exist_ok=True)
     if source.name != LEDGER_FILE:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on to the same bits, in one file."""
+"""Checkpoints: everything that training needs to continue with the same bits, in one file."""
 
 from __future__ import annotations
 
@@ -11,23 +11,31 @@ from torch.optim import Optimizer
 
 from unbraid.core.errors import expect
 from unbraid.core.tensor_files import load_into_module, read_metadata, read_tensors, write_tensors
+from unbraid.runs.fitting.optimisers import parameters_of
 from unbraid.runs.recipe import Recipe
 
 
 def write_checkpoint(
     path: Path, modules: nn.ModuleDict, optimisers: dict[str, Optimizer], note: dict[str, Any]
 ) -> None:
-    """Write weights, buffers and the state of every optimiser; a state with NaN in it is not worth keeping."""
+    """Write weights, buffers and the state of every optimiser; weights that are not finite are refused.
+
+    Args:
+        path: the checkpoint file.
+        modules: the model and the critics.
+        optimisers: the optimisers by name.
+        note: metadata of the checkpoint.
+    """
     tensors: dict[str, Tensor] = {f"state.{name}": t for name, t in modules.state_dict().items()}
-    broken = [name for name, t in tensors.items() if t.is_floating_point() and not bool(t.isfinite().all())]
+    invalid = [name for name, t in tensors.items() if t.is_floating_point() and not bool(t.isfinite().all())]
     expect(
-        not broken,
+        not invalid,
         "the weights hold NaN or infinite numbers",
-        found=broken[:3],
-        do="The checkpoint before is untouched.",
+        found=invalid[:3],
+        do="The previous checkpoint is unchanged.",
     )
     for name, optimiser in optimisers.items():
-        for index, parameter in enumerate(_parameters_of(optimiser)):
+        for index, parameter in enumerate(parameters_of(optimiser)):
             for key, t in optimiser.state.get(parameter, {}).items():
                 if t is not None:  # sgd without momentum
                     tensors[f"optimiser.{name}.{index}.{key}"] = t
@@ -35,11 +43,17 @@ def write_checkpoint(
 
 
 def load_checkpoint(path: Path, modules: nn.ModuleDict, optimisers: dict[str, Optimizer]) -> dict[str, Any]:
-    """Fill modules and optimisers from a checkpoint and return its note."""
+    """Load a checkpoint into modules and optimisers and return its metadata.
+
+    Args:
+        path: the checkpoint file.
+        modules: the model and the critics.
+        optimisers: the optimisers by name.
+    """
     tensors, note = read_tensors(path)
     load_into_module(modules, tensors, "state.", str(path))
     for name, optimiser in optimisers.items():
-        for index, parameter in enumerate(_parameters_of(optimiser)):
+        for index, parameter in enumerate(parameters_of(optimiser)):
             prefix = f"optimiser.{name}.{index}."
             stored = {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}
             if stored:
@@ -48,21 +62,20 @@ def load_checkpoint(path: Path, modules: nn.ModuleDict, optimisers: dict[str, Op
 
 
 def checkpoint_recipe(path: Path) -> Recipe | None:
-    """The recipe whose training a checkpoint holds; None when it says none (version 0.1.0)."""
+    """Return the recipe stored in a checkpoint; None for one of version 0.1.0, which has none.
+
+    Args:
+        path: the checkpoint file.
+    """
     plain = read_metadata(path).get("recipe")
     return None if plain is None else Recipe.from_dict(plain, f"the recipe in {path}")
 
 
 def _match_layout(parameter: Tensor, stored: Tensor) -> Tensor:
-    """A stored moment in its parameter's own memory layout.
+    """A stored moment in its parameter's memory layout.
 
-    Fused Adam walks both in memory order: moments restored contiguous beside a channels-last weight would pair
-    the wrong elements.
+    Fused Adam reads both in memory order: contiguous moments with a channels-last weight would pair the wrong elements.
     """
     if stored.shape != parameter.shape:
         return stored.clone()  # the step counter
     return torch.empty_like(parameter, memory_format=torch.preserve_format).copy_(stored)
-
-
-def _parameters_of(optimiser: Optimizer) -> list[Tensor]:
-    return [p for group in optimiser.param_groups for p in group["params"]]

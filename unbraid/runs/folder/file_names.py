@@ -9,9 +9,9 @@ RECIPE_FILE, STATE_FILE, LEDGER_FILE, CHECKPOINT_FILE = (
     "checkpoint.safetensors",
 )
 BEST_FILE = "best.safetensors"  # the weights of the best validation
-DATA_FILE = "data.npz"  # where data that `unbraid.data.of` made lie, and their labels
+DATA_FILE = "data.npz"  # the location of data made by `unbraid.data.of`, and their labels
 MODEL_FILE, CODES_FILE, AUDIT_FILE, SCORES_FILE = "model.safetensors", "codes.npz", "audit.json", "scores.json"
 SCORES_PICTURE, REPORT_FILE, LOCK_FILE = "scores.png", "report.html", ".lock"
-OVER_TRAINING_FILES = ("over_training.json", "over_training.png")  # what snapshots were made into
-OUTCOME_FILE = "outcome.json"  # what became of a run of a sweep
-BACKUP_FOLDER = "before"  # where a run that is overwritten waits until the new one is done
+OVER_TRAINING_FILES = ("over_training.json", "over_training.png")  # the scores of snapshots
+OUTCOME_FILE = "outcome.json"  # the result of a run in a sweep
+BACKUP_FOLDER = "before"  # the backup of a run until the one that replaces it is finished

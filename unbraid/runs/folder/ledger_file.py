@@ -1,4 +1,4 @@
-"""The rows of a ledger: a list of them, and one table of their numbers."""
+"""Reading ledger.jsonl: its rows as a list, and as one table of numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unbraid.core.files import read_bytes, write_text
 
 
 class LedgerRows(list[dict[str, Any]]):
-    """Rows of `ledger.jsonl` as they are; as a table they have a column for each term, `price:` and `score:` before the others'.
+    """The rows of `ledger.jsonl`; as a table they have one column per term, and columns `price:…` and `score:…`.
 
     >>> rows = LedgerRows([{"step": 0, "loss": 3.0, "nats": {"kl": 1.0}, "prices": {"kl": 2.0}}])
     >>> rows.columns()
@@ -26,7 +26,7 @@ class LedgerRows(list[dict[str, Any]]):
     """
 
     def columns(self) -> dict[str, list[Any]]:
-        """Numbers by column, None where a row has none; `step` is how many steps were done, as snapshots count them."""
+        """Return the numbers by column, None where a row has none; `step` is the number of steps done, as in snapshots."""
         flat = [_flatten_row(row) for row in self]
         first = ["step", "loss", "lr", "gradient"]
         names = dict.fromkeys(name for row in flat for name in row)
@@ -34,11 +34,11 @@ class LedgerRows(list[dict[str, Any]]):
         return {name: [row.get(name) for row in flat] for name in order}
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame, a row for each logged step."""
+        """Return a pandas DataFrame with one row per logged step."""
         return make_dataframe(self.columns())
 
     def csv(self) -> str:
-        """The table as CSV with a header; what a row does not have is empty."""
+        """Return the table as CSV with a header; missing values are empty."""
         columns, buffer = self.columns(), io.StringIO()
         lines = csv.writer(buffer, lineterminator="\n")
         lines.writerow(columns)
@@ -46,13 +46,17 @@ class LedgerRows(list[dict[str, Any]]):
         return buffer.getvalue()
 
     def to_csv(self, path: str | Path) -> Path:
-        """Write the table as CSV."""
+        """Write the table as CSV and return the path.
+
+        Args:
+            path: the file.
+        """
         write_text(path, self.csv())
         return Path(path)
 
 
 def _flatten_row(row: dict[str, Any]) -> dict[str, Any]:
-    """One row without tables inside."""
+    """A row without nested tables."""
     plain = {key: value for key, value in row.items() if isinstance(value, int | float) and key != "validation"}
     prices = {f"price:{key}": value for key, value in row["prices"].items()}
     scores = {f"score:{key}": value for key, value in row.get("scores", {}).items()}
@@ -60,7 +64,11 @@ def _flatten_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_ledger(path: Path) -> list[dict[str, Any]]:
-    """Every row of a `ledger.jsonl`; a last line cut off by a crash is left out, other damage an error."""
+    """Read all rows of a ledger; a last line cut off by a crash is left out, other damage is an error.
+
+    Args:
+        path: the file ledger.jsonl.
+    """
     lines = read_bytes(path, "ledger", limit=1 << 32).split(b"\n")
     rows = []
     for number, line in enumerate(lines[:-1], 1):
@@ -68,13 +76,16 @@ def read_ledger(path: Path) -> list[dict[str, Any]]:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise UnbraidError(f"line {number} of {path} is damaged ({error}).") from error
-        expect(_is_row(row), f"line {number} of {path} is damaged: it is no ledger line")
+        expect(_is_row(row), f"line {number} of {path} is damaged: it is not a ledger row")
         rows.append(row)
     return rows
 
 
 def is_number_table(table: Any) -> bool:
-    """Whether some JSON is a table of finite numbers.
+    """Return whether a JSON value is a table of finite numbers.
+
+    Args:
+        table: the value.
 
     >>> is_number_table({"kl": 1.5}), is_number_table({"kl": float("nan")}), is_number_table([1.5])
     (True, False, False)
@@ -85,7 +96,7 @@ def is_number_table(table: Any) -> bool:
 
 
 def _is_row(row: Any) -> bool:
-    """Whether some JSON is a line of a ledger."""
+    """Whether a JSON value is a ledger row."""
     if not isinstance(row, dict) or not isinstance(row.get("step"), int):
         return False
     return is_number_table(row.get("nats")) and is_number_table(row.get("prices"))

@@ -1,18 +1,25 @@
-"""Snapshots: the model's weights at stated steps, so that anything can be measured over training afterwards."""
+"""Snapshots: the model's weights at chosen steps, so that any quantity can be measured over training later."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from unbraid.core.files import remove_partial_files
+
+if TYPE_CHECKING:
+    from unbraid.runs.fitting.protocols import Trainer
 
 SNAPSHOT_FOLDER, SNAPSHOT_SUFFIX = "snapshots", ".safetensors"
 
 
 def snapshot_steps(requested: int | Sequence[int], steps: int) -> tuple[int, ...]:
-    """After how many steps weights are kept: as listed, or so many spread from the start to the end.
+    """Return the steps after which snapshots are written.
+
+    Args:
+        requested: `budget.snapshots`, a list of steps, or a count to spread evenly from the start to the end.
+        steps: the number of steps of the run.
 
     >>> snapshot_steps(5, 1000), snapshot_steps([0, 10], 1000), snapshot_steps(1, 1000)
     ((0, 250, 500, 750, 1000), (0, 10), (1000,))
@@ -25,18 +32,33 @@ def snapshot_steps(requested: int | Sequence[int], steps: int) -> tuple[int, ...
 
 
 def snapshot_path(path: Path, step: int) -> Path:
-    """Where the weights after so many steps are."""
+    """Return the file of a snapshot.
+
+    Args:
+        path: the run directory.
+        step: the number of steps done at the snapshot.
+    """
     return path / SNAPSHOT_FOLDER / f"{step:010d}{SNAPSHOT_SUFFIX}"
 
 
 def list_snapshots(path: Path) -> tuple[int, ...]:
-    """The steps of which there are weights, in order."""
+    """Return the steps of all snapshots, in order.
+
+    Args:
+        path: the run directory.
+    """
     names = [file.stem for file in (path / SNAPSHOT_FOLDER).glob(f"*{SNAPSHOT_SUFFIX}")]
     return tuple(sorted(int(name) for name in names if name.isdecimal()))
 
 
-def write_snapshot(path: Path, trainer: Any, step: int) -> Path:
-    """The model's weights after so many steps."""
+def write_snapshot(path: Path, trainer: Trainer, step: int) -> Path:
+    """Write a snapshot and return its path.
+
+    Args:
+        path: the run directory.
+        trainer: the trainer.
+        step: the number of steps done.
+    """
     from unbraid.core.tensor_files import write_tensors
 
     target = snapshot_path(path, step)
@@ -46,7 +68,12 @@ def write_snapshot(path: Path, trainer: Any, step: int) -> Path:
 
 
 def delete_later_snapshots(path: Path, after: int = -1) -> None:
-    """Remove the weights of later steps, which are going to be made anew, and what killed writes left."""
+    """Delete the snapshots of steps that will be done again, and partial files of killed writes.
+
+    Args:
+        path: the run directory.
+        after: keep snapshots up to this step.
+    """
     remove_partial_files(path / SNAPSHOT_FOLDER, [snapshot_path(path, step).name for step in list_snapshots(path)])
     for step in list_snapshots(path):
         if step > after:

@@ -9,18 +9,20 @@ from unbraid.core.errors import expect
 from unbraid.core.files import read_json
 from unbraid.runs.folder.file_names import STATE_FILE
 
-STATE_SCHEMA = 2  # 2 has this number and the recipe's hash; 1, which states no number, has neither
+STATE_SCHEMA = 2  # schema 2 added this number and the recipe's hash; files without a number are schema 1
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """The contents of run.json; damage and a newer schema are errors.
+    """Read run.json; damage and a newer schema are errors.
 
     Args:
         path: the run directory.
     """
     state = read_json(path / STATE_FILE, "run state")
     expect(
-        _is_state(state), f"{path / STATE_FILE} is damaged", do="The recipe, the ledger and the weights may be whole."
+        _is_state(state),
+        f"{path / STATE_FILE} is damaged",
+        do="The recipe, the ledger and the weights may still be intact.",
     )
     schema = state.get("schema", 1)
     expect(
@@ -34,7 +36,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def _is_state(state: Any) -> bool:
-    """Whether some JSON has what every run.json has."""
+    """Whether a JSON value has the fields that every run.json has."""
     if not isinstance(state, dict) or not isinstance(state.get("status"), str):
         return False
     sizes = [state.get("step"), *(state["shape"] if isinstance(state.get("shape"), list) else [None])]

@@ -1,1 +1,1 @@
-"""Studies that train nothing: theory, toys and galleries."""
+"""Studies without training: theory, toy models and galleries."""

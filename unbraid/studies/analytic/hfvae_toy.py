@@ -1,9 +1,9 @@
-"""The four terms of the ELBO, apart, and what each one does. Esmaeili et al. 2018, Figs. 2 and 3.
+"""The four terms of the ELBO and the effect of each. Esmaeili et al. 2018, Figs. 2 and 3.
 
     ELBO + log N = ① E log p(x|z)/p(x)  ② − I(x;z)  ③ − KL(q(x) ‖ p(x))  ④ − KL(q(z) ‖ p(z))
 
 ① and ③ need p(x), so the latent is one number and every integral a sum over a grid. `unbraid study hfvae_toy
---out DIR` trains with all four and with each left out, and writes theory_four_terms.png and the numbers.
+--out DIR` trains with all four terms and without each one, and writes theory_four_terms.png and the numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ TERMS = ("①", "②", "③", "④")
 
 
 class FourTermsToy(nn.Module):
-    """N points on an arc, one Gaussian q(z|x_n) each, and p(x|z) = N(f(z), s²) with a small net f and a fixed s."""
+    """N points on an arc, one Gaussian q(z|x_n) per point, and p(x|z) = N(f(z), s²) with a small net f and a fixed s.
+
+    Args:
+        n: number of points.
+        seed: seed of the decoder's weights.
+        noise: standard deviation s.
+    """
 
     x: Tensor
     grid: Tensor
@@ -52,7 +58,7 @@ class FourTermsToy(nn.Module):
         return -0.5 * square / self.noise**2 - math.log(2 * math.pi * self.noise**2)
 
     def terms(self) -> dict[str, Tensor]:
-        """①, ②, ③, ④ in nats, each the mean over the data; their sum is the ELBO + log N."""
+        """Return ①, ②, ③, ④ in nats, averaged over the data; their sum is the ELBO + log N."""
         step = self.grid[1] - self.grid[0]
         log_q, log_px_z = self.log_q(), self.log_likelihood()
         log_p = -0.5 * (self.grid**2 + math.log(2 * math.pi))
@@ -67,12 +73,12 @@ class FourTermsToy(nn.Module):
         }
 
     def term_values(self) -> dict[str, float]:
-        """The terms as plain numbers."""
+        """Return the terms as floats."""
         with torch.no_grad():
             return {name: float(value) for name, value in self.terms().items()}
 
     def elbo(self) -> Tensor:
-        """The ELBO worked out on its own, E log p(x|z) − KL(q(z|x) ‖ p), with the KL in closed form."""
+        """Return the ELBO computed independently: E log p(x|z) − KL(q(z|x) ‖ p), with the KL in closed form."""
         step = self.grid[1] - self.grid[0]
         reconstruction = (self.log_q().exp() * self.log_likelihood()).sum(1) * step
         kl = 0.5 * ((2 * self.log_scale).exp() + self.loc**2 - 1) - self.log_scale
@@ -80,7 +86,13 @@ class FourTermsToy(nn.Module):
 
 
 def train_toy(without: str = "", steps: int = 1500, lr: float = 0.01) -> FourTermsToy:
-    """A toy trained on the sum of its terms, one of them left out."""
+    """Train a toy on the sum of its terms.
+
+    Args:
+        without: term to leave out; "" for none.
+        steps: number of Adam steps.
+        lr: learning rate.
+    """
     toy = FourTermsToy()
     optimiser = torch.optim.Adam(toy.parameters(), lr=lr)
     for _ in range(steps):
@@ -92,7 +104,12 @@ def train_toy(without: str = "", steps: int = 1500, lr: float = 0.01) -> FourTer
 
 
 def train_ablations(steps: int = 1500, advance: Advance = no_progress) -> dict[str, FourTermsToy]:
-    """All four terms, and each one removed."""
+    """Train with all four terms, and without each one.
+
+    Args:
+        steps: number of Adam steps.
+        advance: progress callback.
+    """
     toys = {}
     for name in ("", *TERMS):
         label = f"without {name}" if name else "all four"
@@ -102,7 +119,11 @@ def train_ablations(steps: int = 1500, advance: Advance = no_progress) -> dict[s
 
 
 def draw_ablations(toys: dict[str, FourTermsToy]) -> Figure:
-    """Above: q(z|x_n), their mean q(z) and the prior. Below: the data, and p(x|z) along z."""
+    """Draw q(z|x_n), q(z) and the prior (top), and the data with p(x|z) along z (bottom).
+
+    Args:
+        toys: trained toys by label.
+    """
     figure = Figure(figsize=(2.5 * len(toys), 4.6), layout="constrained")
     axes = figure.subplots(2, len(toys))
     for column, (name, toy) in enumerate(toys.items()):
@@ -134,7 +155,13 @@ def draw_ablations(toys: dict[str, FourTermsToy]) -> Figure:
 
 
 def main(out: Path, advance: Advance = no_progress, steps: int = 1500) -> StudyOutput:
-    """Train, draw, and return the terms of each toy."""
+    """Train, draw, and return the terms of each toy.
+
+    Args:
+        out: folder for the figure.
+        advance: progress callback.
+        steps: number of Adam steps.
+    """
     toys = train_ablations(steps, advance)
     draw_ablations(toys).savefig(out / "theory_four_terms.png", dpi=120)
     numbers = {name: toy.term_values() for name, toy in toys.items()}

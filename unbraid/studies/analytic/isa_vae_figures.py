@@ -1,4 +1,4 @@
-"""The figures of Stühmer et al. 2019, App. B, from the toys in `isa_vae_toys`."""
+"""Figures of Stühmer et al. 2019, App. B, from the toy models in `isa_vae_toys`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ LINES = (BLUE, "#2f855a", "#d69e2e", RED)
 
 
 def draw_posteriors(model: FactorAnalysis, angles: Sequence[float] = (0.0, np.pi / 8, np.pi / 4)) -> Figure:
-    """Weights in data space, true and mean-field posterior in latent space, as the latents turn. App. B.3."""
+    """Draw weights in data space, and true and mean-field posterior in latent space, under rotation. App. B.3.
+
+    Args:
+        model: the factor analysis.
+        angles: rotations of the latents, in radians.
+    """
     figure = Figure(figsize=(9, 5.6), layout="constrained")
     grid = figure.subplots(2, len(angles))
     for column, angle in enumerate(angles):
@@ -48,7 +53,14 @@ def draw_posteriors(model: FactorAnalysis, angles: Sequence[float] = (0.0, np.pi
 
 
 def draw_rotation(model: FactorAnalysis, betas: Sequence[float] = (1.0, 2.0, 5.0, 20.0)) -> Figure:
-    """Log-likelihood and free energy over the angle; free energies of several β less their best. App. B.3, B.5."""
+    """Draw log-likelihood and free energy over the angle, then free energies of several β below their maximum.
+
+    App. B.3 and B.5.
+
+    Args:
+        model: the factor analysis.
+        betas: values of β.
+    """
     angles = np.linspace(-np.pi / 2, np.pi, 271)
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -72,7 +84,11 @@ def draw_rotation(model: FactorAnalysis, betas: Sequence[float] = (1.0, 2.0, 5.0
 
 
 def draw_pruning(betas: Sequence[float] = (1.0, 2.0, 5.0, 20.0)) -> Figure:
-    """Over-complete factor analysis: free energy over the share that a spare latent takes. App. B.4, B.5."""
+    """Draw the free energy of over-complete factor analysis over the share of a redundant latent. App. B.4, B.5.
+
+    Args:
+        betas: values of β.
+    """
     alphas = np.linspace(0, np.sqrt(0.5), 101)
     figure = Figure(figsize=(5.5, 3.4), layout="constrained")
     axes = figure.subplots()
@@ -87,7 +103,13 @@ def draw_pruning(betas: Sequence[float] = (1.0, 2.0, 5.0, 20.0)) -> Figure:
 
 
 def draw_ica(data: IcaData, fits: Sequence[IcaFit], shown_round: int = -1) -> Figure:
-    """Data, true directions, and those after `at` rounds of inference at each β. Fig. 1 and App. B.8."""
+    """Draw data, true directions, and directions after inference at each β. Fig. 1 and App. B.8.
+
+    Args:
+        data: the ICA data.
+        fits: one fit per β.
+        shown_round: the round to draw.
+    """
     figure = Figure(figsize=(3.4 * (1 + len(fits)), 3.6), layout="constrained")
     panels = figure.subplots(1, 1 + len(fits), sharex=True, sharey=True)
     x, truth = data.x.numpy(), data.weights.numpy()
@@ -108,7 +130,11 @@ def draw_ica(data: IcaData, fits: Sequence[IcaFit], shown_round: int = -1) -> Fi
 
 
 def draw_ica_path(fits: Sequence[IcaFit]) -> Figure:
-    """Lengths of the three components and the angle of the longest two, round by round."""
+    """Draw the lengths of the three components and the angle between the longest two over the rounds.
+
+    Args:
+        fits: one fit per β.
+    """
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     panels = figure.subplots(1, 2)
     for fit, color in zip(fits, (BLUE, RED), strict=False):
@@ -132,7 +158,7 @@ def _draw_arrows(axes: Any, weights: np.ndarray, color: str) -> None:
 
 
 def _draw_ellipse(axes: Any, covariance: np.ndarray, color: str, label: str) -> None:
-    """The two-sigma ellipse of a covariance."""
+    """Draw the two-sigma ellipse of a covariance."""
     turn = np.linspace(0, 2 * np.pi, 200)
     points = 2 * np.linalg.cholesky(covariance) @ np.stack([np.cos(turn), np.sin(turn)])
     axes.plot(points[0], points[1], color=color, label=label)

@@ -1,7 +1,7 @@
-"""The toys of Stühmer et al. 2019, App. B: what variational inference does to factor analysis and over-complete ICA.
+"""Toy models of Stühmer et al. 2019, App. B: variational inference in factor analysis and over-complete ICA.
 
-Factor analysis shows that mean-field inference breaks the ties of maximum likelihood: it wants orthogonal weights and
-drops what is left over, whatever β. Over-complete ICA shows the same pull where it is wrong.
+In factor analysis mean-field inference breaks the symmetry of maximum likelihood: for any β it prefers orthogonal
+weights and prunes redundant latents. In over-complete ICA the same preference is wrong.
 
     unbraid study isa_vae_toys --out DIR
 """
@@ -26,7 +26,13 @@ PAPER_VALUES = (-17.82, -57.16)  # log-likelihood, and free energy at π/4, of A
 
 @dataclass(frozen=True)
 class FactorAnalysis:
-    """z ~ N(0, I), x ~ N(W z, D): weights "l k", noise variances "l", and the data's second moment over n points.
+    """z ~ N(0, I), x ~ N(W z, D).
+
+    Args:
+        weights: W, "l k".
+        noise: variances D, "l".
+        second_moment: second moment of the data, "l l".
+        n: number of data.
 
     >>> model = paper_model()
     >>> round(model.log_likelihood(), 2), round(model.rotate(np.pi / 4).free_energy(), 2)
@@ -40,11 +46,21 @@ class FactorAnalysis:
 
     @classmethod
     def at_optimum(cls, weights: np.ndarray, noise: np.ndarray, n: int) -> FactorAnalysis:
-        """Data whose second moment is the model's own covariance, so that the weights are of maximum likelihood."""
+        """Make data whose second moment is the model's covariance, so that the weights have maximum likelihood.
+
+        Args:
+            weights: W, "l k".
+            noise: variances, "l".
+            n: number of data.
+        """
         return cls(weights, noise, weights @ weights.T + np.diag(noise), n)
 
     def rotate(self, angle: float) -> FactorAnalysis:
-        """The first two latents turned: W R(θ). (The printed R(θ) W turns the data and changes the likelihood.)"""
+        """Rotate the first two latents: W R(θ). (The printed R(θ) W rotates the data and changes the likelihood.)
+
+        Args:
+            angle: θ in radians.
+        """
         rotation = np.eye(self.weights.shape[1])
         rotation[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
         return replace(self, weights=self.weights @ rotation)
@@ -57,16 +73,24 @@ class FactorAnalysis:
         )
 
     def posterior(self, beta: float = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Recognition weights R(β), true posterior precision and mean-field variances, the likelihood to the power 1/β.
+        """Return recognition weights R(β), true posterior precision and mean-field variances.
 
-        q(z|x) = N(R x, diag(precision)⁻¹), R = precision⁻¹ Wᵀ D⁻¹/β. (The printed mean has a stray inverse.)
+        The likelihood is taken to the power 1/β: q(z|x) = N(R x, diag(precision)⁻¹), R = precision⁻¹ Wᵀ D⁻¹/β.
+        (The printed mean has a stray inverse.)
+
+        Args:
+            beta: β.
         """
         scaled = self.weights.T / self.noise / beta
         precision = scaled @ self.weights + np.eye(self.weights.shape[1])
         return np.linalg.solve(precision, scaled), precision, 1 / np.diag(precision)
 
     def free_energy(self, beta: float = 1.0) -> float:
-        """E_q log p(x|z)/β − KL(q ‖ p) at the best mean-field q. App. B.2, Eq. 16."""
+        """E_q log p(x|z)/β − KL(q ‖ p) at the best mean-field q. App. B.2, Eq. 16.
+
+        Args:
+            beta: β.
+        """
         r, _, variances = self.posterior(beta)
         w, s = self.weights, self.second_moment
         residual = np.eye(len(w)) - w @ r
@@ -77,10 +101,13 @@ class FactorAnalysis:
 
 
 def paper_model(n: int = 100) -> FactorAnalysis:
-    """Two orthogonal weights of unequal norms whose numbers are those of App. B.3.
+    """Factor analysis with two orthogonal weights of unequal norms that gives the numbers of App. B.3.
 
-    Its data are unstated. The gap n/2·log((a+b)²/(4ab)) fixes a/b, a and b the posterior precisions; the likelihood
-    fixes the scale; b = 4 and n = 100 are ours.
+    The paper does not state its data. The gap n/2·log((a+b)²/(4ab)) fixes a/b, where a and b are the posterior
+    precisions; the likelihood fixes the scale; b = 4 and n = 100 are our choice.
+
+    Args:
+        n: number of data.
     """
     likelihood, bound = PAPER_VALUES
     ratio = math.exp(2 * (likelihood - bound) / n)
@@ -97,29 +124,30 @@ def paper_model(n: int = 100) -> FactorAnalysis:
 def overcomplete_model(alpha: float, rho: float = 0.7, noise: float = 0.05, n: int = 100) -> FactorAnalysis:
     """Three latents for two dimensions: two share the direction (1, 1) as α and √(1−α²), the third has (1, −1). Eq. 23.
 
-    Every α implies the same covariance, and so the same likelihood.
+    Every α implies the same covariance and the same likelihood.
+
+    Args:
+        alpha: share of the redundant latent, in [0, 1].
+        rho: norm of the third weight.
+        noise: noise variance.
+        n: number of data.
     """
     expect(0 <= alpha <= 1, "alpha must lie in [0, 1]", found=alpha)
     weights = np.array([[alpha, math.sqrt(1 - alpha**2), rho], [alpha, math.sqrt(1 - alpha**2), -rho]]) / math.sqrt(2)
     return FactorAnalysis.at_optimum(weights, np.full(2, noise), n)
 
 
-def fit_weights(model: FactorAnalysis, latents: int, beta: float = 1.0, seed: int = 0) -> np.ndarray:
-    """Weights that maximise the free energy (Eq. 16 times β, the usual objective) from a random start."""
-    from scipy.optimize import minimize
-
-    shape = (len(model.weights), latents)
-    start = 0.5 * np.random.default_rng(seed).normal(size=shape)
-
-    def loss(flat: np.ndarray) -> float:
-        return -replace(model, weights=flat.reshape(shape)).free_energy(beta) / model.n
-
-    return minimize(loss, start.ravel(), method="BFGS", options={"gtol": 1e-8}).x.reshape(shape)
-
-
 @dataclass(frozen=True)
 class IcaData:
-    """Student-t sources "n k" seen as x = W z + noise in the plane. App. B.7."""
+    """Student-t sources observed as x = W z + noise in the plane. App. B.7.
+
+    Args:
+        x: observations "n 2".
+        sources: sources "n k".
+        weights: W, "2 k".
+        sigma: standard deviation of the noise.
+        nu: degrees of freedom of the sources.
+    """
 
     x: Tensor
     sources: Tensor
@@ -130,7 +158,13 @@ class IcaData:
 
 @dataclass(frozen=True)
 class IcaFit:
-    """Weights after each round and the free energy per datum, which never falls."""
+    """Result of `fit_ica`.
+
+    Args:
+        beta: β.
+        weights: weights after each round.
+        energies: free energy per datum after each round; it never decreases.
+    """
 
     beta: float
     weights: list[np.ndarray]
@@ -140,7 +174,15 @@ class IcaFit:
 def sample_ica_data(
     n: int = 400, degrees: Sequence[float] = (0, 60, 120), sigma: float = 0.1, nu: float = 3.5, seed: int = 0
 ) -> IcaData:
-    """Three very sparse sources in two dimensions, weights of norm 1 at the given angles (the paper's are unstated)."""
+    """Sample three sparse sources in two dimensions with weights of norm 1. (The paper does not state its angles.)
+
+    Args:
+        n: number of data.
+        degrees: angles of the weights.
+        sigma: standard deviation of the noise.
+        nu: degrees of freedom of the sources.
+        seed: seed of the sample.
+    """
     rng = np.random.default_rng(seed)
     angles = np.deg2rad(np.asarray(degrees, float))
     weights = np.stack([np.cos(angles), np.sin(angles)])
@@ -153,6 +195,13 @@ def ica_free_energy(data: IcaData, w: Tensor, mean: Tensor, log_scale: Tensor, b
     """(1/n) Σ_n E_q log p(x|z) − β KL(q ‖ p) for one Gaussian q per datum and source.
 
     Reconstruction and entropy are exact; E_q log p(z) is one Gauss–Hermite quadrature per source. App. B.7.
+
+    Args:
+        data: the ICA data.
+        w: weights "2 k".
+        mean: means of q "n k".
+        log_scale: log standard deviations of q "n k".
+        beta: β.
     """
     points, weights = np.polynomial.hermite_e.hermegauss(24)
     t, u = torch.from_numpy(points), torch.from_numpy(weights / weights.sum())
@@ -167,8 +216,15 @@ def ica_free_energy(data: IcaData, w: Tensor, mean: Tensor, log_scale: Tensor, b
 
 
 def fit_ica(data: IcaData, beta: float = 1.0, rounds: int = 90, advance: Advance = no_progress) -> IcaFit:
-    """Coordinate ascent from the truth: q by line-searched steps, then the best W in closed form; a step that does not
-    improve the free energy is not taken, as in App. B.7.
+    """Fit by coordinate ascent from the true weights: q by line search, then the best W in closed form.
+
+    A step that does not improve the free energy is rejected, as in App. B.7.
+
+    Args:
+        data: the ICA data.
+        beta: β.
+        rounds: number of rounds.
+        advance: progress callback.
     """
     w = data.weights.clone()
     mean = data.sources.clone().requires_grad_()
@@ -194,7 +250,7 @@ def fit_ica(data: IcaData, beta: float = 1.0, rounds: int = 90, advance: Advance
 
 
 def _improve_posterior(data: IcaData, w: Tensor, mean: Tensor, log_scale: Tensor, beta: float, steps: int) -> None:
-    """Improve q alone."""
+    """Improve q with W fixed."""
     optimiser = torch.optim.LBFGS([mean, log_scale], max_iter=steps, history_size=10, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
@@ -207,12 +263,19 @@ def _improve_posterior(data: IcaData, w: Tensor, mean: Tensor, log_scale: Tensor
 
 
 def component_norms(weights: np.ndarray) -> np.ndarray:
-    """The length of each component."""
+    """Return the norm of each component.
+
+    Args:
+        weights: weights "2 k".
+    """
     return np.linalg.norm(weights, axis=0)
 
 
 def angle_of_longest(weights: np.ndarray) -> float:
-    """Degrees between the two longest components as lines, 90 when orthogonal.
+    """Return the angle in degrees between the lines of the two longest components; 90 if orthogonal.
+
+    Args:
+        weights: weights "2 k".
 
     >>> angle_of_longest(np.array([[1.0, 0.0, 0.1], [0.0, -2.0, 0.1]]))
     90.0
@@ -222,7 +285,14 @@ def angle_of_longest(weights: np.ndarray) -> float:
 
 
 def main(out: Path, advance: Advance = no_progress, rounds: int = 200, shown_round: int = 90) -> StudyOutput:
-    """All figures of App. B and their numbers; the ICA figure shows the components after `at` of the rounds."""
+    """Draw all figures of App. B and return their numbers.
+
+    Args:
+        out: folder for the figures.
+        advance: progress callback.
+        rounds: rounds of the ICA fit.
+        shown_round: the round that the ICA figure shows.
+    """
     from unbraid.studies.analytic import isa_vae_figures as figures
 
     model, data, shown_round = paper_model(), sample_ica_data(), min(shown_round, rounds)

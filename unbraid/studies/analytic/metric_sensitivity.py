@@ -1,8 +1,8 @@
-"""How two metrics depend on their own settings, and where one is fooled. Kim & Mnih 2018, Figs. 3, 16 and 17.
+"""How two metrics depend on their settings, and where one fails. Kim & Mnih 2018, Figs. 3, 16 and 17.
 
-There: Higgins' metric keeps rising with the number of Adagrad steps (Fig. 16), the vote hardly depends on the rows per
-vote or on the number of votes (Fig. 17), and codes that hold K − 1 of K factors score 1 on Higgins' metric (Fig. 3).
-`unbraid study metric_sensitivity --out DIR` draws metric_sensitivity.png and writes the numbers.
+In the paper Higgins' metric keeps rising with the number of Adagrad steps (Fig. 16), the FactorVAE metric hardly
+depends on the rows per vote or on the number of votes (Fig. 17), and codes of K − 1 of K factors score 1 on Higgins'
+metric (Fig. 3). `unbraid study metric_sensitivity --out DIR` draws metric_sensitivity.png and writes the numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ METRIC_VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def entangled_codes(n: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
-    """Codes such as a β-VAE gives: position and scale found, orientation and shape blurred, five dead columns."""
+    """Return codes and labels as of a β-VAE: position and scale found, orientation and shape mixed, five dead columns.
+
+    Args:
+        n: number of rows.
+    """
     rng = np.random.default_rng(0)
     y = FACTORS.labels(rng.choice(FACTORS.count, n, replace=False))
     s = (y - y.mean(0)) / y.std(0)
@@ -40,7 +44,12 @@ def entangled_codes(n: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def partial_codes(n_factors: int, n: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
-    """Codes that hold the last so many of the five factors, one column each with a little noise, and nothing else."""
+    """Return codes and labels where the codes hold only the last of the five factors, one noisy column per factor.
+
+    Args:
+        n_factors: number of factors in the codes.
+        n: number of rows.
+    """
     rng = np.random.default_rng(1)
     y = FACTORS.labels(rng.choice(FACTORS.count, n, replace=False))
     s = ((y - y.mean(0)) / y.std(0))[:, 5 - n_factors :]
@@ -48,7 +57,12 @@ def partial_codes(n_factors: int, n: int = 10_000) -> tuple[np.ndarray, np.ndarr
 
 
 def score_higgins(seeds: int, advance: Advance = no_progress) -> dict[int, np.ndarray]:
-    """Scores "steps seeds" of Higgins' metric for each number of pairs. Fig. 16."""
+    """Score Higgins' metric, "steps seeds" for each number of pairs. Fig. 16.
+
+    Args:
+        seeds: number of seeds.
+        advance: progress callback.
+    """
     z, y = entangled_codes()
     found: dict[int, np.ndarray] = {}
     for pairs in PAIRS:
@@ -62,7 +76,12 @@ def score_higgins(seeds: int, advance: Advance = no_progress) -> dict[int, np.nd
 
 
 def score_vote(seeds: int, advance: Advance = no_progress) -> dict[int, np.ndarray]:
-    """Scores "votes seeds" of the vote for each number of rows per vote. Fig. 17."""
+    """Score the FactorVAE metric, "votes seeds" for each number of rows per vote. Fig. 17.
+
+    Args:
+        seeds: number of seeds.
+        advance: progress callback.
+    """
     z, y = entangled_codes()
     found: dict[int, np.ndarray] = {}
     for rows in ROWS_PER_VOTE:
@@ -76,7 +95,12 @@ def score_vote(seeds: int, advance: Advance = no_progress) -> dict[int, np.ndarr
 
 
 def score_missing_factors(seeds: int, advance: Advance = no_progress) -> dict[str, np.ndarray]:
-    """Scores "held seeds" of codes that hold 5, 4 and 3 of 5 factors. Fig. 3."""
+    """Score codes of 5, 4 and 3 of 5 factors, "held seeds" for each metric. Fig. 3.
+
+    Args:
+        seeds: number of seeds.
+        advance: progress callback.
+    """
     found: dict[str, np.ndarray] = {}
     for name, (metric, options) in METRIC_VARIANTS.items():
         rows = []
@@ -91,7 +115,14 @@ def score_missing_factors(seeds: int, advance: Advance = no_progress) -> dict[st
 def draw_sensitivity(
     steps: dict[int, np.ndarray], votes: dict[int, np.ndarray], missing_factors: dict[str, np.ndarray], seeds: int
 ) -> Figure:
-    """Left and middle: scores against settings. Right: what codes that lack factors are given."""
+    """Draw scores against settings (left and middle) and scores of codes that lack factors (right).
+
+    Args:
+        steps: scores from `score_higgins`.
+        votes: scores from `score_vote`.
+        missing_factors: scores from `score_missing_factors`.
+        seeds: number of seeds, for the axis label.
+    """
     figure = Figure(figsize=(11, 3.3), layout="constrained")
     left, middle, right = figure.subplots(1, 3, sharey=True)
     for axes, lines, x, label, title in (
@@ -122,7 +153,13 @@ def draw_sensitivity(
 
 
 def main(out: Path, advance: Advance = no_progress, seeds: int = 10) -> StudyOutput:
-    """Score, draw, and return the numbers."""
+    """Score, draw, and return the numbers.
+
+    Args:
+        out: folder for the figure.
+        advance: progress callback.
+        seeds: number of seeds.
+    """
     steps, votes, lacking = (
         score_higgins(seeds, advance),
         score_vote(seeds, advance),

@@ -1,6 +1,6 @@
-"""Densities of priors: contours in the plane, Lp-nested surfaces, tails and clusters, and draws of subspaces.
+"""Densities of priors: contours in the plane, Lp-nested surfaces, tails and clusters, and samples of subspaces.
 
-Mathieu et al. 2019, Figs. 5 and 6; Stühmer et al. 2019, Figs. 2 and 4. Each density is also summed over a square.
+Mathieu et al. 2019, Figs. 5 and 6; Stühmer et al. 2019, Figs. 2 and 4. Each density is also integrated over a square.
 """
 
 from __future__ import annotations
@@ -27,12 +27,17 @@ PLANE_PRIORS: list[tuple[str, Any, dict[str, Any]]] = [
 
 
 def main(out: Path, advance: Advance) -> StudyOutput:
-    """Draw all four pictures; the numbers are the mass of each density of the plane in a square of half width 12."""
+    """Draw four figures; the numbers are the mass of each plane density in a square of half width 12.
+
+    Args:
+        out: folder for the figures.
+        advance: progress callback.
+    """
     mass = {}
     for name, latent, options in PLANE_PRIORS:
-        words = ", ".join([name, *(f"{key} {value}" for key, value in options.items())])
+        label = ", ".join([name, *(f"{key} {value}" for key, value in options.items())])
         line, log_p = log_density_grid(build({"name": name, **options}, Latent.of(latent)), 12.0, 1600)
-        mass[words] = float(np.exp(log_p.astype(float)).sum() * (24.0 / (len(line) - 1)) ** 2)
+        mass[label] = float(np.exp(log_p.astype(float)).sum() * (24.0 / (len(line) - 1)) ** 2)
         advance()
     names = []
     for name, make in (
@@ -49,7 +54,13 @@ def main(out: Path, advance: Advance) -> StudyOutput:
 
 
 def log_density_grid(prior: Any, half_width: float, n: int = 241) -> tuple[np.ndarray, np.ndarray]:
-    """log p on a grid from −reach to reach in both columns."""
+    """Return the grid coordinates and log p on the grid.
+
+    Args:
+        prior: a prior over two columns.
+        half_width: the grid runs from −half_width to half_width in both columns.
+        n: grid points per axis.
+    """
     line = torch.linspace(-half_width, half_width, n)
     z = torch.stack(torch.meshgrid(line, line, indexing="xy"), -1)
     with torch.no_grad():
@@ -57,7 +68,14 @@ def log_density_grid(prior: Any, half_width: float, n: int = 241) -> tuple[np.nd
 
 
 def plot_contours(axes: Any, prior: Any, half_width: float, title: str) -> None:
-    """log p in steps of two thirds of a nat; a bounded density as shades."""
+    """Plot log p in steps of two thirds of a nat; a bounded density as shades.
+
+    Args:
+        axes: matplotlib axes.
+        prior: a prior over two columns.
+        half_width: half width of the plotted square.
+        title: title of the axes.
+    """
     line, log_p = log_density_grid(prior, half_width)
     if prior.bounded:
         axes.imshow(np.exp(log_p), extent=(-half_width, half_width, -half_width, half_width), cmap="Blues", vmax=0.6)
@@ -70,7 +88,7 @@ def plot_contours(axes: Any, prior: Any, half_width: float, title: str) -> None:
 
 
 def draw_plane() -> Figure:
-    """Every real prior in the plane."""
+    """Draw every real prior in the plane."""
     figure = Figure(figsize=(9.6, 7.6), layout="constrained")
     for axes, (name, latent, options) in zip(figure.subplots(3, 4).flat, PLANE_PRIORS, strict=True):
         given = ", ".join(f"{k} = {v}" for k, v in options.items())
@@ -82,7 +100,7 @@ def draw_plane() -> Figure:
 
 
 def draw_tails() -> Figure:
-    """Mathieu et al. 2019, Figs. 5 and 6."""
+    """Draw Mathieu et al. 2019, Figs. 5 and 6."""
     figure = Figure(figsize=(9.6, 2.2), layout="constrained")
     axes = figure.subplots(1, 5)
     for panel, nu in zip(axes[:3], (3, 5, 100), strict=True):
@@ -93,7 +111,7 @@ def draw_tails() -> Figure:
 
 
 def draw_surfaces() -> Figure:
-    """Stühmer et al. 2019, Fig. 2: where f(z) = (|z1|^p0 + (|z2|^p1 + |z3|^p1)^(p0/p1))^(1/p0) is 1."""
+    """Draw Stühmer et al. 2019, Fig. 2: where f(z) = (|z1|^p0 + (|z2|^p1 + |z3|^p1)^(p0/p1))^(1/p0) is 1."""
     figure = Figure(figsize=(7.2, 7.4))
     lat, lon = np.meshgrid(np.linspace(-np.pi / 2, np.pi / 2, 120), np.linspace(-np.pi, np.pi, 240))
     u = np.stack([np.sin(lat), np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon)], -1)
@@ -112,7 +130,7 @@ def draw_surfaces() -> Figure:
 
 
 def draw_subspaces() -> Figure:
-    """Draws of an ISA prior: a pair inside a group of p = 9 depends, a pair across groups does not."""
+    """Draw samples of an ISA prior: two columns of one group (p = 9) are dependent, columns of two groups are not."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         z = isa(Latent.of({"a": 2, "b": 2}), p0=2.1, exponents=9.0).sample(6000).numpy()

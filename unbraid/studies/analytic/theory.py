@@ -1,6 +1,6 @@
-"""The theory of Mathieu et al. 2019 and two warnings about minibatch estimates, as numbers and pictures.
+"""Theory of Mathieu et al. 2019 and two biases of minibatch estimates, as numbers and figures.
 
-`unbraid study theory --out DIR` writes three pictures theory_*.png and theory.json. The theorems are checked in two
+`unbraid study theory --out DIR` writes three figures theory_*.png and theory.json. The theorems are checked in two
 latent dimensions with expectations by Gauss–Hermite quadrature, so equalities hold to rounding.
 """
 
@@ -30,7 +30,16 @@ LogPrior = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class ToyVAE:
-    """A small VAE: x "n 3", q(z|x) = N(mean "n 2", factor factorᵀ "n 2 2"), a curved decoder with Gaussian noise."""
+    """A small VAE with Gaussian posteriors and a curved decoder with Gaussian noise.
+
+    Args:
+        x: data "n 3".
+        mean: posterior means "n 2".
+        factor: Cholesky factors of the posterior covariances, "n 2 2".
+        weight: decoder weights "3 2".
+        scale: scale of the latents.
+        angle: rotation of the latents, in radians.
+    """
 
     x: np.ndarray
     mean: np.ndarray
@@ -41,39 +50,61 @@ class ToyVAE:
 
     @classmethod
     def make(cls, n: int = 5, seed: int = 0) -> ToyVAE:
-        """A toy with posteriors of full covariance."""
+        """Make a toy with full posterior covariances.
+
+        Args:
+            n: number of data.
+            seed: seed of all values.
+        """
         rng = np.random.default_rng(seed)
         factor = np.tril(rng.normal(0, 0.3, (n, 2, 2))) + 0.4 * np.eye(2)
         return cls(rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), factor, rng.normal(size=(3, 2)))
 
     def decode(self, z: np.ndarray) -> np.ndarray:
-        """Means of p(x|z): tanh(W Rᵀ z / scale) + its square, so that nothing is linear or symmetric."""
+        """Return the mean of p(x|z): tanh(h) + 0.3 h², h = W Rᵀ z / scale, so that nothing is linear or symmetric.
+
+        Args:
+            z: latents "… 2".
+        """
         h = (z / self.scale) @ rotation_matrix(self.angle) @ self.weight.T
         return np.tanh(h) + 0.3 * h**2
 
     def rescale(self, s: float) -> ToyVAE:
-        """The networks of Corollary 1: p(x|z/s), mean s·μ, covariance s²·S."""
+        """Return the networks of Corollary 1: p(x|z/s), mean s·μ, covariance s²·S.
+
+        Args:
+            s: the scale.
+        """
         return ToyVAE(self.x, s * self.mean, s * self.factor, self.weight, s * self.scale, self.angle)
 
     def rotate(self, angle: float) -> ToyVAE:
-        """The networks of Theorem 2: p(x|Rᵀz), mean Rμ, covariance R S Rᵀ."""
+        """Return the networks of Theorem 2: p(x|Rᵀz), mean Rμ, covariance R S Rᵀ.
+
+        Args:
+            angle: rotation in radians.
+        """
         r = rotation_matrix(angle)
         return ToyVAE(self.x, self.mean @ r.T, r @ self.factor, self.weight, self.scale, self.angle + angle)
 
     def drop_correlations(self) -> ToyVAE:
-        """The same with the correlations of q(z|x) left out, as most encoders must."""
+        """Return the same toy with diagonal posterior covariances, as most encoders have."""
         spread = np.sqrt((self.factor**2).sum(2))
         return ToyVAE(self.x, self.mean, np.stack([np.diag(s) for s in spread]), self.weight, self.scale, self.angle)
 
     def expectation(self, f: LogPrior, order: int = 48) -> np.ndarray:
-        """E_q(z|x)[f(z)] of every datum by Gauss–Hermite quadrature; f maps "n m 2" to "n m"."""
+        """Compute E_q(z|x)[f(z)] for every datum by Gauss–Hermite quadrature.
+
+        Args:
+            f: function from "n m 2" to "n m".
+            order: order of the quadrature.
+        """
         nodes, weights = np.polynomial.hermite_e.hermegauss(order)
         grid = np.stack(np.meshgrid(nodes, nodes), -1).reshape(-1, 2)
         z = self.mean[:, None] + np.einsum("nij,mj->nmi", self.factor, grid)
         return f(z) @ np.outer(weights, weights).reshape(-1) / (2 * math.pi)
 
     def expected_log_likelihood(self) -> np.ndarray:
-        """E_q[log p(x|z)] of every datum."""
+        """E_q[log p(x|z)] for every datum."""
 
         def log_p(z: np.ndarray) -> np.ndarray:
             return (-0.5 * (self.x[:, None] - self.decode(z)) ** 2 - 0.5 * math.log(2 * math.pi)).sum(-1)
@@ -81,63 +112,94 @@ class ToyVAE:
         return self.expectation(log_p)
 
     def log_det(self) -> np.ndarray:
-        """log|S| of every datum."""
+        """log|S| for every datum."""
         return np.linalg.slogdet(self.factor @ self.factor.transpose(0, 2, 1))[1]
 
     def entropy(self) -> np.ndarray:
-        """H[q(z|x)] of every datum."""
+        """H[q(z|x)] for every datum."""
         return 0.5 * self.log_det() + math.log(2 * math.pi * math.e)
 
     def beta_objective(self, beta: float, log_prior: LogPrior) -> np.ndarray:
-        """L_β = E log p(x|z) − β KL(q(z|x) ‖ p). Mathieu et al. 2019, Eq. 2."""
+        """L_β = E log p(x|z) − β KL(q(z|x) ‖ p). Mathieu et al. 2019, Eq. 2.
+
+        Args:
+            beta: β.
+            log_prior: log p(z).
+        """
         return self.expected_log_likelihood() + beta * (self.entropy() + self.expectation(log_prior))
 
     def entropy_objective(self, beta: float, log_prior: LogPrior) -> np.ndarray:
-        """L_{H,β} = ELBO + (β−1)/2 log|S|. Mathieu et al. 2019, Eq. 5: the row `entropy_vae`."""
+        """L_{H,β} = ELBO + (β−1)/2 log|S|. Mathieu et al. 2019, Eq. 5: the row `entropy_vae`.
+
+        Args:
+            beta: β.
+            log_prior: log p(z).
+        """
         return self.beta_objective(1.0, log_prior) + 0.5 * (beta - 1) * self.log_det()
 
 
 def rotation_matrix(angle: float) -> np.ndarray:
-    """The 2 × 2 rotation by an angle."""
+    """Return the 2 × 2 rotation matrix.
+
+    Args:
+        angle: angle in radians.
+    """
     return np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
 
 
 def gaussian_log_prior(variances: tuple[float, float] = (1.0, 1.0)) -> LogPrior:
-    """log N(z; 0, diag(v))."""
+    """log N(z; 0, diag(v)).
+
+    Args:
+        variances: v.
+    """
     v = np.array(variances)
     return lambda z: (-0.5 * (z**2 / v + np.log(2 * math.pi * v))).sum(-1)
 
 
 def student_t_log_prior(nu: float = 5.0) -> LogPrior:
-    """Σ_d log t_ν(z_d)."""
+    """Σ_d log t_ν(z_d).
+
+    Args:
+        nu: degrees of freedom ν.
+    """
     return lambda z: student.logpdf(z, nu).sum(-1)
 
 
 def log_mass(log_column: Callable[[float], float], beta: float) -> float:
-    """log F_β = log ∫ p^β for two independent equal columns, by quadrature."""
+    """log F_β = log ∫ p^β for two independent equal columns, by quadrature.
+
+    Args:
+        log_column: log density of one column.
+        beta: β.
+    """
     return 2 * math.log(quad(lambda z: math.exp(beta * log_column(z)), -np.inf, np.inf, limit=200)[0])
 
 
 def theorem1(toy: ToyVAE, beta: float, prior: str = "gaussian") -> tuple[np.ndarray, np.ndarray]:
-    """L_β, and L(annealed prior p^β/F_β) + (β−1) H + log F_β: equal for any prior. Mathieu et al. 2019, Eq. 3."""
+    """Return L_β, and L(annealed prior p^β/F_β) + (β−1) H + log F_β: equal for any prior. Mathieu et al. 2019, Eq. 3.
+
+    Args:
+        toy: the VAE.
+        beta: β.
+        prior: 'gaussian' or 'student_t'.
+    """
     log_prior = gaussian_log_prior() if prior == "gaussian" else student_t_log_prior()
     log_f = log_mass(norm.logpdf if prior == "gaussian" else partial(student.logpdf, df=5.0), beta)
     annealed = toy.beta_objective(1.0, lambda z: beta * log_prior(z) - log_f)
     return toy.beta_objective(beta, log_prior), annealed + (beta - 1) * toy.entropy() + log_f
 
 
-def corollary1(toy: ToyVAE, beta: float, variances: tuple[float, float] = (1.0, 1.0)) -> tuple[np.ndarray, np.ndarray]:
-    """L_β, and L_{H,β} of the rescaled networks + c, for Gaussian priors. Mathieu et al. 2019, Eq. 4."""
-    d, log_v = 2, float(np.log(variances).sum())
-    log_f = 0.5 * (1 - beta) * (d * math.log(2 * math.pi) + log_v) - 0.5 * d * math.log(beta)
-    c = 0.5 * d * (beta - 1) * (1 + math.log(2 * math.pi / beta)) + log_f
-    return toy.beta_objective(beta, gaussian_log_prior(variances)), toy.rescale(math.sqrt(beta)).entropy_objective(
-        beta, gaussian_log_prior(variances)
-    ) + c
-
-
 def theorem2(toy: ToyVAE, beta: float, angles: np.ndarray) -> dict[str, np.ndarray]:
-    """Mean L_β of the rotated networks, minus its value at angle 0: flat for an isotropic prior and full S only."""
+    """Return the mean L_β of the rotated networks minus its value at angle 0.
+
+    It is 0 at every angle only for an isotropic prior and full S.
+
+    Args:
+        toy: the VAE.
+        beta: β.
+        angles: rotations in radians.
+    """
     cases = {
         "isotropic": (gaussian_log_prior(), False),
         "isotropic, diagonal q": (gaussian_log_prior(), True),
@@ -153,16 +215,28 @@ def theorem2(toy: ToyVAE, beta: float, angles: np.ndarray) -> dict[str, np.ndarr
 
 
 def gaussian_posteriors(n: int, d: int, sigma: float, seed: int = 0) -> Posterior:
-    """Posteriors of n data: means from N(0, (1 − σ²) I), equal scales, so that q(z) is close to N(0, I)."""
+    """Make posteriors of n data: means from N(0, (1 − σ²) I), equal scales, so that q(z) is close to N(0, I).
+
+    Args:
+        n: number of data.
+        d: number of columns.
+        sigma: posterior scale σ.
+        seed: seed of the means.
+    """
     generator = torch.Generator().manual_seed(seed)
     loc = math.sqrt(1 - sigma**2) * torch.randn(n, d, generator=generator, dtype=torch.float64)
     return Diagonal(Latent.of(d), loc, torch.full((n, d), sigma, dtype=torch.float64).log())
 
 
 def entropy_bias(posterior: Posterior, batches: tuple[int, ...], draws: int = 512) -> dict[str, list[float] | float]:
-    """Ĥ[q(z)] by the stratified estimate at each batch size, the exact H, and log n + E H[q(z|x)]. App. C.
+    """Return Ĥ[q(z)] by the stratified estimator at each batch size, the exact H, and log n + E H[q(z|x)]. App. C.
 
-    The estimate is that of Esmaeili et al. 2018, Eq. 13.
+    The estimator is that of Esmaeili et al. 2018, Eq. 13.
+
+    Args:
+        posterior: posteriors of all data.
+        batches: batch sizes.
+        draws: number of samples per estimate.
     """
     torch.manual_seed(1)
     n = len(posterior)
@@ -188,12 +262,18 @@ def entropy_bias(posterior: Posterior, batches: tuple[int, ...], draws: int = 51
 
 
 def _draw(q: Posterior, z: torch.Tensor, n: int) -> Draw:
-    """A draw with no model and no images: estimators of q(z) read neither."""
+    """Make a draw without model and images; estimators of q(z) use neither."""
     return Draw(None, torch.zeros(len(q), 1, 1, 1), q, z, n)  # type: ignore[arg-type]
 
 
 def naive_tc(posterior: Posterior, batch_size: int, draws: int = 500) -> dict[str, np.ndarray]:
-    """log q̂(z) and log Π_j q̂(z_j) of a batch of b, for z outside and inside the batch. Kim & Mnih, App. D."""
+    """Return log q̂(z) and log Π_j q̂(z_j) from one batch, for z outside and inside it. Kim & Mnih 2018, App. D.
+
+    Args:
+        posterior: posteriors of all data.
+        batch_size: size of the batch.
+        draws: number of samples.
+    """
     torch.manual_seed(2)
     order = torch.randperm(len(posterior))
     batch = posterior.select_rows(order[:batch_size])
@@ -207,7 +287,12 @@ def naive_tc(posterior: Posterior, batch_size: int, draws: int = 500) -> dict[st
 
 
 def main(out: Path, advance: Advance = no_progress) -> StudyOutput:
-    """Draw the figures, and return their numbers."""
+    """Draw the figures and return their numbers.
+
+    Args:
+        out: folder for the figures.
+        advance: progress callback.
+    """
     from unbraid.studies.analytic import theory_figures
 
     numbers = {}

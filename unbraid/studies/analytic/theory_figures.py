@@ -1,4 +1,4 @@
-"""The pictures of `theory`: each writes one file and returns its numbers."""
+"""Figures of `theory`: each function writes one file and returns its numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ BETAS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 def theorems(out: Path) -> dict[str, Any]:
-    """Both sides of Theorem 1, both objectives of Corollary 2 over the scale of the latents, Theorem 2 over angles."""
+    """Draw both sides of Theorem 1, both objectives of Corollary 2 over the latent scale, and Theorem 2 over angles.
+
+    Args:
+        out: folder for the figure.
+    """
     toy = theory.ToyVAE.make()
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     first, second, third = figure.subplots(1, 3)
@@ -51,8 +55,8 @@ def theorems(out: Path) -> dict[str, Any]:
 
 
 def _plot_scales(axes: Any, toy: theory.ToyVAE, beta: float = 4.0) -> dict[str, float]:
-    """L_β and L_{H,β} as the latents are stretched: the same curve, shifted by √β."""
-    scales = np.geomspace(0.125, 8, 97)  # 16 points to a doubling, so √4 falls on the grid
+    """Plot L_β and L_{H,β} over the scale of the latents: the same curve, shifted by √β."""
+    scales = np.geomspace(0.125, 8, 97)  # 16 points per doubling, so √4 is on the grid
     prior = theory.gaussian_log_prior()
     curves = {
         "L_β": [toy.rescale(s).beta_objective(beta, prior).mean() for s in scales],
@@ -82,7 +86,11 @@ def _set_ticks(axes: Any, positions: tuple[float, ...]) -> None:
 
 
 def entropy(out: Path) -> dict[str, Any]:
-    """Ĥ[q(z)] against the batch size for narrow and wide posteriors. Mathieu et al. 2019, App. C."""
+    """Draw Ĥ[q(z)] against the batch size for four and two latents. Mathieu et al. 2019, App. C.
+
+    Args:
+        out: folder for the figure.
+    """
     n, batches = 4096, (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     numbers = {}
@@ -100,7 +108,11 @@ def entropy(out: Path) -> dict[str, Any]:
 
 
 def tc(out: Path) -> dict[str, Any]:
-    """Histograms of log q̂(z) and log Π q̂(z_j) for z outside and inside the batch. Kim & Mnih 2018, Fig. 18."""
+    """Draw histograms of log q̂(z) and log Π q̂(z_j) for z outside and inside the batch. Kim & Mnih 2018, Fig. 18.
+
+    Args:
+        out: folder for the figure.
+    """
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     found = theory.naive_tc(theory.gaussian_posteriors(12_000, 10, 0.1), 10_000)
     numbers = {}

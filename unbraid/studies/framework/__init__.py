@@ -1,1 +1,1 @@
-"""What every study uses: claims, arms, runner, effects, verdicts, pages and plots."""
+"""Framework of the studies: claims, arms, runner, effects, verdicts, pages and plots."""

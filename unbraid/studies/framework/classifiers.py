@@ -1,4 +1,4 @@
-"""Referees: classifiers that say what an image shows, trained on the data's own labels and never on a model's output."""
+"""Image classifiers for evaluation, trained on the labels of the data and never on generated images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from unbraid.data.dataset import Dataset
 
 
 class ImageClassifier:
-    """A referee for digits: one hidden layer of 100 on the pixels' leading components, with its test accuracy."""
+    """Classifier with one hidden layer of 100 units on the leading principal components of the pixels.
+
+    Args:
+        images: training and test images "n c h w"; a fifth is held out.
+        labels: class of each image.
+        components: number of principal components.
+        seed: seed of the split and of the fit.
+    """
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, components: int = 60, seed: int = 0):
         from sklearn.decomposition import PCA
@@ -23,20 +30,27 @@ class ImageClassifier:
         flat = images.reshape(len(images), -1)
         net = MLPClassifier((100,), max_iter=60, early_stopping=True, random_state=seed)
         self.model = make_pipeline(PCA(min(components, flat.shape[1], len(train)), random_state=seed), net)
-        with warnings.catch_warnings():  # its accuracy says whether it has learned enough
+        with warnings.catch_warnings():  # convergence warnings: the accuracy shows whether the fit is good enough
             warnings.simplefilter("ignore")
             self.model.fit(flat[train], labels[train])
         self.accuracy = float(self.model.score(flat[test], labels[test]))
 
     def __call__(self, images: np.ndarray) -> np.ndarray:
-        """The class of each image."""
+        """Predict the class of each image."""
         return self.model.predict(np.asarray(images).reshape(len(images), -1))
 
 
 def factor_classifier(
     dataset: Dataset, max_images: int = 8000, seed: int = 0, factor: str = "class"
 ) -> ImageClassifier:
-    """The referee of a data set's factor, of 'class' unless another is named; trained once in a process."""
+    """Return the classifier of one factor of a data set; it is trained once per process.
+
+    Args:
+        dataset: a data set with labels.
+        max_images: number of images for training and test.
+        seed: seed of the selection and of the fit.
+        factor: name of the factor.
+    """
     key = (dataset.name, len(dataset), tuple(dataset.shape), max_images, seed, factor)
     if key not in _CACHE:
         assert dataset.factors is not None

@@ -1,6 +1,6 @@
-"""Effects of a claim, seed by seed: each function makes one that gives a number for a seed, or None if a run is missing.
+"""Effects of claims: each function returns an `Effect`, which maps results and a seed to a number or None.
 
-Every effect is turned so that the claimed side is positive; seeds are paired because both arms share them.
+An effect is positive on the claimed side. It is None if a run is missing. Both arms of a contrast share the seed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ Effect = Callable[[Results, int], float | None]
 
 
 def paired_difference(quantity: str, arm: str, other: str, sign: float = 1.0) -> Effect:
-    """sign · (quantity of `arm` − quantity of `other`), the same seed in both."""
+    """sign · (quantity of `arm` − quantity of `other`) at the same seed.
+
+    Args:
+        quantity: name of the measured number.
+        arm: label of the first arm.
+        other: label of the second arm.
+        sign: −1 if smaller is claimed.
+    """
 
     def effect(results: Results, seed: int) -> float | None:
         a, b = results.value(arm, seed, quantity), results.value(other, seed, quantity)
@@ -26,7 +33,14 @@ def paired_difference(quantity: str, arm: str, other: str, sign: float = 1.0) ->
 
 
 def mean_above(quantity: str, arms: Sequence[str], threshold: float = 0.0, sign: float = 1.0) -> Effect:
-    """sign · (mean of a quantity over some arms − a fixed number): for claims about one method alone."""
+    """sign · (mean of a quantity over arms − threshold), for claims about one method alone.
+
+    Args:
+        quantity: name of the measured number.
+        arms: labels of the arms.
+        threshold: the fixed number.
+        sign: −1 if smaller is claimed.
+    """
 
     def effect(results: Results, seed: int) -> float | None:
         found = [results.value(arm, seed, quantity) for arm in arms]
@@ -37,7 +51,14 @@ def mean_above(quantity: str, arms: Sequence[str], threshold: float = 0.0, sign:
 
 
 def quantity_gap(first: str, second: str, arms: Sequence[str], sign: float = 1.0) -> Effect:
-    """sign · (one quantity − another of the same run), averaged over some arms."""
+    """sign · mean over arms of (first − second), both quantities of the same run.
+
+    Args:
+        first: name of the first quantity.
+        second: name of the second quantity.
+        arms: labels of the arms.
+        sign: −1 if smaller is claimed.
+    """
 
     def effect(results: Results, seed: int) -> float | None:
         pairs = [(results.value(arm, seed, first), results.value(arm, seed, second)) for arm in arms]
@@ -48,30 +69,50 @@ def quantity_gap(first: str, second: str, arms: Sequence[str], sign: float = 1.0
 
 
 def within_margin(quantity: str, arm: str, other: str, margin: float) -> Effect:
-    """margin + (quantity of `arm` − quantity of `other`): positive where `arm` lacks less than the margin."""
-    apart = paired_difference(quantity, arm, other)
+    """margin + (quantity of `arm` − quantity of `other`): positive if `arm` is lower by less than the margin.
+
+    Args:
+        quantity: name of the measured number.
+        arm: label of the first arm.
+        other: label of the second arm.
+        margin: the tolerated loss.
+    """
+    difference = paired_difference(quantity, arm, other)
 
     def effect(results: Results, seed: int) -> float | None:
-        found = apart(results, seed)
+        found = difference(results, seed)
         return None if found is None else margin + found
 
     return effect
 
 
 def group_difference(quantity: str, first: Sequence[str], second: Sequence[str]) -> Effect:
-    """Mean over some arms less mean over others, the same seed in all."""
+    """Mean of a quantity over one group of arms minus its mean over another, at the same seed.
+
+    Args:
+        quantity: name of the measured number.
+        first: labels of the first group.
+        second: labels of the second group.
+    """
 
     def effect(results: Results, seed: int) -> float | None:
         found = [[results.value(arm, seed, quantity) for arm in arms] for arms in (first, second)]
         known = [[v for v in side if v is not None] for side in found]
-        whole = all(len(a) == len(b) for a, b in zip(found, known, strict=True))
-        return float(np.mean(known[0]) - np.mean(known[1])) if whole else None
+        complete = all(len(a) == len(b) for a, b in zip(found, known, strict=True))
+        return float(np.mean(known[0]) - np.mean(known[1])) if complete else None
 
     return effect
 
 
 def slope(quantity: str, arms: Sequence[str], x: Sequence[float], sign: float = 1.0) -> Effect:
-    """sign · the least-squares slope of a quantity over arms at x (log2 of a setting: the change per doubling)."""
+    """sign · least-squares slope of a quantity over arms at x (with x = log2 of a setting: the change per doubling).
+
+    Args:
+        quantity: name of the measured number.
+        arms: labels of the arms.
+        x: position of each arm.
+        sign: −1 if a decrease is claimed.
+    """
 
     def effect(results: Results, seed: int) -> float | None:
         found = [results.value(arm, seed, quantity) for arm in arms]
@@ -82,7 +123,14 @@ def slope(quantity: str, arms: Sequence[str], x: Sequence[float], sign: float = 
 
 
 def correlation(first: str, second: str, arms: Sequence[str], kind: str = "spearman") -> Effect:
-    """The correlation of two quantities over the arms of one seed."""
+    """Correlation of two quantities over the arms of one seed.
+
+    Args:
+        first: name of the first quantity.
+        second: name of the second quantity.
+        arms: labels of the arms.
+        kind: 'spearman', 'pearson' or 'kendall'.
+    """
 
     def effect(results: Results, seed: int) -> float | None:
         from scipy import stats
@@ -100,10 +148,17 @@ def correlation(first: str, second: str, arms: Sequence[str], kind: str = "spear
 def difference_at_equal(
     quantity: str, against: str, arms: Sequence[str], others: Sequence[str], sign: float = 1.0
 ) -> Effect:
-    """sign · (curve of `arms` − curve of `others`): score over reconstruction, at equal values of the latter.
+    """sign · (curve of `arms` − curve of `others`): mean difference at equal values of `against`.
 
-    Per seed each method's settings give a curve score(reconstruction). See `comparing.equal.difference`; None where the two
-    share no range.
+    Per seed the settings of each method give a curve quantity(against). None if the two curves share no range. See
+    `comparing.matched_reconstruction.mean_curve_difference`.
+
+    Args:
+        quantity: name of the score.
+        against: name of the matched quantity, such as 'reconstruction'.
+        arms: settings of the first method.
+        others: settings of the second method.
+        sign: −1 if smaller is claimed.
     """
 
     def effect(results: Results, seed: int) -> float | None:
@@ -117,7 +172,15 @@ def difference_at_equal(
 def tradeoff_curve(
     results: Results, seed: int, quantity: str, against: str, arms: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """One method's settings of one seed as a curve, sorted along `against`; None if a run is missing."""
+    """Return x and y of one method's settings at one seed, sorted along x; None if a run is missing.
+
+    Args:
+        results: the results.
+        seed: the seed.
+        quantity: name of y.
+        against: name of x.
+        arms: settings of the method.
+    """
     pairs = [(results.value(arm, seed, against), results.value(arm, seed, quantity)) for arm in arms]
     known = sorted((x, y) for x, y in pairs if x is not None and y is not None)
     if len(known) < len(pairs) or len(known) < 2:

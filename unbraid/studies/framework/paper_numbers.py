@@ -1,6 +1,6 @@
-"""The papers' own numbers, each with the place where it is printed. The gaps of claims are worked out from them.
+"""Numbers printed in the papers, each with its location; paper effects of claims are computed from them.
 
-The texts at hand are scans without page numbers, so a place is a table, figure, section or appendix.
+The available texts have no page numbers, so a location is a table, figure, section or appendix.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ ESMAEILI, MATHIEU, STUEHMER = "Esmaeili et al. 2018", "Mathieu et al. 2019", "St
 
 @dataclass(frozen=True)
 class PaperNumber:
-    """One number of one paper."""
+    """One number of one paper.
+
+    Args:
+        value: the number.
+        paper: authors and year.
+        location: table, figure, section or appendix.
+        description: what the number is.
+    """
 
     value: float
     paper: str
@@ -22,7 +29,7 @@ class PaperNumber:
 
     @property
     def source(self) -> str:
-        """'Kim & Mnih 2018, Fig. 5'."""
+        """Paper and location, such as 'Kim & Mnih 2018, Fig. 5'."""
         return f"{self.paper}, {self.location}"
 
 
@@ -86,9 +93,11 @@ ISA_VAE: dict[str, PaperNumber] = {
     ),
 }
 
-# ISA-VAE on 3D Faces: the commonest learned exponents of three groups, p1 < p2 < p3; p3 is always above the last
+# ISA-VAE on 3D Faces: most frequent learned exponents of three groups, p1 < p2 < p3
 EXPONENTS: dict[str, PaperNumber] = {
-    **_paper_numbers(STUEHMER, "App. A.2 and Fig. 7", "commonest learned exponent", p1=1.95, p2=1.98, p3=2.17, p0=2.1),
+    **_paper_numbers(
+        STUEHMER, "App. A.2 and Fig. 7", "most frequent learned exponent", p1=1.95, p2=1.98, p3=2.17, p0=2.1
+    ),
 }
 
 # HFVAE on dSprites: FactorVAE metric, and Eastwood & Williams' disentanglement with a random forest

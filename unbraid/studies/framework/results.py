@@ -15,7 +15,11 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run: its arm, seed and state, the numbers measured on it, and what it cost in seconds."""
+    """One run: its arm, seed and status, the numbers measured on it, and its cost in seconds.
+
+    `versions` and `commit` say by which code it was measured (`provenance.measurement_versions`); rows written before
+    these were stored have neither, which means version 1 of everything.
+    """
 
     arm: str
     seed: int
@@ -23,6 +27,8 @@ class RunResult:
     numbers: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     reason: str = ""
+    versions: dict[str, int] = field(default_factory=dict)
+    commit: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,10 +80,18 @@ class Results:
         """Runs that did not finish, with their reasons. None is ever dropped without a word."""
         return tuple(row for row in self.rows if row.status != "done")
 
+    @property
+    def mixed_versions(self) -> dict[str, list[int]]:
+        """The measurements whose version differs between finished rows, with their versions; a missing one is 1."""
+        done = [row for row in self.rows if row.status == "done"]
+        names = {name for row in done for name in row.versions}
+        found = {name: sorted({row.versions.get(name, 1) for row in done}) for name in sorted(names)}
+        return {name: versions for name, versions in found.items() if len(versions) > 1}
+
     def save(self, folder: str | Path) -> Path:
         """Write `results.json`."""
         path = Path(folder) / RESULTS_FILE
-        rows = [{**asdict(row), "numbers": round_numbers(row.numbers)} for row in self.rows]
+        rows = [_row_dict(row) for row in self.rows]
         content = {"schema": SCHEMA, "study": self.study, "scale": self.scale, "about": self.metadata, "rows": rows}
         write_json(path, content)
         return path
@@ -95,6 +109,12 @@ class Results:
             return cls(plain["study"], plain["scale"], rows, plain["about"])
         except (KeyError, TypeError) as error:
             raise UnbraidError(f"results {path} are damaged: {error}.") from error
+
+
+def _row_dict(row: RunResult) -> dict[str, Any]:
+    """A row as plain data; provenance that was not recorded is left out."""
+    plain = {**asdict(row), "numbers": round_numbers(row.numbers)}
+    return {key: value for key, value in plain.items() if value or key not in ("versions", "commit")}
 
 
 def round_numbers(numbers: dict[str, float]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The front page of all results: every claim of every study and its verdict, worked out from the results files."""
+"""Index page of all results: every claim of every study with its verdict, computed from the results files."""
 
 from __future__ import annotations
 
@@ -18,74 +18,86 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INDEX_FILE, CLAIMS_PLOT_FILE = "index.md", "claims.png"
-MAX_DRAWN_EFFECT = 100  # an effect further out, whose interval is next to nothing, is drawn here
+MAX_DRAWN_EFFECT = 100  # larger ratios, of claims with tiny intervals, are drawn here
 COLOURS = {"holds": "#1a7f4b", "does not hold": "#b3372f", "undecided": "#b08a1e"}
-INTRO = """# What still stands of five papers, on one footing
+INTRO = """# Claims of five papers, judged by one rule
 
-Every claim below was trained anew, seeds paired, and judged by one rule: the t interval of its effect over seeds, at the
-Holm-adjusted level over the claims of its page, lies on the claimed side of 0 (**holds**), on the other side or wholly inside the
-margin of no interest (**does not hold**), or neither (**undecided**). A verdict is about the setting named on its page, not about
-the paper's own: the pages say what is not alike. *Pilot*: a headline claim with fewer than ten seeds."""
+Every claim below was tested by training with paired seeds. Its verdict depends on the t interval of its effect over seeds, at the
+Holm-adjusted level over the claims of its page. The interval lies on the claimed side of 0 (**holds**), on the other side or
+entirely within the margin of no interest (**does not hold**), or neither (**undecided**). A verdict applies to the setting of its
+page; the page lists the differences from the paper. *Pilot*: a headline claim with fewer than ten seeds."""
 
 CAPTION = (
-    "Every claim a dot: its effect over half the width of the interval that judges it. Right of 1 the interval lies on the "
-    "claimed side of 0, left of −1 on the other."
+    "One dot per claim: its effect divided by half the width of its interval. Right of 1 the interval lies on the claimed "
+    "side of 0, left of −1 on the other side."
 )
-REPLICATIONS = {
-    "isa_tradeoff": "isa_latents"
-}  # studies whose recipes another one ran with further seeds: their claims, once more
+REPLICATIONS = {"isa_tradeoff": "isa_latents"}  # study → study with the same recipes and further seeds
 PLURALS = {"holds": "hold", "does not hold": "do not hold"}
 
 
 def load_all_results(folder: Path) -> dict[str, Results]:
-    """The results that lie in the subfolders of a folder, by study."""
+    """Load the results in the subfolders of a folder, by study.
+
+    Args:
+        folder: folder of results, such as docs/results.
+    """
     return {path.parent.name: Results.load(path) for path in sorted(folder.glob(f"*/{RESULTS_FILE}"))}
 
 
 def index_markdown(folder: Path) -> str:
-    """The front page of a folder of results."""
+    """Return the index page of a folder of results as Markdown.
+
+    Args:
+        folder: folder of results.
+    """
     known = load_all_results(folder)
-    said = {name: judge_study(study, known[name]) for name, study in STUDIES.items() if name in known and study.claims}
+    verdicts_by_study = {
+        name: judge_study(study, known[name]) for name, study in STUDIES.items() if name in known and study.claims
+    }
     waiting = [name for name, study in STUDIES.items() if study.claims and name not in known]
-    words = [verdict.decision for verdicts in said.values() for verdict in verdicts if verdict.contrast.n > 1]
-    alone = sum(verdict.contrast.n < 2 for verdicts in said.values() for verdict in verdicts)
+    decisions = [
+        verdict.decision for verdicts in verdicts_by_study.values() for verdict in verdicts if verdict.contrast.n > 1
+    ]
+    alone = sum(verdict.contrast.n < 2 for verdicts in verdicts_by_study.values() for verdict in verdicts)
     counted = ", ".join(
-        f"{n} {word if n == 1 else PLURALS.get(word, word)}" for word in VERDICT_MARKS for n in [words.count(word)]
+        f"{n} {decision if n == 1 else PLURALS.get(decision, decision)}"
+        for decision in VERDICT_MARKS
+        for n in [decisions.count(decision)]
     )
     parts = [
         INTRO,
-        f"{len(said)} of {len(said) + len(waiting)} studies have run; {len(words)} claims judged: {counted}.",
+        f"{len(verdicts_by_study)} of {len(verdicts_by_study) + len(waiting)} studies have run; {len(decisions)} claims judged: {counted}.",
     ]
-    parts[-1] += f" {alone} more have one seed or none, which judges nothing." if alone else ""
-    if words:
-        parts += [_tally(said), f"![{CAPTION}]({CLAIMS_PLOT_FILE})\n\n{CAPTION}"]
-    for name, verdicts in said.items():
+    parts[-1] += f" {alone} more have at most one seed and are not judged." if alone else ""
+    if decisions:
+        parts += [_tally(verdicts_by_study), f"![{CAPTION}]({CLAIMS_PLOT_FILE})\n\n{CAPTION}"]
+    for name, verdicts in verdicts_by_study.items():
         parts.append(_section(name, STUDIES[name], verdicts))
         if REPLICATIONS.get(name) in known:
             parts.append(replication_markdown(name, known[name], REPLICATIONS[name], known[REPLICATIONS[name]]))
     shown = [name for name, study in STUDIES.items() if name in known and not study.claims]
     if shown:
-        parts.append("Pictures that judge nothing: " + ", ".join(f"[{name}]({name}/page.md)" for name in shown) + ".")
+        parts.append("Studies without claims: " + ", ".join(f"[{name}]({name}/page.md)" for name in shown) + ".")
     if waiting:
-        parts.append("Written down and not run yet: " + ", ".join(f"`{name}`" for name in waiting) + ".")
+        parts.append("Not run yet: " + ", ".join(f"`{name}`" for name in waiting) + ".")
     return "\n\n".join(parts) + "\n"
 
 
 def _tally(verdicts_by_study: Mapping[str, Sequence[Verdict]]) -> str:
-    """Verdicts counted by the paper whose claims they judge."""
+    """Table of verdict counts by paper."""
     papers: dict[str, list[str]] = {}
     for name in verdicts_by_study:
         papers.setdefault(STUDIES[name].cite.split(",")[0], []).append(name)
     lines = [
-        f"| whose claims | {' | '.join(VERDICT_MARKS.values())} | studies |",
+        f"| paper | {' | '.join(VERDICT_MARKS.values())} | studies |",
         "|---" * (len(VERDICT_MARKS) + 2) + "|",
     ]
     for paper in sorted(papers, key=lambda p: (p == OWN_STUDY_CITE, p)):
-        words = [
+        decisions = [
             verdict.decision for name in papers[paper] for verdict in verdicts_by_study[name] if verdict.contrast.n > 1
         ]
         links = ", ".join(f"[{name}]({name}/page.md)" for name in papers[paper])
-        numbers = " | ".join(str(words.count(word)) for word in VERDICT_MARKS)
+        numbers = " | ".join(str(decisions.count(decision)) for decision in VERDICT_MARKS)
         lines.append(f"| {'our own questions' if paper == OWN_STUDY_CITE else paper} | {numbers} | {links} |")
     return "\n".join(lines)
 
@@ -98,26 +110,33 @@ def _section(name: str, study: Study, verdicts: Sequence[Verdict]) -> str:
         "|---|---|---|---|---|",
     ]
     for claim, verdict in zip(study.claims, verdicts, strict=True):
-        within = (
-            f" [{verdict.low:+.3g}, {verdict.high:+.3g}]" if verdict.contrast.n > 1 else ""
-        )  # one seed has no interval
+        # one seed has no interval
+        within = f" [{verdict.low:+.3g}, {verdict.high:+.3g}]" if verdict.contrast.n > 1 else ""
         ours = f"{verdict.contrast.mean:+.3g}{within} {claim.unit}" if verdict.contrast.n else "not measured"
         pilot = " (pilot)" if verdict.pilot else ""
-        word = VERDICT_MARKS[verdict.decision] + pilot  # second: a narrow screen shows it beside the claim
-        cells = (claim.text, word, ours, str(verdict.contrast.n), claim.paper_value or "no number")
+        mark = VERDICT_MARKS[verdict.decision] + pilot  # the second column is visible on narrow screens too
+        cells = (claim.text, mark, ours, str(verdict.contrast.n), claim.paper_value or "no number")
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
     return "\n".join(lines)
 
 
 def replication_markdown(name: str, original: Results, replication_name: str, replication: Results) -> str:
-    """The claims of a study on the seeds that another one ran with the same recipes, and on both together, at 95%."""
+    """Effects of a study's claims on another study's seeds with the same recipes, and on all seeds, at 95%.
+
+    Args:
+        name: name of the study.
+        original: its results.
+        replication_name: name of the study with further seeds.
+        replication: the results of that study.
+    """
     lines = [
-        f"Again, on {len(replication.seeds())} further seeds of the same recipes ([{replication_name}]({replication_name}/page.md)):",
+        f"Replication on {len(replication.seeds())} further seeds of the same recipes "
+        f"([{replication_name}]({replication_name}/page.md)):",
         "",
     ]
     for claim in STUDIES[name].claims:
-        told, new = ([claim.effect(r, s) for s in r.seeds()] for r in (original, replication))
-        fresh, every = ([v for v in values if v is not None] for values in (new, told + new))
+        old, new = ([claim.effect(r, s) for s in r.seeds()] for r in (original, replication))
+        fresh, every = ([v for v in values if v is not None] for values in (new, old + new))
         if fresh:
             there, both = (
                 f"{c.mean:+.3g} [{c.low:+.3g}, {c.high:+.3g}]" for c in map(one_sample_contrast, (fresh, every))
@@ -127,7 +146,13 @@ def replication_markdown(name: str, original: Results, replication_name: str, re
 
 
 def publish_results(name: str, study_folder: str | Path, folder: str | Path) -> list[Path]:
-    """Copy a study's results, page and pictures into a folder of results (docs/results, say) and make its front page anew."""
+    """Copy results, page and figures of a study into a folder of results and rewrite its index.
+
+    Args:
+        name: name of the study.
+        study_folder: output folder of the study.
+        folder: folder of results, such as docs/results.
+    """
     source, target = Path(study_folder), ensure_writable_folder(Path(folder) / name)
     files = [source / RESULTS_FILE, source / PAGE_FILE, *sorted(source.glob("*.png"))]
     for file in files:
@@ -138,31 +163,43 @@ def publish_results(name: str, study_folder: str | Path, folder: str | Path) -> 
 
 
 def write_index(folder: str | Path) -> Path:
-    """Write the front page and its picture beside the results."""
+    """Write the index page and its figure.
+
+    Args:
+        folder: folder of results.
+    """
     path = Path(folder) / INDEX_FILE
     write_text(path, index_markdown(Path(folder)))
-    dots = claim_points(Path(folder))
-    if dots:
-        draw_claims(dots).savefig(Path(folder) / CLAIMS_PLOT_FILE, dpi=110)
+    points = claim_points(Path(folder))
+    if points:
+        draw_claims(points).savefig(Path(folder) / CLAIMS_PLOT_FILE, dpi=110)
     return path
 
 
 def claim_points(folder: Path) -> dict[str, list[tuple[float, str]]]:
-    """For each study the place of its claims on the picture, and their words; those without an interval are left out."""
+    """Return position and decision of each claim in the figure, by study; claims without an interval are omitted.
+
+    Args:
+        folder: folder of results.
+    """
     known = load_all_results(folder)
     made: dict[str, list[tuple[float, str]]] = {}
     for name, study in STUDIES.items():
-        said = judge_study(study, known[name]) if name in known and study.claims else []
+        verdicts = judge_study(study, known[name]) if name in known and study.claims else []
         placed = [
-            (v.contrast.mean, (v.contrast.high - v.contrast.low) / 2, v.decision) for v in said if v.contrast.n > 1
+            (v.contrast.mean, (v.contrast.high - v.contrast.low) / 2, v.decision) for v in verdicts if v.contrast.n > 1
         ]
-        dots = [(mean / max(half, abs(mean) / MAX_DRAWN_EFFECT, 1e-12), word) for mean, half, word in placed]
+        dots = [(mean / max(half, abs(mean) / MAX_DRAWN_EFFECT, 1e-12), decision) for mean, half, decision in placed]
         made |= {name: dots} if dots else {}
     return made
 
 
 def draw_claims(points_by_study: Mapping[str, Sequence[tuple[float, str]]]) -> Figure:
-    """A row a study, a dot a claim, on an axis that is linear up to 1 and logarithmic from there."""
+    """Draw one row per study and one dot per claim; the axis is linear up to 1 and logarithmic beyond.
+
+    Args:
+        points_by_study: positions and decisions from `claim_points`.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.2, 0.9 + 0.27 * len(points_by_study)), layout="constrained")
@@ -171,11 +208,11 @@ def draw_claims(points_by_study: Mapping[str, Sequence[tuple[float, str]]]) -> F
     axes.axvline(0, color="#888", lw=0.8)
     for row, claims in enumerate(points_by_study.values()):
         ordered = sorted(claims)
-        lift = [0.22 * (i % 3 - 1) for i in range(len(ordered))]  # so that neighbours do not hide each other
-        for (x, word), up in zip(ordered, lift, strict=True):
-            axes.plot(x, row + up, "o", ms=5, color=COLOURS[word], alpha=0.85)
-    for word, colour in COLOURS.items():
-        axes.plot([], [], "o", ms=5, color=colour, label=word)
+        lift = [0.22 * (i % 3 - 1) for i in range(len(ordered))]  # so that dots do not overlap
+        for (x, decision), up in zip(ordered, lift, strict=True):
+            axes.plot(x, row + up, "o", ms=5, color=COLOURS[decision], alpha=0.85)
+    for decision, colour in COLOURS.items():
+        axes.plot([], [], "o", ms=5, color=colour, label=decision)
     axes.set_xscale("symlog", linthresh=1, linscale=0.8)
     axes.set_xticks([-10, -1, 0, 1, 10, 100], ["−10", "−1", "0", "1", "10", "100"])
     axes.set_yticks(range(len(points_by_study)), list(points_by_study))

@@ -1,17 +1,13 @@
-"""Running a study: write down what is claimed, train every arm and seed as a sweep, measure, judge, write the page.
+"""Run a study: declare its claims, train every arm and seed as a sweep, measure the runs, judge, write the page.
 
-The folder of a study holds declared.json (what was claimed, as of which commit, before the first judged run), runs/ (a sweep),
-results.json, the pictures and the page. Everything goes on where it was; a finished run is never repeated.
+The folder of a study holds declared.json (the claims and the commit, written before the first judged run), runs/ (a sweep),
+results.json, the figures and the page. An interrupted study continues; a finished run is never repeated.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import inspect
 import json
-import os
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -21,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import ensure_writable_folder, read_json, write_json
+from unbraid.core.hardware import cpu_count
 from unbraid.core.progress import progress_bar
+from unbraid.studies.framework.provenance import (
+    current_commit,
+    differing_versions,
+    measurement_versions,
+    study_checksum,
+)
 from unbraid.studies.framework.results import RESULTS_FILE, Results, RunResult, round_numbers
 from unbraid.studies.framework.study import SCALES, Arm, Study, study_recipes
 
@@ -30,8 +33,7 @@ if TYPE_CHECKING:
     from unbraid.sweeps.planning.plan import Plan
 
 DECLARATION_FILE, MEASUREMENTS_FILE = "declared.json", "study.json"
-FAILURE_KEY = "could not be measured"
-UNCHECKED_FIELDS = ("about", "cite", "cost", "deviations")  # of a study: said, not judged
+FAILURE_KEY, COMMIT_KEY = "could not be measured", "measured at"
 
 
 def seeds_of(study: Study, scale: str, count: int = 0) -> tuple[int, ...]:
@@ -72,62 +74,6 @@ def declare(name: str, study: Study, scale: str, seeds: Sequence[int], out: Path
     return {"commit": before[0]["commit"], "changed": [entry["commit"] for entry in before[1:]]}
 
 
-def study_checksum(study: Study) -> str:
-    """A checksum of the file a study is written in, without what only draws or says: contrasts and measurements are code.
-
-    A picture or a word may be mended, and results stay what they are: `figures`, functions named `draw…`, docstrings and
-    the study's `about`, `cite`, `cost` and `unlike` are left out.
-    """
-    where = study.arms or study.main
-    assert where is not None
-    return source_checksum(Path(inspect.getfile(where)).read_text(encoding="utf-8"))
-
-
-def source_checksum(source: str) -> str:
-    """The checksum of a study's source: its lines but for blank ones, functions that draw, and words.
-
-    >>> source_checksum("A = 1\\ndef figures():\\n    draw(A)\\n") == source_checksum("A = 1\\n\\ndef figures():\\n    return None\\n")
-    True
-    >>> source_checksum("A = 1\\n") == source_checksum("A = 2\\n"), source_checksum("Study(\\nunlike='a')") == source_checksum("Study(\\nunlike='b')")
-    (False, True)
-    """
-    lines = source.splitlines()
-    for node in ast.walk(ast.parse(source)):
-        said = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)  # a docstring
-        if said or (isinstance(node, ast.FunctionDef) and _is_drawing(node.name)):
-            _blank(lines, node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Study":
-            for word in node.keywords:
-                if word.arg in UNCHECKED_FIELDS:
-                    _blank(lines, word)
-    kept = "\n".join(line.rstrip() for line in lines if line.strip())
-    return hashlib.sha256(kept.encode()).hexdigest()[:12]
-
-
-def _blank(lines: list[str], node: Any) -> None:
-    """Take the lines of a part of a program away."""
-    lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
-
-
-def _is_drawing(name: str) -> bool:
-    return name == "figures" or name.lstrip("_").startswith("draw")
-
-
-def current_commit() -> str:
-    """The commit the library stands at, with a + where files of it are changed; '' outside of version control."""
-    known = _git("rev-parse", "--short", "HEAD")
-    return known + ("+" if known and _git("status", "--porcelain", "--", ".") else "")
-
-
-def _git(*arguments: str) -> str:
-    """What git says of the folder the library lies in; '' where there is no git or no repository."""
-    try:
-        said = subprocess.run(["git", "-C", str(Path(__file__).parents[2]), *arguments], capture_output=True, text=True)
-    except OSError:
-        return ""
-    return said.stdout.strip() if said.returncode == 0 else ""
-
-
 def train(plan: Plan, workers: int = 0, quiet: bool = False) -> None:
     """Walk the sweep of a study; a run that fails is recorded and does not stop the others."""
     from unbraid.sweeps.display.live_display import LiveDisplay
@@ -138,11 +84,20 @@ def train(plan: Plan, workers: int = 0, quiet: bool = False) -> None:
 
 
 def load_kept_rows(
-    name: str, study: Study, scale: str, plan: Plan, results_folder: Path | None
+    name: str, study: Study, scale: str, plan: Plan, results_folder: Path | None, force: bool = False
 ) -> dict[str, RunResult]:
-    """The finished runs of a plan that lie in a folder of results, by the run's name, which holds its recipe's hash.
+    """The finished runs of a plan that a folder of results holds, by the run's name, which contains its recipe's hash.
 
-    Results of other recipes, or measured by other code, are refused: they would be lost when these are kept there.
+    Rows measured by other versions of a metric, `encode` or `audit` are left out where their run is on this disk: it is
+    measured again. Where it is not, they are refused, or pooled and marked with `force`.
+
+    Args:
+        name: the study's name.
+        study: the study.
+        scale: the scale of the plan; results of another scale are ignored.
+        plan: the runs that are wanted.
+        results_folder: the folder of kept results, or None.
+        force: pool rows of different versions that cannot be measured again.
     """
     if results_folder is None or not (results_folder / name / RESULTS_FILE).is_file():
         return {}
@@ -154,7 +109,16 @@ def load_kept_rows(
     same = results.metadata.get("code", study_checksum(study)) == study_checksum(study) and set(done) <= names
     expect(same, f"{results_folder / name} holds results of other recipes, seeds or measurements of study {name!r}",
            do="Move it away, or keep these elsewhere.")  # fmt: skip
-    return done
+    current = measurement_versions(study)
+    stale = {run: changes for run, row in done.items() if (changes := differing_versions(row.versions, current))}
+    gone = [run for run in stale if not (plan.folder / run).is_dir()]
+    expect(
+        force or not gone,
+        f"{results_folder / name} holds rows measured by other versions of the code, and their runs are not on this disk",
+        found=f"{len(gone)} of {len(done)} rows; {', '.join(sorted({c for run in gone for c in stale[run]}))}",
+        do="Move these results away to train the runs again, or add --force to pool both, marked on the page.",
+    )
+    return {run: row for run, row in done.items() if run not in stale or run in gone}
 
 
 def merge_declarations(about: dict[str, Any], previous: dict[str, Any]) -> dict[str, Any]:
@@ -172,6 +136,7 @@ def collect_results(
     workers: int = 0,
     quiet: bool = False,
     results_folder: Path | None = None,
+    force: bool = False,
 ) -> Results:
     """Measure every finished run (each once) and write results.json; what is not there yet is left for later.
 
@@ -180,11 +145,12 @@ def collect_results(
     from unbraid.sweeps.engine import job_results
 
     plan, told = build_plan(name, study, scale, seeds, out)
-    before = load_kept_rows(name, study, scale, plan, results_folder)
+    before = load_kept_rows(name, study, scale, plan, results_folder, force)
     found = {job.name: job_results.read_result(plan.folder, job) for job in plan.jobs}
     todo = [job.name for job in plan.jobs if job.name not in before]
     done = [plan.folder / each for each in todo if (o := found[each]) is not None and o.done]
     numbers = measure_runs(name, study, done, workers, quiet)
+    versions = measurement_versions(study)
     rows, places = [], {}
     for job, (arm, seed) in zip(plan.jobs, told, strict=True):
         outcome = found[job.name]
@@ -197,7 +163,8 @@ def collect_results(
         got = numbers.get(job.name, {})
         reason = outcome.reason if not outcome.done else str(got.pop(FAILURE_KEY, ""))
         status = "done" if outcome.done and not reason else "failed"
-        rows.append(RunResult(arm.label, seed, status, round_numbers(got), seconds, reason))
+        measured_at = str(got.pop(COMMIT_KEY, ""))
+        rows.append(RunResult(arm.label, seed, status, round_numbers(got), seconds, reason, versions, measured_at))
         places[f"{arm.label}/{seed}"] = job.name
     if study.measure_jointly is not None:
         rows = add_joint_measurements(
@@ -215,18 +182,18 @@ def measure_runs(
     name: str, study: Study, run_paths: Sequence[Path], workers: int = 0, quiet: bool = False
 ) -> dict[str, dict[str, Any]]:
     """The numbers of each run, by its name: read where they were measured before by the same code, else measured now."""
-    digest = study_checksum(study)
-    known = {path.name: _read_measurements(path, digest) for path in run_paths}
+    provenance = {"code": study_checksum(study), "versions": measurement_versions(study)}
+    known = {path.name: _read_measurements(path, provenance) for path in run_paths}
     todo = [path for path in run_paths if known[path.name] is None]
     with progress_bar(f"measuring {name}", len(todo), quiet) as advance:
-        count = min(len(todo), workers or _cores())
+        count = min(len(todo), workers or cpu_count())
         if count <= 1:
             for path in todo:
-                known[path.name] = _measure_run(name, str(path), digest)
+                known[path.name] = _measure_run(name, str(path), provenance)
                 advance()
         else:
             with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-                jobs = {path.name: pool.submit(_measure_run, name, str(path), digest) for path in todo}
+                jobs = {path.name: pool.submit(_measure_run, name, str(path), provenance) for path in todo}
                 for each, job in jobs.items():
                     known[each] = job.result()
                     advance()
@@ -250,15 +217,20 @@ def add_joint_measurements(
     return [replace(row, numbers=round_numbers(row.numbers | added.get((row.arm, row.seed), {}))) for row in rows]
 
 
-def _read_measurements(path: Path, digest: str) -> dict[str, Any] | None:
+def _read_measurements(path: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
+    """The stored numbers of a run, or None where the same code did not measure them."""
     try:
         found = read_json(path / MEASUREMENTS_FILE, "measurements") if (path / MEASUREMENTS_FILE).is_file() else None
     except UnbraidError:
         return None
-    return found["numbers"] if isinstance(found, dict) and found.get("code") == digest else None
+    if not isinstance(found, dict) or found.get("code") != provenance["code"]:
+        return None
+    if differing_versions(found.get("versions") or {}, provenance["versions"]):
+        return None
+    return {**found["numbers"], COMMIT_KEY: found.get("commit", "")}
 
 
-def _measure_run(name: str, path: str, digest: str) -> dict[str, Any]:
+def _measure_run(name: str, path: str, provenance: dict[str, Any]) -> dict[str, Any]:
     """One run's numbers, written beside it. A measurement that cannot be made is a result with its reason."""
     import torch
 
@@ -275,12 +247,9 @@ def _measure_run(name: str, path: str, digest: str) -> dict[str, Any]:
             return {FAILURE_KEY: f"not finite: {', '.join(bad)}"}
     except UnbraidError as error:
         return {FAILURE_KEY: str(error)}
-    write_json(Path(path) / MEASUREMENTS_FILE, {"code": digest, "numbers": numbers})
-    return numbers
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    at = current_commit()
+    write_json(Path(path) / MEASUREMENTS_FILE, {**provenance, "commit": at, "numbers": numbers})
+    return {**numbers, COMMIT_KEY: at}
 
 
 def run_study(
@@ -292,6 +261,7 @@ def run_study(
     workers: int = 0,
     quiet: bool = False,
     results_folder: Path | None = None,
+    force: bool = False,
 ) -> tuple[Results, list[Path]]:
     """Run a study or go on with it: declare, train, measure, judge, write. Returns the results and the files of the page.
 
@@ -301,8 +271,8 @@ def run_study(
 
     folder, chosen = ensure_writable_folder(Path(out)), seeds_of(study, scale, seeds)
     plan, _ = build_plan(name, study, scale, chosen, folder)
-    known = load_kept_rows(name, study, scale, plan, results_folder)
+    known = load_kept_rows(name, study, scale, plan, results_folder, force)
     declare(name, study, scale, chosen, folder)
     train(replace(plan, jobs=tuple(job for job in plan.jobs if job.name not in known)), workers, quiet)
-    results = collect_results(name, study, scale, chosen, folder, workers, quiet, results_folder)
+    results = collect_results(name, study, scale, chosen, folder, workers, quiet, results_folder, force)
     return results, study_page.write_page(name, study, results, folder, folder / "runs", results_folder)

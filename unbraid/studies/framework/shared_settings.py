@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 RecipeDict = dict[str, Any]
 
-# The demo's set, net and budget: a minute a run on one core, and the decoder lets total correlation show (docs/demo.md).
+# Data, net and budget of the demo: a run takes a minute on one core, and the objectives differ visibly (docs/demo.md).
 COLOUR_SPRITES: dict[str, RecipeDict] = {
     "tiny": {
         "data": {"name": "colour_sprites", "subsample": 400},
@@ -22,14 +22,18 @@ COLOUR_SPRITES: dict[str, RecipeDict] = {
 }
 
 
-# One of the hundred rooms of 3D Shapes: object hue, scale, shape and orientation vary; 4,800 pictures
+# 3D Shapes at one floor hue and one wall hue: object hue, scale, shape and orientation vary; 4,800 images
 SHAPES3D_SUBSET: RecipeDict = {"name": "shapes3d", "size": 32, "only": {"floor_hue": 0.0, "wall_hue": 0.5}}
 
 
 def shapes3d_settings(steps: int = 4000) -> RecipeDict:
-    """One room at 32×32 with the net of the sprites, more steps at two fifths of their rate.
+    """Settings for the 3D Shapes subset at 32×32: the net of the sprites, more steps, two fifths of their learning rate.
 
-    At 5e-3 FactorVAE (40) outran its critic in a pilot (seed 100: a KL of 985 nats after 400 steps), and β-TCVAE broke.
+    At 5e-3 FactorVAE (γ = 40) outran its critic in a pilot (seed 100: a KL of 985 nats after 400 steps), and β-TCVAE
+    diverged.
+
+    Args:
+        steps: number of training steps.
     """
     rate = {"schedule": "linear", "start": 2e-3, "stop": 2e-4, "steps": steps}
     return {
@@ -40,7 +44,11 @@ def shapes3d_settings(steps: int = 4000) -> RecipeDict:
 
 
 def kim_settings(steps: int = 300_000) -> RecipeDict:
-    """dSprites, net and budget of Kim & Mnih 2018, App. A: what `paper` means in several studies."""
+    """Settings for dSprites after Kim & Mnih 2018, App. A; the scale `paper` of several studies.
+
+    Args:
+        steps: number of training steps.
+    """
     return {
         "data": {"name": "dsprites"},
         "nets": {"name": "factor_vae_table1"},
@@ -49,6 +57,12 @@ def kim_settings(steps: int = 300_000) -> RecipeDict:
 
 
 def scale_to_64(run: Run) -> float:
-    """What nats of a run's images count at 64×64, where the papers print theirs: they are sums over pixels."""
+    """Return the factor that converts nats of a run's images to 64×64 pixels, where the papers report them.
+
+    Nats are sums over pixels.
+
+    Args:
+        run: the run.
+    """
     _, height, width = run.dataset().shape
     return 64 * 64 / (height * width)

@@ -1,4 +1,4 @@
-"""What a study is: claims, arms and seeds, written down before anything runs; and what one without training hands back."""
+"""Study records: claims, arms and seeds, fixed before anything runs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,19 @@ SCALES = ("tiny", "cpu", "paper")
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of a paper, and the contrast that judges it.
+    """One statement of a paper and the contrast that judges it.
 
-    `effect` gives a number per seed, positive on the claimed side. `printed` is the paper's number in words, `gap` its size
-    in the effect's unit; where the paper prints none, `least` is the smallest effect of interest. `headline` claims want
-    ten seeds or more, else the verdict is a pilot's. `most` > 0: its arms have only the first so many seeds (see `Arm`).
+    Args:
+        name: short name.
+        text: the statement.
+        source: paper and location.
+        effect: one number per seed, positive on the claimed side.
+        paper_value: the paper's number as text.
+        paper_effect: size of the paper's effect, in the unit of `effect`.
+        min_effect: smallest effect of interest, if the paper prints no number.
+        unit: unit of the effect.
+        headline: the claim needs ten seeds or more; with fewer, its verdict is marked as a pilot.
+        max_seeds: if above 0, the claim's arms have only the first so many seeds (see `Arm`).
     """
 
     name: str
@@ -40,15 +48,20 @@ class Claim:
 
     @property
     def margin(self) -> float:
-        """Effects within ± this count as none: a fifth of the paper's gap, or the smallest effect of interest."""
+        """Half-width of the range of effects that count as none: a fifth of the paper's effect, or `min_effect`."""
         return abs(self.paper_effect) / 5 if self.paper_effect is not None else (self.min_effect or 0.0)
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One setting of one method: a recipe, told apart from the others by its label. `method` groups arms in pictures.
+    """One setting of one method.
 
-    `most` > 0 gives an arm that no headline claim needs only the first so many seeds: seeds are spent where they decide.
+    Args:
+        label: unique label.
+        recipe: recipe of its runs, without name and seed.
+        method: group of the arm in figures.
+        setting: value of the setting.
+        max_seeds: if above 0, only the first so many seeds are run: for expensive arms that no headline claim needs.
     """
 
     label: str
@@ -60,7 +73,13 @@ class Arm:
 
 @dataclass(frozen=True)
 class StudyOutput:
-    """The numbers of a study that trains nothing, a short table of them to print, and the pictures it wrote.
+    """Output of a study without training.
+
+    Args:
+        columns: heads of the printed table.
+        rows: rows of the printed table.
+        numbers: all numbers, for JSON.
+        pictures: file names of the figures.
 
     >>> StudyOutput(("what", "value"), [("mig", "0.5")], {"mig": 0.5}).numbers
     {'mig': 0.5}
@@ -74,11 +93,21 @@ class StudyOutput:
 
 @dataclass(frozen=True)
 class Study:
-    """An entry of `STUDIES`.
+    """An entry of `STUDIES`: a study that trains has `arms`, one that does not has `main`.
 
-    A study that trains has `arms(scale)`, seeds per scale, the metrics to score, `measure(run)` for numbers of its own, and
-    `figures(results, runs folder, out)`; `together(runs)` gives numbers that need all runs of one arm at once, a dict for each.
-    One that only draws has `call(out, advance)`, which advances `steps` times.
+    Args:
+        about: the question in one line.
+        cite: paper and location.
+        cost: duration by scale, as text.
+        claims: the claims to judge.
+        arms: maps a scale to arms.
+        seeds: seeds by scale.
+        measure: numbers of one run.
+        measure_jointly: numbers that need all runs of one arm, one dict per run.
+        figures: draws figures from results and runs folder into a folder, and returns their file names.
+        deviations: how the setting differs from the paper.
+        main: runs a study without training: folder and progress callback to output.
+        steps: how often `main` advances its progress.
 
     >>> from unbraid.studies import STUDIES
     >>> STUDIES["pinwheel"].cite
@@ -91,7 +120,7 @@ class Study:
     claims: tuple[Claim, ...] = ()
     arms: Callable[[str], Sequence[Arm]] | None = None
     seeds: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    score: Mapping[str, Any] = field(default_factory=dict)
+
     measure: Callable[[Run], dict[str, float]] | None = None
     measure_jointly: Callable[[Sequence[Run]], Sequence[dict[str, float]]] | None = None
     figures: Callable[[Results, Path, Path], Sequence[str]] | None = None
@@ -101,7 +130,14 @@ class Study:
 
 
 def study_recipes(study: Study, name: str, scale: str, seeds: Sequence[int]) -> list[tuple[Arm, int, Recipe]]:
-    """Every run of a study at one scale: its arm, its seed and its recipe, seed by seed: one cut short has whole pairs."""
+    """Return arm, seed and recipe of every run, seed by seed, so that an interrupted study has complete pairs.
+
+    Args:
+        study: the study.
+        name: its name.
+        scale: 'tiny', 'cpu' or 'paper'.
+        seeds: the seeds.
+    """
     from unbraid.runs.recipe import Recipe
 
     assert study.arms is not None
@@ -114,4 +150,9 @@ def study_recipes(study: Study, name: str, scale: str, seeds: Sequence[int]) -> 
 
 
 def no_progress(n: int = 1, note: str = "") -> None:
-    """An `advance` that shows nothing."""
+    """A progress callback that shows nothing.
+
+    Args:
+        n: number of finished steps.
+        note: text for the progress bar.
+    """

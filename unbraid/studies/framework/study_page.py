@@ -1,4 +1,4 @@
-"""The page of a study, as Markdown beside its pictures and as one HTML file; all of it worked out from results.json."""
+"""Page of a study as Markdown and HTML, computed from results.json."""
 
 from __future__ import annotations
 
@@ -18,33 +18,48 @@ from unbraid.studies.framework.study import Claim, Study
 from unbraid.studies.framework.verdicts import Verdict, judge_claims
 
 PAGE_FILE = "page.md"
-OWN_STUDY_CITE = "unbraid"  # what a study of a question that no paper asked cites
+OWN_STUDY_CITE = "unbraid"  # `cite` of a study of our own
 VERDICT_MARKS = {"holds": "✔ holds", "does not hold": "✘ does not hold", "undecided": "… undecided"}
 
 
 def judge_study(study: Study, results: Results) -> list[Verdict]:
-    """The verdicts of a study's claims; at scale tiny there are none, whatever came out."""
+    """Return the verdicts of a study's claims; none at scale tiny.
+
+    Args:
+        study: the study.
+        results: its results.
+    """
     return [] if results.scale == "tiny" else judge_claims(study.claims, results)
 
 
 def summary_line(study: Study, results: Results) -> str:
-    """One line: scale, seeds (of how many that were meant to run), runs, failures, cost, commit."""
+    """Return one line with scale, seeds, runs, failures, duration and commit.
+
+    Args:
+        study: the study.
+        results: its results.
+    """
     ran_seeds, runs = len({row.seed for row in results.rows}), len(results.rows)
     meant = len(study.seeds.get(results.scale, ()))
     seeds = f"{ran_seeds} of {meant}" if ran_seeds < meant else f"{ran_seeds}"
     hours = sum(row.seconds for row in results.rows) / 3600
-    # by the clock: on a busy machine a run takes longer than its core's time
+    # wall-clock time: on a busy machine it exceeds the CPU time
     cost = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
     failed = f", {len(results.failed_rows)} not finished" if results.failed_rows else ""
     commit = results.metadata.get("commit") or "not under version control"
     seeds += " seed" if seeds == "1" else " seeds"
-    ran = f"scale {results.scale} · {seeds} · {runs} runs{failed} · {cost} of one-core runs by the clock"
+    ran = f"scale {results.scale} · {seeds} · {runs} runs{failed} · {cost} of wall-clock time, one core per run"
     later = ", ".join(results.metadata.get("changed", ()))
-    return f"{ran} · claims as of commit {commit}" + (f", gone on with at {later}" if later else "")
+    return f"{ran} · claims as of commit {commit}" + (f", continued at {later}" if later else "")
 
 
 def format_claim(claim: Claim, verdict: Verdict) -> str:
-    """A claim and its verdict in lines of at most 80 characters, to be printed as it is."""
+    """Format a claim and its verdict in lines of at most 80 characters.
+
+    Args:
+        claim: the claim.
+        verdict: its verdict.
+    """
     printed = f": {claim.paper_value}" if claim.paper_value else ""
     first, *others = verdict.lines()
     lines = [claim.text, f"({claim.source}{printed})", first + (f"  [{claim.unit}]" if claim.unit else ""), *others]
@@ -53,7 +68,11 @@ def format_claim(claim: Claim, verdict: Verdict) -> str:
 
 
 def wrap_line(line: str, width: int = 73) -> list[str]:
-    """A line in pieces: between its parts, which two spaces hold apart, or else between words.
+    """Wrap a line at its double spaces first, then between words.
+
+    Args:
+        line: the line.
+        width: the maximum width.
 
     >>> wrap_line("ours +0.1  95% [+0.0, +0.2]  n = 10 seeds", 30)
     ['ours +0.1  95% [+0.0, +0.2]', 'n = 10 seeds']
@@ -66,7 +85,11 @@ def wrap_line(line: str, width: int = 73) -> list[str]:
 
 
 def results_table(results: Results) -> tuple[list[str], list[list[str]]]:
-    """Arms down, quantities across: mean ± half the 95% t interval over seeds."""
+    """Return header and rows of the table of arms × quantities: mean ± half the 95% t interval over seeds.
+
+    Args:
+        results: the results.
+    """
     quantities = results.quantities
     rows = []
     for arm in results.arms:
@@ -76,7 +99,10 @@ def results_table(results: Results) -> tuple[list[str], list[list[str]]]:
 
 
 def format_cell(values: Sequence[float]) -> str:
-    """'0.512 ± 0.031', in as many figures as the interval deserves.
+    """Format mean ± half-width with as many digits as the interval supports.
+
+    Args:
+        values: one number per seed.
 
     >>> format_cell([0.5, 0.6]), format_cell([0.55]), format_cell([3104.2]), format_cell([])
     ('0.55 ± 0.64', '0.55', '3104', '–')
@@ -91,30 +117,44 @@ def format_cell(values: Sequence[float]) -> str:
 
 
 def page_markdown(name: str, study: Study, results: Results, pictures: Sequence[str]) -> str:
-    """The page as Markdown."""
-    said = judge_study(study, results)
+    """Return the page as Markdown.
+
+    Args:
+        name: name of the study.
+        study: the study.
+        results: its results.
+        pictures: file names of the figures.
+    """
+    verdicts = judge_study(study, results)
     parts = [f"# {name}: {study.about}", f"{study.cite}", summary_line(study, results)]
     if results.scale == "tiny":
         parts.append("*Scale tiny only shows that everything runs: it yields no verdict.*")
     parts += [
-        f"```text\n{format_claim(claim, verdict)}\n```" for claim, verdict in zip(study.claims, said, strict=False)
+        f"```text\n{format_claim(claim, verdict)}\n```" for claim, verdict in zip(study.claims, verdicts, strict=False)
     ]
     if study.deviations:
-        parts.append(f"**{deviations_heading(study)}:** {study.deviations} A verdict here is about this setting.")
+        parts.append(f"**{deviations_heading(study)}:** {study.deviations} Verdicts apply to this setting only.")
     parts += [f"![{picture}]({picture})" for picture in pictures]
     heads, rows = results_table(results)
     parts.append("\n".join([_table_row(heads), "|" + "---|" * len(heads), *map(_table_row, rows)]))
     parts.append("Mean ± half a 95% t interval over seeds.")
+    if results.mixed_versions:
+        mixed = "; ".join(f"{metric} {', '.join(map(str, v))}" for metric, v in results.mixed_versions.items())
+        parts.append(f"**Measured by different code**: versions differ between rows: {mixed}.")
     if results.failed_rows:
         lost = "\n".join(f"- {row.arm}, seed {row.seed}: {row.status}. {row.reason}" for row in results.failed_rows)
-        parts.append(f"**Runs that did not finish** (none is dropped without a word):\n\n{lost}")
-    parts.append(f"Run again or go on: `unbraid study {name} --scale {results.scale}`; numbers: `results.json`.")
+        parts.append(f"**Runs that did not finish:**\n\n{lost}")
+    parts.append(f"Run or continue: `unbraid study {name} --scale {results.scale}`; numbers: `results.json`.")
     return "\n\n".join(parts) + "\n"
 
 
 def deviations_heading(study: Study) -> str:
-    """What stands above the words that belong beside the verdicts: a question of ours has no paper to be unlike."""
-    return "The setting" if study.cite == OWN_STUDY_CITE else "Not like the paper"
+    """Return the heading of the deviations; a study of our own has no paper to deviate from.
+
+    Args:
+        study: the study.
+    """
+    return "The setting" if study.cite == OWN_STUDY_CITE else "Differences from the paper"
 
 
 def _table_row(cells: Sequence[str]) -> str:
@@ -124,9 +164,15 @@ def _table_row(cells: Sequence[str]) -> str:
 def write_page(
     name: str, study: Study, results: Results, out: Path, runs: Path | None = None, results_folder: Path | None = None
 ) -> list[Path]:
-    """Draw the pictures and write page.md and page.html beside results.json. Without the runs, pictures stay as they are.
+    """Draw the figures and write page.md and page.html; return the paths.
 
-    Pictures that need runs of which only the rows are kept (in the folder of results `kept`) stay as they are kept.
+    Args:
+        name: name of the study.
+        study: the study.
+        results: its results.
+        out: folder of the study.
+        runs: folder of the runs; None keeps the existing figures.
+        results_folder: folder of kept results, whose figures are used if runs are missing.
     """
     pictures: Sequence[str] = sorted(p.name for p in out.glob("*.png"))
     if study.figures is not None and runs is not None:
@@ -166,16 +212,16 @@ def _page_html(name: str, study: Study, results: Results, out: Path, pictures: S
         f"<p>{e(study.cite)}</p><p class=faint>{e(summary_line(study, results))}</p>",
     ]
     for claim, verdict in zip(study.claims, judge_study(study, results), strict=False):
-        said = verdict.lines()
+        lines = verdict.lines()
         printed = f" ({e(claim.paper_value)})" if claim.paper_value else ""
         parts.append(
             f'<section class="{verdict.decision.split()[0]}"><p>{e(claim.text)}<br><span class=faint>{e(claim.source)}{printed}'
-            f"</span></p><p>{e(said[0].replace('  ', ' · '))} <span class=faint>{e(claim.unit)}</span><br>"
-            f"<span class=word>{e(said[1])}</span></p></section>"
+            f"</span></p><p>{e(lines[0].replace('  ', ' · '))} <span class=faint>{e(claim.unit)}</span><br>"
+            f"<span class=word>{e(lines[1])}</span></p></section>"
         )
     if study.deviations:
-        words = re.sub(r"`([^`]+)`", r"<code>\1</code>", e(study.deviations))
-        parts.append(f"<p><b>{deviations_heading(study)}:</b> {words} A verdict here is about this setting.</p>")
+        deviations = re.sub(r"`([^`]+)`", r"<code>\1</code>", e(study.deviations))
+        parts.append(f"<p><b>{deviations_heading(study)}:</b> {deviations} Verdicts apply to this setting only.</p>")
     for picture in pictures:
         data = base64.b64encode((out / picture).read_bytes()).decode()
         parts.append(f'<p><img alt="{e(picture)}" src="data:image/png;base64,{data}"></p>')
@@ -186,7 +232,7 @@ def _page_html(name: str, study: Study, results: Results, out: Path, pictures: S
     parts.append("<p class=faint>Mean ± half a 95% t interval over seeds.</p>")
     again = f"unbraid study {name} --scale {results.scale}"
     parts.append(
-        f"<p class=faint>Run again or go on: <code>{e(again)}</code>; numbers: results.json beside this page.</p>"
+        f"<p class=faint>Run or continue: <code>{e(again)}</code>; numbers: results.json in the same folder.</p>"
     )
     parts += [f"<p>not finished: {e(row.arm)}, seed {row.seed}: {e(row.reason)}</p>" for row in results.failed_rows]
     return (

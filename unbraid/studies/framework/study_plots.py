@@ -1,4 +1,4 @@
-"""Pictures that several studies draw: every seed a dot, the mean a larger one."""
+"""Plots that several studies share: seeds as small dots, means as larger ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 
 def create_figure(columns: int, width: float = 3.6, height: float = 3.5) -> tuple[Any, Any]:
-    """A figure of one row, and its axes as a list."""
+    """Create a figure with one row of axes.
+
+    Args:
+        columns: number of axes.
+        width: width of each, in inches.
+        height: height in inches.
+    """
     from matplotlib.figure import Figure
 
     made = Figure(figsize=(width * columns, height), layout="constrained")
@@ -28,20 +34,29 @@ def create_figure(columns: int, width: float = 3.6, height: float = 3.5) -> tupl
 
 
 def add_legend(axes: Any, **options: Any) -> None:
-    """A legend, if there is anything to explain; the axes are as they stay then, so logarithmic ones get their ticks."""
+    """Add a legend if there are labels, and format logarithmic ticks.
+
+    Args:
+        axes: matplotlib axes in their final scale.
+        options: further options of the legend.
+    """
     format_log_ticks(axes)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8, **options)
 
 
 def format_log_ticks(axes: Any) -> None:
-    """Plain digits on logarithmic axes."""
+    """Use plain digits on logarithmic axes.
+
+    Args:
+        axes: matplotlib axes.
+    """
     for axis in (axes.xaxis, axes.yaxis):
         _format_log_axis(axis)
 
 
 def _format_log_axis(axis: Any) -> None:
-    """On a logarithmic axis its own ticks, or else 1, 2 and 5 of each power of ten in plain digits; no words between."""
+    """Label 1, 2 and 5 of each power of ten in plain digits, unless the axis has fixed ticks."""
     from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
 
     if axis.get_scale() != "log":
@@ -53,10 +68,18 @@ def _format_log_axis(axis: Any) -> None:
 
 
 def plot_tradeoff(axes: Any, results: Results, methods: Mapping[str, Sequence[str]], x: str, y: str) -> None:
-    """One quantity over another: a line through the means of each method's settings, its seeds as dots."""
+    """Plot one quantity over another: a line through the means of each method's settings, seeds as dots.
+
+    Args:
+        axes: matplotlib axes.
+        results: the results.
+        methods: labels of the arms by method.
+        x: quantity of the horizontal axis.
+        y: quantity of the vertical axis.
+    """
     from unbraid.figures.drawing import LINE_COLOURS
 
-    for colour, (method, arms) in zip(cycle(LINE_COLOURS), methods.items(), strict=False):  # none is left out
+    for colour, (method, arms) in zip(cycle(LINE_COLOURS), methods.items(), strict=False):
         means = []
         for arm in (a for a in arms if results.values(a, y) and results.values(a, x)):
             pairs = [(results.value(arm, s, x), results.value(arm, s, y)) for s in results.seeds(arm)]
@@ -70,12 +93,23 @@ def plot_tradeoff(axes: Any, results: Results, methods: Mapping[str, Sequence[st
 
 
 def arm_setting(arm: str) -> str:
-    """The setting in an arm's label: 'beta4' → '4'."""
+    """Return the setting in an arm's label: 'beta4' → '4'.
+
+    Args:
+        arm: the label.
+    """
     return arm.lstrip("abcdefghijklmnopqrstuvwxyz_-") or arm
 
 
 def plot_lines(axes: Any, results: Results, series: Mapping[str, Mapping[float, tuple[str, str]]], xlabel: str) -> None:
-    """Quantities against a setting; `series` gives for each line and setting the arm and the quantity."""
+    """Plot quantities against a setting.
+
+    Args:
+        axes: matplotlib axes.
+        results: the results.
+        series: for each line, a map from the setting to arm and quantity.
+        xlabel: label of the horizontal axis.
+    """
     from unbraid.figures.drawing import LINE_COLOURS
 
     for colour, (name, points) in zip(cycle(LINE_COLOURS), series.items(), strict=False):
@@ -91,7 +125,14 @@ def plot_lines(axes: Any, results: Results, series: Mapping[str, Mapping[float, 
 
 
 def plot_boxes(axes: Any, results: Results, arms: Sequence[str], quantity: str) -> None:
-    """A box per arm with its seeds as dots."""
+    """Plot a box per arm with its seeds as dots.
+
+    Args:
+        axes: matplotlib axes.
+        results: the results.
+        arms: labels of the arms.
+        quantity: name of the measured number.
+    """
     from unbraid.figures.drawing import LINE_COLOURS
 
     values = [results.values(arm, quantity) for arm in arms]
@@ -110,7 +151,13 @@ def plot_boxes(axes: Any, results: Results, arms: Sequence[str], quantity: str) 
 
 
 def load_paired_runs(results: Results, runs: Path, *arms: str) -> list[Run]:
-    """The runs of these arms with one seed: the first of which all lie on this disk (rows may be kept without their runs)."""
+    """Load one run per arm, all of the first seed whose runs are on this disk.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        arms: labels of the arms.
+    """
     from unbraid.runs.run import Run
 
     for seed in results.seeds(*arms):
@@ -121,7 +168,13 @@ def load_paired_runs(results: Results, runs: Path, *arms: str) -> list[Run]:
 
 
 def plot_marginals(axes: Any, run: Run, title: str) -> None:
-    """q(z_j) of the live columns, one draw from every posterior, against the standard normal."""
+    """Plot q(z_j) of the active columns, one sample per posterior, against the standard normal.
+
+    Args:
+        axes: matplotlib axes.
+        run: the run.
+        title: title of the axes.
+    """
     from unbraid.figures.drawing import LINE_COLOURS
     from unbraid.runs.evaluation.encoding import encode
 
@@ -141,7 +194,15 @@ def plot_marginals(axes: Any, run: Run, title: str) -> None:
 def plot_matrix(
     axes: Any, values: np.ndarray, title: str, rows: Sequence[str] = (), columns: Sequence[str] = ()
 ) -> None:
-    """A table of numbers between 0 and 1 as shades, each with its number."""
+    """Plot a matrix of values in 0 … 1 as shades with numbers.
+
+    Args:
+        axes: matplotlib axes.
+        values: the matrix.
+        title: title of the axes.
+        rows: row labels.
+        columns: column labels.
+    """
     axes.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     for i, j in np.ndindex(*values.shape):
         shade = "white" if values[i, j] > 0.6 else "black"

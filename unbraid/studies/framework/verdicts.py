@@ -1,9 +1,9 @@
-"""Verdicts: the claims of one page judged by one rule, from effects seed by seed.
+"""Verdicts: the claims of one page judged by one rule, from one effect per seed.
 
 The interval of a claim is the t interval over seeds at its Holm-adjusted level among the claims of the page.
 holds:          the interval lies on the claimed side of 0.
-does not hold:  it lies on the other side, or wholly inside ± the claim's margin (a fifth of the paper's gap).
-undecided:      anything else, with the number of seeds that would decide.
+does not hold:  it lies on the other side, or entirely within ± the claim's margin (a fifth of the paper's effect).
+undecided:      otherwise; the number of seeds that would decide is reported.
 """
 
 from __future__ import annotations
@@ -27,15 +27,27 @@ from unbraid.studies.framework.results import Results
 from unbraid.studies.framework.study import Claim
 
 HOLDS, DOES_NOT_HOLD, UNDECIDED = "holds", "does not hold", "undecided"
-HEADLINE_SEEDS = 10  # a headline claim judged on fewer is a pilot
+HEADLINE_SEEDS = 10  # a headline claim with fewer is marked as a pilot
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim's word with the numbers behind it. Effects are positive on the claimed side.
+    """Decision on a claim and its statistics. Effects are positive on the claimed side.
 
-    contrast is at the Holm-adjusted level, low and high at 95%. smallest: the gap this study could have seen with 80%
-    power. seeds: how many would decide with 80% power if the effect is what was found; None when over ten thousand would.
+    Args:
+        claim: name of the claim.
+        decision: 'holds', 'does not hold' or 'undecided'.
+        contrast: the contrast at the Holm-adjusted level.
+        low: lower end of the 95% interval.
+        high: upper end of the 95% interval.
+        p: Holm-adjusted p value.
+        n_claims: number of claims in the adjustment.
+        margin: half-width of the range of effects that count as none.
+        detectable_gap: effect that this study detects with 80% power.
+        required_seeds: seeds that decide with 80% power if the effect is as found; None if above ten thousand.
+        pilot: a headline claim with too few seeds.
+        missing_seeds: seeds without an effect.
+        note: remark for the reader.
     """
 
     claim: str
@@ -53,7 +65,7 @@ class Verdict:
     note: str = ""
 
     def lines(self) -> list[str]:
-        """The verdict in two lines, as a page prints it."""
+        """Return the verdict as the two lines of a page."""
         c = self.contrast
         if c.n < 2:
             return [
@@ -67,7 +79,7 @@ class Verdict:
             f"{c.n_positive} of {c.n} above 0",
         ]
         ours += [f"d = {c.effect:.2g}"] if c.effect == c.effect else []
-        ours += [f"smallest gap we could see {self.detectable_gap:.2g}"]
+        ours += [f"detectable gap {self.detectable_gap:.2g}"]
         ours += [f"bootstrap [{c.bootstrap[0]:+.3g}, {c.bootstrap[1]:+.3g}]"]
         why = [f"Holm over {self.n_claims} claim{'' if self.n_claims == 1 else 's'}: p = {self.p:.2g}"]
         if self.decision == UNDECIDED:
@@ -77,17 +89,13 @@ class Verdict:
                 else f"{self.required_seeds} seeds would decide"
             ]
         why += [self.note] if self.note else []
-        why += (
-            [
-                f"no effect from seed{'s' if len(self.missing_seeds) > 1 else ''} {', '.join(map(str, self.missing_seeds))}"
-            ]
-            if self.missing_seeds
-            else []
-        )
+        if self.missing_seeds:
+            plural = "s" if len(self.missing_seeds) > 1 else ""
+            why += [f"no effect from seed{plural} {', '.join(map(str, self.missing_seeds))}"]
         return ["  ".join(ours), f"{self.decision.upper()}{' (pilot)' if self.pilot else ''}  ({'; '.join(why)})"]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers for JSON; what is not known is None."""
+        """Return plain values for JSON; unknown numbers are None."""
         c = self.contrast
         numbers = {
             "effect": c.mean, "low": self.low, "high": self.high, "level": c.level, "judged_low": c.low, "judged_high": c.high,
@@ -113,19 +121,30 @@ class Verdict:
 
 
 def judge_claims(claims: Sequence[Claim], results: Results, seeds: Sequence[int] | None = None) -> list[Verdict]:
-    """Every claim of a page, judged on the finished seeds (or on those named; what they lack is listed, never dropped)."""
-    asked = tuple(results.seeds() if seeds is None else seeds)
+    """Judge every claim of a page.
+
+    Args:
+        claims: the claims.
+        results: the results of the study.
+        seeds: seeds to use; None for the finished ones. Seeds without an effect are listed in the verdict.
+    """
+    used = tuple(results.seeds() if seeds is None else seeds)
     every = sorted({row.seed for row in results.rows})
-    few = [asked if not claim.max_seeds else [s for s in asked if s in every[: claim.max_seeds]] for claim in claims]
+    few = [used if not claim.max_seeds else [s for s in used if s in every[: claim.max_seeds]] for claim in claims]
     effects = [{s: claim.effect(results, s) for s in some} for claim, some in zip(claims, few, strict=True)]
     return judge_effects(claims, effects)
 
 
 def judge_effects(claims: Sequence[Claim], effects: Sequence[Mapping[int, float | None]]) -> list[Verdict]:
-    """The claims of one page from their effects, seed → number, or None where a run is missing.
+    """Judge the claims of one page from their effects.
 
-    >>> claim = Claim("a", "A above B", "Fig. 1", effect=lambda results, seed: None, gap=0.1)
-    >>> [v.decision for v in judge_effects([claim] * 3, [{0: 0.1, 1: 0.12, 2: 0.11}, {0: 0.0, 1: 0.001, 2: -0.001}, {0: 0.1, 1: -0.3}])]
+    Args:
+        claims: the claims.
+        effects: per claim a map from seed to effect; None if a run is missing.
+
+    >>> claim = Claim("a", "A above B", "Fig. 1", effect=lambda results, seed: None, paper_effect=0.1)
+    >>> effects = [{0: 0.1, 1: 0.12, 2: 0.11}, {0: 0.0, 1: 0.001, 2: -0.001}, {0: 0.1, 1: -0.3}]
+    >>> [v.decision for v in judge_effects([claim] * 3, effects)]
     ['holds', 'does not hold', 'undecided']
     """
     expect(
@@ -138,9 +157,9 @@ def judge_effects(claims: Sequence[Claim], effects: Sequence[Mapping[int, float 
     tests = sum(value == value for value in p)
     return [
         _judge_claim(
-            claim, found, level if level == level else 0.95, float(a), tests, tuple(s for s in asked if s not in found)
+            claim, found, level if level == level else 0.95, float(a), tests, tuple(s for s in every if s not in found)
         )
-        for claim, asked, found, level, a in zip(claims, effects, known, levels, adjusted, strict=True)
+        for claim, every, found, level, a in zip(claims, effects, known, levels, adjusted, strict=True)
     ]
 
 
@@ -149,26 +168,26 @@ def _judge_claim(
 ) -> Verdict:
     values = list(effect_by_seed.values())
     c, plain = one_sample_contrast(values, level), t_interval(values)
-    word, note = _decide(c, claim.margin)
+    decision, note = _decide(c, claim.margin)
     seeds = None
-    if word == UNDECIDED and c.n >= 2:
+    if decision == UNDECIDED and c.n >= 2:
         routes = [
             seeds_needed(c.mean, c.deviation, level),
             seeds_for_equivalence(c.mean, claim.margin, c.deviation, level),
         ]
         seeds = min((max(n, c.n + 1) for n in routes if n is not None), default=None)
     return Verdict(
-        claim.name, word, c, plain.low, plain.high, p, n_tests, claim.margin, smallest_gap(c.deviation, c.n, level),
+        claim.name, decision, c, plain.low, plain.high, p, n_tests, claim.margin, smallest_gap(c.deviation, c.n, level),
         seeds, claim.headline and c.n < HEADLINE_SEEDS, missing, note,
     )  # fmt: skip
 
 
 def _decide(contrast: Contrast, margin: float) -> tuple[str, str]:
-    """The word by the rule, and what a reader should know beside it."""
+    """Apply the rule; return the decision and a remark for the reader."""
     if contrast.low > 0:
         return HOLDS, f"but smaller than {margin:.2g}" if contrast.high < margin else ""
     if contrast.high < 0:
-        return DOES_NOT_HOLD, "it is on the other side"
+        return DOES_NOT_HOLD, "the effect has the opposite sign"
     if -margin < contrast.low and contrast.high < margin:
         return DOES_NOT_HOLD, f"the effect is within ±{margin:.2g}"
     return UNDECIDED, ""

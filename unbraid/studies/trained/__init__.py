@@ -1,6 +1,6 @@
-"""Studies that train: every file of this folder is one, its `STUDY` found under the file's name.
+"""Studies that train: every file of this folder is one; its record `STUDY` is registered under the file's name.
 
-They import torch only when they run: the list of studies must not wait for it.
+The modules import torch only inside functions, so that listing the studies stays fast.
 """
 
 from __future__ import annotations

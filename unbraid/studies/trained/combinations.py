@@ -1,4 +1,4 @@
-"""Two combinations no paper tried: a subspace prior with prices on its tree; a memory bank in place of a large batch. Ours."""
+"""Two combinations that no paper tested: a subspace prior with prices on its tree, and a memory bank instead of a large batch."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ if TYPE_CHECKING:
 
 GROUPS = {"a": 2, "b": 2, "c": 1}  # five columns, as in the tournament
 ISA = {"prior": {"name": "isa", "p0": 2.1, "exponents": 2.2}}
-PRICE_BETWEEN, PRICE_WITHIN = 6.0, 3.0  # the demo's price of TC between groups, half of it inside
+PRICE_BETWEEN, PRICE_WITHIN = 6.0, 3.0  # the demo's price of TC between groups, and half of it within
 TREE_ARMS = ("plain", "isa", "tree", "isa_tree")
 BANK_ARMS = ("small", "bank", "large")
 BATCHES = {"tiny": (32, 128), "cpu": (64, 2048), "paper": (64, 2048)}
-STEPS = {"tiny": 20, "cpu": 800, "paper": 300_000}  # of the part on banks: a large batch costs 32 small ones
-FEW_SEEDS = 4  # seeds of the arm that costs as much as all others together
+STEPS = {"tiny": 20, "cpu": 800, "paper": 300_000}  # of the bank arms: one large batch costs as much as 32 small ones
+FEW_SEEDS = 4  # seeds of the arm that costs as much as all others combined
 OWN_QUESTION = "our question"
 
 
 def arms(scale: str) -> list[Arm]:
-    """Prior × prices on one tree; then the same row with a small batch, one with a bank, and a large batch, at equal steps."""
+    """Prior × prices on one tree; then one row with a small batch, with a memory bank and with a large batch, at equal steps.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base = kim_settings() if scale == "paper" else COLOUR_SPRITES[scale]
     groups = {f"g{i}": 2 for i in range(5)} if scale == "paper" else GROUPS
     prices = {"mi": 1.0, "tc_q:root": PRICE_BETWEEN, "tc_q": PRICE_WITHIN, "dw_joint": 1.0}
@@ -45,7 +49,7 @@ def arms(scale: str) -> list[Arm]:
 
 
 def _bank_arm(label: str, scale: str, base: dict[str, Any]) -> Arm:
-    """β-TCVAE (6) at one size of batch, all for the same number of steps."""
+    """β-TCVAE (β = 6) at one batch size; all such arms train for the same number of steps."""
     small, large = BATCHES[scale]
     batch, steps = large if label == "large" else small, STEPS[scale]
     estimator = f"memory_bank({large - small})" if label == "bank" else "stratified"
@@ -59,7 +63,11 @@ def _bank_arm(label: str, scale: str, base: dict[str, Any]) -> Arm:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Three metrics, the exact total correlation over all leaves and between groups, and what the ledger said of it."""
+    """Three metrics, the exact total correlation over all leaves and between groups, and its estimate in the ledger.
+
+    Args:
+        run: the run.
+    """
     from unbraid import metrics
     from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.encoding import encode
@@ -86,12 +94,19 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def _total_correlation(nats: dict[str, float]) -> float:
-    """The total correlation over all leaves: Σ of tc_q over the branches."""
+    """Total correlation over all leaves: Σ of tc_q over the branches."""
     return sum(value for key, value in nats.items() if key.startswith("tc_q"))
 
 
 def gain_over_both(quantity: str, combination: str, first: str, second: str) -> Effect:
-    """A quantity of the combination, less the better of its two halves, the same seed in all."""
+    """Quantity of a combination minus the better of its two parts, at the same seed.
+
+    Args:
+        quantity: name of the measured number.
+        combination: label of the combined arm.
+        first: label of the first part.
+        second: label of the second part.
+    """
 
     def effect(results: Results, seed: int) -> float | None:
         found = [results.value(arm, seed, quantity) for arm in (combination, first, second)]
@@ -102,7 +117,13 @@ def gain_over_both(quantity: str, combination: str, first: str, second: str) -> 
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """MIG and the exact total correlation of both parts, each seed a dot."""
+    """Plot MIG and the exact total correlation of both parts, one dot per seed.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, axes = study_plots.create_figure(4, 3.1)
     for each, (chosen, quantity) in zip(
         axes, ((a, q) for a in (TREE_ARMS, BANK_ARMS) for q in ("mig", "tc")), strict=True

@@ -1,6 +1,6 @@
-"""How much of "disentanglement" is the decoder's bias, and how much the objective's? Ours, on sprites and in a 3-D room.
+"""How much of "disentanglement" comes from the decoder and how much from the objective? A study of our own.
 
-Seeds are spent on the headline cells (two decoders × VAE and β-TCVAE: ten on every set); the rest of the grid has three.
+The headline cells (two decoders × VAE and β-TCVAE) have ten seeds on every data set; the other cells have three.
 """
 
 from __future__ import annotations
@@ -39,11 +39,15 @@ ROWS: dict[str, dict[str, Any]] = {
 TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
 SETS = {"colour": "colour_sprites", "binary": "sprites32", "rooms": "shapes3d"}
 HEADLINE_CELLS = [(decoder, row) for decoder in ("broadcast", "mlp") for row in ("vae", "beta_tcvae")]
-FEW_SEEDS = 3  # seeds of the cells that no headline claim needs
+FEW_SEEDS = 3  # seeds of the cells outside headline claims
 
 
 def arms(scale: str) -> list[Arm]:
-    """Three decoders × six objectives on coloured sprites, the headline cells elsewhere; at `paper` all of them everywhere."""
+    """Three decoders × six objectives on coloured sprites, the headline cells on other sets; at `paper` the full grid everywhere.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     chosen = ("vae", "beta_tcvae") if scale == "tiny" else tuple(ROWS)
     made = []
     for short in ("colour",) if scale == "tiny" else SETS:
@@ -68,7 +72,14 @@ def arms(scale: str) -> list[Arm]:
 
 
 def dataset_settings(dataset_key: str, scale: str) -> dict[str, Any]:
-    """Data, budget and columns of a set: as many columns as factors. Rooms want more steps at a lower rate (pilots, seed 100)."""
+    """Data, budget and latent of a data set, with as many columns as factors.
+
+    3D Shapes needs more steps at a lower learning rate (pilots, seed 100).
+
+    Args:
+        dataset_key: short name of the data set.
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base = COLOUR_SPRITES["tiny" if scale == "tiny" else "cpu"]
     made: dict[str, Any] = {"data": base["data"], "budget": base["budget"], "latent": FLAT}
     if dataset_key == "binary":
@@ -82,7 +93,11 @@ def dataset_settings(dataset_key: str, scale: str) -> dict[str, Any]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """MIG, DCI, FactorVAE's metric; reconstruction and total correlation by the audit."""
+    """MIG, DCI and the FactorVAE metric; reconstruction and total correlation by the audit.
+
+    Args:
+        run: the run.
+    """
     from unbraid import metrics
     from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.encoding import encode
@@ -99,7 +114,12 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def weighted_sum(*weighted_arms: tuple[float, str], quantity: str = "mig") -> Effect:
-    """Σ weight · quantity of an arm, the same seed in all."""
+    """Σ weight · quantity over arms, at the same seed.
+
+    Args:
+        quantity: name of the measured number.
+        weighted_arms: label and weight of each arm.
+    """
 
     def effect(results: Results, seed: int) -> float | None:
         found = [(weight, results.value(arm, seed, quantity)) for weight, arm in weighted_arms]
@@ -109,7 +129,13 @@ def weighted_sum(*weighted_arms: tuple[float, str], quantity: str = "mig") -> Ef
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """MIG of every decoder and objective, each seed a dot: the grid on coloured sprites, the headline cells elsewhere."""
+    """Plot MIG of every decoder and objective, one dot per seed: the grid on coloured sprites, the headline cells elsewhere.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid.figures.drawing import LINE_COLOURS
 
     sets = [s for s in SETS if any(a.startswith(f"{s}-") for a in results.arms) or s == "colour"]
@@ -138,10 +164,10 @@ _TC, _VAE = "beta_tcvae", "vae"
 
 
 def _claims_on_dataset(dataset_key: str, description: str) -> tuple[Claim, ...]:
-    """The first two questions again on another set."""
+    """The first two claims on another data set."""
     return tuple(
-        Claim(f"{dataset_key}_{name}", f"{description}: {text}", "our question", paired_difference("mig", f"{dataset_key}-broadcast-{_TC}", other),
-              min_effect=0.05, unit="MIG", headline=True)
+        Claim(f"{dataset_key}_{name}", f"{description}: {text}", "our question",
+              paired_difference("mig", f"{dataset_key}-broadcast-{_TC}", other), min_effect=0.05, unit="MIG", headline=True)
         for name, text, other in (
             ("objective", "the price raises MIG with the broadcast decoder", f"{dataset_key}-broadcast-{_VAE}"),
             ("decoder", "the broadcast decoder raises MIG with the price", f"{dataset_key}-mlp-{_TC}"),

@@ -1,4 +1,4 @@
-"""Priors that are not isotropic, and disentanglement at equal reconstruction. Mathieu et al. 2019, Sec. 6.1 and Fig. 2."""
+"""Anisotropic and heavy-tailed priors, and disentanglement at equal reconstruction. Mathieu et al. 2019, Sec. 6.1 and Fig. 2."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ STUDENT_T_BUDGET = {
 
 
 def arms(scale: str) -> list[Arm]:
-    """Three Gaussian priors over β, Student-t priors over ν at β = 1; ten columns (the paper's number)."""
+    """Three Gaussian priors over β, and Student-t priors over ν at β = 1; ten columns, as in the paper.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base = {**(PAPER_BASE if scale == "paper" else COLOUR_SPRITES[scale]), "latent": 10}
     usual = {"budget": BUDGET} if scale == "paper" else {}
     heavy = {"budget": STUDENT_T_BUDGET} if scale == "paper" else {}
@@ -64,7 +68,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """The paper's metric, MIG and DCI beside it, and reconstruction by the audit."""
+    """The paper's metric, MIG, DCI, and reconstruction by the audit.
+
+    Args:
+        run: the run.
+    """
     from unbraid import metrics
     from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.encoding import encode
@@ -79,7 +87,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 2: the metric against reconstruction over β (top), and over ν (bottom)."""
+    """Plot Fig. 2: the metric against reconstruction over β (top) and over ν (bottom).
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, (left, right) = study_plots.create_figure(2, 4.6)
     study_plots.plot_tradeoff(left, results, BETA_CURVES, "reconstruction", "factor_vae")
     study_plots.plot_tradeoff(
@@ -97,7 +111,13 @@ METRIC_CLAIM: dict[str, Any] = {"min_effect": 0.02, "unit": "FactorVAE metric"}
 
 
 def slope_below_margin(quantity: str, arms: Sequence[str], margin: float) -> Effect:
-    """margin − what a quantity gains for a doubling of β: positive where it gains less than the margin."""
+    """margin − gain of a quantity per doubling of β: positive if the gain is below the margin.
+
+    Args:
+        quantity: name of the measured number.
+        arms: labels of the arms, at increasing β.
+        margin: the margin.
+    """
     gained = slope(quantity, arms, np.log2(BETAS).tolist())
 
     def effect(results: Results, seed: int) -> float | None:
@@ -108,14 +128,14 @@ def slope_below_margin(quantity: str, arms: Sequence[str], margin: float) -> Eff
 
 
 def _metric_only_drop(results: Results, seed: int) -> float | None:
-    """The smaller of the metric's drop from ν = 5 to 3 and of .02 less MIG's: positive where only the metric drops."""
+    """Minimum of the metric's drop from ν = 5 to 3 and of .02 minus MIG's drop: positive if only the metric drops."""
     drop = paired_difference("factor_vae", "nu5", "nu3")(results, seed)
     kept = within_margin("mig", "nu3", "nu5", 0.02)(results, seed)
     return None if drop is None or kept is None else min(drop, kept)
 
 
 def _mig_claim(name: str, text: str, effect: Effect, **options: Any) -> Claim:
-    """The same question by MIG, since the metric is close to its ceiling here."""
+    """The same claim by MIG, because the metric is close to its maximum here."""
     return Claim(
         f"{name}_mig",
         f"{text}, by MIG",

@@ -1,6 +1,6 @@
-"""Attributes told by one direction of the code each: DIP-VAE, β-VAE, VAE. Kumar et al. 2017, Table 2, on a stand-in.
+"""Attributes predicted from one direction of the code each: DIP-VAE, β-VAE, VAE. Kumar et al. 2017, Table 2, on other data.
 
-CelebA has 40 attributes of faces; here they are the ten classes of digits, and thickness, slant and width above the median.
+CelebA has 40 attributes of faces. Here they are the ten digit classes, and thickness, slant and width above the median.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ SETTING: dict[str, dict[str, Any]] = {
 
 
 def arms(scale: str) -> list[Arm]:
-    """β-VAE over β (1 is the VAE), and DIP-VAE-I with λ_d = 10 λ_od."""
+    """β-VAE over β (1 is the VAE), and DIP-VAE-I with λ_d = 10 λ_od.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base = {**SETTING[scale], "latent": 32 if scale == "paper" else 16}
     chosen = (1, 8) if scale == "tiny" else BETAS
     rows = {f"beta{b}": ("β-VAE", {"name": "beta_vae", "beta": float(b)}) for b in chosen}
@@ -53,7 +57,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Accuracy over attributes as printed and balanced, the hardest quarter of them, and the error: on unseen images."""
+    """Plain and balanced accuracy over attributes, accuracy of the hardest quarter, and the error, on test images.
+
+    Args:
+        run: the run.
+    """
     from unbraid import data, metrics
     from unbraid.runs.evaluation.encoding import encode
 
@@ -73,7 +81,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Accuracy of each arm, as printed and balanced, and against the error."""
+    """Plot plain and balanced accuracy of each arm, and accuracy against the error.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, axes = study_plots.create_figure(3)
     for each, (quantity, label) in zip(
         axes, (("accuracy", "accuracy"), ("balanced", "balanced accuracy")), strict=False
@@ -92,7 +106,7 @@ def _paper_gap(other: str) -> float:
     return DIP_ATTRIBUTES["dip"].value - DIP_ATTRIBUTES[other].value
 
 
-# what β costs in the paper: the slope of the printed means over log2 β
+# cost of β in the paper: slope of the printed means over log2 β
 PAPER_SLOPE = -float(
     np.polyfit(np.log2(BETAS), [DIP_ATTRIBUTES[k].value for k in ("vae", "beta_2", "beta_4", "beta_8")], 1)[0]
 )
@@ -115,7 +129,8 @@ STUDY = Study(
     claims=(
         _claim("above_vae", "DIP-VAE tells attributes better than the VAE",
                paired_difference("accuracy", DIP_ARM, "beta1"), "vae", headline=True),
-        _claim("above_beta", "and better than β-VAE (4)", paired_difference("accuracy", DIP_ARM, "beta4"), "beta_4", headline=True),
+        _claim("above_beta", "and better than β-VAE (4)",
+               paired_difference("accuracy", DIP_ARM, "beta4"), "beta_4", headline=True),
         _claim("above_vae_balanced", "the first by balanced accuracy, where chance is one half",
                paired_difference("balanced", DIP_ARM, "beta1")),
         _claim("worse_with_beta", "β-VAE gets worse as β grows",

@@ -1,4 +1,4 @@
-"""DIP-VAE against β-VAE: Higgins' score, test reconstruction, correlations of latents. Kumar et al. 2017, Tables 1, 3, Fig. 1."""
+"""DIP-VAE against β-VAE: Higgins' score, test error, correlations of latents. Kumar et al. 2017, Tables 1, 3, Fig. 1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
 BETAS, LAMBDAS = (1, 4, 16, 60), (5, 20, 50)
-DIP_ARM = "dip20"  # fixed before any run, from the upper half of the printed range
+DIP_ARM = "dip20"  # fixed before any run: upper half of the printed range
 ARM_PREFIXES = {"β-VAE": "beta", "DIP-VAE-I": "dip"}
 PAPER_POINTS = (
     ("VAE", "error_vae", "vae"),
@@ -40,7 +40,11 @@ BUDGET: dict[str, dict[str, Any]] = {
 
 
 def arms(scale: str) -> list[Arm]:
-    """β-VAE over β (1 is the VAE), DIP-VAE-I over λ_od with λ_d = 10 λ_od and a running covariance."""
+    """β-VAE over β (1 is the VAE), and DIP-VAE-I over λ_od with λ_d = 10 λ_od and a running covariance.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     common = {
         "data": DATA[scale],
         "latent": 10,
@@ -63,7 +67,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Higgins' metric as a linear SVM, squared error per pixel, correlations: all on images that training never saw."""
+    """Higgins' metric with a linear SVM, squared error per pixel and correlations, on test images.
+
+    Args:
+        run: the run.
+    """
     from unbraid import data, metrics
     from unbraid.runs.evaluation.encoding import encode
 
@@ -87,7 +95,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 1: the score against the test error, each seed a dot; and the correlation of active latents, a box an arm."""
+    """Plot Fig. 1, the score against the test error, one dot per seed; and the correlation of active latents per arm.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, (left, right) = study_plots.create_figure(2, 4.6)
     methods = {name: [a for a in results.arms if a.startswith(head)] for name, head in ARM_PREFIXES.items()}
     study_plots.plot_tradeoff(left, results, methods, "error", "higgins")
@@ -104,7 +118,13 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 
 
 def draw_correlations(results: Results, runs: Path, out: Path) -> str:
-    """Table 3: |correlation| of latents with each other and with the factors, of three models with one seed."""
+    """Draw Table 3: |correlation| of latents with each other and with the factors, for three models of one seed.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid import data
     from unbraid.runs.evaluation.encoding import encode
 
@@ -127,7 +147,7 @@ def draw_correlations(results: Results, runs: Path, out: Path) -> str:
 
 
 def _cost_margin(results: Results, seed: int) -> float | None:
-    """A fifth of what β = 60 costs in reconstruction, less what DIP-VAE costs: positive if DIP-VAE is that cheap."""
+    """A fifth of the reconstruction cost of β = 60 minus the cost of DIP-VAE: positive if DIP-VAE costs less than that."""
     found = [results.value(arm, seed, "error") for arm in ("beta1", "beta60", DIP_ARM)]
     if any(value is None for value in found):
         return None

@@ -1,4 +1,4 @@
-"""FactorVAE against β-VAE at equal reconstruction, and what its critic knows. Kim & Mnih 2018, Figs. 4–7, 23, 37, 40."""
+"""FactorVAE against β-VAE at equal reconstruction, and the accuracy of its critic. Kim & Mnih 2018, Figs. 4–7, 23, 37, 40."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 BETAS, GAMMAS = (1, 2, 4, 8), (5, 10, 20, 40)
 BETA_ARMS, GAMMA_ARMS = [f"beta{b}" for b in BETAS], [f"gamma{g}" for g in GAMMAS]
-SMALL_CRITIC = {"width": 256, "depth": 3, "lr": 5e-3}  # at 1e-3 the model outruns it
+SMALL_CRITIC = {"width": 256, "depth": 3, "lr": 5e-3}  # at 1e-3 the critic is too slow for the model
 
 
 def arms(scale: str) -> list[Arm]:
-    """β-VAE over β, FactorVAE over γ, and AAE and Eq. 12 at γ = 10."""
+    """β-VAE over β, FactorVAE over γ, and AAE and Eq. 12 at γ = 10.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base = {"latent": 10, **kim_settings()} if scale == "paper" else {"latent": 8, **COLOUR_SPRITES[scale]}
     critic = {"width": 1000, "depth": 6, "lr": 1e-4} if scale == "paper" else SMALL_CRITIC
 
@@ -39,7 +43,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Both metrics, MIG and DCI; the true total correlation and leaf-wise KL by the audit; what the critic said at the end."""
+    """Both metrics, MIG and DCI; total correlation and leaf-wise KL by the audit; the critic's estimates at the end.
+
+    Args:
+        run: the run.
+    """
     from unbraid import metrics
     from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.encoding import encode
@@ -65,7 +73,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 5: score against reconstruction, each seed a dot; Fig. 7: the true TC and the critic's, against γ; then the rest."""
+    """Plot Fig. 5, score against reconstruction per seed; Fig. 7, exact and estimated TC against γ; then Figs. 6, 37 and 40.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, (left, middle, right) = study_plots.create_figure(3)
     methods = {"β-VAE": BETA_ARMS, "FactorVAE": GAMMA_ARMS, "AAE": ["aae10"], "Eq. 12": ["eq12"]}
     study_plots.plot_tradeoff(left, results, methods, "reconstruction", "factor_vae")
@@ -82,7 +96,13 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 
 
 def draw_critic(results: Results, runs: Path, out: Path) -> str:
-    """Fig. 37: the critic's accuracy against γ, and over training; Fig. 40: histograms of q(z_j) against the prior."""
+    """Draw Fig. 37, the critic's accuracy against γ and over training; and Fig. 40, histograms of q(z_j) against the prior.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid.figures.drawing import LINE_COLOURS
 
     drawn, (accuracy, training, beta, gamma) = study_plots.create_figure(4, 3.1, 3.2)
@@ -94,7 +114,7 @@ def draw_critic(results: Results, runs: Path, out: Path) -> str:
     for colour, run, arm in zip(LINE_COLOURS, study_plots.load_paired_runs(results, runs, *known), known, strict=False):
         told = [(row["step"], row["nats"]["accuracy:ratio"]) for row in run.ledger() if "accuracy:ratio" in row["nats"]]
         steps, values = np.array(told).T
-        width = max(1, len(values) // 12)  # a moving mean: one batch says little
+        width = max(1, len(values) // 12)  # moving average: one batch is noisy
         training.plot(steps[width - 1 :], np.convolve(values, np.ones(width) / width, "valid"), color=colour,
                       label=f"γ = {study_plots.arm_setting(arm)}", lw=1)  # fmt: skip
     training.axhline(0.5, color="grey", lw=0.7, ls="--")
@@ -109,7 +129,13 @@ def draw_critic(results: Results, runs: Path, out: Path) -> str:
 
 
 def draw_traversals(results: Results, runs: Path, out: Path) -> str:
-    """Fig. 6: traversals of β-VAE (4) and FactorVAE (10) from the same image, columns by their KL, first seed at hand."""
+    """Draw Fig. 6: traversals of β-VAE (4) and FactorVAE (10) from one image, columns sorted by KL, first available seed.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid.figures.registry import write_side_by_side
 
     write_side_by_side(
@@ -121,7 +147,7 @@ def draw_traversals(results: Results, runs: Path, out: Path) -> str:
 
 
 def _cost_margin(results: Results, seed: int) -> float | None:
-    """Half of what β = 4 costs in reconstruction, less what γ = 20 costs: positive if FactorVAE is that cheap."""
+    """Half the reconstruction cost of β = 4 minus the cost of γ = 20: positive if FactorVAE costs less than that."""
     found = [results.value(arm, seed, "reconstruction") for arm in ("beta1", "beta4", "gamma20")]
     known = [value for value in found if value is not None]
     return (known[1] - known[0]) / 2 - (known[2] - known[0]) if len(known) == 3 else None

@@ -1,4 +1,4 @@
-"""Scores and total correlation over training, true and by the critic. Kim & Mnih 2018, Figs. 4 and 7."""
+"""Scores and total correlation over training, exact and by the critic. Kim & Mnih 2018, Figs. 4 and 7."""
 
 from __future__ import annotations
 
@@ -23,11 +23,15 @@ CURVES_FILE = "curves.json"
 BETAS, GAMMAS = (1, 4), (10, 40)
 GAMMA_ARMS = [f"gamma{g}" for g in GAMMAS]
 SNAPSHOTS = {"tiny": 3, "cpu": 11, "paper": 31}
-WINDOW = 0.04  # of all steps, before and after a snapshot: the critic's word on one batch says little
+WINDOW = 0.04  # share of all steps around a snapshot: the critic's estimate on one batch is noisy
 
 
 def arms(scale: str) -> list[Arm]:
-    """β-VAE and FactorVAE at two prices each, their weights kept on the way."""
+    """β-VAE and FactorVAE at two prices each, with snapshots during training.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base: dict[str, Any] = (
         {"latent": 10, **kim_settings()} if scale == "paper" else {"latent": 8, **COLOUR_SPRITES[scale]}
     )
@@ -39,9 +43,12 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Both metrics, reconstruction and the true total correlation of every snapshot, and the critic's word about then.
+    """Both metrics, reconstruction and exact total correlation of every snapshot, and the critic's estimate at that step.
 
-    The untrained model (step 0) is in the curves and in no number: its total correlation is that of noise.
+    The untrained model (step 0) is part of the curves but of no number: its total correlation is that of noise.
+
+    Args:
+        run: the run.
     """
     from unbraid.core.files import write_json
     from unbraid.runs.evaluation.snapshot_scores import score_snapshots
@@ -68,7 +75,12 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def window_means(points: Sequence[tuple[int, float]], steps: Sequence[float], half_window: float) -> list[float]:
-    """The mean of what was said within so many steps of each of `steps`, or what was said nearest to it.
+    """Mean of the values within `half_window` steps of each step, or the nearest value if there is none.
+
+    Args:
+        points: pairs of step and value.
+        steps: steps at which to average.
+        half_window: half-width of the window, in steps.
 
     >>> window_means([(0, 1.0), (10, 2.0), (20, 6.0)], [0, 15, 40], 5)
     [1.0, 4.0, 6.0]
@@ -79,7 +91,10 @@ def window_means(points: Sequence[tuple[int, float]], steps: Sequence[float], ha
 
 
 def net_decrease_share(values: Sequence[float]) -> float:
-    """The share of steps between neighbours that go down, less those that go up: 1 where a curve only falls.
+    """Share of successive differences that are negative minus the share that are positive: 1 for a decreasing curve.
+
+    Args:
+        values: the curve.
 
     >>> net_decrease_share([3.0, 2.0, 1.0]), net_decrease_share([3.0, 2.0, 3.0, 2.5, 1.0])
     (1.0, 0.5)
@@ -88,7 +103,13 @@ def net_decrease_share(values: Sequence[float]) -> float:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 4: reconstruction and both metrics over training; Fig. 7: the true TC and the critic's. Mean and seeds."""
+    """Plot Fig. 4, reconstruction and both metrics over training; and Fig. 7, exact and estimated TC. Means and seeds.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, axes = study_plots.create_figure(5, 3.0, 3.1)
     panels = ("reconstruction", "higgins", "factor_vae", "tc", "tc_ratio")
     words = (
@@ -111,7 +132,13 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 
 
 def draw_curves(axes: Any, results: Results, load_curves: Callable[[str], list[np.ndarray]]) -> None:
-    """Every seed a faint line, the mean a strong one, an arm a colour; step 0 is left out."""
+    """Draw one colour per arm: every seed as a faint line, the mean as a strong one; step 0 is omitted.
+
+    Args:
+        axes: matplotlib axes.
+        results: the results.
+        load_curves: maps an arm to steps and values of every seed.
+    """
     from unbraid.figures.drawing import LINE_COLOURS
 
     for colour, arm in zip(LINE_COLOURS, results.arms, strict=False):
@@ -129,7 +156,7 @@ def draw_curves(axes: Any, results: Results, load_curves: Callable[[str], list[n
 
 
 def _load_curves(results: Results, runs: Path, arm: str, quantity: str) -> list[np.ndarray]:
-    """(steps, values) of every seed whose run lies on this disk."""
+    """Steps and values of every seed whose run is on this disk."""
     from unbraid.core.files import read_json
 
     places = [runs / str(results.metadata["runs"][f"{arm}/{seed}"]) / CURVES_FILE for seed in results.seeds(arm)]

@@ -1,6 +1,6 @@
-"""What a discrete code captures without labels, and what its prior samples show. Esmaeili et al. 2018, Sec. 6.3.
+"""Class information in a discrete code learned without labels, and in its prior samples. Esmaeili et al. 2018, Sec. 6.3.
 
-A referee that never saw a model names the class of a picture: of the data by their labels, of prior samples by its word.
+Data images have labels. A classifier trained on the data predicts the class of prior samples.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "beta_svae": {"name": "beta_svae", "beta": 4.0},
 }
 TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
-RATE = {"schedule": "linear", "start": 5e-3, "stop": 5e-4, "steps": 2500}  # as in hfvae_zero_shot, where it was piloted
+RATE = {"schedule": "linear", "start": 5e-3, "stop": 5e-4, "steps": 2500}  # chosen in the pilots of hfvae_zero_shot
 BUDGET: dict[str, dict[str, Any]] = {
     "tiny": {"batch": 64, "steps": 12, "threads": 1, "log_every": 4},
     "cpu": {"batch": 64, "steps": 2500, "lr": RATE, "threads": 1, "log_every": 50},
@@ -42,7 +42,11 @@ BUDGET: dict[str, dict[str, Any]] = {
 
 
 def arms(scale: str) -> list[Arm]:
-    """HFVAE on every set; β-SVAE on the sets of digits. `tiny` takes those two sets that need no files."""
+    """HFVAE on every data set; β-SVAE on the digit sets. `tiny` uses the two sets that need no files.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     made = []
     for short, (data, classes) in SETS.items():
         if scale == "tiny" and short not in ("strokes", "sprites"):
@@ -58,7 +62,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """The class in the code of each image, and in the prior samples of each code as the referee sees them."""
+    """Class information in the code of each image, and in the prior samples of each code as classified.
+
+    Args:
+        run: the run.
+    """
     from unbraid.studies.framework import classifiers
     from unbraid.studies.trained.hfvae_table2 import purity
 
@@ -82,7 +90,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def sample_codes(run: Run, classes: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Codes from the prior with the discrete leaf set to the given classes."""
+    """Sample codes from the prior with the discrete leaf set to given classes.
+
+    Args:
+        run: the run.
+        classes: class of each code.
+        seed: seed of the samples.
+    """
     import torch
 
     from unbraid.model.posterior import to_values
@@ -97,12 +111,17 @@ def sample_codes(run: Run, classes: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def normalised_information(code: Any, truth: Any, classes: int) -> float:
-    """I(code; class) / log of how many classes there are: 0 for chance, 1 where each class has a code of its own.
+    """I(code; class) / log(number of classes): 0 for chance, 1 if every class has a code of its own.
 
-    What shuffled pairs share on average is taken off, since few draws share something by chance.
+    The average information of shuffled pairs is subtracted, because a few samples share some information by chance.
 
-    >>> round(normalised_information([0, 0, 1, 1], [2, 2, 0, 0], 2), 3), round(normalised_information([0, 1, 0, 1], [2, 2, 0, 0], 2), 3)
-    (1.0, 0.0)
+    Args:
+        code: code of each sample.
+        truth: class of each sample.
+        classes: number of classes.
+
+    >>> [round(normalised_information(code, [2, 2, 0, 0], 2), 3) for code in ([0, 0, 1, 1], [0, 1, 0, 1])]
+    [1.0, 0.0]
     """
     from sklearn.metrics import mutual_info_score
 
@@ -116,7 +135,13 @@ def normalised_information(code: Any, truth: Any, classes: int) -> float:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """What the code captures on each set, and prior samples of each class of the code for the first seed of two arms."""
+    """Plot the class information on each data set, and prior samples of each code for the first seed of two arms.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid.figures.drawing import tile_images
     from unbraid.runs.run import Run
 
@@ -158,7 +183,8 @@ STUDY = Study(
                mean_above("captured", ["sprites-hfvae"], threshold=0.2, sign=-1)),
         _claim("samples", "HFVAE's prior samples of a code show one digit, β-SVAE's do not (MNIST)",
                paired_difference("sampled", "mnist-hfvae", "mnist-beta_svae")),
-        _claim("samples_strokes", "the same on drawn strokes", paired_difference("sampled", "strokes-hfvae", "strokes-beta_svae")),
+        _claim("samples_strokes", "the same on drawn strokes",
+               paired_difference("sampled", "strokes-hfvae", "strokes-beta_svae")),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(6)), "paper": tuple(range(10))},

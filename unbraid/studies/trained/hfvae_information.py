@@ -1,6 +1,6 @@
-"""Information per column over training: what is pruned, what saturates, and whether α matters. Esmaeili et al. 2018, Fig. 6.
+"""Information per column over training: pruning, saturation, and the effect of α. Esmaeili et al. 2018, Fig. 6.
 
-Every snapshot of a run is audited by the exact q(z), so that I(x; z_d) of each column is a curve over training.
+Every snapshot is audited with the exact q(z), so that I(x; z_d) of each column is a curve over training.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALPHAS = (0, 1, 4)
 PRUNED_BELOW = 0.1  # nats of I(x; z_d) below which a column counts as pruned
 CURVES_FILE = "information.json"
 TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
-RATE = {"schedule": "linear", "start": 5e-3, "stop": 5e-4, "steps": 2500}  # as in hfvae_zero_shot, where it was piloted
+RATE = {"schedule": "linear", "start": 5e-3, "stop": 5e-4, "steps": 2500}  # chosen in the pilots of hfvae_zero_shot
 BUDGET: dict[str, dict[str, Any]] = {
     "tiny": {"batch": 64, "steps": 12, "threads": 1, "log_every": 4, "snapshots": 3},
     "cpu": {"batch": 64, "steps": 2500, "lr": RATE, "threads": 1, "log_every": 50, "snapshots": 8},
@@ -35,7 +35,11 @@ BUDGET: dict[str, dict[str, Any]] = {
 
 
 def arms(scale: str) -> list[Arm]:
-    """HFVAE at three prices of the information, and the plain ELBO on the same tree."""
+    """HFVAE at three prices of the mutual information, and the plain ELBO on the same tree.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     data: dict[str, Any] = {"name": "mnist", "size": 32} if scale == "paper" else {"name": "strokes"}
     if scale == "tiny":
         data["subsample"] = 400
@@ -47,7 +51,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Columns pruned at the end and how far they fell, the information over log N, and MIG; the curves go beside the run."""
+    """Number of pruned columns and their decrease, information over log N, and MIG; the curves are written to the run directory.
+
+    Args:
+        run: the run.
+    """
     from unbraid import metrics
     from unbraid.core.files import write_json
     from unbraid.runs.evaluation.auditing import audit
@@ -75,7 +83,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 6: I(x; z_d) of each column over training for the first seed, an arm a panel; and columns pruned."""
+    """Plot Fig. 6: I(x; z_d) of each column over training for the first seed, one panel per arm; and the pruned columns.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid.core.files import read_json
     from unbraid.figures.drawing import LINE_COLOURS
 

@@ -1,4 +1,4 @@
-"""Five rows on one set by two metrics: does a structured prior need the hierarchical objective? Esmaeili et al. 2018, Table 2."""
+"""Five objectives by two metrics: does a structured prior need the hierarchical objective? Esmaeili et al. 2018, Table 2."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ ROWS: dict[str, tuple[Any, dict[str, Any]]] = {
 PAPER: dict[str, Any] = {
     "data": {"name": "dsprites"},
     "nets": {"name": "hfvae_table4"},
-    "budget": {"batch": 512, "lr": 1e-3, "steps": 30_000, "log_every": 200},  # steps are ours: none are printed
+    "budget": {"batch": 512, "lr": 1e-3, "steps": 30_000, "log_every": 200},  # steps are our choice: none are printed
 }
 TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
 
 
 def arms(scale: str) -> list[Arm]:
-    """The five rows of Table 2; those with a 3-way leaf relax it at a falling temperature (ours: none is printed)."""
+    """The five rows of Table 2; a 3-way leaf is relaxed at a decreasing temperature (our choice: none is printed).
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base = PAPER if scale == "paper" else COLOUR_SPRITES[scale]
     made = []
     for label, (latent, objective) in ROWS.items():
@@ -43,7 +47,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Both metrics of the table by the papers' protocols, MIG beside, and what the discrete code says of the shape."""
+    """Both metrics of the table by the papers' protocols, MIG, and the purity of the discrete code for shape.
+
+    Args:
+        run: the run.
+    """
     from unbraid import metrics
     from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.encoding import encode
@@ -64,7 +72,11 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def purity(codes: Any, truth: Any) -> float:
-    """The share of rows whose class is the commonest one of their code.
+    """Share of rows whose class is the most frequent class of their code.
+
+    Args:
+        codes: code of each row.
+        truth: class of each row.
 
     >>> purity([0, 0, 1, 1], [2, 2, 0, 2])
     0.75
@@ -76,7 +88,13 @@ def purity(codes: Any, truth: Any) -> float:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """A box per row for each metric, the printed numbers as crosses."""
+    """Plot a box per row for each metric, with the paper's numbers as crosses.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, axes = study_plots.create_figure(3)
     for each, (quantity, prefix) in zip(axes, (("factor_vae", ""), ("dci", "dci_"), ("mig", None)), strict=True):
         study_plots.plot_boxes(each, results, results.arms, quantity)

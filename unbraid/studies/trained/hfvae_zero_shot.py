@@ -1,7 +1,7 @@
-"""Unseen combinations, and the digit held while thickness moves. Esmaeili et al. 2018, Figs. 7 and 9, with baselines.
+"""Unseen combinations, and digit identity while thickness varies. Esmaeili et al. 2018, Figs. 7 and 9, with baselines.
 
-Thick 7s and narrow 0s are left out of training; models trained with and without them are compared on just those images.
-A referee that never saw a model says which digit a picture shows.
+Thick 7s and narrow 0s are held out of training; models trained with and without them are compared on these images.
+A classifier trained on the data predicts which digit an image shows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
 THICK_SEVENS = {"class": "7", "thickness": {"min": 3.5}}
-HELD_OUT_RULES = {  # widths of drawn strokes are shares of the height, those of MNIST are measured in pixels
+HELD_OUT_RULES = {  # drawn strokes have widths relative to the height, MNIST widths are measured in pixels
     "strokes": [THICK_SEVENS, {"class": "0", "width": {"max": 0.7}}],
     "mnist": [THICK_SEVENS, {"class": "0", "width": {"max": 13.0}}],
 }
@@ -41,11 +41,15 @@ BUDGET: dict[str, dict[str, Any]] = {
     "paper": {"batch": 512, "steps": 20_000, "lr": 1e-3, "log_every": 200},
 }
 TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
-STARTS_PER_DIGIT = 8  # images of each digit from which thickness is moved
+STARTS_PER_DIGIT = 8  # start images per digit
 
 
 def arms(scale: str) -> list[Arm]:
-    """Four rows, each trained on all images ('full') and without the thick 7s and narrow 0s ('pruned')."""
+    """Four objectives, each trained on all images ('full') and without the thick 7s and narrow 0s ('pruned').
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     name = "mnist" if scale == "paper" else "strokes"
     made = []
     for part in ("full", "pruned"):
@@ -61,7 +65,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Errors on the held images and on the rest, the referee's word on held reconstructions and along thickness."""
+    """Errors on held-out and other images, classified digits of held-out reconstructions and along thickness.
+
+    Args:
+        run: the run.
+    """
     from unbraid import data
     from unbraid.studies.framework import classifiers
 
@@ -88,7 +96,12 @@ def _factor_values(dataset: Any, index: np.ndarray, name: str) -> np.ndarray:
 
 
 def stroke_thickness(dataset: Any, index: np.ndarray) -> np.ndarray:
-    """In pixels: as it was drawn, or measured where nobody knows."""
+    """Stroke thickness in pixels: the factor if the data have it, otherwise measured.
+
+    Args:
+        dataset: the data set.
+        index: indices of the images.
+    """
     from unbraid.data.subsets import handwriting_attributes
 
     if "thickness" not in dataset.factors.names:
@@ -98,7 +111,7 @@ def stroke_thickness(dataset: Any, index: np.ndarray) -> np.ndarray:
 
 
 def _thickness_traversal(run: Run, dataset: Any, classifier: Any) -> dict[str, float]:
-    """Fig. 7: the column that follows thickness moved from −3 to 3, some images a digit; the share still called that digit."""
+    """Fig. 7: traverse the column that follows thickness from −3 to 3; share of images that keep their classified digit."""
     index = np.sort(np.random.default_rng(1).permutation(len(dataset))[:2000])
     codes, classes = run.encode(dataset.pixels(index)), _factor_values(dataset, index, "class")
     column, score = thickness_column(run, codes, stroke_thickness(dataset, index))
@@ -108,14 +121,20 @@ def _thickness_traversal(run: Run, dataset: Any, classifier: Any) -> dict[str, f
 
 
 def thickness_column(run: Run, codes: np.ndarray, thicknesses: np.ndarray) -> tuple[int, float]:
-    """The real column that correlates most with thickness, and its |correlation|."""
+    """Return the real column that correlates most with thickness, and its |correlation|.
+
+    Args:
+        run: the run.
+        codes: codes of the images.
+        thicknesses: thickness of each image.
+    """
     real = run.model.tree.columns_of_kind("real")
     scores = [abs(np.corrcoef(codes[:, c], thicknesses)[0, 1]) if codes[:, c].std() > 1e-6 else 0.0 for c in real]
     return real[int(np.argmax(scores))], float(max(scores))
 
 
 def _digit_in_code(run: Run, dataset: Any, index: np.ndarray) -> dict[str, float]:
-    """How well the discrete leaf names the digit, and the referee's purity of prior samples of each code (Sec. 6.3)."""
+    """Purity of the discrete leaf for the digit, and classified purity of prior samples of each code (Sec. 6.3)."""
     from unbraid.studies.trained.hfvae_table2 import purity
 
     tree = run.model.tree
@@ -127,7 +146,13 @@ def _digit_in_code(run: Run, dataset: Any, index: np.ndarray) -> dict[str, float
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Boxes: the error on what was left out, the digit held along thickness, the digit in the code; then Figs. 7 and 9."""
+    """Plot boxes of the held-out error, the digit kept along thickness and the digit in the code; then Figs. 7 and 9.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, axes = study_plots.create_figure(3, 4.2)
     for each, quantity in zip(axes, ("error_held", "digit_kept", "digit_held"), strict=True):
         study_plots.plot_boxes(each, results, results.arms, quantity)
@@ -136,7 +161,13 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 
 
 def draw_thickness(results: Results, runs: Path, out: Path) -> str:
-    """Fig. 7: one image of each digit moved along thickness by three models of one seed, a digit a row."""
+    """Draw Fig. 7: one image of each digit traversed along thickness by three models of one seed, one digit per row.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid.figures.drawing import tile_images
 
     arms = [f"{row}-full" for row in ("beta_vae", "beta_svae", "hfvae")]
@@ -155,7 +186,13 @@ def draw_thickness(results: Results, runs: Path, out: Path) -> str:
 
 
 def draw_unseen(results: Results, runs: Path, out: Path) -> str:
-    """Fig. 9: images that were left out above what two models make of them, and where their thickness lies in the code."""
+    """Draw Fig. 9: held-out images above the reconstructions of two models, and the position of their thickness in the code.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid import data
     from unbraid.figures.drawing import LINE_COLOURS, tile_images
 
@@ -190,7 +227,7 @@ def draw_unseen(results: Results, runs: Path, out: Path) -> str:
 
 
 def _generalisation(row: str) -> Any:
-    """Half of a row's error on the held images when it saw them, less what leaving them out adds to it."""
+    """Half of an objective's error on held-out images when trained on them, minus the increase when they are left out."""
 
     def effect(results: Results, seed: int) -> float | None:
         pruned, full = (results.value(f"{row}-{part}", seed, "error_held") for part in ("pruned", "full"))

@@ -1,4 +1,4 @@
-"""InfoGAN and InfoWGAN-GP: scores, the critic's fate, and what the noise holds. Kim & Mnih 2018, Figs. 8, 9, 24–36."""
+"""InfoGAN and InfoWGAN-GP: scores, failure of the critic, content of the noise. Kim & Mnih 2018, Figs. 8, 9, 24–36."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ CODE_ARMS = {
 }  # categories, continuous codes: Figs. 27–31
 SHAPE_LATENT, DIGIT_LATENT = {"shape": "onehot(3)", "rest": 4}, {"digit": "onehot(10)", "style": 2}
 STEPS = {"tiny": 8, "cpu": 2000, "paper": 300_000}
-STEP_MULTIPLIER = {"tiny": 1, "cpu": 3, "paper": 1}  # InfoGAN's steps are a third as dear, and its critic fails late
+STEP_MULTIPLIER = {"tiny": 1, "cpu": 3, "paper": 1}  # an InfoGAN step costs a third, and its critic fails late
 PAPER_NETS = {"sprites": "info_gan_table5", "digits": "info_gan_table4"}  # at scale paper
-FEW_SEEDS = 2  # seeds of other numbers of codes and of the bigger net at `cpu`: the paper shows one run of each
+FEW_SEEDS = 2  # seeds at `cpu` of other code sizes and of the larger net: the paper shows one run of each
 
 
 def arms(scale: str) -> list[Arm]:
-    """On sprites FactorVAE and four games, on digits five: codes and noise as the paper has them, then other numbers of them."""
+    """On sprites FactorVAE and four GANs, on digits five GANs: codes and noise as in the paper, then other numbers of them.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     paper, tiny = scale == "paper", scale == "tiny"
     sprites: dict[str, Any] = {"name": "dsprites"} if paper else {"name": "sprites32"}
     digits: dict[str, Any] = {"name": "mnist"} if paper else {"name": "strokes"}
@@ -45,7 +49,7 @@ def arms(scale: str) -> list[Arm]:
     ) -> Arm:
         net = net or (PAPER_NETS["sprites" if data is sprites else "digits"] if paper else "info_gan_small")
         budget = {**plain, "steps": steps * STEPS[scale], "lr": 1e-3, "betas": [0.5, 0.999]}
-        budget |= {"snapshots": [STEPS[scale]]} if steps > 1 else {}  # from before the critic fails
+        budget |= {"snapshots": [STEPS[scale]]} if steps > 1 else {}  # before the critic fails
         recipe = {"data": {**data, **cut}, "latent": latent, "nets": {"name": net}, "objective": objective}
         return Arm(label, {**recipe, "budget": budget}, objective["name"], max_seeds=most)
 
@@ -77,9 +81,12 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Metrics on sprites; on digits what noise does to the class; of InfoGAN also what its critic calls real at the end.
+    """Metrics on sprites; on digits the effect of noise on the class; for InfoGAN also the critic's decisions at the end.
 
-    InfoGAN goes on until its critic fails; all else is measured well before, as in the paper.
+    InfoGAN trains until its critic fails; everything else is measured well before, as in the paper.
+
+    Args:
+        run: the run.
     """
     from unbraid import metrics
     from unbraid.runs.evaluation.encoding import encode
@@ -99,12 +106,16 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def snapshot_before_failure(run: Run) -> Run:
-    """The run at its snapshot from before the critic fails; itself, if it has none."""
+    """Return the run at its snapshot before the critic fails, or the run itself if it has none.
+
+    Args:
+        run: the run.
+    """
     return run.at(run.snapshots[-1]) if run.snapshots else run
 
 
 def _critic_scores(run: Run, dataset: Any) -> dict[str, float]:
-    """The share of real and of generated images that the critic calls real, batch norm as in training: each kind by itself."""
+    """Share of real and of generated images that the critic calls real; batch norm as in training, each kind separately."""
     import copy
 
     import torch
@@ -113,14 +124,14 @@ def _critic_scores(run: Run, dataset: Any) -> dict[str, float]:
     real = torch.as_tensor(dataset.pixels(np.arange(0, len(dataset), max(1, len(dataset) // 500))))
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        fooled = (model.score(model.sample(500)) > 0).float().mean()
-        trusted = (model.score(real) > 0).float().mean()
+        fooled = (model.critic_score(model.sample(500)) > 0).float().mean()
+        trusted = (model.critic_score(real) > 0).float().mean()
     told = {"fakes_called_real": float(fooled), "reals_called_real": float(trusted)}
     return {**told, "all_called_real": min(told.values())}
 
 
 def _digit_scores(run: Run, dataset: Any) -> dict[str, float]:
-    """The digit in the code, and how often a reconstruction changes its class as the noise varies (Fig. 26)."""
+    """Purity of the code for the digit, and how often a reconstruction changes its class when the noise varies (Fig. 26)."""
     from unbraid.studies.framework import classifiers
     from unbraid.studies.trained.hfvae_table2 import purity
 
@@ -137,7 +148,14 @@ def _digit_scores(run: Run, dataset: Any) -> dict[str, float]:
 
 
 def traversal_change_rate(run: Run, dataset: Any, classifier: Any, index: np.ndarray) -> float:
-    """How often the digit changes along a continuous code (Figs. 25, 27–29): the share of frames not called the commonest."""
+    """Share of frames along a continuous code whose classified digit is not the most frequent one (Figs. 25, 27–29).
+
+    Args:
+        run: the run.
+        dataset: the data set.
+        classifier: maps images to classes.
+        index: indices of the start images.
+    """
     codes, model = run.encode(dataset.pixels(index)), run.model
     apart = []
     for column in model.tree.columns_of_kind("real"):
@@ -148,7 +166,14 @@ def traversal_change_rate(run: Run, dataset: Any, classifier: Any, index: np.nda
 
 
 def resample_noise(run: Run, images: np.ndarray, n_noise: int, seed: int = 0) -> np.ndarray:
-    """Reconstructions "n noises c h w" of images with their codes held and the noise drawn anew; discrete codes are hard."""
+    """Reconstruct images "n noises c h w" with their codes fixed and new noise; discrete codes are hard.
+
+    Args:
+        run: the run.
+        images: the images.
+        n_noise: number of noise samples.
+        seed: seed of the noise.
+    """
     import torch
 
     model: Any = run.model
@@ -167,7 +192,13 @@ def resample_noise(run: Run, images: np.ndarray, n_noise: int, seed: int = 0) ->
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 8: scores; Fig. 24: InfoGAN's critic over training; Fig. 26: reconstructions, the noise varied along a row."""
+    """Plot Fig. 8, scores; Fig. 24, InfoGAN's critic over training; Fig. 26, reconstructions with varied noise per row.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid.figures.drawing import LINE_COLOURS, tile_images
     from unbraid.runs.run import Run
 

@@ -1,6 +1,6 @@
-"""Learned exponents of a subspace prior: what they become and what they buy. Stühmer et al. 2019, Figs. 5c and 7.
+"""Learned exponents of a subspace prior: their values and their effect. Stühmer et al. 2019, Figs. 5c and 7.
 
-Faces need a file of renderings, so at `cpu` one object in a room stands in for them: turned, larger and smaller, of any colour.
+3D Faces needs a file of renderings. At `cpu` the 3D Shapes subset replaces it: one object of varying angle, size and colour.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from unbraid.studies.framework.study import Arm, Claim, Study
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
-P0, START_EXPONENT, EXPONENT_LR = EXPONENTS["p0"].value, 2.0, 5e-4  # App. A.2; p0 is held
-FIXED_EXPONENT = 1.9  # leptokurtic, as the paper has it on faces
+P0, START_EXPONENT, EXPONENT_LR = EXPONENTS["p0"].value, 2.0, 5e-4  # App. A.2; p0 is fixed
+FIXED_EXPONENT = 1.9  # leptokurtic, as in the paper on faces
 BETAS = (0.5, 1.0, 2.0)
-GROUPS = {"a": 3, "b": 3, "c": 4}  # ten columns in three groups; how the paper cuts them is not printed
+GROUPS = {"a": 3, "b": 3, "c": 4}  # ten columns in three groups; the paper does not print its group sizes
 METHODS = {"beta": "β-VAE", "isa": "ISA-VAE, p = 1.9", "learned": "ISA-VAE, learned"}
 PAPER: dict[str, Any] = {  # Table 2: 1,500 epochs of 239,840 images
     "data": {"name": "faces3d", "path": "faces3d.npy"},
@@ -34,12 +34,21 @@ PAPER: dict[str, Any] = {  # Table 2: 1,500 epochs of 239,840 images
 
 
 def arm_label(method: str, beta: float) -> str:
-    """The arm of a method at one β."""
+    """Label of a method at one β.
+
+    Args:
+        method: the method.
+        beta: β.
+    """
     return f"{method}{beta:g}"
 
 
 def arms(scale: str) -> list[Arm]:
-    """β-VAE, ISA-VAE with fixed exponents and with learned ones, over β on the same ten columns."""
+    """β-VAE, and ISA-VAE with fixed and with learned exponents, over β on the same ten columns.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base = {**{"tiny": COLOUR_SPRITES["tiny"], "cpu": shapes3d_settings(), "paper": PAPER}[scale], "latent": GROUPS}
     prior: dict[str, dict[str, Any]] = {
         "beta": {},
@@ -66,7 +75,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """MIG over ordered factors (faces: azimuth, elevation, light), reconstruction, and the sorted exponents."""
+    """MIG over ordered factors (faces: azimuth, elevation, light), reconstruction, and the sorted exponents.
+
+    Args:
+        run: the run.
+    """
     from unbraid import metrics
     from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.encoding import encode
@@ -89,7 +102,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 5c: MIG against reconstruction; Fig. 7: the learned exponents over seeds and β, the printed modes as lines."""
+    """Plot Fig. 5c, MIG against reconstruction; and Fig. 7, learned exponents over seeds and β with the paper's modes as lines.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid.figures.drawing import LINE_COLOURS
 
     drawn, axes = study_plots.create_figure(4, 3.2)
@@ -122,13 +141,15 @@ STUDY = Study(
     claims=(
         _mig_claim("learned_beta1", "at β = 1 learned exponents raise MIG over β-VAE",
              paired_difference("mig", arm_label("learned", 1), arm_label("beta", 1))),
-        _mig_claim("learned_beta05", "and at β = 0.5", paired_difference("mig", arm_label("learned", 0.5), arm_label("beta", 0.5))),
+        _mig_claim("learned_beta05", "and at β = 0.5",
+             paired_difference("mig", arm_label("learned", 0.5), arm_label("beta", 0.5))),
         _mig_claim("learned_fixed", "at β = 1 learned exponents raise MIG over fixed ones",
              paired_difference("mig", arm_label("learned", 1), arm_label("isa", 1))),
         _mig_claim("equal_reconstruction", "at equal reconstruction their MIG lies above β-VAE's",
              difference_at_equal("mig", "reconstruction", LEARNED_ARMS, [arm_label("beta", b) for b in BETAS])),
         Claim("largest", "the largest exponent ends above 2.17", f"{STUEHMER}, App. A.2 and Fig. 7",
-              mean_above("p3", LEARNED_ARMS, threshold=EXPONENTS["p3"].value), paper_value="always above 2.17", min_effect=0.02, unit="exponent"),
+              mean_above("p3", LEARNED_ARMS, threshold=EXPONENTS["p3"].value), paper_value="always above 2.17",
+              min_effect=0.02, unit="exponent"),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(15))},

@@ -1,6 +1,6 @@
 """Is MIG bimodal over seeds, and what does a representative model show? Stühmer et al. 2019, App. A.5 and Figs. 8–16.
 
-The authors take as representative the run nearest to the mean of the better half; it is a picture here, never a verdict.
+The authors take as representative the run nearest to the mean of the better half. Here it is drawn but never judged.
 """
 
 from __future__ import annotations
@@ -18,17 +18,25 @@ from unbraid.studies.framework.study import Arm, Claim, Study
 from unbraid.studies.trained import isa_tradeoff
 
 SOURCE = f"{STUEHMER}, App. A.5"
-MIN_MODE_WIDTH = 0.02  # the least width of a mode, in MIG
+MIN_MODE_WIDTH = 0.02  # minimum width of a mode, in MIG
 ARM_LABELS = {"tiny": ("beta1", "isa1"), "cpu": ("beta2", "isa2"), "paper": ("beta2", "isa2")}
 
 
 def arms(scale: str) -> list[Arm]:
-    """β-VAE and ISA-VAE at β = 2, as in `isa_tradeoff`, with more seeds."""
+    """β-VAE and ISA-VAE at β = 2, as in `isa_tradeoff`, with more seeds.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     return [arm for arm in isa_tradeoff.arms(scale) if arm.label in ARM_LABELS[scale]]
 
 
 def representative_run(score: Sequence[float], reconstruction: Sequence[float]) -> int:
-    """Which run is nearest to the mean of the better half by score, each axis over its deviation there (App. A.5).
+    """Index of the run nearest to the mean of the better half by score, each axis divided by its deviation (App. A.5).
+
+    Args:
+        score: score of each run.
+        reconstruction: reconstruction of each run.
 
     >>> representative_run([0.1, 0.3, 0.5, 0.6, 0.7], [20, 22, 21, 22, 25])
     3
@@ -41,11 +49,15 @@ def representative_run(score: Sequence[float], reconstruction: Sequence[float]) 
 
 
 def bimodality(quantity: str, arm: str) -> Effect:
-    """How much better two normal laws foretell a seed than one beta law does, both fitted to the other seeds: nats.
+    """Log density of a seed under two normal laws minus that under one beta law, both fitted to the other seeds, in nats.
 
-    A coefficient of skewness and kurtosis would take a skewed law for two modes; a beta law may be skewed. In simulations of
-    20 seeds none of 300 samples of one mode (uniform, normal, exponential, gamma, beta) was taken for two, of two clear modes
-    six in ten were.
+    A coefficient of skewness and kurtosis mistakes a skewed law for two modes; a beta law may be skewed. In simulations of
+    20 seeds none of 300 unimodal samples (uniform, normal, exponential, gamma, beta) was classified as bimodal, and six in
+    ten samples with two clear modes were.
+
+    Args:
+        quantity: name of the measured number.
+        arm: label of the arm.
     """
 
     def effect(results: Results, seed: int) -> float | None:
@@ -60,7 +72,12 @@ def bimodality(quantity: str, arm: str) -> Effect:
 
 
 def log_density_gain(others: np.ndarray, value: float) -> float:
-    """log density of a value between 0 and 1 by two normal laws, less that by a beta law of the others' mean and variance."""
+    """Log density of a value in 0 … 1 under two normal laws minus that under a beta law of the others' mean and variance.
+
+    Args:
+        others: values of the other seeds.
+        value: the value.
+    """
     from scipy import stats
     from sklearn.mixture import GaussianMixture
 
@@ -72,7 +89,13 @@ def log_density_gain(others: np.ndarray, value: float) -> float:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """MIG over seeds, and the latents over position of each arm's representative run."""
+    """Plot MIG over seeds, and the latents over position of each arm's representative run.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid.figures.drawing import LINE_COLOURS
     from unbraid.figures.position_maps import position_maps
     from unbraid.runs.run import Run

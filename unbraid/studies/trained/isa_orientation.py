@@ -1,4 +1,4 @@
-"""Which way position is laid into two latents: Laplace to the diagonal, platykurtic to the axes? Stühmer et al. 2019, Fig. 3."""
+"""Orientation of position in two latents: Laplace diagonal, platykurtic axis-aligned? Stühmer et al. 2019, Fig. 3."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SETTING: dict[str, dict[str, Any]] = {
     },
     "cpu": {
         "data": {"name": "sprites32", "only": {"shape": "ellipse", "scale": 1.0}},
-        "nets": {"name": "broadcast", "act": "leaky_relu"},  # a dense one folds the square: a slope then says nothing
+        "nets": {"name": "broadcast", "act": "leaky_relu"},  # a dense net folds the square and has no slope
         "budget": {"batch": 64, "steps": 1500, "lr": RATE, "threads": 1, "log_every": 50},
     },
     "paper": {
@@ -46,13 +46,21 @@ BETA = 4.0  # at 12 the Laplace prior bends the map (R² .55 and .95 in pilots, 
 
 
 def arms(scale: str) -> list[Arm]:
-    """Four priors on two latents, the same β and seeds."""
+    """Four priors on two latents, with the same β and seeds.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base = {**SETTING[scale], "latent": 2, "objective": {"name": "beta_vae", "beta": BETA}}
     return [Arm(label, {**base, "prior": prior}, label) for label, prior in PRIORS.items()]
 
 
 def measure(run: Run) -> dict[str, float]:
-    """How far the latents' axes lie from x and y in degrees (0: on the axes, 45: diagonal), and how linear the map is."""
+    """Angle of the latents' axes to x and y in degrees (0: aligned, 45: diagonal), and linearity of the map.
+
+    Args:
+        run: the run.
+    """
     dataset = run.dataset()
     index = np.arange(len(dataset))
     labels: Any = dataset.labels(index)
@@ -69,7 +77,10 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def axis_angle(slopes: np.ndarray) -> float:
-    """The mean angle between each latent's gradient in (x, y) and the nearer axis, in degrees, weighted by its length.
+    """Mean angle in degrees between each latent's gradient in (x, y) and the nearest axis, weighted by gradient length.
+
+    Args:
+        slopes: gradients "2 d", one column per latent.
 
     >>> round(axis_angle(np.array([[1.0, 1.0], [1.0, -1.0]])), 6), round(axis_angle(np.eye(2)), 6)
     (45.0, 0.0)
@@ -80,7 +91,13 @@ def axis_angle(slopes: np.ndarray) -> float:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """The angle of each prior's codes and how linear they are; and Fig. 3: each latent over the positions, one seed."""
+    """Plot angle and linearity of each prior's codes; and Fig. 3, each latent over the positions for one seed.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, axes = study_plots.create_figure(2)
     for each, quantity in zip(axes, ("angle", "linear"), strict=True):
         study_plots.plot_boxes(each, results, results.arms, quantity)
@@ -92,7 +109,13 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 
 
 def draw_positions(results: Results, runs: Path, out: Path) -> str:
-    """Fig. 3: red and blue are the values of a latent at each position of the sprite, a prior a column."""
+    """Draw Fig. 3: the value of each latent at each position of the sprite in red and blue, one column per prior.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from matplotlib.figure import Figure
 
     made = study_plots.load_paired_runs(results, runs, *results.arms)
@@ -113,11 +136,16 @@ def draw_positions(results: Results, runs: Path, out: Path) -> str:
     return "isa_orientation_positions.png"
 
 
-MIN_LINEARITY = 0.9  # R² below which a map is folded, and has no angle
+MIN_LINEARITY = 0.9  # a map with a lower R² is folded and has no angle
 
 
 def angle_difference(arm: str, other: str) -> Effect:
-    """The angle under one prior less that under another, for seeds where both maps are linear."""
+    """Angle under one prior minus that under another, for seeds where both maps are linear.
+
+    Args:
+        arm: label of the first arm.
+        other: label of the second arm.
+    """
     apart = paired_difference("angle", arm, other)
 
     def effect(results: Results, seed: int) -> float | None:

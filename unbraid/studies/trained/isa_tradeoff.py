@@ -28,7 +28,11 @@ PAPER: dict[str, Any] = {  # App. A: 20 epochs of 737,280 images
 
 
 def arms(scale: str) -> list[Arm]:
-    """Both rows over β with the same 20 columns, in five groups of four for ISA; the TC rows at β = 4."""
+    """Both methods over β with the same 20 columns, in five groups of four for ISA; the TC rows at β = 4.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base = {**(PAPER if scale == "paper" else COLOUR_SPRITES[scale]), "latent": GROUPS}
     isa = {"prior": {"name": "isa", "p0": 2.1, "exponents": 2.2}}
 
@@ -43,7 +47,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """MIG without shape, as in the paper, but from a histogram of means; reconstruction by the audit."""
+    """MIG without shape, as in the paper but from a histogram of means; reconstruction by the audit.
+
+    Args:
+        run: the run.
+    """
     from unbraid import metrics
     from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.encoding import encode
@@ -66,7 +74,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 5b: MIG against reconstruction; Fig. 5a: MIG at β = 1, a box a method."""
+    """Plot Fig. 5b, MIG against reconstruction; and Fig. 5a, MIG at β = 1 with one box per method.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, (left, right) = study_plots.create_figure(2, 4.6)
     methods = {"β-VAE": BETA_ARMS, "ISA-VAE": ISA_ARMS, "β-TCVAE": ["tc4"], "ISA-TCVAE": ["isatc4"]}
     study_plots.plot_tradeoff(left, results, methods, "reconstruction", "mig")

@@ -1,4 +1,4 @@
-"""What disentangling costs in likelihood: the IWAE bounds of VAE, β-VAE and FactorVAE. Kim & Mnih 2018, App. E."""
+"""The cost of disentanglement in likelihood: IWAE bounds of VAE, β-VAE and FactorVAE. Kim & Mnih 2018, App. E."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ SOURCE = f"{KIM}, App. E"
 
 
 def arms(scale: str) -> list[Arm]:
-    """The three models of App. E; FactorVAE has the small critic of the other studies below scale `paper`."""
+    """The three models of App. E; below scale `paper` FactorVAE has the small critic of the other studies.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base: dict[str, Any] = {"latent": 10, **kim_settings()}
     critic = {"width": 1000, "depth": 6, "lr": 1e-4}
     if scale != "paper":
@@ -39,7 +43,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """The bound over the same images for all arms, the ELBO, and two metrics; short runs are weighed with fewer particles."""
+    """The bound on the same images for all arms, the ELBO and two metrics; short runs use fewer particles.
+
+    Args:
+        run: the run.
+    """
     from unbraid import metrics
     from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.encoding import encode
@@ -59,7 +67,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """The bound of each model, and what it bought: FactorVAE's metric against the bound."""
+    """Plot the bound of each model, and the FactorVAE metric against the bound.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, (left, right) = study_plots.create_figure(2, 4.2)
     study_plots.plot_boxes(left, results, results.arms, "iwae")
     left.set_ylabel("IWAE bound on log p(x), nats")

@@ -1,7 +1,7 @@
-"""Overlap and match on the pinwheel: what β does, what α does. Mathieu et al. 2019, Sec. 6.2 and Fig. 3.
+"""Overlap and match on the pinwheel: the effects of β and α. Mathieu et al. 2019, Sec. 6.2 and Fig. 3.
 
-The grid α × β of the decomposition objective with the inclusive KL and a mixture prior; every claim of Sec. 6.2 becomes a number:
-overlap is the width of the posteriors, the match is KL(q(z)‖p) and KL(p‖q(z)), both from the exact aggregate posterior.
+The grid α × β of the decomposition objective with the inclusive KL and a mixture prior. Overlap is the width of the
+posteriors; the match is KL(q(z)‖p) and KL(p‖q(z)), both from the exact aggregate posterior.
 """
 
 from __future__ import annotations
@@ -27,12 +27,21 @@ SOURCE = f"{MATHIEU}, Sec. 6.2 and Fig. 3"
 
 
 def arm_label(alpha: float, beta: float) -> str:
-    """The arm of one cell of the grid."""
+    """Label of one cell of the grid.
+
+    Args:
+        alpha: α.
+        beta: β.
+    """
     return f"a{alpha:g}-b{beta:g}"
 
 
 def arms(scale: str) -> list[Arm]:
-    """The grid; its corners and centre at scale tiny."""
+    """The grid; its corners and centre at scale tiny.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     from unbraid.runs.recipes import RECIPES
 
     base = dict(RECIPES["decomposition_pinwheel"])
@@ -51,7 +60,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Overlap, both divergences by the exact aggregate posterior, and how many of the prior's four modes are used."""
+    """Overlap, both divergences from the exact aggregate posterior, and the number of the prior's modes in use.
+
+    Args:
+        run: the run.
+    """
     import torch
 
     from unbraid.model.pairwise import log_mixture
@@ -70,9 +83,7 @@ def measure(run: Run) -> dict[str, float]:
         inclusive = (model.prior.log_prob(prior)[:, 0] - log_q_at_prior).mean()
         information = (q.log_prob(drawn)[:, 0] - log_q).mean()
         centres: Any = model.prior.loc.to(q.loc)
-        between = (
-            centres[:, None] + centres
-        ) / 2  # halfway from each centre to each other; the diagonal is the centres
+        between = (centres[:, None] + centres) / 2  # midpoints between centres; the centres themselves on the diagonal
         places = between.flatten(0, 1)
         heights = log_mixture(places, q, weights.expand(len(places), n))[:, 0].unflatten(0, between.shape[:2])
         width = q.scale.log().mean()
@@ -87,9 +98,12 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def count_modes(heights: np.ndarray) -> int:
-    """How many centres stand apart: denser than every place halfway to another. Heights "k k", the centres' on the diagonal.
+    """Number of centres whose density exceeds that at every midpoint to another centre.
 
-    One blob over all of them has none, four clusters have four, encodings collapsed to one mode have one.
+    One blob over all centres has none, four clusters have four, encodings collapsed to one mode have one.
+
+    Args:
+        heights: log densities "k k"; the centres on the diagonal, midpoints elsewhere.
 
     >>> count_modes(np.array([[0.0, -3.0], [-3.0, -1.0]])), count_modes(np.array([[-2.0, 0.0], [0.0, -2.0]]))
     (2, 0)
@@ -99,14 +113,20 @@ def count_modes(heights: np.ndarray) -> int:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 3: the density of q(z) for every cell, first seed; and both divergences against β."""
+    """Plot Fig. 3, the density of q(z) for every cell at the first seed; and both divergences against β.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from matplotlib.figure import Figure
 
     from unbraid.figures.drawing import LINE_COLOURS
 
     names = []
     if len(results.arms) == len(ALPHAS) * len(BETAS):
-        _draw_densities(results, runs).savefig(out / "pinwheel_density.png", dpi=110)
+        _density_panel(results, runs).savefig(out / "pinwheel_density.png", dpi=110)
         names.append("pinwheel_density.png")
     figure = Figure(figsize=(9.5, 3), layout="constrained")
     panels = (("log_scale", "overlap: mean log σ"), ("kl_qp", "KL(q(z) ‖ p), nats"), ("kl_pq", "KL(p ‖ q(z)), nats"))
@@ -130,7 +150,7 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     return [*names, "pinwheel_match.png"]
 
 
-def _draw_densities(results: Results, runs: Path) -> Any:
+def _density_panel(results: Results, runs: Path) -> Any:
     import torch
     from matplotlib.figure import Figure
 
@@ -266,7 +286,7 @@ def _smallest_decrease(results: Results, seed: int, quantity: str) -> float | No
 
 
 def _levels_off(results: Results, seed: int) -> float | None:
-    """A quarter of what α = 5 adds to the width at β = 0.5, less what the last step of the grid adds to it."""
+    """A quarter of the width that α = 5 adds at β = 0.5, minus what the last step of the grid adds."""
     found = [results.value(arm_label(alpha, 0.5), seed, "log_scale") for alpha in (0, 3, 5)]
     known = [value for value in found if value is not None]
     return (known[2] - known[0]) / 4 - (known[2] - known[1]) if len(known) == 3 else None

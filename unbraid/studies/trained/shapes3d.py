@@ -1,4 +1,4 @@
-"""FactorVAE, β-VAE and VAE in rooms of one object: scores, reconstruction, likelihood. Kim & Mnih 2018, Figs. 10, 11, App. E."""
+"""FactorVAE, β-VAE and VAE on 3D Shapes: scores, reconstruction, likelihood. Kim & Mnih 2018, Figs. 10, 11, App. E."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from unbraid.studies.framework.study import Arm, Claim, Study
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
-BETAS, GAMMAS = (1, 4, 8), (2, 10, 20)  # at a quarter of the pixels a price weighs four times as much as in the paper
+BETAS, GAMMAS = (1, 4, 8), (2, 10, 20)  # at a quarter of the pixels a price has four times its effect in the paper
 BETA_ARMS, GAMMA_ARMS = [f"beta{b}" for b in BETAS], [f"gamma{g}" for g in GAMMAS]
-BEST_BETA, BEST_GAMMA = "beta4", "gamma10"  # the nearest to a quarter of the paper's 24 and 36
+BEST_BETA, BEST_GAMMA = "beta4", "gamma10"  # nearest to a quarter of the paper's 24 and 36
 PAPER: dict[str, Any] = {
     "data": {"name": "shapes3d"},
     "nets": {"name": "factor_vae_table2"},
@@ -29,7 +29,11 @@ PAPER: dict[str, Any] = {
 
 
 def arms(scale: str) -> list[Arm]:
-    """Both rows over their price, as many columns as factors; `tiny` is on sprites: a room takes half a minute to cast."""
+    """Both methods over their price, with as many columns as factors; `tiny` uses sprites, because rendering takes half a minute.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base = {"tiny": COLOUR_SPRITES["tiny"], "cpu": shapes3d_settings(), "paper": PAPER}[scale]
     columns = 4 if scale == "cpu" else 6
     critic = {"width": 1000, "depth": 6, "lr": 1e-5} if scale == "paper" else {"width": 256, "depth": 3, "lr": 5e-3}
@@ -37,14 +41,18 @@ def arms(scale: str) -> list[Arm]:
     def arm(label: str, method: str, setting: float, **objective: Any) -> Arm:
         return Arm(label, {**base, "latent": columns, "objective": objective}, method, setting)
 
-    more = 4 if scale == "paper" else 1  # labels are the prices at a quarter of the pixels
+    more = 4 if scale == "paper" else 1  # labels state the prices at a quarter of the pixels
     made = [arm(f"beta{b}", "β-VAE", b, name="beta_vae", beta=float(b * more if b > 1 else 1)) for b in BETAS]
     made += [arm(f"gamma{g}", "FactorVAE", g, name="factor_vae", gamma=float(g * more), critic=critic) for g in GAMMAS]
     return [a for a in made if scale != "tiny" or a.label in ("beta1", BEST_BETA, BEST_GAMMA)]
 
 
 def measure(run: Run) -> dict[str, float]:
-    """The metrics, MIG's gaps of shape and scale and of the rest, reconstruction, true TC and the IWAE bound."""
+    """The metrics, MIG's gaps for shape and scale and for the other factors, reconstruction, exact TC and the IWAE bound.
+
+    Args:
+        run: the run.
+    """
     from unbraid import metrics
     from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.encoding import encode
@@ -71,7 +79,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 10: the metric and MIG against reconstruction; and a traversal of the best price, first seed (Fig. 11)."""
+    """Plot Fig. 10, the metric and MIG against reconstruction; and Fig. 11, a traversal at the best price, first seed.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid.figures.drawing import tile_images
     from unbraid.runs.run import Run
 

@@ -1,4 +1,4 @@
-"""Does a sparse prior make codes sparse, and does α help? Mathieu et al. 2019, Fig. 4, by both readings of Hoyer."""
+"""Does a sparse prior make codes sparse, and does α help? Mathieu et al. 2019, Fig. 4, by both versions of Hoyer's measure."""
 
 from __future__ import annotations
 
@@ -36,17 +36,26 @@ SETTING: dict[str, dict[str, Any]] = {
         "budget": {"batch": 256, "steps": 47_500, "lr": 2e-4, "betas": [0.5, 0.999], "amsgrad": True},  # 60 epochs
     },
 }
-JUDGED_SETTINGS = ((0.0, 300), (0.9, 300), (0.9, 0))  # the arms of the claims; the others draw the curves
+JUDGED_SETTINGS = ((0.0, 300), (0.9, 300), (0.9, 0))  # arms of the claims; the others only complete the curves
 SOURCE = f"{MATHIEU}, Sec. 6.3 and Fig. 4"
 
 
 def arm_label(gamma: float, alpha: float) -> str:
-    """The arm of a prior and a price."""
+    """Label of a prior and a price.
+
+    Args:
+        gamma: sparsity γ of the prior.
+        alpha: price α.
+    """
     return f"g{gamma:g}-a{alpha:g}"
 
 
 def arms(scale: str) -> list[Arm]:
-    """γ = 0 is the Gaussian prior, γ = 0.9 the sparse one; α prices MMD(q(z), p(z))."""
+    """γ = 0 is the Gaussian prior, γ = 0.9 the sparse one; α prices MMD(q(z), p(z)).
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     return [
         Arm(
             arm_label(gamma, alpha),
@@ -66,7 +75,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Hoyer of raw codes (the text) and of columns over their deviation (the authors' program), live units, MMD."""
+    """Hoyer's measure of raw codes (the text) and of standardised columns (the authors' code), active units, MMD.
+
+    Args:
+        run: the run.
+    """
     import torch
 
     from unbraid import metrics
@@ -91,7 +104,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Fig. 4 with live units beside: four quantities against α for both priors."""
+    """Plot Fig. 4 and the active units: four quantities against α for both priors.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, axes = study_plots.create_figure(5, 2.9, 3.0)
     for each, quantity in zip(axes, ("hoyer_scaled", "hoyer_raw", "active", "reconstruction", "mmd"), strict=True):
         series = {f"γ = {g:g}": {float(a): (arm_label(g, a), quantity) for a in ALPHAS} for g in GAMMAS}

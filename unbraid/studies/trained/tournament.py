@@ -1,4 +1,4 @@
-"""Every objective on the same data, net and budget, audited by the exact q(z). Ours, on the demo's sprites."""
+"""Objectives on the same data, net and budget, audited with the exact q(z). A study of our own on the demo's sprites."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
 CRITIC = {"width": 256, "depth": 3, "lr": 5e-3}
-GROUPS = {"a": 2, "b": 2, "c": 1}  # five columns in all, as everywhere here
+GROUPS = {"a": 2, "b": 2, "c": 1}  # five columns, as in the other arms
 MIXED = {"shape": "onehot(3)", "rest": 4}
 TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
 ISA = {"prior": {"name": "isa", "p0": 2.1, "exponents": 2.2}, "latent": GROUPS}
-ROWS: dict[str, dict[str, Any]] = {  # one setting each, fixed before any run
+ROWS: dict[str, dict[str, Any]] = {  # one setting per objective, fixed before any run
     "vae": {"objective": {"name": "vae"}},
     "beta_vae": {"objective": {"name": "beta_vae", "beta": 4.0}},
     "beta_svae": {
@@ -49,14 +49,18 @@ ROWS: dict[str, dict[str, Any]] = {  # one setting each, fixed before any run
     "anchor_vae": {"objective": {"name": "anchor_vae", "lam": 0.5, "anchors": "a"}, "latent": GROUPS},
     "hfs_vae": {"objective": {"name": "hfs_vae"}},
 }
-PRICED = ("beta_tcvae", "information_dropout", "factor_vae", "hfvae", "isa_tcvae")  # they price the total correlation
-# those between price a divergence of q(z) from the prior, of which the total correlation is a part, or the supports
+PRICED = ("beta_tcvae", "information_dropout", "factor_vae", "hfvae", "isa_tcvae")  # price the total correlation
+# price a divergence of q(z) from the prior, which includes the total correlation, or the supports
 PARTLY_PRICED = ("factor_vae_prior", "aae", "info_vae", "wae", "decomposition", "hfs_vae")
 UNPRICED = tuple(row for row in ROWS if row not in (*PRICED, *PARTLY_PRICED))
 
 
 def arms(scale: str) -> list[Arm]:
-    """One arm a row; `paper` is longer."""
+    """One arm per objective; `paper` trains longer.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     base: dict[str, Any] = {**COLOUR_SPRITES["tiny" if scale == "tiny" else "cpu"], "latent": 5}
     if scale == "paper":
         base |= {"data": {"name": "shapes3d"}, "nets": {"name": "factor_vae_table2"}, "latent": 6}
@@ -66,7 +70,11 @@ def arms(scale: str) -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Four metrics with labels, and every term of the KL by the audit."""
+    """Four supervised metrics, and every term of the KL by the audit.
+
+    Args:
+        run: the run.
+    """
     from unbraid import metrics
     from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.encoding import encode
@@ -86,7 +94,11 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def measure_jointly(runs: Sequence[Run]) -> list[dict[str, float]]:
-    """UDR of each run among those of its row, without labels: do models of other seeds find the same columns?"""
+    """UDR of each run among the runs of its arm: do models of other seeds find the same columns? It needs no labels.
+
+    Args:
+        runs: all runs of one arm.
+    """
     from unbraid import metrics
     from unbraid.runs.evaluation.encoding import encode
 
@@ -95,7 +107,13 @@ def measure_jointly(runs: Sequence[Run]) -> list[dict[str, float]]:
 
 
 def selection_gain(quantity: str, criterion: str, arms: Sequence[str]) -> Effect:
-    """What choosing by another quantity buys: the quantity of a seed's best row by it, less the mean over the rows."""
+    """Quantity of the arm that is best by a criterion, minus the mean over all arms.
+
+    Args:
+        quantity: name of the measured number.
+        criterion: name of the number that selects.
+        arms: labels of the arms.
+    """
 
     def effect(results: Results, seed: int) -> float | None:
         pairs = [(results.value(arm, seed, criterion), results.value(arm, seed, quantity)) for arm in arms]
@@ -107,7 +125,14 @@ def selection_gain(quantity: str, criterion: str, arms: Sequence[str]) -> Effect
 
 
 def selection_loss_within(quantity: str, criterion: str, arms: Sequence[str], margin: float) -> Effect:
-    """margin − what choosing by another quantity loses against choosing by the quantity itself: positive where it is less."""
+    """margin − loss from selecting by a criterion instead of by the quantity itself: positive if the loss is smaller.
+
+    Args:
+        quantity: name of the measured number.
+        criterion: name of the number that selects.
+        arms: labels of the arms.
+        margin: the tolerated loss.
+    """
 
     def effect(results: Results, seed: int) -> float | None:
         pairs = [(results.value(arm, seed, criterion), results.value(arm, seed, quantity)) for arm in arms]
@@ -120,7 +145,11 @@ def selection_loss_within(quantity: str, criterion: str, arms: Sequence[str], ma
 
 
 def negate(effect: Effect) -> Effect:
-    """The other side of an effect."""
+    """Return the effect with the opposite sign.
+
+    Args:
+        effect: the effect.
+    """
 
     def turned(results: Results, seed: int) -> float | None:
         found = effect(results, seed)
@@ -130,7 +159,13 @@ def negate(effect: Effect) -> Effect:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """MIG against reconstruction, against the audited total correlation and against UDR: every row a dot with its name."""
+    """Plot MIG against reconstruction, audited total correlation and UDR: one labelled dot per arm.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     drawn, axes = study_plots.create_figure(3, 5.2, 5.6)
     words = ("reconstruction, nats", "total correlation by the exact q(z), nats", "UDR (no labels)")
     for each, quantity, label in zip(axes, ("reconstruction", "tc", "udr"), words, strict=True):
@@ -143,7 +178,14 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 
 
 def draw_rows(axes: Any, results: Results, x: str, y: str) -> None:
-    """The mean of each row with its name, its seeds as small dots; colours say what it prices."""
+    """Draw the mean of each arm with its name and its seeds as small dots, coloured by what it prices.
+
+    Args:
+        axes: matplotlib axes.
+        results: the results.
+        x: quantity of the horizontal axis.
+        y: quantity of the vertical axis.
+    """
     from unbraid.figures.drawing import LINE_COLOURS
 
     groups = {

@@ -1,6 +1,6 @@
-"""A gallery of traversals: one leaf moved, from an image and from code 0. It judges nothing: pictures of one seed.
+"""Gallery of traversals from an image and from code 0, for one seed; it has no claims.
 
-Esmaeili et al. 2018, Figs. 5, 8, 11; Kim & Mnih 2018, Figs. 6, 13–15; the sets that need a licence are at scale `paper`.
+Esmaeili et al. 2018, Figs. 5, 8, 11; Kim & Mnih 2018, Figs. 6, 13–15. Data sets that need a licence are at scale `paper`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ BUDGET: dict[str, dict[str, Any]] = {
     "cpu": {"batch": 64, "steps": 2500, "lr": RATE, "threads": 1, "log_every": 50},
     "paper": {"batch": 512, "steps": 20_000, "lr": 1e-3, "log_every": 200},
 }
-FACES_LATENT = {"style": 20, "a": "binary", "b": "binary"}  # Fig. 8: two bits beside twenty columns
+FACES_LATENT = {"style": 20, "a": "binary", "b": "binary"}  # Fig. 8: two bits and twenty columns
 
 
 def arms(scale: str) -> list[Arm]:
-    """HFVAE and β-VAE on digits and clothes; at `paper` also 2D Shapes, Chairs, 3D Faces and CelebA."""
+    """HFVAE and β-VAE on digits and clothes; at `paper` also 2D Shapes, Chairs, 3D Faces and CelebA.
+
+    Args:
+        scale: 'tiny', 'cpu' or 'paper'.
+    """
     sets: dict[str, dict[str, Any]] = {"strokes": {"name": "strokes"}}
     if scale != "tiny":
         sets |= {"mnist": {"name": "mnist", "size": 32}, "fashion": {"name": "fashion_mnist", "size": 32}}
@@ -47,7 +51,7 @@ def arms(scale: str) -> list[Arm]:
 
 
 def _paper_arms() -> list[Arm]:
-    """The papers' own sets: 2D Shapes is drawn here, the others need files."""
+    """The data sets of the papers: 2D Shapes is generated, the others need files."""
     rows = {"beta": {"name": "beta_vae", "beta": 4.0}, "factor": {"name": "factor_vae", "gamma": 35.0}}
     made = [
         Arm(f"dsprites-{label}", {"latent": 10, **kim_settings(), "objective": row}, label)
@@ -77,7 +81,11 @@ def _paper_arms() -> list[Arm]:
 
 
 def measure(run: Run) -> dict[str, float]:
-    """Reconstruction, the leaves in use and what a discrete leaf holds, so that a picture is not all there is."""
+    """Reconstruction, number of active leaves, and class information of a discrete leaf.
+
+    Args:
+        run: the run.
+    """
     from unbraid.runs.evaluation.auditing import audit
 
     books = audit(run, components=10_000, rows=512, quiet=True)
@@ -90,7 +98,13 @@ def measure(run: Run) -> dict[str, float]:
 
 
 def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
-    """Every arm from −3 to 3 around an image; HFVAE also from code 0."""
+    """Plot every arm from −3 to 3 around an image; HFVAE also from code 0.
+
+    Args:
+        results: the results.
+        runs: folder of the runs.
+        out: folder for the figures.
+    """
     from unbraid.figures.registry import FigureOptions, write_figure
     from unbraid.runs.run import Run
 

@@ -1,1 +1,1 @@
-"""Sweeps on clusters: Ray and SLURM."""
+"""Sweeps on clusters: Ray tasks and SLURM job arrays."""

@@ -1,1 +1,1 @@
-"""Showing a sweep: live display, status, summary and table."""
+"""Displaying a sweep: live display, status, summary and table."""

@@ -1,4 +1,4 @@
-"""How a walk goes: a live table on a terminal, one line per half minute in a log."""
+"""The progress of a sweep: a live table in a terminal, or one line per half minute in a log."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ from unbraid.sweeps.engine.job_results import JobResult
 from unbraid.sweeps.engine.scheduler import Scheduler
 from unbraid.sweeps.planning.plan import Job
 
-LOG_SECONDS = 30.0  # seconds between two lines of a log
-MAX_RUNNING_ROWS = 8  # running rows that are shown at most
+LOG_SECONDS = 30.0  # between two lines of a log
+MAX_RUNNING_ROWS = 8
 
 
 class LiveDisplay:
-    """Shows a walk while it lasts; use it as a context."""
+    """A context that displays the progress of a sweep.
+
+    Args:
+        quiet: display nothing.
+    """
 
     def __init__(self, quiet: bool = False):
         self.quiet = quiet
@@ -43,7 +47,11 @@ class LiveDisplay:
             self.live.stop()
 
     def update(self, state: Scheduler) -> None:
-        """Draw or speak when it is time to."""
+        """Redraw the table or print a line, if enough time has passed.
+
+        Args:
+            state: the scheduler.
+        """
         now = time.monotonic()
         if self.quiet or now - (self.last_drawn if self.live else self.last_logged) < (
             0.5 if self.live else LOG_SECONDS
@@ -54,38 +62,42 @@ class LiveDisplay:
         head = self._status_line(state, {name: done for name, (done, _) in steps.items()})
         if self.live is None:
             self.last_logged = now
-            places = ", ".join(
+            steps_done = ", ".join(
                 f"{n} {steps[n][0]:,}/{job.recipe.budget.steps:,}"
                 for n, (job, _) in list(running.items())[:MAX_RUNNING_ROWS]
             )
-            print(f"{head}; {places}" if places else head, file=sys.stderr, flush=True)
+            print(f"{head}; {steps_done}" if steps_done else head, file=sys.stderr, flush=True)
         else:
             self.last_drawn = now
             self.live.update(_render_table(head, running, steps, state.results), refresh=True)
 
     def _status_line(self, state: Scheduler, steps: dict[str, int]) -> str:
-        """'17 of 125 done, 1 failed, 2 running, 1 elsewhere; 6 min left; best mig 0.41 (beta_vae-b4-s3-1f2a)'."""
+        """'17 of 125 done, 1 failed, 2 running, 1 claimed elsewhere; 6 min left; best mig 0.41 (beta_vae-b4-s3-1f2a)'."""
         done = sum(o.done for o in state.results.values())
         parts = [f"{done:,} of {len(state.plan.jobs):,} done"]
         failed = len(state.results) - done
         parts += [f"{failed} failed"] if failed else []
         parts += [f"{len(steps)} running"] if steps else []
-        parts += [f"{len(state.claimed_elsewhere)} in other hands"] if state.claimed_elsewhere else []
+        parts += [f"{len(state.claimed_elsewhere)} claimed elsewhere"] if state.claimed_elsewhere else []
         left = self._remaining_seconds(state, steps)
-        top = best_run(state.results, state.plan.score)
+        best = best_run(state.results, state.plan.score)
         return "; ".join(
-            [", ".join(parts), *([f"{format_duration(left)} left"] if left else []), *([f"best {top}"] if top else [])]
+            [
+                ", ".join(parts),
+                *([f"{format_duration(left)} left"] if left else []),
+                *([f"best {best}"] if best else []),
+            ]
         )
 
     def _remaining_seconds(self, state: Scheduler, steps: dict[str, int]) -> float | None:
-        """Seconds to go, by the steps that were done since the first look."""
+        """Estimate the remaining seconds from the steps since the first update."""
         total = {job.name: job.recipe.budget.steps for job in state.plan.jobs}
         done = sum(total[name] for name in state.results) + sum(min(n, total[name]) for name, n in steps.items())
         now = time.monotonic()
         if self.first_progress is None:
             self.first_progress = (now, done)
-        since, at = self.first_progress
-        rate = (done - at) / max(now - since, 1e-9)
+        first_time, first_done = self.first_progress
+        rate = (done - first_done) / max(now - first_time, 1e-9)
         return (sum(total.values()) - done) / rate if rate > 0 else None
 
 
@@ -113,7 +125,7 @@ def _render_table(
 
 
 def _read_progress(path: Path) -> tuple[int, str]:
-    """Steps done and the last terms, from the ledger's end."""
+    """Read the number of steps and the latest terms from the end of the ledger."""
     with suppress(OSError, ValueError, KeyError, IndexError):
         with open(path / LEDGER_FILE, "rb") as f:
             f.seek(max(0, os.path.getsize(path / LEDGER_FILE) - 4096))

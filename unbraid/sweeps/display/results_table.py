@@ -1,4 +1,4 @@
-"""The table a sweep ends in: its runs compared by setting, over seeds."""
+"""The final table of a sweep: its settings compared over seeds."""
 
 from __future__ import annotations
 
@@ -11,16 +11,26 @@ from unbraid.sweeps.planning.plan import Plan
 
 
 def compare_plan(plan: Plan, quiet: bool = True) -> Any:
-    """The comparison of a plan's runs, and of no others that may lie beside them."""
+    """Compare the runs of a plan, without other runs in the same directory.
+
+    Args:
+        plan: the plan.
+        quiet: show no progress bar.
+    """
     from unbraid.comparing import compare
 
     runs = [plan.folder / job.name for job in plan.jobs if (plan.folder / job.name / RECIPE_FILE).is_file()]
-    alone = len(runs) == len(plan.jobs) and not sweep_status(plan).other
-    return compare(plan.folder, quiet=quiet) if alone else compare(*runs, quiet=quiet)  # a whole folder has an index
+    complete = len(runs) == len(plan.jobs) and not sweep_status(plan).other
+    return compare(plan.folder, quiet=quiet) if complete else compare(*runs, quiet=quiet)  # a whole folder has an index
 
 
 def results_table_lines(plan: Plan, width: int = 80) -> list[str]:
-    """The comparison as text, or one line that says why there is none."""
+    """Render the comparison as text, or the reason why there is none.
+
+    Args:
+        plan: the plan.
+        width: width of the table in characters.
+    """
     from unbraid.comparing.console_table import render_text
 
     try:

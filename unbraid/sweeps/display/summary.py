@@ -1,4 +1,4 @@
-"""What a sweep comes to in words: counts, the best so far, failures by name, times."""
+"""The summary of a sweep as text: counts, the best run, failures, durations and sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from unbraid.sweeps.planning.scoring import Scoring
 
 
 def format_duration(seconds: float) -> str:
-    """Seconds as people say them.
+    """Format seconds in two units.
+
+    Args:
+        seconds: the seconds.
 
     >>> [format_duration(s) for s in (4.2, 75, 4000, 200_000)]
     ['4 s', '1 min 15 s', '1 h 06 min', '2 d 7 h']
@@ -26,20 +29,30 @@ def format_duration(seconds: float) -> str:
 
 
 def best_run(results: Mapping[str, JobResult], score: Scoring | None) -> str:
-    """The best run so far by the first metric that is asked for (else by the ELBO), as 'mig 0.41 (beta_vae-b4-s3-1f2a)'."""
+    """Format the best run by the first requested metric (else by the ELBO), as 'mig 0.41 (beta_vae-b4-s3-1f2a)'.
+
+    Args:
+        results: results by run name.
+        score: what was measured.
+    """
     done = {name: o.scores for name, o in results.items() if o.done and o.scores}
     if score is None or not done:
         return ""
-    key, up = headline_metric(score)
-    known = {name: s[key] for name, s in done.items() if isinstance(s.get(key), int | float) and math.isfinite(s[key])}
-    if not known:
+    metric, higher_is_better = headline_metric(score)
+    values = {name: s[metric] for name, s in done.items() if isinstance(s.get(metric), int | float)}
+    values = {name: value for name, value in values.items() if math.isfinite(value)}
+    if not values:
         return ""
-    name = (max if up else min)(known, key=lambda n: known[n])
-    return f"{key} {known[name]:.4g} ({name})"
+    name = (max if higher_is_better else min)(values, key=lambda n: values[n])
+    return f"{metric} {values[name]:.4g} ({name})"
 
 
 def headline_metric(score: Scoring) -> tuple[str, bool]:
-    """The number a live table follows, and whether more of it is better."""
+    """The metric by which the live display ranks runs, and whether higher is better.
+
+    Args:
+        score: what is measured.
+    """
     from unbraid.metrics import METRICS
     from unbraid.metrics.evaluation.battery import strip_protocol
 
@@ -48,7 +61,13 @@ def headline_metric(score: Scoring) -> tuple[str, bool]:
 
 
 def summary_lines(plan: Plan, results: Mapping[str, JobResult], max_failures: int = 20) -> list[str]:
-    """Lines for the end of a sweep: how many are done, and every failure with its kind, reason and log."""
+    """The lines at the end of a sweep: the number of finished runs, and every failure with kind, reason and log.
+
+    Args:
+        plan: the plan.
+        results: results by run name.
+        max_failures: number of failures to list.
+    """
     failed = {name: o for name, o in results.items() if not o.done}
     lines = [f"{len(results) - len(failed):,} of {len(plan.jobs):,} runs done in {plan.folder}"]
     if failed:
@@ -62,7 +81,10 @@ def summary_lines(plan: Plan, results: Mapping[str, JobResult], max_failures: in
 
 
 def format_bytes(count: float) -> str:
-    """Bytes in the unit that fits.
+    """Format a number of bytes in a suitable unit.
+
+    Args:
+        count: number of bytes.
 
     >>> format_bytes(1_234), format_bytes(56_000_000)
     ('1.2 kB', '56.0 MB')

@@ -1,1 +1,1 @@
-"""Running a sweep: jobs, claims, results, the scheduler and local workers."""
+"""Running a sweep: claims, results, the scheduler and the local workers."""

@@ -1,4 +1,4 @@
-"""A claim for each run on a shared directory: whoever holds it works on that run, and it is freed however the holder ends."""
+"""Claims on the runs of a shared directory: a process trains only runs it has claimed. Its end releases the claim."""
 
 from __future__ import annotations
 
@@ -9,33 +9,42 @@ from pathlib import Path
 from unbraid.core.locks import LockHeldError, file_lock
 from unbraid.runs.folder.file_names import LOCK_FILE
 
-CLAIMS_FOLDER = ".claims"  # beside the runs, so that a run's directory can be removed under its claim
+CLAIMS_FOLDER = ".claims"  # next to the run directories, so that a claimed run directory can be removed
 
 
 @contextmanager
 def try_claim(folder: Path, name: str) -> Iterator[bool]:
-    """Try to claim a run: yields whether it is ours. A run that somebody trains by hand is not.
+    """Try to claim a run; yields whether it succeeded. A run that `unbraid train` is training cannot be claimed.
+
+    Args:
+        folder: directory of the sweep.
+        name: name of the run.
 
     >>> with try_claim(tmp, "vae-s0-1f2a") as first, try_claim(tmp, "vae-s0-1f2a") as second:
     ...     first, second
     (True, False)
     """
-    with ExitStack() as held:
-        yield _try_lock(held, folder / CLAIMS_FOLDER / name) and not _is_locked_by_training(folder / name)
+    with ExitStack() as stack:
+        yield _try_lock(stack, folder / CLAIMS_FOLDER / name) and not _is_locked_by_training(folder / name)
 
 
 def is_claimed(folder: Path, name: str) -> bool:
-    """True while somebody works on this run."""
+    """Whether any process works on a run.
+
+    Args:
+        folder: directory of the sweep.
+        name: name of the run.
+    """
     if not (folder / CLAIMS_FOLDER / name).exists() and not (folder / name / LOCK_FILE).exists():
         return False
-    with try_claim(folder, name) as mine:
-        return not mine
+    with try_claim(folder, name) as claimed:
+        return not claimed
 
 
 def _is_locked_by_training(path: Path) -> bool:
-    """`unbraid train` holds the run's own lock, and knows nothing of claims."""
-    with ExitStack() as held:
-        return (path / LOCK_FILE).exists() and not _try_lock(held, path / LOCK_FILE)
+    """Whether the lock of the run itself is held: `unbraid train` takes that lock and no claim."""
+    with ExitStack() as stack:
+        return (path / LOCK_FILE).exists() and not _try_lock(stack, path / LOCK_FILE)
 
 
 def _try_lock(stack: ExitStack, path: Path) -> bool:

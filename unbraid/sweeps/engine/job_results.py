@@ -1,4 +1,4 @@
-"""What became of each run: `outcome.json` in its directory. A failure is a result, with its reason."""
+"""The result of each run, in `outcome.json` of its directory. A failure is a result too, with its reason."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ from unbraid.sweeps.planning.plan import Job
 
 LOG = "log.txt"
 DONE, FAILED = "done", "failed"
-FAILURE_KINDS = {
-    "diverged": "its loss is no longer finite; the same bits would diverge again",
-    "refused": "it cannot be trained or scored as asked, or the disk refused",
-    "crashed": "an error nobody foresaw, or its process ended by itself",
-    "killed": "its process was ended from outside",
-}
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """Done or failed; of what kind and why; after how many tries; seconds by stage; headline scores; how it was scored."""
+    """The result of one run.
+
+    Args:
+        status: 'done' or 'failed'.
+        kind: kind of failure: 'diverged' (the loss is not finite), 'refused' (an error of the recipe, the data or the
+            disk), 'crashed' (an unexpected error) or 'killed' (the process was ended from outside).
+        reason: the error message.
+        tries: number of tries so far.
+        hash: hash of the recipe.
+        scored: digest of the scoring.
+        seconds: seconds of each stage.
+        scores: the main numbers.
+    """
 
     status: str
     kind: str = ""
@@ -36,60 +42,73 @@ class JobResult:
 
     @property
     def done(self) -> bool:
-        """True for a run that was trained and scored."""
+        """Whether the run was trained and scored."""
         return self.status == DONE
-
-    def as_dict(self) -> dict[str, Any]:
-        """The record as JSON."""
-        return asdict(self)
 
     @classmethod
     def from_dict(cls, table: dict[str, Any]) -> JobResult:
-        """The record in a JSON object; fields of later versions are passed over."""
+        """Read a result from a JSON object; fields of later versions are ignored."""
         known = {f.name for f in fields(cls)}
         return cls(**{key: value for key, value in table.items() if key in known})
 
 
 def read_result(folder: Path, job: Job) -> JobResult | None:
-    """The outcome recorded for a job; None when there is none, it is damaged, or the directory holds another recipe."""
+    """Read the result of a job; None when there is none, it is damaged, or it belongs to another recipe.
+
+    Args:
+        folder: directory of the sweep.
+        job: the job.
+    """
+    path = folder / job.name / OUTCOME_FILE
     try:
-        found = (
-            read_json(folder / job.name / OUTCOME_FILE, "outcome")
-            if (folder / job.name / OUTCOME_FILE).is_file()
-            else None
-        )
-        outcome = JobResult.from_dict(found) if isinstance(found, dict) else None
+        table = read_json(path, "outcome") if path.is_file() else None
+        result = JobResult.from_dict(table) if isinstance(table, dict) else None
     except (UnbraidError, TypeError):
         return None
-    return outcome if outcome is not None and outcome.hash == job.hash else None
+    return result if result is not None and result.hash == job.hash else None
 
 
 def record_result(folder: Path, job: Job, result: JobResult) -> JobResult:
-    """Write an outcome beside the run; a failed run without a recipe gets it, so that it can be counted with its like.
+    """Write a result, and return it. A failed run without a recipe also gets the recipe, so that tables can count it.
 
-    A disk that takes no more is no reason to lose the others: the outcome is then known to this walk only.
+    When the disk is full, only this process knows the result; the other runs continue.
+
+    Args:
+        folder: directory of the sweep.
+        job: the job.
+        result: its result.
     """
     path = folder / job.name
     try:
         if not (path / RECIPE_FILE).exists():
             write_text(path / RECIPE_FILE, job.recipe.toml())
-        write_json(path / OUTCOME_FILE, result.as_dict())
+        write_json(path / OUTCOME_FILE, asdict(result))
     except (UnbraidError, OSError):
         pass
     return result
 
 
 def is_final(result: JobResult | None, score_digest: str, max_tries: int) -> bool:
-    """True when nothing is left to do: done and scored as asked (if it is), or failed as often as is allowed."""
+    """Whether nothing is left to do: the run is done and scored as requested, or it has failed `max_tries` times.
+
+    Args:
+        result: the result so far.
+        score_digest: digest of the requested scoring; "" for none.
+        max_tries: total number of tries allowed.
+    """
     if result is None:
         return False
     return score_digest in ("", result.scored) if result.done else result.tries >= max_tries
 
 
 def allowed_tries(previous: JobResult | None, retries: int) -> int:
-    """How many tries a job may have used up by the end of a walk that found it like this.
+    """Total number of tries that a new sweep allows a job.
 
-    A run that diverged would do so again, to the same bits; any other failure is worth one try by a new command.
+    A run that diverged would diverge again, bit for bit. After any other failure a new command tries once more.
+
+    Args:
+        previous: the result that an earlier sweep recorded.
+        retries: number of retries of a failed run.
     """
     if previous is None or previous.done:
         return 1 + retries

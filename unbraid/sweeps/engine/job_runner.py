@@ -1,4 +1,4 @@
-"""One run, whole: claim it, train it with resume, encode, audit, score, and record the outcome. What every engine does."""
+"""Run one job: claim it, train with resume, encode, audit, score and record the result. All engines use this module."""
 
 from __future__ import annotations
 
@@ -27,13 +27,20 @@ LogContext = Callable[[Path], AbstractContextManager[Any]]
 def claim_and_run(
     job: Job, folder: Path, score: Scoring | None, max_tries: int = 1, log_context: LogContext = nullcontext
 ) -> JobResult | None:
-    """Do what is left to do of a job, at most `most` tries in all; None when somebody else is at it.
+    """Claim a job and finish it; None when another process has claimed it.
 
-    A finished run is only looked at; one that was begun goes on from its checkpoint, to the same bits. Being stopped
-    (`Stopped`, Ctrl-C) is no outcome and passes through. What is printed meanwhile is for `logged(directory)` to catch.
+    A finished run is not trained again, and a started one continues from its checkpoint. An interruption
+    (`TrainingInterrupted`, Ctrl-C) is not recorded as a result: the exception propagates.
+
+    Args:
+        job: the job.
+        folder: directory of the sweep.
+        score: what to measure; None to train only.
+        max_tries: total number of tries allowed.
+        log_context: returns a context for a run directory, in which everything is printed.
     """
-    with try_claim(folder, job.name) as mine:
-        return run_job(job, folder, score, max_tries, log_context) if mine else None
+    with try_claim(folder, job.name) as claimed:
+        return run_job(job, folder, score, max_tries, log_context) if claimed else None
 
 
 def run_job(
@@ -44,62 +51,88 @@ def run_job(
     log_context: LogContext = nullcontext,
     callbacks: Iterable[Any] = (),
 ) -> JobResult:
-    """See `execute`, for a job that is claimed already; `callbacks` are told how it is trained."""
-    before = job_results.read_result(folder, job)
-    if before is not None and job_results.is_final(before, score.digest if score else "", max_tries):
-        return before
+    """Finish a job that is already claimed; see `claim_and_run`.
+
+    Args:
+        job: the job.
+        folder: directory of the sweep.
+        score: what to measure; None to train only.
+        max_tries: total number of tries allowed.
+        log_context: returns a context for a run directory, in which everything is printed.
+        callbacks: callbacks of training.
+    """
+    previous = job_results.read_result(folder, job)
+    if previous is not None and job_results.is_final(previous, score.digest if score else "", max_tries):
+        return previous
     with log_context(folder / job.name):
-        return job_results.record_result(folder, job, _attempt(job, folder, score, before, callbacks))
+        return job_results.record_result(folder, job, _attempt(job, folder, score, previous, callbacks))
 
 
 def _attempt(
     job: Job, folder: Path, score: Scoring | None, previous: JobResult | None, callbacks: Iterable[Any]
 ) -> JobResult:
-    failed_before = previous.tries if previous is not None and not previous.done else 0
-    base = JobResult(DONE, tries=failed_before + 1, hash=job.hash, scored=score.digest if score else "")
+    failures = previous.tries if previous is not None and not previous.done else 0
+    result = JobResult(DONE, tries=failures + 1, hash=job.hash, scored=score.digest if score else "")
     seconds = dict(previous.seconds) if previous is not None else {}
     try:
         if score is not None:
             score.check_factors(job_dataset(job))
         run = train_or_load(job, folder, seconds, callbacks)
         scores = measure_run(run, score, job_dataset(job), seconds) if score is not None else {}
-        return dataclasses.replace(base, scores=scores, seconds=seconds)
+        return dataclasses.replace(result, scores=scores, seconds=seconds)
     except Exception as error:
         traceback.print_exc()  # into the run's log
         return dataclasses.replace(
-            base, status=FAILED, kind=failure_kind(error), reason=_error_message(error), seconds=seconds
+            result, status=FAILED, kind=failure_kind(error), reason=_error_message(error), seconds=seconds
         )
 
 
 def train_or_load(job: Job, folder: Path, seconds: dict[str, float], callbacks: Iterable[Any] = ()) -> Run:
-    """The trained run: as it lies there, or trained now; the seconds this took are added to those before."""
+    """Return the trained run of a job, and train it if necessary.
+
+    Args:
+        job: the job.
+        folder: directory of the sweep.
+        seconds: the seconds of this training are added to its entry 'train'.
+        callbacks: callbacks of training.
+    """
     from unbraid.runs.fitting.training import fit
     from unbraid.runs.folder.run_writer import ResumeMismatchError
 
     path = folder / job.name
-    if _is_trained(path, job):
-        return Run.load(path)
-    began = time.perf_counter()
+    run = trained_run(path)
+    if run is not None and run.recipe.hash == job.hash:
+        return run
+    start = time.perf_counter()
     try:
         dataset = job_dataset(job)
         try:
             return fit(job.recipe, path, resume=True, quiet=True, dataset=dataset, callbacks=callbacks)
-        except ResumeMismatchError as error:  # another version or number of threads began it: from the start, then
-            print(f"{error}\nIt is trained from its start.", flush=True)
+        except ResumeMismatchError as error:  # started by another version, or with another number of threads
+            print(f"{error}\nTraining starts again from step 0.", flush=True)
             return fit(job.recipe, path, force=True, quiet=True, dataset=dataset, callbacks=callbacks)
     finally:
-        seconds["train"] = round(seconds.get("train", 0.0) + time.perf_counter() - began, 3)
+        seconds["train"] = round(seconds.get("train", 0.0) + time.perf_counter() - start, 3)
 
 
-def _is_trained(path: Path, job: Job) -> bool:
-    if not ((path / MODEL_FILE).is_file() and (path / STATE_FILE).is_file() and (path / RECIPE_FILE).is_file()):
-        return False
+def trained_run(path: Path) -> Run | None:
+    """Load a run directory if its training is complete, else return None.
+
+    Args:
+        path: the run directory.
+    """
+    if not all((path / name).is_file() for name in (MODEL_FILE, STATE_FILE, RECIPE_FILE)):
+        return None
     run = Run.load(path)
-    return run.state["status"] == "done" and run.recipe.hash == job.hash
+    return run if run.state["status"] == "done" else None
 
 
 def job_dataset(job: Job) -> Any:
-    """The job's data set; the last one is kept, since the runs of a sweep mostly share it."""
+    """Load the data set of a job. The last one is cached, because the runs of a sweep mostly share it.
+
+    Args:
+        job: the job.
+    """
     return _load_dataset(json.dumps(job.recipe.data, sort_keys=True))
 
 
@@ -112,7 +145,11 @@ def _load_dataset(table: str) -> Any:
 
 
 def failure_kind(error: Exception) -> str:
-    """Which of the kinds of failure an error is."""
+    """Classify an error as 'diverged', 'refused' or 'crashed'.
+
+    Args:
+        error: the error.
+    """
     from unbraid.runs.fitting.trainer import NonFiniteLossError
 
     if isinstance(error, NonFiniteLossError):
@@ -121,5 +158,5 @@ def failure_kind(error: Exception) -> str:
 
 
 def _error_message(error: Exception) -> str:
-    said = " ".join(str(error).split())
-    return said if isinstance(error, UnbraidError) else f"{type(error).__name__}: {said}"
+    message = " ".join(str(error).split())
+    return message if isinstance(error, UnbraidError) else f"{type(error).__name__}: {message}"

@@ -1,7 +1,8 @@
-"""Walking a plan: workers take the runs one by one until every one is done or has failed for good.
+"""The scheduler: assigns the runs of a plan to workers until every run is done or has finally failed.
 
-Other processes may walk the same directory at the same time (a second start of the same command, shards of a job array,
-orphans of a parent that was killed). A run that one of them has claimed is waited for, and taken over when it is let go.
+Other processes may work on the same directory at the same time (the same command started twice, shards of a job array,
+workers of a parent that was killed). The scheduler waits for a run that another process has claimed, and takes it over
+when the claim is released.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -23,90 +24,107 @@ from unbraid.sweeps.engine.job_results import FAILED, JobResult
 from unbraid.sweeps.engine.worker_pool import LocalWorkerPool
 from unbraid.sweeps.planning.plan import Job, Plan
 
-CLAIM_POLL_SECONDS = 1.0  # seconds between two looks at a run that somebody else has
+CLAIM_POLL_SECONDS = 1.0  # between two checks of a run that another process has claimed
 
 
 class ProgressListener(Protocol):
-    """Whoever shows how a walk goes."""
+    """Receives the progress of a sweep."""
 
     def update(self, state: Scheduler) -> None:
-        """Called some five times a second."""
+        """Called about five times a second."""
+
+
+class JobWorker(Protocol):
+    """A worker of a pool, and the job it is running (None: idle)."""
+
+    job: Job | None
+    since: float
+
+    def assign(self, job: Job, plan: Plan, max_tries: int) -> None:
+        """Start a job."""
+
+    def exit_reason(self) -> tuple[str, str]:
+        """The kind of failure and the reason, for a worker that ended without a result."""
 
 
 class WorkerPool(Protocol):
-    """Who does the runs: warm processes on this machine (`workers.Workers`) or a Ray cluster (`cluster.Cluster`)."""
+    """Runs the jobs: `LocalWorkerPool`, processes on this machine, or `RayWorkerPool`, a Ray cluster."""
 
-    def idle_workers(self, wanted: int) -> list[Any]:
-        """Workers that can take a job, of as many as `wanted` jobs can use."""
+    def idle_workers(self, wanted: int) -> Sequence[JobWorker]:
+        """Workers that can take a job; starts workers for up to `wanted` jobs."""
 
-    def busy_workers(self) -> list[Any]:
+    def busy_workers(self) -> Sequence[JobWorker]:
         """Workers with a job."""
 
-    def poll(self, timeout: float) -> tuple[Any, dict[str, Any] | None] | None:
-        """The next answer of a worker, or (worker, None) when it ended without one."""
+    def poll(self, timeout: float) -> tuple[JobWorker, dict[str, Any] | None] | None:
+        """The next message of a worker, or (worker, None) when it ended without one; None after `timeout` seconds."""
 
     def stop(self) -> None:
-        """Ask all to leave a checkpoint and go; nothing is left running."""
+        """Have all workers write a checkpoint and end; none is left running."""
 
 
 class Scheduler:
-    """The state of one walk: what is waiting, what became of the rest."""
+    """The state of one sweep: which runs wait, and the results so far.
+
+    Args:
+        plan: the plan.
+        workers: the workers.
+    """
 
     def __init__(self, plan: Plan, workers: WorkerPool):
         self.plan, self.workers = plan, workers
-        self.score_digest = plan.score.digest if plan.score else ""
         self.previous = {job.name: job_results.read_result(plan.folder, job) for job in plan.jobs}
-        self.max_tries = {name: job_results.allowed_tries(found, plan.retries) for name, found in self.previous.items()}
+        self.max_tries = {
+            name: job_results.allowed_tries(result, plan.retries) for name, result in self.previous.items()
+        }
         self.results: dict[str, JobResult] = {}
         self.attempts: Counter[str] = Counter()  # by our own workers
         self.waiting: deque[Job] = deque()
-        self.claimed_elsewhere: dict[str, tuple[Job, float]] = {}  # claimed by others; when to look again
+        self.claimed_elsewhere: dict[str, tuple[Job, float]] = {}  # by other processes; when to check again
         for job in plan.jobs:
             self._finish_or_requeue(job, self.previous[job.name])
 
     @property
     def is_done(self) -> bool:
-        """True when every run is settled."""
+        """Whether every run has a final result."""
         return len(self.results) == len(self.plan.jobs)
 
     def run_once(self) -> None:
-        """Give out jobs, hear one answer, look at what others have."""
+        """Assign waiting jobs, handle one message, and check the runs that other processes have claimed."""
         self._check_claimed_elsewhere()
-        free = self.workers.idle_workers(len(self.waiting))
-        for worker, job in zip(free, list(self.waiting), strict=False):  # the shorter of the two ends it
+        idle = self.workers.idle_workers(len(self.waiting))
+        for worker, job in zip(idle, list(self.waiting), strict=False):  # the shorter of the two ends it
             self.waiting.popleft()
             worker.assign(job, self.plan, self.max_tries[job.name])
-        heard = self.workers.poll(0.2)
-        if heard is not None:
-            self._handle_message(*heard)
+        message = self.workers.poll(0.2)
+        if message is not None:
+            self._handle_message(*message)
 
-    def _handle_message(self, worker: Any, message: dict[str, Any] | None) -> None:
+    def _handle_message(self, worker: JobWorker, message: dict[str, Any] | None) -> None:
         if message is not None and "outcome" not in message:
-            return  # it is ready
+            return  # the worker is ready
         job, worker.job = worker.job, None
         if job is None:
-            return  # an idle worker died; another is started when there is work
-        found = (
-            JobResult.from_dict(message["outcome"]) if message is not None and message["outcome"] is not None else None
-        )
-        if message is not None and found is None:
+            return  # an idle worker ended; the pool starts another when there is work
+        table = message["outcome"] if message is not None else None
+        if message is not None and table is None:
             self.claimed_elsewhere[job.name] = (job, time.monotonic() + CLAIM_POLL_SECONDS)
             return
         self.attempts[job.name] += 1
-        self._finish_or_requeue(job, found or self._record_death(job, worker))
+        self._finish_or_requeue(job, JobResult.from_dict(table) if table else self._record_death(job, worker))
 
-    def _finish_or_requeue(self, job: Job, outcome: JobResult | None) -> None:
-        """Put a job where it belongs now: among the ended ones, or back in the line."""
-        if outcome is not None and not outcome.done:  # a full disk keeps no count, so it is kept here too
-            outcome = replace(outcome, tries=max(outcome.tries, self.attempts[job.name]))
-        if job_results.is_final(outcome, self.score_digest, self.max_tries[job.name]):
-            assert outcome is not None
-            self.results[job.name] = outcome
+    def _finish_or_requeue(self, job: Job, result: JobResult | None) -> None:
+        """Keep a final result, or put the job back into the queue."""
+        if result is not None and not result.done:  # a full disk records no tries, so they are counted here too
+            result = replace(result, tries=max(result.tries, self.attempts[job.name]))
+        if job_results.is_final(result, self.plan.score_digest, self.max_tries[job.name]):
+            assert result is not None
+            self.results[job.name] = result
         else:
             self.waiting.append(job)
 
     def _check_claimed_elsewhere(self) -> None:
-        """Runs that others had: ended, let go, or still theirs."""
+        """Finish or requeue the runs whose claim was released."""
         now = time.monotonic()
         for name, (job, when) in list(self.claimed_elsewhere.items()):
             if now >= when:
@@ -116,66 +134,75 @@ class Scheduler:
                     del self.claimed_elsewhere[name]
                     self._finish_or_requeue(job, job_results.read_result(self.plan.folder, job))
 
-    def _record_death(self, job: Job, worker: Any) -> JobResult | None:
-        """Record the death of a worker as its job's outcome, unless somebody else has taken the job up already."""
+    def _record_death(self, job: Job, worker: JobWorker) -> JobResult | None:
+        """Record the end of a worker as the result of its job, unless another process has claimed the job already."""
         kind, reason = worker.exit_reason()
-        with try_claim(self.plan.folder, job.name) as mine:
-            found = job_results.read_result(self.plan.folder, job)
-            if not mine or job_results.is_final(found, self.score_digest, self.max_tries[job.name]):
-                return found
-            tries = 1 + (found.tries if found is not None and not found.done else 0)
-            died = JobResult(FAILED, kind, reason, tries, job.hash)
-            return job_results.record_result(self.plan.folder, job, died)
+        with try_claim(self.plan.folder, job.name) as claimed:
+            previous = job_results.read_result(self.plan.folder, job)
+            if not claimed or job_results.is_final(previous, self.plan.score_digest, self.max_tries[job.name]):
+                return previous
+            tries = 1 + (previous.tries if previous is not None and not previous.done else 0)
+            return job_results.record_result(self.plan.folder, job, JobResult(FAILED, kind, reason, tries, job.hash))
 
 
 def run_plan(
     plan: Plan, workers: int | WorkerPool = 0, listener: ProgressListener | None = None
 ) -> dict[str, JobResult]:
-    """Walk a plan to its end and return what became of each run, by name.
+    """Run a plan to its end and return the result of each run, by name.
 
-    `workers` run at once, one thread each (0: one per core), or whoever else does the runs. Ctrl-C, SIGTERM and a closed
-    terminal stop every worker at a checkpoint; the same call goes on from there.
+    Ctrl-C, SIGTERM and a closed terminal stop every worker at a checkpoint; the same call continues from there.
+
+    Args:
+        plan: the plan.
+        workers: number of local workers, one thread each (0: one per core), or a worker pool.
+        listener: receives the progress.
     """
     ensure_writable_folder(plan.folder)
-    state = Scheduler(
-        plan, LocalWorkerPool(workers or cpu_count(), gpus_for_workers(plan)) if isinstance(workers, int) else workers
-    )
+    if isinstance(workers, int):
+        workers = LocalWorkerPool(workers or cpu_count(), gpus_for_workers(plan))
+    scheduler = Scheduler(plan, workers)
     try:
         with _signals_as_interrupt():
             try:
-                while not state.is_done:
-                    state.run_once()
+                while not scheduler.is_done:
+                    scheduler.run_once()
                     if listener is not None:
-                        listener.update(state)
+                        listener.update(scheduler)
             finally:
-                state.workers.stop()
+                workers.stop()
     except KeyboardInterrupt:
-        raise TrainingInterrupted(f"stopped; the same command goes on from the checkpoints in {plan.folder}") from None
-    return {job.name: state.results[job.name] for job in plan.jobs}
+        raise TrainingInterrupted(
+            f"stopped; the same command continues from the checkpoints in {plan.folder}"
+        ) from None
+    return {job.name: scheduler.results[job.name] for job in plan.jobs}
 
 
 def gpus_for_workers(plan: Plan) -> list[str]:
-    """The GPUs to spread workers over: none when a run is for the CPU only, or names a device by its number."""
+    """The GPUs to distribute workers over; none when a recipe asks for the CPU or for a numbered device.
+
+    Args:
+        plan: the plan.
+    """
     return visible_gpus() if all(job.recipe.budget.device in ("auto", "cuda") for job in plan.jobs) else []
 
 
 @contextmanager
 def _signals_as_interrupt() -> Iterator[None]:
-    """SIGTERM and a closed terminal are taken like Ctrl-C, once: batch systems and their scripts may both send them."""
+    """Treat SIGTERM and SIGHUP like Ctrl-C, once: a batch system and its script may both send them."""
 
     def interrupt(number: int, frame: Any) -> None:
         signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = {}
+    handlers = {}
     try:
         for number in (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means what it says
-                before[number] = signal.signal(number, interrupt)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP on purpose
+                handlers[number] = signal.signal(number, interrupt)
     except ValueError:
-        pass  # not in the main thread: whoever started us handles signals
+        pass  # not in the main thread: the caller handles signals
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -1,7 +1,7 @@
-"""A warm worker: a process that keeps torch loaded and does one job after another, as told line by line on its input.
+"""A local worker: a process that keeps torch loaded and runs the jobs it reads from its standard input, one per line.
 
-It answers on what was its output; all that a run prints goes to that run's own log. When its input ends, whoever
-started it is gone: it writes a checkpoint and leaves, and the next command goes on from there.
+It answers on its standard output; everything that a run prints goes to the log of that run. When the input ends, the
+parent process has ended: the worker writes a checkpoint and exits, and the next command continues from there.
 """
 
 from __future__ import annotations
@@ -18,52 +18,49 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
 from unbraid.core.errors import TrainingInterrupted
 from unbraid.sweeps.engine.job_results import LOG
-from unbraid.sweeps.planning.plan import Job
-from unbraid.sweeps.planning.scoring import Scoring
+from unbraid.sweeps.planning.plan import parse_job_request
 
-STOPPED_EXIT_CODE = 143  # the exit code of a worker that was asked to stop and left a checkpoint
-CHECKPOINT_TIMEOUT = 120.0  # seconds for a checkpoint once there is nobody left to work for
+STOPPED_EXIT_CODE = 143  # of a worker that received a signal and wrote a checkpoint
+CHECKPOINT_TIMEOUT = 120.0  # seconds for the checkpoint after the parent has ended
 
 
 def serve_jobs() -> None:
-    """Do the jobs that arrive, until the input ends or a signal asks to stop."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    """Run the jobs that arrive until the input ends or a signal arrives."""
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     faulthandler.enable()
     for number in (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means what it says
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP on purpose
             signal.signal(number, _raise_stopped)
     try:
-        _process_jobs(answers)
+        _process_jobs(output)
     except (TrainingInterrupted, BrokenPipeError):
         sys.exit(STOPPED_EXIT_CODE)
 
 
-def _process_jobs(answers: IO[str]) -> None:
+def _process_jobs(output: IO[str]) -> None:
     from unbraid.runs.building.custom_parts import import_modules
     from unbraid.sweeps.engine.job_runner import claim_and_run
 
     _preload_torch()
-    import_modules(sys.argv[1:])  # said on the command line of whoever started us
+    import_modules(sys.argv[1:])  # the --import options of the parent
     lines: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_read_stdin, args=(lines,), daemon=True).start()
-    print(json.dumps({"ready": os.getpid()}), file=answers)
+    print(json.dumps({"ready": os.getpid()}), file=output)
     while line := lines.get():
-        asked = json.loads(line)
-        job, folder = Job.from_dict(asked["job"]), Path(asked["folder"])
-        score = Scoring.model_validate(asked["score"]) if asked["score"] is not None else None
-        outcome = claim_and_run(job, folder, score, asked["most"], redirect_output_to_log)
-        print(json.dumps({"outcome": outcome.as_dict() if outcome else None}), file=answers)
+        result = claim_and_run(*parse_job_request(json.loads(line)), redirect_output_to_log)
+        print(json.dumps({"outcome": asdict(result) if result else None}), file=output)
         gc.collect()
 
 
 def _preload_torch() -> None:
-    """Load once what every run needs; torch loads a part of itself only with the first optimiser."""
+    """Import once what every run needs; torch imports a part of itself only with the first optimiser."""
     import torch
 
     import unbraid.runs.evaluation.auditing
@@ -74,11 +71,11 @@ def _preload_torch() -> None:
 
 
 def _raise_stopped(number: int, frame: Any) -> None:
-    raise TrainingInterrupted(f"asked to stop by {signal.Signals(number).name}")
+    raise TrainingInterrupted(f"stopped by {signal.Signals(number).name}")
 
 
 def _read_stdin(lines: queue.Queue[str]) -> None:
-    """Hand on each line of the input; at its end stop what is being done, as a signal would."""
+    """Queue each line of the input; at its end stop the process as a signal would."""
     for line in sys.stdin:
         lines.put(line)
     lines.put("")
@@ -89,12 +86,16 @@ def _read_stdin(lines: queue.Queue[str]) -> None:
 
 @contextmanager
 def redirect_output_to_log(path: Path) -> Iterator[None]:
-    """Everything that is printed meanwhile, by whatever library, goes to the run's log."""
+    """Redirect everything that is printed, by any library, to the log of a run.
+
+    Args:
+        path: the run directory.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
-    before = os.dup(2)
+    stderr = os.dup(2)
     try:
-        with suppress(OSError):  # a full disk: it is said where the worker itself speaks
+        with suppress(OSError):  # a full disk: the worker's own stderr receives the output
             path.mkdir(parents=True, exist_ok=True)
             log = os.open(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
             os.dup2(log, 1)
@@ -106,6 +107,6 @@ def redirect_output_to_log(path: Path) -> Iterator[None]:
         with suppress(OSError):
             sys.stdout.flush()
             sys.stderr.flush()
-        os.dup2(before, 1)
-        os.dup2(before, 2)
-        os.close(before)
+        os.dup2(stderr, 1)
+        os.dup2(stderr, 2)
+        os.close(stderr)

@@ -1,4 +1,4 @@
-"""The parent's side of warm workers: start them, give them jobs, hear their answers and their deaths."""
+"""The pool of local workers: starts worker processes, sends them jobs, and reads their messages."""
 
 from __future__ import annotations
 
@@ -20,52 +20,61 @@ import unbraid
 from unbraid.core.errors import UnbraidError
 from unbraid.runs.building.custom_parts import IMPORTED_MODULES
 from unbraid.sweeps.engine.worker import STOPPED_EXIT_CODE
-from unbraid.sweeps.planning.plan import Job, Plan
+from unbraid.sweeps.planning.plan import Job, Plan, job_request
 
 WORKER_CODE = "from unbraid.sweeps.engine.worker import serve_jobs; serve_jobs()"
-STOP_TIMEOUT = 120.0  # seconds a worker has to write its checkpoint when it is asked to stop
-MAX_FAILED_STARTS = 3  # workers that may die before they are ready; then something is wrong with the machine
+STOP_TIMEOUT = 120.0  # seconds for a checkpoint when a worker is stopped
+MAX_FAILED_STARTS = 3  # workers that may end before they are ready; more mean that none can start
 
 
 @dataclass(eq=False)
 class Worker:
-    """One process, the job it has (None: idle), and whether it ever said it was ready."""
+    """One worker process.
+
+    Args:
+        process: the process.
+        stderr_file: receives what it prints outside of runs.
+        job: the job it is running; None when it is idle.
+        ready: whether it has loaded torch.
+        gpu: the GPU that it sees; "" for all of them.
+        since: when it received its job.
+    """
 
     process: subprocess.Popen[bytes]
-    stderr_file: Any  # a file with what it prints outside of runs
+    stderr_file: Any
     job: Job | None = None
     ready: bool = False
-    gpu: str = ""  # the GPU it sees; all of them unless there are several
+    gpu: str = ""
     since: float = field(default_factory=time.monotonic)
 
     def assign(self, job: Job, plan: Plan, max_tries: int) -> None:
-        """Hand it a job; a pipe that is broken is noticed as its death."""
+        """Send the process a job; see `JobWorker.assign`."""
         self.job, self.since = job, time.monotonic()
-        score = plan.score.model_dump() if plan.score is not None else None
-        asked = {"job": job.as_dict(), "folder": str(plan.folder.resolve()), "score": score, "most": max_tries}
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps(asked).encode() + b"\n")
+            self.process.stdin.write(json.dumps(job_request(job, plan, max_tries)).encode() + b"\n")
             self.process.stdin.flush()
         except OSError:
-            pass
+            pass  # the process has ended, which `poll` reports
 
     def exit_reason(self) -> tuple[str, str]:
-        """How a dead worker ended: kind and reason."""
+        """The kind of failure and the reason, from the exit code."""
         code = self.process.wait()
         if code < 0:
             name = signal.Signals(-code).name
-            more = ", perhaps for want of memory" if name == "SIGKILL" else ""
+            more = ", perhaps for lack of memory" if name == "SIGKILL" else ""
             return ("killed" if name in ("SIGKILL", "SIGTERM") else "crashed"), f"its process ended by {name}{more}"
         if code == STOPPED_EXIT_CODE:
-            return "killed", "its process was asked to stop from outside"
+            return "killed", "another process stopped its process"
         return "crashed", f"its process ended with exit code {code}"
 
 
 class LocalWorkerPool:
-    """Up to `count` warm processes, started when there is work and replaced when they die.
+    """Up to `count` worker processes, started when there is work and replaced when they end.
 
-    Where there are several `cards` (GPUs) each worker sees the one that the fewest others have.
+    Args:
+        count: maximum number of workers.
+        gpus: GPUs to distribute the workers over; of several, each worker sees the one with the fewest workers.
     """
 
     def __init__(self, count: int, gpus: Sequence[str] = ()):
@@ -75,18 +84,18 @@ class LocalWorkerPool:
         self.failed_starts = 0
 
     def idle_workers(self, wanted: int) -> list[Worker]:
-        """Workers that can take a job, after starting as many as `wanted` jobs can use."""
-        free = [w for w in self.alive if w.job is None]
-        for _ in range(min(wanted - len(free), self.count - len(self.alive))):
+        """See `WorkerPool.idle_workers`."""
+        idle = [w for w in self.alive if w.job is None]
+        for _ in range(min(wanted - len(idle), self.count - len(self.alive))):
             self.alive.append(self._start_worker())
         return [w for w in self.alive if w.job is None and w.ready]
 
     def busy_workers(self) -> list[Worker]:
-        """Workers with a job."""
+        """See `WorkerPool.busy_workers`."""
         return [w for w in self.alive if w.job is not None]
 
     def poll(self, timeout: float) -> tuple[Worker, dict[str, Any] | None] | None:
-        """The next answer of a worker, or (worker, None) at its death; None when nothing is said for some seconds."""
+        """See `WorkerPool.poll`."""
         try:
             worker, message = self.messages.get(timeout=timeout)
         except queue.Empty:
@@ -100,14 +109,14 @@ class LocalWorkerPool:
         return worker, message
 
     def stop(self) -> None:
-        """Ask all to leave a checkpoint and go; those that do not are killed. Ctrl-C meanwhile kills at once."""
+        """See `WorkerPool.stop`. Workers that take longer than `STOP_TIMEOUT` are killed; Ctrl-C kills them at once."""
         try:
             for worker in self.alive:
                 if worker.process.poll() is None:
                     worker.process.terminate() if worker.job is not None else worker.process.kill()
-            until = time.monotonic() + STOP_TIMEOUT
+            deadline = time.monotonic() + STOP_TIMEOUT
             for worker in self.alive:
-                worker.process.wait(timeout=max(0.1, until - time.monotonic()))
+                worker.process.wait(timeout=max(0.1, deadline - time.monotonic()))
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
             pass
         finally:
@@ -119,21 +128,23 @@ class LocalWorkerPool:
             self.alive = []
 
     def _start_worker(self) -> Worker:
-        home = str(Path(unbraid.__file__).parents[1])
-        one = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
-        path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
-        card = min(self.gpus, key=[w.gpu for w in self.alive].count, default="")
-        sees = {"CUDA_VISIBLE_DEVICES": card} if card else {}
-        said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the worker)
+        root = str(Path(unbraid.__file__).parents[1])
+        libraries = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+        path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+        gpu = min(self.gpus, key=[w.gpu for w in self.alive].count, default="")
+        environment = (
+            dict.fromkeys(libraries, "1") | ({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}) | {"PYTHONPATH": path}
+        )
+        stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the worker)
         process = subprocess.Popen(
             [sys.executable, "-P", "-c", WORKER_CODE, *IMPORTED_MODULES],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=said,
-            env=os.environ | one | sees | {"PYTHONPATH": path},
-            start_new_session=True,  # Ctrl-C on a terminal is for the parent, which then asks its workers in turn
+            stderr=stderr,
+            env=os.environ | environment,
+            start_new_session=True,  # Ctrl-C in a terminal reaches the parent only, which then stops its workers
         )
-        worker = Worker(process, said, gpu=card)
+        worker = Worker(process, stderr, gpu=gpu)
         threading.Thread(target=self._read_messages, args=(worker,), daemon=True).start()
         return worker
 
@@ -143,7 +154,7 @@ class LocalWorkerPool:
             for line in worker.process.stdout:
                 self.messages.put((worker, json.loads(line)))
         except ValueError:
-            pass  # a line cut off by its death
+            pass  # the process ended in the middle of a line
         self.messages.put((worker, None))
 
     def _count_failed_start(self, worker: Worker) -> None:
@@ -151,4 +162,4 @@ class LocalWorkerPool:
         if self.failed_starts >= MAX_FAILED_STARTS:
             worker.stderr_file.seek(0)
             lines = worker.stderr_file.read().decode(errors="replace").strip().splitlines()
-            raise UnbraidError(f"no worker comes to life: {lines[-1] if lines else worker.exit_reason()[1]}.")
+            raise UnbraidError(f"no worker can start: {lines[-1] if lines else worker.exit_reason()[1]}.")

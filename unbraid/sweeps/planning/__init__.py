@@ -1,1 +1,1 @@
-"""Planning a sweep: grid, plan, run names, cost estimate and the sweep file."""
+"""Planning a sweep: the sweep file, its settings, the run names, the plan and the cost estimate."""

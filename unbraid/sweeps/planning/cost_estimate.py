@@ -1,4 +1,4 @@
-"""What a sweep will cost, before it is begun: every recipe is built, a few steps are timed, files are counted in bytes."""
+"""Estimate the cost of a sweep before it starts: build every recipe, time a few steps, and add up the file sizes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ from unbraid.sweeps.engine.job_results import JobResult
 from unbraid.sweeps.engine.job_runner import job_dataset
 from unbraid.sweeps.planning.plan import Job, Plan
 
-TRIAL_SECONDS = 0.5  # seconds of steps that are timed for each kind of recipe
-MAX_TRIALS = 12  # kinds that are timed at most; the others are taken to cost as much as these do on average
-WORKER_START_SECONDS = 6.0  # seconds until a worker has torch loaded
+TRIAL_SECONDS = 0.5  # how long steps are timed for each kind of recipe
+MAX_TRIALS = 12  # kinds of recipes that are timed; further kinds are assumed to cost the average
+WORKER_START_SECONDS = 6.0  # until a worker has loaded torch
 
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """Seconds of one core, bytes on disk, and the recipes that cannot be built with the reason."""
+    """The estimated cost of a sweep.
+
+    Args:
+        seconds: seconds on one core.
+        disk_bytes: size of the run directories.
+        unbuildable: recipes that cannot be built, as run name → reason.
+        measured: whether any recipe was timed.
+    """
 
     seconds: float
     disk_bytes: int
@@ -30,16 +37,24 @@ class CostEstimate:
 
 
 def estimate_cost(plan: Plan, results: Mapping[str, JobResult | None], advance: Callable[..., None]) -> CostEstimate:
-    """Build every recipe of a plan and reckon what is left to do.
+    """Build every unfinished recipe of a plan and estimate the remaining cost.
 
-    Seconds a step are those of finished runs of the same kind where there are some, else of a short trial here.
+    The seconds per step come from finished runs of the same kind, or from a short trial on this machine.
+
+    Args:
+        plan: the plan.
+        results: results so far, by run name.
+        advance: called after each recipe with `note=`, the run name.
     """
-    open_jobs = [job for job in plan.jobs if not ((found := results.get(job.name)) and found.done)]
+    from unbraid.runs.building.builders import build_parts
+
     speeds = _measured_speeds(plan, results)
-    seconds, size, broken, guessed, rates = 0.0, 0, {}, [], []
-    for job in open_jobs:
+    seconds, size, unbuildable, untimed_steps, rates = 0.0, 0, {}, 0, []
+    for job in plan.jobs:
+        if (result := results.get(job.name)) is not None and result.done:
+            continue
         try:
-            parts = build_parts(job)
+            parts = build_parts(job.recipe, job_dataset(job))
             size += _disk_bytes(parts, job)
             kind = _cost_key(job)
             if kind not in speeds and len(speeds) < MAX_TRIALS:
@@ -48,56 +63,55 @@ def estimate_cost(plan: Plan, results: Mapping[str, JobResult | None], advance: 
                 rates.append(speeds[kind])
                 seconds += speeds[kind] * job.recipe.budget.steps
             else:
-                guessed.append(job.recipe.budget.steps)
+                untimed_steps += job.recipe.budget.steps
         except UnbraidError as error:
-            broken[job.name] = str(error)
+            unbuildable[job.name] = str(error)
         advance(note=job.name)
-    seconds += sum(guessed) * (statistics.mean(rates) if rates else 0.0)
-    return CostEstimate(seconds, size, broken, bool(rates))
-
-
-def build_parts(job: Job) -> Any:
-    """The parts of a job's run, as training would assemble them."""
-    from unbraid.runs.building.builders import build_parts
-
-    return build_parts(job.recipe, job_dataset(job))
+    seconds += untimed_steps * (statistics.mean(rates) if rates else 0.0)
+    return CostEstimate(seconds, size, unbuildable, bool(rates))
 
 
 def _cost_key(job: Job) -> str:
-    """Jobs that cost alike: the same data, nets, latents, batch and objective, whatever its numbers."""
+    """Key of jobs with equal cost: the same data, nets, latents, batch and objective, whatever its numbers."""
     r = job.recipe
     return json.dumps([r.data, r.nets, r.latent, r.prior.get("name"), r.budget.batch, r.objective.get("name")])
 
 
 def _measured_speeds(plan: Plan, results: Mapping[str, JobResult | None]) -> dict[str, float]:
-    found: dict[str, list[float]] = {}
+    """Seconds per step of finished runs, by cost key."""
+    speeds: dict[str, list[float]] = {}
     for job in plan.jobs:
-        outcome = results.get(job.name)
-        if outcome is not None and outcome.done and outcome.seconds.get("train"):
-            found.setdefault(_cost_key(job), []).append(sum(outcome.seconds.values()) / job.recipe.budget.steps)
-    return {kind: statistics.median(values) for kind, values in found.items()}
+        result = results.get(job.name)
+        if result is not None and result.done and result.seconds.get("train"):
+            speeds.setdefault(_cost_key(job), []).append(sum(result.seconds.values()) / job.recipe.budget.steps)
+    return {kind: statistics.median(values) for kind, values in speeds.items()}
 
 
 def measure_step_seconds(parts: Any) -> float:
-    """Seconds a step, with one thread unless the recipe says otherwise."""
+    """Time training steps, in seconds per step, with one thread unless the recipe sets another number.
+
+    Args:
+        parts: the parts of a run, as `build_parts` returns them.
+    """
     import torch
 
     from unbraid.core.hardware import use_threads
-    from unbraid.runs.building.builders import build_trainer, default_float32
+    from unbraid.runs.building.builders import build_trainer
+    from unbraid.runs.fitting.seeding import default_float32
 
     with use_threads(parts.recipe.budget.threads or 1), torch.random.fork_rng(), default_float32():
         trainer = build_trainer(parts)
         for number in range(2):
             trainer.step(number)
-        began, number = time.perf_counter(), 2
-        while number < 4 or time.perf_counter() - began < TRIAL_SECONDS:
+        start, number = time.perf_counter(), 2
+        while number < 4 or time.perf_counter() - start < TRIAL_SECONDS:
             trainer.step(number)
             number += 1
-        return (time.perf_counter() - began) / (number - 2)
+        return (time.perf_counter() - start) / (number - 2)
 
 
 def _disk_bytes(parts: Any, job: Job) -> int:
-    """Model, checkpoint (weights and two moments of each), codes with scales and labels, ledger."""
+    """Size of model, checkpoint (weights and two moments of each), codes with scales and labels, and ledger."""
     state = sum(t.numel() * t.element_size() for t in parts.modules.state_dict().values())
     moments = 2 * sum(p.numel() * p.element_size() for p in parts.modules.parameters())
     model = sum(t.numel() * t.element_size() for t in parts.model.state_dict().values())

@@ -1,4 +1,4 @@
-"""What a sweep varies: grid, zip, list and random values over any field of a recipe, as one list of settings."""
+"""The settings of a sweep: grid, zipped, listed and random values of recipe fields, expanded to one list."""
 
 from __future__ import annotations
 
@@ -18,11 +18,18 @@ DRAW_OPTIONS = ("low", "high", "log", "whole", "choices")
 
 
 def expand_settings(grid: dict, zipped: dict, listed: Any, drawn: dict) -> list[Setting]:
-    """Every combination of what the four sections ask for; one empty setting when they are silent.
+    """Combine the four sections of a sweep file; without any, the result is one empty setting.
+
+    Args:
+        grid: field → values; every combination is a setting.
+        zipped: field → values, all of one length; the i-th values form a setting.
+        listed: tables of fields, one setting each; or field → values, varied one field at a time.
+        drawn: field → range or choices of random values, with `count` and `seed`.
 
     >>> expand_settings({"objective.beta": [1, 4]}, {}, {}, {})
     [{'objective.beta': 1}, {'objective.beta': 4}]
-    >>> len(expand_settings({"a": [1, 2], "b": [1, 2, 3]}, {"c": [1, 2], "d": [3, 4]}, {}, {"count": 5, "e": {"low": 0, "high": 1}}))
+    >>> drawn = {"count": 5, "e": {"low": 0, "high": 1}}
+    >>> len(expand_settings({"a": [1, 2], "b": [1, 2, 3]}, {"c": [1, 2], "d": [3, 4]}, {}, drawn))
     60
     """
     axes = [_expand_grid(grid), _expand_zip(zipped), _expand_list(listed), _expand_random(drawn)]
@@ -31,13 +38,21 @@ def expand_settings(grid: dict, zipped: dict, listed: Any, drawn: dict) -> list[
 
 
 def check_run_count(count: int) -> None:
-    """Refuse a sweep of more runs than anyone means, before any is made."""
-    expect(count <= MAX_RUNS, "too many runs for one sweep", found=f"{count:.3g}", allowed=f"at most {MAX_RUNS:,}",
-           do="Sweep fewer values or seeds, or make several sweeps.")  # fmt: skip
+    """Raise an error when the number of runs exceeds `MAX_RUNS`.
+
+    Args:
+        count: number of runs.
+    """
+    expect(count <= MAX_RUNS, "a sweep has too many runs", found=f"{count:.3g}", allowed=f"at most {MAX_RUNS:,}",
+           do="Use fewer values or seeds, or several sweeps.")  # fmt: skip
 
 
 def apply_setting(recipe: Recipe, setting: Setting) -> Recipe:
-    """A recipe with some fields set; names first, since a name clears the options of the one before it.
+    """Set some fields of a recipe, names first: a new name clears the options of the previous one.
+
+    Args:
+        recipe: the recipe.
+        setting: field → value.
 
     >>> apply_setting(Recipe.load("vae_sprites32"), {"objective.beta": 4, "objective.name": "beta_vae"}).objective
     {'name': 'beta_vae', 'beta': 4}
@@ -47,7 +62,11 @@ def apply_setting(recipe: Recipe, setting: Setting) -> Recipe:
 
 
 def to_inline_toml(value: Any) -> str:
-    """A plain value as TOML on one line."""
+    """Format a value as TOML on one line.
+
+    Args:
+        value: a string, number, bool, list or table.
+    """
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(k)} = {to_inline_toml(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
@@ -56,16 +75,20 @@ def to_inline_toml(value: Any) -> str:
 
 
 def flatten_settings(table: dict[str, Any], prefix: str = "") -> Setting:
-    """Nested tables as dotted fields, so that `objective.beta = 1` may be written with or without quotes.
+    """Flatten nested tables to dotted fields, so that `objective.beta = 1` works with and without quotes.
+
+    Args:
+        table: fields or nested tables; the range of a random value, {low, high, …}, stays a table.
+        prefix: dotted path of the table.
 
     >>> flatten_settings({"objective": {"beta": [1, 2]}, "budget.steps": 5})
     {'objective.beta': [1, 2], 'budget.steps': 5}
     """
-    found: Setting = {}
+    fields: Setting = {}
     for key, value in table.items():
-        deeper = isinstance(value, dict) and not (set(value) <= set(DRAW_OPTIONS) and value)
-        found |= flatten_settings(value, f"{prefix}{key}.") if deeper else {prefix + key: value}
-    return found
+        nested = isinstance(value, dict) and not (set(value) <= set(DRAW_OPTIONS) and value)
+        fields |= flatten_settings(value, f"{prefix}{key}.") if nested else {prefix + key: value}
+    return fields
 
 
 def _expand_grid(table: dict) -> list[Setting]:
@@ -79,14 +102,12 @@ def _expand_grid(table: dict) -> list[Setting]:
 def _expand_zip(table: dict) -> list[Setting]:
     fields = flatten_settings(table)
     lengths = {field: len(_check_values(field, values, "zip")) for field, values in fields.items()}
-    expect(
-        len(set(lengths.values())) <= 1, "the lists of [zip] go together, so they must be of one length", found=lengths
-    )
+    expect(len(set(lengths.values())) <= 1, "the lists of [zip] must be of one length", found=lengths)
     return [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)] if fields else [{}]
 
 
 def _expand_list(section: Any) -> list[Setting]:
-    """[[list]]: each table is one setting. [list]: each value of each field on its own, the other fields as they are."""
+    """Expand [[list]], where each table is one setting, or [list], where each value of each field is one."""
     if isinstance(section, list):
         expect(all(isinstance(t, dict) for t in section), "[[list]] takes tables of fields", found=section)
         return [flatten_settings(table) for table in section] or [{}]
@@ -100,16 +121,20 @@ def _check_values(field: str, values: Any, section: str) -> list[Any]:
 
 
 def _expand_random(table: dict) -> list[Setting]:
-    """`count` draws; the i-th depends on the seed, on i and on the field alone, so a larger count only adds."""
+    """Draw `count` settings. Draw i depends only on seed, i and field, so a larger count keeps the earlier draws."""
     count, seed = table.get("count", 10), table.get("seed", 0)
     fields = flatten_settings({key: value for key, value in table.items() if key not in ("count", "seed")})
     if not fields:
         return [{}]
     whole = all(isinstance(n, int) and not isinstance(n, bool) for n in (count, seed))
-    expect(whole and count >= 1, "count and seed of [random] are whole numbers", found=f"count {count}, seed {seed}")
+    expect(
+        whole and count >= 1,
+        "count and seed of [random] are integers, count at least 1",
+        found=f"count {count}, seed {seed}",
+    )
     check_run_count(count)
     return [
-        {field: _draw_value(field, how, f"{seed}/{i}/{field}") for field, how in fields.items()} for i in range(count)
+        {field: _draw_value(field, spec, f"{seed}/{i}/{field}") for field, spec in fields.items()} for i in range(count)
     ]
 
 
@@ -117,8 +142,8 @@ def _draw_value(field: str, spec: Any, seed_text: str) -> Any:
     rng = random.Random(hashlib.sha256(seed_text.encode()).digest())
     spec = {"choices": spec} if isinstance(spec, list) else spec
     sample = f'"{field}" = {{low = 1, high = 10, log = true}}, or a list to choose from'
-    expect(isinstance(spec, dict) and set(spec) <= set(DRAW_OPTIONS), f"{field!r} in [random] is not understood", found=repr(spec),
-           allowed=sample)  # fmt: skip
+    known = isinstance(spec, dict) and set(spec) <= set(DRAW_OPTIONS)
+    expect(known, f"{field!r} in [random] is not a range or a list of choices", found=repr(spec), allowed=sample)
     if "choices" in spec:
         return rng.choice(_check_values(field, spec["choices"], "random"))
     low, high, log = spec.get("low"), spec.get("high"), spec.get("log", False)
@@ -130,4 +155,4 @@ def _draw_value(field: str, spec: Any, seed_text: str) -> Any:
             rng.randint(int(low), int(high)) if not log else round(math.exp(rng.uniform(math.log(low), math.log(high))))
         )
     value = math.exp(rng.uniform(math.log(low), math.log(high))) if log else rng.uniform(low, high)
-    return float(f"{value:.6g}")  # as it is read in a name or a table
+    return float(f"{value:.6g}")  # the digits that run names and tables show

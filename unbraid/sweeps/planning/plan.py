@@ -1,4 +1,4 @@
-"""The plan of a sweep: every run with its recipe, hash and directory. All engines walk the same plan."""
+"""The plan of a sweep: every run with its recipe, hash and directory. All engines work through the same plan."""
 
 from __future__ import annotations
 
@@ -19,73 +19,121 @@ from unbraid.sweeps.planning.sweep_file import Sweep
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a plan: what to train, and the directory it is trained in."""
+    """One run of a plan.
+
+    Args:
+        recipe: what to train.
+        hash: hash of the recipe.
+        name: name of the run directory.
+    """
 
     recipe: Recipe
     hash: str
     name: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """The job as plain JSON, for another process."""
-        return {"recipe": self.recipe.as_dict(), "hash": self.hash, "name": self.name}
-
-    @classmethod
-    def from_dict(cls, message: dict[str, Any]) -> Job:
-        """The job in a message."""
-        return cls(Recipe.from_dict(message["recipe"]), message["hash"], message["name"])
-
 
 @dataclass(frozen=True)
 class Plan:
-    """Jobs in the order they are done, where, how they are scored (None: not at all) and how often they are retried."""
+    """The runs of a sweep.
+
+    Args:
+        folder: directory of the sweep.
+        jobs: the runs, in the order of training.
+        score: what to measure of each run; None to train only.
+        retries: number of retries of a failed run.
+    """
 
     folder: Path
     jobs: tuple[Job, ...]
     score: Scoring | None = None
     retries: int = 0
 
+    @property
+    def score_digest(self) -> str:
+        """The digest of the scoring; "" when runs are only trained."""
+        return self.score.digest if self.score is not None else ""
+
     def shard(self, number: int, total: int) -> Plan:
-        """Every `of`-th job from the `number`-th on: one shard of a job array, counted from 1."""
+        """Return one shard of a job array: every `total`-th job.
+
+        Args:
+            number: number of the shard, from 1.
+            total: number of shards.
+        """
         expect(1 <= number <= total, "a shard reads i/n with 1 ≤ i ≤ n", found=f"{number}/{total}")
         return Plan(self.folder, self.jobs[number - 1 :: total], self.score, self.retries)
 
 
 def build_plan(sweep: Sweep, folder: str | Path) -> Plan:
-    """The plan of a sweep's file in a directory."""
+    """Plan the runs of a sweep.
+
+    Args:
+        sweep: the sweep.
+        folder: directory of the sweep; runs that it already holds keep their names.
+    """
     runs = sweep.runs()
     sweep.score.check()
-    short = abbreviate_fields(field for _, setting in runs for field in setting)
+    abbreviations = abbreviate_fields(field for _, setting in runs for field in setting)
     several = not isinstance(sweep.recipe, str)
-    return Plan(Path(folder), build_jobs(folder, [r for r, _ in runs], [_name_prefix(r, s, short, several) for r, s in runs]),
-                sweep.score, sweep.retries)  # fmt: skip
+    prefixes = [_name_prefix(recipe, setting, abbreviations, several) for recipe, setting in runs]
+    jobs = build_jobs(folder, [recipe for recipe, _ in runs], prefixes)
+    return Plan(Path(folder), jobs, sweep.score, sweep.retries)
 
 
 def build_jobs(folder: str | Path, recipes: Sequence[Recipe], prefixes: Sequence[str]) -> tuple[Job, ...]:
-    """A job for each different recipe; one that a directory already holds, under whatever name, stays there."""
+    """Make one job for each distinct recipe; a recipe that the folder already holds keeps its directory.
+
+    Args:
+        folder: directory of the sweep.
+        recipes: the recipes; equal ones become one job.
+        prefixes: the first part of each run name.
+    """
     folder = Path(folder)
-    found: dict[str, tuple[Recipe, str]] = {}
-    for recipe, head in zip(recipes, prefixes, strict=True):
-        found.setdefault(recipe.hash, (recipe, head))
-    names = dict(zip(found, unique_names([head for _, head in found.values()], list(found)), strict=True))
+    distinct: dict[str, tuple[Recipe, str]] = {}
+    for recipe, prefix in zip(recipes, prefixes, strict=True):
+        distinct.setdefault(recipe.hash, (recipe, prefix))
+    names = dict(zip(distinct, unique_names([prefix for _, prefix in distinct.values()], list(distinct)), strict=True))
     for h, name in names.items():
         if stored_hash(folder / name) not in (None, h):
-            names[h] = f"{name}-{h}"  # its short hash is taken by another recipe: the whole one
-    kept = _existing_folders(folder, names)
-    return tuple(Job(recipe, h, kept.get(h, names[h])) for h, (recipe, _) in found.items())
+            names[h] = f"{name}-{h}"  # another recipe has this short hash: use the whole one
+    existing = _existing_folders(folder, names)
+    return tuple(Job(recipe, h, existing.get(h, names[h])) for h, (recipe, _) in distinct.items())
+
+
+def job_request(job: Job, plan: Plan, max_tries: int) -> dict[str, Any]:
+    """Encode a job as JSON for a worker.
+
+    Args:
+        job: the job.
+        plan: the plan of the job.
+        max_tries: total number of tries allowed.
+    """
+    return {
+        "job": {"recipe": job.recipe.as_dict(), "hash": job.hash, "name": job.name},
+        "folder": str(plan.folder.resolve()),
+        "score": plan.score.model_dump() if plan.score is not None else None,
+        "max_tries": max_tries,
+    }
+
+
+def parse_job_request(request: dict[str, Any]) -> tuple[Job, Path, Scoring | None, int]:
+    """Decode what `job_request` made of a job, the sweep's directory, the scoring and the number of tries."""
+    job = request["job"]
+    score = Scoring.model_validate(request["score"]) if request["score"] is not None else None
+    recipe = Recipe.from_dict(job["recipe"])
+    return Job(recipe, job["hash"], job["name"]), Path(request["folder"]), score, request["max_tries"]
 
 
 def stored_hash(path: Path) -> str | None:
-    """The hash of the recipe in a run directory; None when there is none that can be read."""
+    """Return the recipe hash of a run directory; None when it has no readable recipe."""
     try:
-        if (
-            (path / OUTCOME_FILE).is_file()
-            and isinstance(known := read_json(path / OUTCOME_FILE), dict)
-            and known.get("hash")
-        ):
-            return str(known["hash"])
+        if (path / OUTCOME_FILE).is_file():
+            result = read_json(path / OUTCOME_FILE)
+            if isinstance(result, dict) and result.get("hash"):
+                return str(result["hash"])
         return Recipe.from_dict(read_toml(path / RECIPE_FILE)).hash if (path / RECIPE_FILE).is_file() else None
     except UnbraidError:
-        return None  # damaged, or of another version: not ours to judge here
+        return None  # damaged, or written by another version: training the run reports it
 
 
 def _name_prefix(recipe: Recipe, setting: Setting, abbreviations: dict[str, str], several: bool) -> str:
@@ -94,13 +142,13 @@ def _name_prefix(recipe: Recipe, setting: Setting, abbreviations: dict[str, str]
 
 
 def _existing_folders(folder: Path, names: dict[str, str]) -> dict[str, str]:
-    """Hash → directory, for recipes that lie in directories of other names (other fields were swept, or a hand named them)."""
+    """Map recipe hashes to directories that hold them under other names (other swept fields, or renamed by the user)."""
     missing = {h for h, name in names.items() if not (folder / name).is_dir()}
     if not missing or not folder.is_dir():
         return {}
     planned = set(names.values())
-    kept: dict[str, str] = {}
+    existing: dict[str, str] = {}
     for path in sorted(folder.iterdir()):
         if path.name not in planned and (h := stored_hash(path)) in missing:
-            kept.setdefault(str(h), path.name)
-    return kept
+            existing.setdefault(str(h), path.name)
+    return existing

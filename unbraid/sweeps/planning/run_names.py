@@ -1,4 +1,4 @@
-"""Names of run directories: readable, short, and ended by the recipe's hash: `beta_vae-b4-s3-1f2a`."""
+"""Names of run directories: method, settings, seed and the start of the recipe's hash, as in `beta_vae-b4-s3-1f2a`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Any
 
 from unbraid.sweeps.planning.grid import Setting, to_inline_toml
 
-HASH_LENGTH = 4  # characters of a hash that a name shows; more where two would share a name
+HASH_LENGTH = 4  # characters of the hash in a name; more where two names would be equal
 MAX_LENGTH = 80
 
 
 def abbreviate_fields(fields: Iterable[str]) -> dict[str, str]:
-    """A short key for each swept field: initials, then more letters where two would be the same.
+    """Abbreviate each swept field by its initials, with more letters where two would be equal.
+
+    Args:
+        fields: dotted fields of a recipe.
 
     >>> abbreviate_fields(["objective.beta", "objective.lambda_od", "objective.lambda_d"])
     {'objective.beta': 'b', 'objective.lambda_od': 'lo', 'objective.lambda_d': 'ld'}
@@ -23,11 +26,11 @@ def abbreviate_fields(fields: Iterable[str]) -> dict[str, str]:
     {'objective.beta': 'be', 'budget.batch': 'ba'}
     """
     fields = list(dict.fromkeys(fields))
-    choices = {field: _abbreviation_candidates(field) for field in fields}
+    candidates = {field: _abbreviation_candidates(field) for field in fields}
     level = dict.fromkeys(fields, 0)
     while True:
-        short = {field: choices[field][level[field]] for field in fields}
-        shared = [f for f in fields if list(short.values()).count(short[f]) > 1 and level[f] + 1 < len(choices[f])]
+        short = {field: candidates[field][level[field]] for field in fields}
+        shared = [f for f in fields if list(short.values()).count(short[f]) > 1 and level[f] + 1 < len(candidates[f])]
         if not shared:
             return short
         for field in shared:
@@ -42,7 +45,11 @@ def _abbreviation_candidates(field: str) -> list[str]:
 
 
 def format_setting(setting: Setting, abbreviations: dict[str, str]) -> str:
-    """The swept values of one run: 'b4-lo10'; a name stands for itself, and the objective's name is the head's.
+    """Format the swept values of one run, such as 'b4-lo10'; the objective's name is left to the prefix.
+
+    Args:
+        setting: field → value.
+        abbreviations: field → abbreviation, from `abbreviate_fields`.
 
     >>> format_setting({"objective.beta": 4.0, "prior.name": "student_t"}, {"objective.beta": "b", "prior.name": "n"})
     'b4-student_t'
@@ -66,19 +73,25 @@ def _format_value(value: Any) -> str:
 
 
 def unique_names(prefixes: Sequence[str], hashes: Sequence[str]) -> list[str]:
-    """Heads ended by as much of each hash as tells them apart.
+    """Append to each prefix as much of its hash as makes the names unique.
+
+    Args:
+        prefixes: the first part of each name.
+        hashes: the hash of each recipe.
 
     >>> unique_names(["vae-s0", "vae-s0"], ["1f2a77", "1f2a88"])
     ['vae-s0-1f2a7', 'vae-s0-1f2a8']
     """
-    prefixes = [re.sub(r"[^\w.+-]+", "_", head, flags=re.ASCII)[:MAX_LENGTH].strip("-_.") or "run" for head in prefixes]
-    names = [f"{head}-{h[:HASH_LENGTH]}" for head, h in zip(prefixes, hashes, strict=True)]
+    prefixes = [
+        re.sub(r"[^\w.+-]+", "_", prefix, flags=re.ASCII)[:MAX_LENGTH].strip("-_.") or "run" for prefix in prefixes
+    ]
+    names = [f"{prefix}-{h[:HASH_LENGTH]}" for prefix, h in zip(prefixes, hashes, strict=True)]
     for length in range(HASH_LENGTH + 1, 65):
         twice = {name for name, count in Counter(names).items() if count > 1}
         if not twice:
             break
         names = [
-            f"{head}-{h[:length]}" if name in twice else name
-            for head, h, name in zip(prefixes, hashes, names, strict=True)
+            f"{prefix}-{h[:length]}" if name in twice else name
+            for prefix, h, name in zip(prefixes, hashes, names, strict=True)
         ]
     return names

@@ -1,4 +1,4 @@
-"""What a sweep measures of each run after training: [score] of SWEEP.toml, and doing it."""
+"""Scoring in a sweep: the [score] section of SWEEP.toml, and measuring a trained run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,21 @@ from unbraid.core.errors import choose, expect
 from unbraid.runs.folder.file_names import CODES_FILE
 from unbraid.runs.run import Run
 
-DEFAULT_METRICS = ("mig", "dci", "factor_vae")  # what is measured of labelled data unless said
+DEFAULT_METRICS = ("mig", "dci", "factor_vae")  # of labelled data
 SPLITS = ("", "train", "test", "all", "held_out")
 
 
 class Scoring(BaseModel):
-    """Which metrics by which protocol, without which factors, on which part of the data; and how large an audit.
+    """What to measure of each run: the [score] section of a sweep file.
 
-    metrics: names, 'mig@paper' for a protocol of its own, ['all'], or [] for none; unsaid: mig, dci and factor_vae where
-    there are labels. most: encode a random subset of so many images. audit: samples of the audit, 0 for none.
+    Args:
+        metrics: names of metrics, 'mig@paper' with a protocol of its own, ['all'], or [] for none; by default mig, dci
+            and factor_vae where the data have labels.
+        protocol: 'fast', 'dlib' or 'paper'.
+        leave_out: factors to ignore.
+        split: part of the data: 'train', 'test', 'all' or 'held_out'; by default what the run was trained on.
+        most: maximum number of images to encode, drawn at random; 0 means all.
+        audit: number of samples of the audit; 0 for no audit.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,11 +45,11 @@ class Scoring(BaseModel):
 
     @property
     def digest(self) -> str:
-        """Eight letters that change with any setting: scores made otherwise are made anew, training is not."""
+        """Eight hexadecimal digits that change with any field: then a run is scored again, but not trained again."""
         return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
 
     def check(self) -> None:
-        """Refuse names that nobody knows, before anything is trained."""
+        """Raise an error for unknown metrics, protocols and splits, before training."""
         from unbraid.metrics.evaluation.battery import parse_metric_names
 
         if self.metrics:
@@ -52,27 +58,39 @@ class Scoring(BaseModel):
         choose(self.split, dict.fromkeys(SPLITS), "split")
 
     def check_factors(self, dataset: Any) -> None:
-        """Refuse factors that the data do not have, before a run is trained on them."""
+        """Raise an error when the data lack a factor of `leave_out`, before training.
+
+        Args:
+            dataset: the data of the run.
+        """
         for name in self.leave_out:
             expect(dataset.factors is not None, f"{dataset.name} has no factors to leave out", found=name)
             dataset.factors.position(name)
 
     def select_metrics(self, labelled: bool) -> list[str]:
-        """The metrics of a run on data with or without labels."""
+        """Return the metrics to compute.
+
+        Args:
+            labelled: whether the data have labels.
+        """
         return self.metrics if self.metrics is not None else list(DEFAULT_METRICS) if labelled else ["active_units"]
 
 
 def measure_run(run: Run, score: Scoring, dataset: Any, seconds: dict[str, float]) -> dict[str, float]:
-    """Encode, audit and score a trained run; returns the headline numbers and adds the seconds of each stage.
+    """Encode, audit and score a trained run, and return its main numbers.
 
-    `dataset` is what the run was trained on, and what it is measured on unless a split is asked for.
+    Args:
+        run: the trained run.
+        score: what to measure.
+        dataset: the data of the run; measured unless `score` names a split.
+        seconds: receives the seconds of each stage.
     """
     from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.data_selection import select_data
     from unbraid.runs.evaluation.encoding import encode
-    from unbraid.runs.evaluation.scoring import score as scored
+    from unbraid.runs.evaluation.scoring import score as score_run
 
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     with record_seconds(seconds, "encode"):
         part, notes = select_data(run, None if score.split else dataset, score.split)
         codes = replace(encode(run, part, max_images=score.most, quiet=True, save=False), notes=notes)
@@ -80,21 +98,26 @@ def measure_run(run: Run, score: Scoring, dataset: Any, seconds: dict[str, float
     if score.audit:
         with record_seconds(seconds, "audit"):
             audited = audit(run, part, rows=score.audit, quiet=True)
-        found |= {"elbo": audited["elbo"], "reconstruction": audited["nats"]["reconstruction"]}
+        numbers |= {"elbo": audited["elbo"], "reconstruction": audited["nats"]["reconstruction"]}
     metrics = score.select_metrics(codes.values is not None)
     if metrics:
         with record_seconds(seconds, "score"):
-            how: dict[str, Any] = {"protocol": score.protocol, "leave_out": score.leave_out}
-            made = scored(run, metrics=metrics, **how, duplicates=False, quiet=True)
-        found = {name: s.value for name, s in made.items()} | found
-    return {name: float(value) for name, value in found.items() if math.isfinite(value)}
+            options: dict[str, Any] = {"protocol": score.protocol, "leave_out": score.leave_out}
+            scores = score_run(run, metrics=metrics, **options, duplicates=False, quiet=True)
+        numbers = {name: s.value for name, s in scores.items()} | numbers
+    return {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
 
 
 @contextmanager
 def record_seconds(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    """Note the seconds of a block under a stage's name."""
-    began = time.perf_counter()
+    """Record the seconds that a `with` block takes.
+
+    Args:
+        seconds: receives the seconds.
+        stage: key of the entry.
+    """
+    start = time.perf_counter()
     try:
         yield
     finally:
-        seconds[stage] = round(time.perf_counter() - began, 3)
+        seconds[stage] = round(time.perf_counter() - start, 3)

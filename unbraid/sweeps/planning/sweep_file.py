@@ -1,4 +1,4 @@
-"""SWEEP.toml: a recipe, what to vary, which seeds, and how to score. Read, checked, and turned into recipes."""
+"""The sweep file SWEEP.toml: a recipe, the fields to vary, the seeds, and what to measure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,24 @@ from unbraid.runs.recipe import Recipe
 from unbraid.sweeps.planning.grid import Setting, apply_setting, check_run_count, expand_settings, flatten_settings
 from unbraid.sweeps.planning.scoring import Scoring
 
-SWEEP_FILE = "sweep.toml"  # a sweep's directory keeps the file it was last asked with
+SWEEP_FILE = "sweep.toml"  # the copy of the last sweep file in the directory of a sweep
 
 
 class Sweep(BaseModel):
     """What to train: recipes × settings × seeds, and what to measure of each run.
+
+    Args:
+        name: name of the sweep.
+        about: description.
+        recipe: name or file of a recipe, or several.
+        seeds: number of seeds, or a list of them; by default the recipe's own.
+        retries: number of retries of a failed run.
+        fixed: fields that are set in every run ([set]).
+        grid: field → values; every combination is a setting.
+        zipped: field → values, all of one length; the i-th values form a setting ([zip]).
+        listed: tables of fields, one setting each; or field → values, varied one field at a time ([list]).
+        drawn: field → range or choices of random values, with `count` and `seed` ([random]).
+        score: what to measure of each run.
 
     >>> sweep = Sweep.of({"name": "beta", "recipe": "vae_sprites32", "seeds": 5,
     ...                   "set": {"objective.name": "beta_vae"}, "grid": {"objective.beta": [1, 2, 4]}})
@@ -42,7 +55,12 @@ class Sweep(BaseModel):
 
     @classmethod
     def of(cls, plain: Any, where: str = "sweep") -> Sweep:
-        """A sweep from plain tables; every mistake is named with its place."""
+        """Validate a sweep; the error names every invalid field.
+
+        Args:
+            plain: nested tables, as in a sweep file.
+            where: where the tables come from, for the error.
+        """
         try:
             return cls.model_validate(plain)
         except ValidationError as error:
@@ -50,14 +68,15 @@ class Sweep(BaseModel):
 
     @classmethod
     def load(cls, path: str | Path) -> Sweep:
-        """A sweep from its file, or from the directory of a sweep that was begun.
+        """Read a sweep file; recipe files are found relative to it.
 
-        Recipes that are files are looked for beside the sweep's file.
+        Args:
+            path: the file, or the directory of a sweep that was started.
         """
         path = Path(path)
         if path.is_dir():
             expect((path / SWEEP_FILE).is_file(), f"{path} is not the directory of a sweep", found=f"no {SWEEP_FILE} in it",
-                   do="Give the sweep's file: unbraid sweep SWEEP.toml.")  # fmt: skip
+                   do="Give the sweep file: unbraid sweep SWEEP.toml.")  # fmt: skip
             path = path / SWEEP_FILE
         plain = read_toml(path, "sweep")
         names = plain.get("recipe")
@@ -67,19 +86,18 @@ class Sweep(BaseModel):
         return cls.of(plain, str(path))
 
     def toml(self) -> str:
-        """The sweep as TOML text; recipes by their whole path, so that it can be read from anywhere."""
+        """Format the sweep as TOML, with absolute paths of recipe files, so that it can be read from any directory."""
         return tomli_w.dumps(self.model_dump(mode="json", exclude_defaults=True, by_alias=True))
 
     def runs(self) -> list[tuple[Recipe, Setting]]:
-        """Every recipe with what is special about it; the first seed of every setting comes first."""
+        """Return every recipe with its setting, ordered by seed first."""
         bases = [Recipe.load(name) for name in ([self.recipe] if isinstance(self.recipe, str) else self.recipe)]
-        expect(
-            bases, "a sweep needs a recipe", do="For example recipe = \"vae_sprites32\" ('unbraid recipes' lists them)."
-        )
+        example = "For example recipe = \"vae_sprites32\" ('unbraid recipes' lists them)."
+        expect(bases, "a sweep needs a recipe", do=example)
         fixed = flatten_settings(self.fixed)
         varied = expand_settings(self.grid, self.zipped, self.listed, self.drawn)
         for section in (fixed, *varied):
-            expect("seed" not in section, "seeds are not a field to sweep", do="Write seeds = 5, or seeds = [0, 7].")
+            expect("seed" not in section, "the seed is not a field to sweep", do="Write seeds = 5, or seeds = [0, 7].")
         check_run_count(len(bases) * len(varied) * len(self._seeds(bases)))
         made = [(apply_setting(base, fixed | setting), setting) for base in bases for setting in varied]
         return [(recipe.set(f"seed={seed}"), setting) for seed in self._seeds(bases) for recipe, setting in made]
@@ -96,7 +114,7 @@ class Sweep(BaseModel):
 
 
 def _resolve_recipe_path(path: Path, name: Any) -> Any:
-    """A recipe's file as found from the sweep's own folder; names of recipes stay."""
+    """Resolve the path of a recipe file relative to the sweep file; leave names of recipes unchanged."""
     if not (isinstance(name, str) and (name.endswith(".toml") or "/" in name)):
         return name
     return str((path.parent / name).resolve())
