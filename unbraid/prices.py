@@ -286,38 +286,10 @@ class WarmUp(Schedule):
 
 
 @dataclass(frozen=True)
-class Hold(Schedule):
-    """What `then` begins with for `steps`, then `then` itself: a schedule that waits before it moves.
-
-    >>> Hold(100, then=Linear(9.0, 1.0, steps=10)).value_at(105)
-    5.0
-    """
-
-    steps: int
-    then: Price
-
-    def value_at(self, step: int) -> float:
-        """See `Schedule.value_at`."""
-        return value_at(self.then, max(step - self.steps, 0))
-
-    def endpoints(self) -> tuple[float, ...] | None:
-        """See `Schedule.endpoints`."""
-        return as_schedule(self.then).endpoints()
-
-    def affine(self, factor: float, offset: float = 0.0) -> Hold:
-        """See `Schedule.affine`."""
-        then = self.then.affine(factor, offset) if isinstance(self.then, Schedule) else factor * self.then + offset
-        return replace(self, then=then)
-
-    def check(self, what: str) -> None:
-        """See `Schedule.check`."""
-        super().check(what)
-        expect(as_schedule(self.then).endpoints() is not None, f"'then' of {what} must be a number or move between two")
-
-
-@dataclass(frozen=True)
 class Stages(Schedule):
-    """One price after the other: each of `prices` for its number of `steps`, counted from its own start; the last for good.
+    """One price after the other: each for its number of `steps`, counted from its own start; the last for good.
+
+    A price that holds before it moves is two stages: a number, then the schedule.
 
     >>> Stages([100, 50], [9.0, {"schedule": "linear", "start": 9, "stop": 1, "steps": 50}, 1.0]).value_at(125)
     5.0
@@ -361,7 +333,6 @@ SCHEDULES: dict[str, type[Schedule]] = {
     "geometric": Geometric,
     "step": Step,
     "warm_up": WarmUp,
-    "hold": Hold,
     "stages": Stages,
     "capacity": Capacity,
     "free_bits": FreeBits,

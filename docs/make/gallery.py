@@ -76,10 +76,10 @@ def gallery_items() -> dict[str, list[GalleryItem]]:
     return {
         "A run": [
             *one[:1], moving, *one[1:],
-            GalleryItem("Two runs side by side", "beside.png", "The figure of the demo: two models, from the same image.",
+            GalleryItem("Two runs side by side", "side_by_side.png", "The figure of the demo: two models, from the same image.",
                   'two = unbraid.Run.load("two")\n'
-                  'traversals.side_by_side([("VAE", two, two.codes()), ("β-TCVAE", run, codes)]).savefig("beside.png", dpi=100)',
-                  "unbraid figure traversals two one --steps 7 --out beside.png"),
+                  'traversals.side_by_side([("VAE", two, two.codes()), ("β-TCVAE", run, codes)]).savefig("side_by_side.png", dpi=100)',
+                  "unbraid figure traversals two one --steps 7 --out side_by_side.png"),
             GalleryItem("A scatter of data and reconstructions", "scatter.png", "For data that are vectors.",
                   'run_figures.reconstruction_scatter(unbraid.Run.load("points")).savefig("scatter.png", dpi=110)'),
             GalleryItem("Over training", "over_training.png", "Scores and audited terms at every snapshot.",

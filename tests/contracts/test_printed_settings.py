@@ -28,10 +28,10 @@ TABLE, PAGE = DOCS / "printed_settings.tsv", DOCS / "printed_settings.md"
 COLUMNS = ["paper", "place", "setting", "printed", "recipes", "field", "value", "reason"]
 INTRODUCTION = """# Printed settings
 
-Every setting that the five papers print, and the recipe that has it. Printed values are in the notation of recipes. `reason` says why
-a recipe has another value, or how to set it; "not printed" marks values that are ours. `unbraid recipes show NAME` prints a recipe,
-`--set FIELD=VALUE` changes a field. A test compares the table, `docs/printed_settings.tsv`, with
-the recipes.
+Every setting that the five papers print, and the recipe that has it. Printed values are in the notation of recipes; "not
+printed" marks values that are ours. The last column says why a recipe differs, or how to set another printed value.
+`unbraid recipes show NAME` prints a recipe, `--set FIELD=VALUE` changes a field. A test compares this table,
+`docs/printed_settings.tsv`, with the recipes.
 """
 PAPER_NAMES = {
     "Esmaeili et al. 2018": "HFVAE",

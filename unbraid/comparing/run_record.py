@@ -16,8 +16,10 @@ from typing import Any
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import read_bytes, read_json
+from unbraid.runs.evaluation.audit_result import read_audit
 from unbraid.runs.evaluation.scores import Scores
 from unbraid.runs.folder.file_names import AUDIT_FILE, CODES_FILE, OUTCOME_FILE, RECIPE_FILE, SCORES_FILE, STATE_FILE
+from unbraid.runs.folder.state_file import read_state
 from unbraid.runs.recipe import DESCRIPTIVE_FIELDS, EXECUTION_FIELDS, Recipe
 
 RECORD_FILES = (RECIPE_FILE, STATE_FILE, OUTCOME_FILE, SCORES_FILE, AUDIT_FILE)
@@ -91,7 +93,7 @@ def read_run(path: str | Path, name: str = "") -> Model:
         return Model(name, state="foreign", why="no run: none of its files is here", place=str(path))
     try:
         seed, setting, fields = _read_recipe(path / RECIPE_FILE)
-        state = _read_table(path / STATE_FILE)
+        state = read_state(path) if is_regular_file(path / STATE_FILE) else {}
         outcome = _read_table(path / OUTCOME_FILE)
         values, own, how = _read_measurements(path)
     except UnbraidError as error:
@@ -204,16 +206,16 @@ def _read_measurements(path: Path) -> tuple[dict[str, float], dict[str, list[flo
     how: dict[str, Any] = {}
     if is_regular_file(path / SCORES_FILE):
         values, own, how = unpack_scores(Scores.load(path))
-    audit = _read_table(path / AUDIT_FILE)
-    nats, errors = audit.get("nats") or {}, audit.get("errors") or {}
-    expect(isinstance(nats, dict) and isinstance(errors, dict), f"{AUDIT_FILE} is damaged: its terms are no table")
-    terms = {key: value for key, value in nats.items() if not key.endswith("@sample")}
-    bound = audit.get("iwae")
+    audit = read_audit(path) if is_regular_file(path / AUDIT_FILE) else None
+    if audit is None:
+        return values, own, how
+    bound, errors = audit.get("iwae"), audit["errors"]
+    terms = {key: value for key, value in audit["nats"].items() if not key.endswith("@sample")}
     terms |= {"elbo": audit.get("elbo")} | ({"iwae": bound.get("bound")} if isinstance(bound, dict) else {})
     for key, value in terms.items():
         if is_finite_number(value):
             values[key] = float(value)
-            if is_finite_number(errors.get(key)):
+            if key in errors:
                 own[key] = [value - 1.96 * errors[key], value + 1.96 * errors[key]]
     return values, own, how
 

@@ -1,1 +1,1 @@
-"""What every room stands on: errors, files, tensors on disk, progress, the machine, options, shapes."""
+"""Foundations of every package: errors, files, locks, tensors on disk, progress, hardware, options, shapes, papers."""

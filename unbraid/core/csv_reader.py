@@ -1,4 +1,4 @@
-"""The one reader of CSV: any usual delimiter, with or without a header, a row index left out and said so."""
+"""Read CSV: detects the delimiter and the header, and drops a row index."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import read_bytes
 
 DELIMITERS = (",", ";", "\t", "|")
-MAX_FIELD_LENGTH = 1 << 16  # characters in one field; a longer one is no label and no number
+MAX_FIELD_LENGTH = 1 << 16  # characters in one field; a longer one is neither a label nor a number
 MAX_COLUMN_BYTES = 1 << 30  # bytes that a column of text may take
-SNIFF_ROWS = 100  # rows that tell the delimiter and the header
+SNIFF_ROWS = 100  # rows by which delimiter and header are detected
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of text: one array of strings per column, their names if a header gives them, what was left out and why.
+    """A table of text.
 
-    delimiter: the character between fields. dropped: columns that only count the rows, by name.
+    Args:
+        columns: one array of strings per column.
+        names: their names, or None where there is no header.
+        delimiter: the character between fields.
+        dropped: the names of row indices that were left out.
     """
 
     columns: tuple[np.ndarray, ...]
@@ -46,11 +50,17 @@ def read_table(
     drop_row_numbers: bool = True,
     limit: int = 1 << 31,
 ) -> TextTable:
-    """Read comma-, semicolon-, tab- or bar-separated text.
+    """Read text separated by commas, semicolons, tabs or bars.
 
-    header: whether the first line names the columns; None finds out: words above numbers do, and so do words that no
-    row below repeats. A column without a name is a row index that a data frame wrote along, and so is, with `counting`,
-    one that counts the rows (0, 1, … or 1, 2, …): it is left out, and `dropped` says so.
+    A column without a name is the row index of a data frame. It is left out and listed in `dropped`.
+
+    Args:
+        path: the file, in UTF-8.
+        what: what the file is, for errors.
+        header: whether the first line names the columns. None detects it: text above numbers is a header, and so is
+            text that no row below repeats.
+        drop_row_numbers: also drop a column that counts the rows (0, 1, … or 1, 2, …).
+        limit: the largest file that is read, in bytes.
 
     >>> _ = (tmp / "y.csv").write_text(";shape;x\\n0;heart;3\\n1;square;4\\n2;heart;4\\n")
     >>> table = read_table(tmp / "y.csv")
@@ -84,12 +94,12 @@ def _text(path: Path, what: str, limit: int) -> str:
         raise UnbraidError(
             f"{what} {path} is not UTF-8 text ({error.reason} at byte {error.start}). Save it as UTF-8 CSV."
         ) from error
-    expect("\0" not in text, f"{what} {path} is no text", found="a NUL byte", do="Save it as UTF-8 CSV.")
+    expect("\0" not in text, f"{what} {path} is not text", found="a NUL byte", do="Save it as UTF-8 CSV.")
     return text
 
 
 def _rows(text: str, delimiter: str, where: str, max_rows: int | None = None) -> list[list[str]]:
-    """Rows of fields, blank lines left out; any line ending will do."""
+    """Rows of fields without blank lines, for any line ending."""
     found: list[list[str]] = []
     before = csv.field_size_limit(MAX_FIELD_LENGTH)
     try:
@@ -100,7 +110,7 @@ def _rows(text: str, delimiter: str, where: str, max_rows: int | None = None) ->
                 break
     except csv.Error as error:
         raise UnbraidError(
-            f"{where} is no table of text: {error}. A quote that is never closed, or a file of another kind?"
+            f"{where} is not a table of text: {error}. Is a quote never closed, or is it another kind of file?"
         ) from error
     finally:
         csv.field_size_limit(before)
@@ -108,7 +118,7 @@ def _rows(text: str, delimiter: str, where: str, max_rows: int | None = None) ->
 
 
 def _column(cells: tuple[str, ...], delimiter: str, where: str) -> np.ndarray:
-    """One column as an array of strings; where fields are not parted by commas, 1,5 is a number too."""
+    """One column as an array of strings; where commas do not separate fields, 1,5 is a number too."""
     stripped = [cell.strip() for cell in cells]
     longest = max(map(len, stripped))
     expect(
@@ -124,7 +134,7 @@ def _column(cells: tuple[str, ...], delimiter: str, where: str) -> np.ndarray:
 
 
 def _delimiter(text: str, default: str) -> str:
-    """The delimiter that cuts the first rows into the most fields, the same number in each; `usual` when none does."""
+    """The delimiter that splits the first rows into the most fields, equally many in each; `default` when none does."""
     head = text[: MAX_FIELD_LENGTH * 4]
     best, most = default, 1
     for delimiter in (default, *(d for d in DELIMITERS if d != default)):
@@ -144,12 +154,12 @@ def _has_header(rows: list[list[str]]) -> bool:
     if len(rows) < 2:
         return False
     if not first[0] and first[1:] == [str(i) for i in range(len(first) - 1)]:
-        return True  # a data frame of nameless columns
+        return True  # a data frame with unnamed columns
     if any(_is_number(cell) for cell in first):
         return False
     if any(_is_number(cell) for row in rows[1:SNIFF_ROWS] for cell in row):
         return True
-    # a first row of words over rows of words is data, unless no row below has any of them
+    # a first row of text above rows of text is data, unless no row below has any of it
     return len(set(first)) == len(first) and not set(first) & {cell.strip() for row in rows[1:] for cell in row}
 
 
@@ -170,7 +180,7 @@ def _without_index(
         if (names is not None and (not names[i] or names[i].startswith("Unnamed: ")))
         or (drop_row_numbers and _is_row_number(column))
     ]
-    if len(index) == len(columns):  # there is nothing else: then it is what was meant
+    if len(index) == len(columns):  # there is nothing else, so it is the data
         return TextTable(tuple(columns), names, delimiter)
     kept = [i for i in range(len(columns)) if i not in index]
     dropped = tuple((names[i] or "(unnamed)") if names is not None else f"column {i + 1}" for i in index)
@@ -180,7 +190,7 @@ def _without_index(
 
 
 def _is_row_number(column: np.ndarray) -> bool:
-    """True for 0, 1, 2, … and 1, 2, 3, …: a row index, or labels that no two rows share."""
+    """True for 0, 1, 2, … and 1, 2, 3, …"""
     n = len(column)
     if n < 3 or column[0] not in ("0", "1") or column[-1] not in (str(n - 1), str(n)):
         return False

@@ -1,4 +1,4 @@
-"""Data frames for those who have pandas; nothing here needs it until it is asked for."""
+"""Data frames; pandas is imported on first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from unbraid.core.errors import UnbraidError
 
 
 def make_dataframe(columns: Mapping[str, Any], index: Any = None) -> Any:
-    """A pandas DataFrame of named columns, or a word on how to get pandas."""
+    """Make a pandas DataFrame, or raise an error that says how to install pandas.
+
+    Args:
+        columns: the values of each column, by name.
+        index: the labels of the rows.
+    """
     try:
         import pandas
     except ImportError as error:

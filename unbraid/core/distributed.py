@@ -1,9 +1,9 @@
-"""One run over several processes, as torchrun starts them: who we are, and the few things that ranks do together.
+"""Training on several processes started by torchrun: rank, process group and collectives.
 
-Each rank encodes and decodes its rows of the global batch, and `gather` makes them the rows of all, with gradient. So every
-term, all chance and the ledger are those of one run of that batch, however many ranks there are, and the loss of the run is
-the mean of the ranks' losses: `average` reduces gradients by that. Without torchrun, and outside of `together`, each of these
-gives back what it got.
+Each rank encodes and decodes its rows of the global batch, and `all_gather_rows` collects the rows of all ranks, with
+gradient. Terms, random numbers and the ledger are therefore those of one process that trains the whole batch. The loss is
+the mean of the ranks' losses, and `average_gradients` averages gradients accordingly. Without torchrun, and outside
+`collective_scope`, every function returns its input.
 """
 
 from __future__ import annotations
@@ -25,12 +25,18 @@ Rows = TypeVar("Rows", bound=Any)
 
 
 class RankLostError(UnbraidError):
-    """Another rank is gone, or cannot be reached."""
+    """Another rank has died or cannot be reached."""
 
 
 @dataclass(frozen=True)
 class RankInfo:
-    """Which of how many ranks this process is; alone it is rank 0 of 1."""
+    """The rank of this process; a single process is rank 0 of 1.
+
+    Args:
+        rank: the number of this process.
+        size: the number of processes.
+        device: the device of this process, or None before the group is formed.
+    """
 
     rank: int = 0
     size: int = 1
@@ -38,30 +44,30 @@ class RankInfo:
 
 
 SINGLE_RANK = RankInfo()
-CONTINUE, STOP, FINISHED = (
-    0,
-    1,
-    2,
-)  # what ranks agree on after a step: asked to stop, or at the end before the last step
-_GROUP: ContextVar[RankInfo] = ContextVar("linked", default=SINGLE_RANK)  # by `joined`
-_ACTIVE: ContextVar[RankInfo] = ContextVar("world", default=SINGLE_RANK)  # by `together`
+CONTINUE, STOP, FINISHED = range(3)  # what ranks agree on after a step; the largest value of any rank holds
+_GROUP: ContextVar[RankInfo] = ContextVar("group", default=SINGLE_RANK)  # set by `process_group`
+_ACTIVE: ContextVar[RankInfo] = ContextVar("active", default=SINGLE_RANK)  # set by `collective_scope`
 
 
 def torchrun_rank_info() -> RankInfo:
-    """What torchrun says in the environment; alone without it."""
+    """Read rank and size from the environment of torchrun; without torchrun a single rank."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return SINGLE_RANK
     return RankInfo(int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1)))
 
 
 def group_rank_info() -> RankInfo:
-    """The ranks that this process trains with at present."""
+    """The process group that this process currently belongs to."""
     return _GROUP.get()
 
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[RankInfo]:
-    """The ranks that torchrun started, linked by gloo on the CPU and by nccl on GPUs."""
+    """Join the ranks that torchrun started, by gloo on the CPU and by nccl on GPUs.
+
+    Args:
+        device: the device of this rank.
+    """
     found = torchrun_rank_info()
     if found.size == 1:
         yield SINGLE_RANK
@@ -70,7 +76,7 @@ def process_group(device: torch.device) -> Iterator[RankInfo]:
     try:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     except RuntimeError as error:
-        raise RankLostError(f"rank {world.rank} of {world.size} finds no other: {_first_line(error)}") from error
+        raise RankLostError(f"rank {world.rank} of {world.size} cannot reach the others: {_first_line(error)}") from error
     token = _GROUP.set(world)
     try:
         yield world
@@ -80,12 +86,16 @@ def process_group(device: torch.device) -> Iterator[RankInfo]:
 
 
 def rank_device(device: torch.device) -> torch.device:
-    """The device of this rank: each its own GPU."""
+    """The device of this rank: on a machine with GPUs, one GPU per rank.
+
+    Args:
+        device: the device of the recipe.
+    """
     if torchrun_rank_info().size == 1 or device.type == "cpu":
         return device
     expect(
         device.type == "cuda" and device.index is None,
-        "several ranks share a CPU or take a GPU each",
+        "several ranks share a CPU or use one GPU each",
         found=f"device {str(device)!r}",
         allowed=["auto", "cpu", "cuda"],
     )
@@ -102,7 +112,7 @@ def rank_device(device: torch.device) -> torch.device:
 
 @contextmanager
 def collective_scope() -> Iterator[None]:
-    """A stretch of code that all linked ranks run at the same time: what is below acts in it."""
+    """Mark code that all ranks of the group run at the same time; the functions below communicate only inside it."""
     token = _ACTIVE.set(_GROUP.get())
     try:
         yield
@@ -111,7 +121,11 @@ def collective_scope() -> Iterator[None]:
 
 
 def local_rows(rows: Rows) -> Rows:
-    """This rank's rows of the global batch: the rank-th of as many equal parts as there are ranks."""
+    """This rank's part of the global batch, which is split into equal parts.
+
+    Args:
+        rows: the global batch.
+    """
     return rows if _ACTIVE.get().size == 1 else rows[local_slice(len(rows))]
 
 
@@ -123,18 +137,31 @@ def local_slice(count: int) -> slice:
 
 
 def all_gather_rows(rows: Tensor) -> Tensor:
-    """The rows of all ranks, in order; the gradient of a rank's rows is summed over the losses of all."""
+    """The rows of all ranks, in order; gradients of a rank's rows are summed over the losses of all ranks.
+
+    Args:
+        rows: the rows of this rank.
+    """
     world = _ACTIVE.get()
     return rows if world.size == 1 else _Gather.apply(rows, world)
 
 
 def map_rows(function: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
-    """`work(rows)`, row by row, each rank its own."""
+    """Apply a row-wise function with the work split over the ranks.
+
+    Args:
+        function: maps rows to as many rows.
+        rows: the global batch.
+    """
     return all_gather_rows(function(local_rows(rows)))
 
 
 def average_gradients(parameters: Iterable[Tensor]) -> None:
-    """Put the mean over ranks in the place of every gradient, in one message."""
+    """Replace every gradient by its mean over the ranks, in one message.
+
+    Args:
+        parameters: the parameters whose gradients are averaged.
+    """
     world = _ACTIVE.get()
     if world.size == 1:
         return
@@ -145,27 +172,35 @@ def average_gradients(parameters: Iterable[Tensor]) -> None:
 
 
 def all_reduce_max(value: int) -> int:
-    """The largest word that any linked rank says: one of those below; all wait for each other."""
+    """The largest value of any rank in the group; all ranks wait for each other.
+
+    Args:
+        value: the value of this rank, such as `STOP`.
+    """
     world = _GROUP.get()
     return value if world.size == 1 else int(_all_reduce(torch.tensor([value], device=world.device), "max"))
 
 
 def broadcast_bytes(payload: bytes = b"") -> bytes:
-    """What rank 0 tells the others."""
+    """Send bytes from rank 0 to all ranks and return them.
+
+    Args:
+        payload: the bytes; ignored on other ranks.
+    """
     world = _GROUP.get()
     size = _broadcast(torch.tensor([len(payload)], device=world.device))
     if not int(size):
         return b""
-    words = bytearray(payload) if world.rank == 0 else bytearray(int(size))
-    return _broadcast(torch.frombuffer(words, dtype=torch.uint8).to(world.device)).cpu().numpy().tobytes()
+    buffer = bytearray(payload) if world.rank == 0 else bytearray(int(size))
+    return _broadcast(torch.frombuffer(buffer, dtype=torch.uint8).to(world.device)).cpu().numpy().tobytes()
 
 
 class _Gather(torch.autograd.Function):
-    """The functional collectives, with the way back written out: it must say a lost rank as the way forth does."""
+    """All-gather with its own backward pass, so that a lost rank raises `RankLostError` there too."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, world: RankInfo) -> Tensor:
-        ctx.world = world  # on a GPU the way back runs in another thread, where the context is not
+        ctx.world = world  # on a GPU the backward pass runs in another thread, without the context variable
         return _all_gather(rows.contiguous())
 
     @staticmethod
@@ -176,8 +211,8 @@ class _Gather(torch.autograd.Function):
 
 
 def _all_gather(rows: Tensor) -> Tensor:
-    known = _collectives()
-    call = getattr(known, "all_gather_single", None) or known.all_gather_tensor  # its name before torch 2.13
+    module = _collectives()
+    call = getattr(module, "all_gather_single", None) or module.all_gather_tensor  # its name before torch 2.13
     return _collective(call, rows, gather_dim=0)
 
 
@@ -190,16 +225,16 @@ def _broadcast(whole: Tensor) -> Tensor:
 
 
 def _collectives() -> Any:
-    """Fetched when it is needed: it takes 0.2 s to import."""
+    """Import on first use: the module takes 0.2 s to import."""
     from torch.distributed import _functional_collectives
 
     return _functional_collectives
 
 
-def _collective(call: Callable[..., Tensor], *given: Any, **named: Any) -> Tensor:
-    """One collective, waited for; what goes wrong is that another rank is gone."""
+def _collective(call: Callable[..., Tensor], tensor: Tensor, **options: Any) -> Tensor:
+    """Run one collective and wait for it; a failure means that another rank is lost."""
     try:
-        return _collectives().wait_tensor(call(*given, group=dist.group.WORLD, **named))
+        return _collectives().wait_tensor(call(tensor, group=dist.group.WORLD, **options))
     except RuntimeError as error:
         raise RankLostError(f"another rank of this run is gone ({_first_line(error)})") from error
 

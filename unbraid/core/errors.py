@@ -1,4 +1,4 @@
-"""Errors that say what was asked, what was found, what is allowed and what to do."""
+"""Errors that state the requirement, the value found, the values allowed and what to do."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
-MAX_MESSAGE_LENGTH = 4000  # letters of an error
+MAX_MESSAGE_LENGTH = 4000  # characters of an error
 
 
 class UnbraidError(ValueError):
-    """Something the caller can mend: a name, a value, a shape, a file. What is said stays within a few screens.
+    """A mistake that the caller can correct: a name, a value, a shape, a file. Long messages are shortened.
+
+    Args:
+        message: the text.
 
     >>> len(str(UnbraidError("a" * 10**6))) < 5000
     True
@@ -25,16 +28,21 @@ class UnbraidError(ValueError):
 
 
 class TrainingInterrupted(BaseException):
-    """Work was asked to stop and nothing was lost; the message says how to go on.
+    """Training was interrupted and its state is saved; the message says how to resume.
 
-    Not a KeyboardInterrupt, which command-line libraries swallow together with its message.
+    It is not a KeyboardInterrupt, because command-line libraries swallow that together with its message.
     """
 
 
 def expect(condition: object, requirement: str, *, found: object = None, allowed: object = None, do: str = "") -> None:
-    """Raise an `UnbraidError` unless `condition` holds.
+    """Raise an `UnbraidError` unless a condition holds.
 
-    The message has up to four parts; values are shown, array contents never are.
+    Args:
+        condition: what must be true.
+        requirement: the rule that is broken, as a clause.
+        found: the value that breaks it; never the contents of an array.
+        allowed: the values that are allowed.
+        do: what the user can do, as a sentence.
 
     >>> expect(2 > 1, "two is more than one")
     >>> expect(False, "batch must fit the data", found="batch 512, 100 images", do="Lower budget.batch.")
@@ -47,7 +55,14 @@ def expect(condition: object, requirement: str, *, found: object = None, allowed
 
 
 def error_message(requirement: str, *, found: object = None, allowed: object = None, do: str = "") -> str:
-    """Join the four parts of an error into one sentence or two."""
+    """Join the four parts of an error into one or two sentences; see `expect`.
+
+    Args:
+        requirement: the rule that is broken.
+        found: the value that breaks it.
+        allowed: the values that are allowed.
+        do: what the user can do.
+    """
     text = requirement
     if found is not None:
         text += f": found {found}"
@@ -57,14 +72,23 @@ def error_message(requirement: str, *, found: object = None, allowed: object = N
 
 
 def join_names(allowed: object) -> str:
-    """Names as a comma-separated line; anything else as itself."""
+    """Join several names by commas; a single value is returned as text.
+
+    Args:
+        allowed: names, or one value.
+    """
     if isinstance(allowed, str) or not isinstance(allowed, Iterable):
         return str(allowed)
     return ", ".join(str(a) for a in allowed)
 
 
 def choose(name: str, options: Mapping[str, T], what: str) -> T:
-    """Look a name up in a dict, or raise with the nearest name and the whole list.
+    """Look up a name in a dict, or raise an error with the nearest name and the whole list.
+
+    Args:
+        name: the name.
+        options: what may be chosen, by name.
+        what: what is chosen, for the error.
 
     >>> choose("vea", {"vae": 1, "hfvae": 2}, "objective")
     Traceback (most recent call last):
@@ -79,6 +103,11 @@ def choose(name: str, options: Mapping[str, T], what: str) -> T:
 
 
 def did_you_mean(name: str, options: Iterable[str]) -> str:
-    """A ' Did you mean …?' for the closest option, or nothing."""
+    """The sentence " Did you mean …?" for the closest option, or "".
+
+    Args:
+        name: the name that was not found.
+        options: the names that exist.
+    """
     close = difflib.get_close_matches(name, list(options), n=1, cutoff=0.6)
     return f" Did you mean {close[0]!r}?" if close else ""

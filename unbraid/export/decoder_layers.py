@@ -154,7 +154,9 @@ def _residual_block(module: ResidualBlock, what: str) -> list[Layer]:
 
 def _broadcast(module: Broadcast, what: str) -> list[Layer]:
     """The layers of the code, then the addition of pixel coordinates, then the layers of the pixels."""
-    coordinates = Layer("coordinates", {"h": module.height, "w": module.width}, {"weight": _to_numpy(module.place.weight)})
+    coordinates = Layer(
+        "coordinates", {"h": module.height, "w": module.width}, {"weight": _to_numpy(module.place.weight)}
+    )
     before = _sequence(module.code, what) + _linear(module.first, what)
     return [*before, coordinates, *_sequence(nn.Sequential(module.act), what), *_sequence(module.rest, what)]
 

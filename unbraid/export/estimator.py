@@ -200,12 +200,11 @@ class Disentangler(TransformerMixin, BaseEstimator):
     def _mean_bound(self, rows: np.ndarray, chunk_size: int = 256) -> float:
         import torch
 
-        from unbraid.objectives import GAMES
         from unbraid.runs.evaluation.image_inputs import images_to_float32
         from unbraid.runs.evaluation.iwae import iwae
 
-        model, game = self.run_.model_on_device, self.run_.recipe.objective.get("name") in GAMES
-        expect(not game, "a GAN has no bound on log p(x)", do="Set metric='mig' or another, and pass labels as y.")
+        model = self.run_.model_on_device
+        expect(model.has_elbo, "a GAN has no bound on log p(x)", do="Set metric='mig' or another, and pass labels as y.")
         images = images_to_float32(to_nchw(rows, self.layout_)).to(next(model.parameters()).device)
         bounds = [iwae(model, part, 16, seed=number) for number, part in enumerate(images.split(chunk_size))]
         return float(torch.cat(bounds).double().mean())

@@ -137,7 +137,9 @@ def _run_section(run: Run, anchor: str, name: str) -> dict[str, Any]:
         "recipe": run.recipe.toml(),
         "state": run.state,
         "leaves": leaves,
-        "misleading_names": misleading_names(leaves, () if context.dataset.factors is None else context.dataset.factors.names),
+        "misleading_names": misleading_names(
+            leaves, () if context.dataset.factors is None else context.dataset.factors.names
+        ),
         "encoded_count": "" if stored or context.codes is None else f"{len(context.codes):,}",
         "path": quote(str(run.path)),
         "dead": len(dead),

@@ -45,9 +45,10 @@ from unbraid.metrics.scores.udr import udr
 
 __all__ = [
     "METRICS", "Metric", "Score", "Table", "active_units", "as_table", "attributes", "battery", "beta_vae",
-    "ceilings", "clustering_accuracy", "code_information", "completeness", "correlations", "dci", "dci_es", "dcimig", "explicitness", "factor_vae",
-    "gaussian_total_correlation", "hoyer", "info_mec", "informativeness", "interval", "irs", "jemmig", "mcc", "med",
-    "mig", "mig_sup", "modularity", "r2", "reconstruction", "sap", "total_correlation", "udr",
+    "ceilings", "clustering_accuracy", "code_information", "completeness", "correlations", "dci", "dci_es",
+    "dcimig", "explicitness", "factor_vae", "gaussian_total_correlation", "hoyer", "info_mec", "informativeness",
+    "interval", "irs", "jemmig", "mcc", "med", "mig", "mig_sup", "modularity", "r2", "reconstruction", "sap",
+    "total_correlation", "udr",
 ]  # fmt: skip
 
 ALL_PROTOCOLS, PAPER_AND_FAST = ("paper", "dlib", "fast"), ("paper", "fast")

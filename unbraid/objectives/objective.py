@@ -63,7 +63,7 @@ class Objective:
         return any("q(z)" in TERMS[plain_key(key)].needs for key in self.prices if plain_key(key) in TERMS)
 
     def expand_prices(self, tree: Latent, prior: Prior | None = None) -> dict[str, Price]:
-        """The prices with general tc and tc_q spelled out branch by branch; `tc:v` replaces `tc` at v, `dw:v` replaces `dw` below v.
+        """The prices with general terms spelled out: `tc:v` replaces `tc` at v, `dw:v` replaces `dw` below v.
 
         Branches below the prior's finest cut are left to dw, which is then KL(q(z_g) ‖ p(z_g)) of whole groups.
         """

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import sys
-import tomllib
-from collections.abc import Callable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,10 +17,20 @@ from unbraid.core.files import is_file, read_toml
 from unbraid.latent import Latent
 from unbraid.prices import Price, as_schedule, parse_price
 from unbraid.runs.folder.file_names import STATE_FILE
+from unbraid.runs.recipe_fields import (
+    PART_TABLES,
+    READINGS,
+    apply_changes,
+    as_pairs,
+    find_non_finite,
+    flatten,
+    non_default_fields,
+    normalise,
+    reject_bool,
+)
 
 Table = dict[str, Any]
 POSTERIOR_OPTIONS = ("family", "temperature", "discrete")
-PART_TABLES = ("data", "prior", "likelihood", "nets", "objective")  # parts with a name and options
 DESCRIPTIVE_FIELDS = {"name", "about", "cite"}  # what a recipe says of itself
 EXECUTION_FIELDS = {
     "log_every",
@@ -87,7 +93,7 @@ class Budget(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _reject_bools(cls, value: Any, info: ValidationInfo) -> Any:
-        return value if info.field_name in BOOLEAN_FIELDS else _reject_bool(value)
+        return value if info.field_name in BOOLEAN_FIELDS else reject_bool(value)
 
     @field_validator("lr", mode="plain")
     @classmethod
@@ -183,7 +189,7 @@ class Recipe(BaseModel):
     @field_validator("seed", "latent", mode="before")
     @classmethod
     def _reject_bools(cls, value: Any) -> Any:
-        return _reject_bool(value)
+        return reject_bool(value)
 
     @field_validator(*PART_TABLES, mode="before")
     @classmethod
@@ -191,7 +197,7 @@ class Recipe(BaseModel):
         """A bare name stands for a table with that name."""
         name = table.get("name", "") if isinstance(table, dict) else ""
         expect(isinstance(name, str), "the name must be text", found=repr(name)[:80])
-        odd = _find_non_finite(table)
+        odd = find_non_finite(table)
         expect(not odd, "numbers must be finite", found=odd)
         return {"name": table} if isinstance(table, str) else table
 
@@ -310,10 +316,10 @@ class Recipe(BaseModel):
 
     def hashed_fields(self) -> dict[str, Any]:
         """What `hash` covers, as plain tables; the order of the latent's branches is the order of its columns, so it counts."""
-        kept = _non_default_fields(self, DESCRIPTIVE_FIELDS | {"latent", "budget"})
+        kept = non_default_fields(self, DESCRIPTIVE_FIELDS | {"latent", "budget"})
         if self.latent != type(self).model_fields["latent"].default:
-            kept["latent"] = _as_pairs(_normalise(self.latent))
-        budget = _non_default_fields(self.budget, self.budget.unhashed_fields)
+            kept["latent"] = as_pairs(normalise(self.latent))
+        budget = non_default_fields(self.budget, self.budget.unhashed_fields)
         return kept | ({"budget": budget} if budget else {})
 
     def toml(self) -> str:
@@ -325,7 +331,7 @@ class Recipe(BaseModel):
 
     def differences(self, other: Recipe) -> list[str]:
         """The fields in which two recipes ask for different results, as `budget.lr: 0.001 → 0.0001`; see `hash`."""
-        mine, theirs = (_flatten(_normalise(r.as_dict())) for r in (self, other))
+        mine, theirs = (flatten(normalise(r.as_dict())) for r in (self, other))
         silent = DESCRIPTIVE_FIELDS | {
             f"budget.{key}" for key in self.budget.unhashed_fields & other.budget.unhashed_fields
         }
@@ -341,89 +347,6 @@ class Recipe(BaseModel):
         return found + ([f"latent: {self.latent} → {other.latent}"] if turned and not told else [])
 
 
-def _has_discrete_leaves(latent: Any) -> bool:
-    """Whether a layout has discrete leaves; one with mistakes has none, and is refused where it is read."""
-    try:
-        return not Latent.of(latent).all_real
-    except (UnbraidError, TypeError, ValueError, RecursionError):
-        return False
-
-
-def apply_changes(fields: dict[str, Any], *assignments: str) -> dict[str, Any]:
-    """Plain tables with some fields set, each change as `section.key=value`."""
-    fields = deepcopy(fields)
-    for key in PART_TABLES:
-        if isinstance(fields.get(key), str):
-            fields[key] = {"name": fields[key]}  # a bare name stands for a table with that name
-    for assignment in assignments:
-        path, sign, raw = assignment.partition("=")
-        keys = path.strip().split(".")
-        expect(
-            sign and all(keys),
-            "a change reads section.key=value",
-            found=repr(assignment),
-            do="For example --set budget.steps=100.",
-        )
-        table = fields
-        for key in keys[:-1]:
-            table = table.setdefault(key, {})
-            expect(
-                isinstance(table, dict),
-                f"{path!r} leads through {key!r}, which is not a table",
-                do="Set that one instead.",
-            )
-        if keys[-1] == "name" and len(keys) == 2 and table.get("name") != raw.strip():
-            table.clear()  # the options of another objective or prior would not fit
-        table[keys[-1]] = _parse_value(raw.strip())
-    return fields
-
-
-def _non_default_fields(model: BaseModel, excluded: set[str]) -> dict[str, Any]:
-    """The fields of a model that are not at their defaults, as plain values."""
-    fields = {key: field for key, field in type(model).model_fields.items() if key not in excluded}
-    found = {key: _normalise(getattr(model, key)) for key in fields}
-    return {
-        key: value
-        for key, value in found.items()
-        if fields[key].is_required() or value != _normalise(fields[key].default)
-    }
-
-
-def _normalise(value: Any) -> Any:
-    """A value with one way of writing each number (1 for 1.0) and lists for tuples."""
-    if isinstance(value, dict):
-        return {str(key): _normalise(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_normalise(inner) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _as_pairs(value: Any) -> Any:
-    """Tables as lists of pairs, which keep their order."""
-    return [[key, _as_pairs(inner)] for key, inner in value.items()] if isinstance(value, dict) else value
-
-
-def _reject_bool(value: Any) -> Any:
-    """Python counts True as 1; a recipe that says true where a number belongs is mistaken."""
-    if isinstance(value, bool):
-        raise ValueError("must be a number, not true or false")
-    return value
-
-
-def _parse_value(raw: str) -> Any:
-    try:
-        return tomllib.loads(f"v = {raw}")["v"]
-    except tomllib.TOMLDecodeError:
-        return raw
-
-
-def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        flat |= _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
-
-
 def _explain(error: Any) -> str:
     place = ".".join(str(p) for p in error["loc"])
     if error["type"] == "extra_forbidden":
@@ -434,26 +357,3 @@ def _explain(error: Any) -> str:
     if error["type"] == "value_error":  # our own words
         return f"{place!r}: {error['msg'].removeprefix('Value error, ').rstrip('.')}"
     return f"{place!r}: {error['msg'].lower()} (found {error['input']!r:.80})"
-
-
-def _find_non_finite(value: Any, place: str = "") -> str:
-    """Where in plain tables and lists a number is NaN or infinite, and which; or ''."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"{place} = {value}" if place else str(value)
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
-    found = (_find_non_finite(child, f"{place}.{key}" if place else str(key)) for key, child in items)
-    return next((odd for odd in found if odd), "")
-
-
-def _runs_a_covariance(fields: dict[str, Any]) -> bool:
-    """Whether the objective keeps a running covariance, whose gradient has two readings."""
-    objective = fields.get("objective", {})
-    rho = objective.get("rho", 1) if isinstance(objective, dict) else 1
-    return isinstance(rho, int | float) and rho != 1
-
-
-# table, key, what it means where it is not stored, what new recipes state, where it applies
-READINGS: tuple[tuple[str, str, str, str, Callable[[dict[str, Any]], bool]], ...] = (
-    ("posterior", "discrete", "density", "mass", lambda fields: _has_discrete_leaves(fields.get("latent", 10))),
-    ("objective", "gradient", "full", "literal", _runs_a_covariance),
-)

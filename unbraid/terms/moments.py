@@ -16,7 +16,6 @@ from unbraid.model.posterior import Posterior
 from unbraid.terms.critics import Critic
 from unbraid.terms.term import CriticRef, Term
 
-
 GRADIENTS = ("literal", "full")
 
 

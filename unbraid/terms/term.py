@@ -26,12 +26,19 @@ class CriticRef:
 class Term:
     """A function of a draw (and of a node), in nats per example, positive = cost; and where it stands.
 
-    parent: the term whose price it pays too. priced_per: 'branch' when it is a sum over branches that may be priced one by
-    one, 'leaves' when it is a sum over leaves that a node may price apart, 'node' when any one node has a term of its own. leaves: its value leaf by leaf "b l", if it has one. needs, among
-    'q(z)' (an estimator of the aggregate posterior), 'log p' (the density of the prior, which must not be 0 anywhere;
-    its gradient trains a learned prior), 'masses' (of discrete leaves) and 'real' (no discrete leaves). estimates_kl:
-    it estimates that very part of the KL, whatever the means. twin: the term in whose column the table shows it. critic:
-    what gives it instead of `call`. about: what it is, where no docstring of a function says so.
+    Args:
+        call: the function.
+        parent: the term whose price it pays too.
+        priced_per: 'branch' for a sum over branches that may be priced one by one, 'leaves' for a sum over leaves that a node
+            may price apart, 'node' where any one node has a term of its own.
+        leaves: its value leaf by leaf "b l", if it has one.
+        needs: 'q(z)' (an estimator of the aggregate posterior), 'log p' (the density of the prior, which must not be 0
+            anywhere; its gradient trains a learned prior), 'masses' (of discrete leaves), 'real' (no discrete leaves).
+        estimates_kl: it estimates that very part of the KL, whatever the means.
+        twin: the term in whose column the table shows it.
+        critic: what gives it instead of `call`.
+        short_name: its name in a progress line.
+        about: what it is, where no docstring of a function says so.
 
     >>> from unbraid.terms import TERMS
     >>> TERMS["tc"].parent, TERMS["tc"].priced_per, TERMS["tc"].needs

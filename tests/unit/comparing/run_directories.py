@@ -36,7 +36,9 @@ def write_run(
     if made:
         Scores(made, {"protocol": options.get("protocol", "fast"), "bins": 20}, 100).save(path)
     if nats:
-        (path / "audit.json").write_text(json.dumps({"nats": nats, "errors": dict.fromkeys(nats, 0.1), "elbo": -30.0}))
+        settings = {"estimator": "exact", "components": 100, "rows": 100, "balance": 0.0}
+        audit = {"nats": nats, "errors": dict.fromkeys(nats, 0.1), "elbo": -30.0, **settings}
+        (path / "audit.json").write_text(json.dumps(audit))
     return path
 
 

@@ -35,5 +35,5 @@ def test_a_wrong_name_and_a_place_without_runs_are_named(tmp_path, monkeypatch):
     with pytest.raises(UnbraidError, match="unknown pretrained run 'beta_tcvae'"):
         unbraid.pretrained("beta_tcvae")
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    with pytest.raises(UnbraidError, match="wheel does not carry them"):
+    with pytest.raises(UnbraidError, match="wheel does not contain them"):
         unbraid.pretrained("beta_tcvae_colour_sprites")

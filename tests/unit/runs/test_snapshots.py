@@ -28,7 +28,7 @@ def test_snapshots_are_the_weights_of_a_run_that_ended_there(tmp_path):
         assert (run.at(2).model.state_dict()[key] == tensor).all(), key
         assert (run.at(6).model.state_dict()[key] == run.model.state_dict()[key]).all(), key
     assert [row["step"] for row in run.at(2).ledger()] == [0]
-    with pytest.raises(UnbraidError, match="kept no weights of step 3"):
+    with pytest.raises(UnbraidError, match="has no snapshot of step 3"):
         run.at(3)
     codes = run.at(0).codes()
     assert not np.array_equal(codes.mean, encode(run, quiet=True).mean)  # and codes.npz holds those of the end

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.studies.test_tiny_studies import train_in_process
 from unbraid.core.errors import UnbraidError
 from unbraid.metrics import METRICS, mig
 from unbraid.studies import STUDIES
 from unbraid.studies.framework import runner, study_page
 from unbraid.studies.framework.provenance import measurement_versions
 from unbraid.studies.framework.results import Results
-from tests.unit.studies.test_tiny_studies import train_in_process
 
 NAME = "dip_table1"
 

@@ -9,8 +9,8 @@ import pytest
 
 from unbraid.studies import STUDIES
 from unbraid.studies.framework import results_index, study_page
-from unbraid.studies.framework.results import Results
 from unbraid.studies.framework.provenance import study_checksum
+from unbraid.studies.framework.results import Results
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 STUDIES_WITH_RESULTS = sorted(p.parent.name for p in RESULTS.glob("*/results.json"))

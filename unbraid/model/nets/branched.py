@@ -1,8 +1,8 @@
 """HFVAE's encoders as printed: the discrete code from the shared features, mean and deviation of the style each by a branch.
 
-Esmaeili et al. 2018, Tables 3–5, read "FC. 400 ReLU, FC. 2×200 ReLU, FC. 10 (z_c), FC. 2×10 (z_n)": the logits of z_c are linear in the
-first hidden layer, and mean and deviation of z_n each have a hidden layer of their own. `hfvae_table3` to `hfvae_table5` split one
-hidden layer into halves instead and stay as they are for old runs.
+Esmaeili et al. 2018, Tables 3–5, read "FC. 400 ReLU, FC. 2×200 ReLU, FC. 10 (z_c), FC. 2×10 (z_n)": the logits of z_c are
+linear in the first hidden layer, and mean and deviation of z_n each have a hidden layer of their own. `hfvae_table3` to
+`hfvae_table5` split one hidden layer into halves instead and stay as they are for old runs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""What to cite: for a name, by what it is; for a run, all it used. Records carry keys into `unbraid.core.papers`."""
+"""Citations of every named part, and of everything that a run used; papers are in `unbraid.core.papers`."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unbraid.core.errors import choose
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 THIS_LIBRARY = "this library"
 LOCATION_PATTERN = r"(Eqs?\.|Sec\.|App\.|Tables?|Figs?\.|Alg\.|Theorem)? ?[A-Z0-9][\d.–]*"
-# nets are named after the paper whose table prints them
+# nets are named after the paper with their table
 NET_PAPERS = {
     "factor_vae": "Kim & Mnih 2018",
     "info_gan": "Kim & Mnih 2018",
@@ -27,7 +26,10 @@ NET_PAPERS = {
 
 
 def citations(name: str) -> dict[str, str]:
-    """What to cite for a name, by what it is (one name may be several things).
+    """Return the citations of a name, by kind; a name may be of several kinds.
+
+    Args:
+        name: an objective, metric, data set, prior, recipe or other part.
 
     >>> citations("factor_vae")["objective"]
     'Kim & Mnih 2018, Eq. 2'
@@ -39,7 +41,7 @@ def citations(name: str) -> dict[str, str]:
 
 
 def citation_tables() -> dict[str, dict[str, str]]:
-    """The citation of every name in the library, by kind."""
+    """Return the citation of every name in the library, by kind."""
     from unbraid.data import DATASETS
     from unbraid.metrics import METRICS
     from unbraid.model import LIKELIHOODS, NETS, POSTERIORS
@@ -52,7 +54,7 @@ def citation_tables() -> dict[str, dict[str, str]]:
     return {
         "objective": {name: _docstring_citation(make) for name, make in OBJECTIVES.items()},
         "metric": {name: _docstring_citation(metric.call) for name, metric in METRICS.items()},
-        "data set": {name: source.cite or "your own data: cite where it is from" for name, source in DATASETS.items()},
+        "data set": {name: source.cite or "your own data: cite their source" for name, source in DATASETS.items()},
         "prior": {name: _docstring_citation(make) for name, make in PRIORS.items()},
         "posterior": {name: _docstring_citation(family) for name, family in POSTERIORS.items()},
         "likelihood": {name: _docstring_citation(make) for name, make in LIKELIHOODS.items()},
@@ -66,7 +68,10 @@ def citation_tables() -> dict[str, dict[str, str]]:
 
 
 def run_citations(run: Run) -> dict[str, str]:
-    """The citation of everything a run used, by kind and name: its parts, its optimiser, the metrics it was scored by.
+    """Return the citation of everything that a run used, by kind and name: its parts, its optimiser and its metrics.
+
+    Args:
+        run: the run.
 
     >>> list(run_citations(run))[0], run_citations(run)["nets mlp"]    # doctest: +SKIP
     ('objective factor_vae', 'this library')
@@ -79,25 +84,34 @@ def run_citations(run: Run) -> dict[str, str]:
 
 
 def paper_keys(cited: dict[str, str]) -> tuple[str, ...]:
-    """The papers that some citations name, each once, in the order of the table."""
+    """Return the papers that citations name, each once, in the order of `PAPERS`.
+
+    Args:
+        cited: citations by name.
+    """
     return papers_in(" ".join(cited.values()))
 
 
 def bibliography(cited: dict[str, str]) -> str:
-    """A .bib file: what each entry is for as comments, then the entries."""
+    """Return a .bib file: the use of each entry as a comment, then the entries.
+
+    Args:
+        cited: citations by name.
+    """
     heads = [f"% {what}: {line}" for what, line in cited.items()]
     return "\n".join([*heads, "", *(PAPERS[key].bibtex(key) for key in paper_keys(cited))])
 
 
 def _used_parts(run: Run) -> Iterator[tuple[str, str]]:
-    from unbraid.objectives import GAMES
+    from unbraid.objectives import OBJECTIVES, Objective, build
 
     recipe = run.recipe
     name = str(recipe.objective.get("name", ""))
+    objective = build(recipe.objective) if name in OBJECTIVES else Objective(name, {}, "")  # passed as an object
     yield "objective", name
-    yield "estimator", _estimator(recipe.objective)
+    yield "estimator", objective.estimator.partition("(")[0]
     yield "data set", str(recipe.data.get("name", ""))
-    if name not in GAMES:
+    if objective.has_elbo:
         yield "posterior", recipe.family
         yield "likelihood", str(recipe.likelihood.get("name", ""))
         tables: list[Any] = [recipe.prior, *recipe.prior.get("parts", {}).values()]
@@ -107,27 +121,12 @@ def _used_parts(run: Run) -> Iterator[tuple[str, str]]:
             yield "prior", "discrete"
     yield "nets", str(recipe.nets.get("name", ""))
     yield "recipe", recipe.name
-    for metric in _scored_metrics(run):
+    for metric in run.scores() or ():
         yield "metric", metric
 
 
-def _estimator(objective: dict[str, Any]) -> str:
-    from unbraid.objectives import OBJECTIVES, build
-
-    unknown = objective.get("name", "vae") not in OBJECTIVES  # an object of the user's own
-    return "" if unknown else getattr(build(objective), "estimator", "").partition("(")[0]
-
-
-def _scored_metrics(run: Run) -> list[str]:
-    """The names of the metrics in scores.json, if there is one."""
-    from unbraid.runs.evaluation.scores import Scores
-    from unbraid.runs.folder.file_names import SCORES_FILE
-
-    return list(Scores.load(run.path)) if (Path(run.path) / SCORES_FILE).is_file() else []
-
-
 def _net_citation(name: str, make: Any) -> str:
-    """A preset's paper is in its name, that of a net which takes options in its docstring."""
+    """The citation of a net: the name of a preset has its paper, the docstring of a net with options cites it."""
     of = next((paper for prefix, paper in NET_PAPERS.items() if name.startswith(f"{prefix}_")), "")
     return (
         THIS_LIBRARY
@@ -137,7 +136,7 @@ def _net_citation(name: str, make: Any) -> str:
 
 
 def _docstring_citation(record: Any) -> str:
-    """The papers a docstring names, each with its place there, in their order; else this library."""
+    """The papers that a docstring cites, with their equations, in order; otherwise this library."""
     doc = " ".join((getattr(record, "__doc__", "") or "").split())
     found = [
         re.search(re.escape(key) + rf"(, {LOCATION_PATTERN}( and {LOCATION_PATTERN})*)?", doc) for key in papers_in(doc)

@@ -1,4 +1,4 @@
-"""A run in a few lines: what was trained on what, how far it is, what it scores, and which files there are."""
+"""A summary of a run in a few lines: objective, data, status, scores and files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from unbraid.core.files import is_file, read_json
 from unbraid.runs.folder.file_names import AUDIT_FILE, CODES_FILE, MODEL_FILE, OUTCOME_FILE, REPORT_FILE, SCORES_FILE
 from unbraid.runs.run import Run
 
-LEADING_SCORES = ("mig", "dci", "factor_vae")  # of the scores, those that are shown before others
-MAX_SCORES = 4  # scores in a line
+LEADING_SCORES = ("mig", "dci", "factor_vae")  # scores that are listed first
+MAX_SCORES = 4  # scores that are listed
 
 
 def summary_lines(run: Run) -> dict[str, str]:
-    """What there is to say of a run, by its heading; a damaged run says what is wrong."""
+    """Return the summary by heading; that of a damaged run is its error.
+
+    Args:
+        run: the run.
+    """
     try:
         recipe, state = run.recipe, run.state
     except UnbraidError as error:
@@ -40,25 +44,33 @@ def summary_lines(run: Run) -> dict[str, str]:
 
 
 def summary_text(run: Run) -> str:
-    """The lines as text."""
+    """Return the summary as text.
+
+    Args:
+        run: the run.
+    """
     return "\n".join([f"run {run.path}", *(f"  {name:<8} {line}" for name, line in summary_lines(run).items())])
 
 
 def summary_html(run: Run) -> str:
-    """The lines as a small table, for notebooks."""
+    """Return the summary as an HTML table, for notebooks.
+
+    Args:
+        run: the run.
+    """
     cell = '<tr><th style="text-align:left">{}</th><td style="text-align:left">{}</td></tr>'
     rows = "".join(cell.format(escape(name), escape(line)) for name, line in summary_lines(run).items())
     return f"<p>run {escape(str(run.path))}</p><table><tbody>{rows}</tbody></table>"
 
 
 def _weights_line(run: Run) -> str:
-    """Which weights a run at another moment has."""
+    """Which weights are in use, if they are not the last ones."""
     which = "a snapshot" if isinstance(run.snapshot, int) else "those of the best validation"
     return f"{which}, after step {run.state['step']:,}"
 
 
 def _scores_line(run: Run) -> str:
-    """A few scores as they were written; nothing where there are none, or none that can be read."""
+    """A few scores of scores.json; "" if there are none."""
     try:
         found = run.scores()
     except UnbraidError:
@@ -72,7 +84,7 @@ def _scores_line(run: Run) -> str:
 
 
 def _training_time(run: Run) -> str:
-    """How long the training took, where a sweep or the demo wrote it down."""
+    """The duration of training, if a sweep or the demo recorded it."""
     try:
         outcome: Any = read_json(run.path / OUTCOME_FILE, "outcome") if is_file(run.path / OUTCOME_FILE) else {}
         took = outcome["seconds"]["train"]

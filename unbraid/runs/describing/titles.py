@@ -1,4 +1,4 @@
-"""What a run is called, and what is said of it: a recipe's own words only where they still fit."""
+"""Titles and descriptions of runs; the description of a named recipe is dropped once data or objective were changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from unbraid.runs.run import Run
 
 
 def matches_named_recipe(recipe: Recipe) -> bool:
-    """Whether a recipe still has the data and the objective of the named one it began as, so that its words are true.
+    """Return whether a recipe has the data and the objective of the named recipe that it comes from.
+
+    Args:
+        recipe: the recipe.
 
     >>> one = Recipe.load("beta_tcvae_colour_sprites")
     >>> matches_named_recipe(one.set("seed=3")), matches_named_recipe(one.set("data.name=images", "data.path=mine"))
@@ -24,17 +27,28 @@ def matches_named_recipe(recipe: Recipe) -> bool:
 
 
 def description(recipe: Recipe) -> str:
-    """What a recipe says of itself; nothing once it was changed into something else."""
+    """Return the description of a recipe; "" once data or objective were changed.
+
+    Args:
+        recipe: the recipe.
+    """
     return recipe.about if matches_named_recipe(recipe) else ""
 
 
 def display_name(run: Run) -> str:
-    """A run's name above its pictures: its recipe's, or its folder's once the recipe was changed into something else."""
+    """Return the name of a run for figures: that of its recipe, or of its folder once data or objective were changed.
+
+    Args:
+        run: the run.
+    """
     return run.recipe.name if matches_named_recipe(run.recipe) else run.path.name
 
 
 def runs_title(runs: Sequence[Run]) -> str:
-    """A heading: which runs, of what, on what.
+    """Return a heading for runs: their number or name, objectives and data.
+
+    Args:
+        runs: the runs.
 
     >>> from unbraid import pretrained
     >>> runs_title([pretrained("beta_tcvae_colour_sprites")])
@@ -47,6 +61,6 @@ def runs_title(runs: Sequence[Run]) -> str:
 
 
 def _data_name(recipe: Recipe) -> str:
-    """A data set in a word or two: your own by the folder or file it lies in."""
+    """The name of a data set, with the folder or file of the user's own data."""
     name, path = str(recipe.data.get("name", "?")), recipe.data.get("path")
     return f"{name} of {Path(str(path)).name}" if path else name

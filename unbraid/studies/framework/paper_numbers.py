@@ -93,7 +93,7 @@ ISA_VAE: dict[str, PaperNumber] = {
     ),
 }
 
-# ISA-VAE on 3D Faces: most frequent learned exponents of three groups, p1 < p2 < p3
+# ISA-VAE on 3D Faces: most frequent learned exponents of three groups, p1 < p2 < p3; p3 is always above p0
 EXPONENTS: dict[str, PaperNumber] = {
     **_paper_numbers(
         STUEHMER, "App. A.2 and Fig. 7", "most frequent learned exponent", p1=1.95, p2=1.98, p3=2.17, p0=2.1

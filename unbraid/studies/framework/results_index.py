@@ -51,27 +51,23 @@ def index_markdown(folder: Path) -> str:
         folder: folder of results.
     """
     known = load_all_results(folder)
-    verdicts_by_study = {
+    judged = {
         name: judge_study(study, known[name]) for name, study in STUDIES.items() if name in known and study.claims
     }
     waiting = [name for name, study in STUDIES.items() if study.claims and name not in known]
-    decisions = [
-        verdict.decision for verdicts in verdicts_by_study.values() for verdict in verdicts if verdict.contrast.n > 1
-    ]
-    alone = sum(verdict.contrast.n < 2 for verdicts in verdicts_by_study.values() for verdict in verdicts)
-    counted = ", ".join(
-        f"{n} {decision if n == 1 else PLURALS.get(decision, decision)}"
-        for decision in VERDICT_MARKS
-        for n in [decisions.count(decision)]
-    )
+    every = [verdict for verdicts in judged.values() for verdict in verdicts]
+    decisions = [verdict.decision for verdict in every if verdict.contrast.n > 1]
+    alone = len(every) - len(decisions)
+    counts = {mark: decisions.count(mark) for mark in VERDICT_MARKS}
+    counted = ", ".join(f"{n} {mark if n == 1 else PLURALS.get(mark, mark)}" for mark, n in counts.items())
     parts = [
         INTRO,
-        f"{len(verdicts_by_study)} of {len(verdicts_by_study) + len(waiting)} studies have run; {len(decisions)} claims judged: {counted}.",
+        f"{len(judged)} of {len(judged) + len(waiting)} studies have run; {len(decisions)} claims judged: {counted}.",
     ]
     parts[-1] += f" {alone} more have at most one seed and are not judged." if alone else ""
     if decisions:
-        parts += [_tally(verdicts_by_study), f"![{CAPTION}]({CLAIMS_PLOT_FILE})\n\n{CAPTION}"]
-    for name, verdicts in verdicts_by_study.items():
+        parts += [_tally(judged), f"![{CAPTION}]({CLAIMS_PLOT_FILE})\n\n{CAPTION}"]
+    for name, verdicts in judged.items():
         parts.append(_section(name, STUDIES[name], verdicts))
         if REPLICATIONS.get(name) in known:
             parts.append(replication_markdown(name, known[name], REPLICATIONS[name], known[REPLICATIONS[name]]))

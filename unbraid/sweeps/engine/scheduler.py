@@ -31,7 +31,11 @@ class ProgressListener(Protocol):
     """Receives the progress of a sweep."""
 
     def update(self, state: Scheduler) -> None:
-        """Called about five times a second."""
+        """Called about five times a second.
+
+        Args:
+            state: the scheduler.
+        """
 
 
 class JobWorker(Protocol):
@@ -41,7 +45,13 @@ class JobWorker(Protocol):
     since: float
 
     def assign(self, job: Job, plan: Plan, max_tries: int) -> None:
-        """Start a job."""
+        """Start a job.
+
+        Args:
+            job: the job.
+            plan: the plan of the job.
+            max_tries: total number of tries allowed.
+        """
 
     def exit_reason(self) -> tuple[str, str]:
         """The kind of failure and the reason, for a worker that ended without a result."""
@@ -51,13 +61,21 @@ class WorkerPool(Protocol):
     """Runs the jobs: `LocalWorkerPool`, processes on this machine, or `RayWorkerPool`, a Ray cluster."""
 
     def idle_workers(self, wanted: int) -> Sequence[JobWorker]:
-        """Workers that can take a job; starts workers for up to `wanted` jobs."""
+        """Workers that can take a job.
+
+        Args:
+            wanted: number of waiting jobs; more workers than that are not started.
+        """
 
     def busy_workers(self) -> Sequence[JobWorker]:
         """Workers with a job."""
 
     def poll(self, timeout: float) -> tuple[JobWorker, dict[str, Any] | None] | None:
-        """The next message of a worker, or (worker, None) when it ended without one; None after `timeout` seconds."""
+        """The next message of a worker, or (worker, None) when it ended without one; None when there is none.
+
+        Args:
+            timeout: seconds to wait.
+        """
 
     def stop(self) -> None:
         """Have all workers write a checkpoint and end; none is left running."""

@@ -117,7 +117,11 @@ def job_request(job: Job, plan: Plan, max_tries: int) -> dict[str, Any]:
 
 
 def parse_job_request(request: dict[str, Any]) -> tuple[Job, Path, Scoring | None, int]:
-    """Decode what `job_request` made of a job, the sweep's directory, the scoring and the number of tries."""
+    """Decode a request to the job, the directory of the sweep, the scoring and the number of tries.
+
+    Args:
+        request: the result of `job_request`.
+    """
     job = request["job"]
     score = Scoring.model_validate(request["score"]) if request["score"] is not None else None
     recipe = Recipe.from_dict(job["recipe"])
@@ -125,7 +129,11 @@ def parse_job_request(request: dict[str, Any]) -> tuple[Job, Path, Scoring | Non
 
 
 def stored_hash(path: Path) -> str | None:
-    """Return the recipe hash of a run directory; None when it has no readable recipe."""
+    """Return the recipe hash of a run directory; None when it has no readable recipe.
+
+    Args:
+        path: the run directory.
+    """
     try:
         if (path / OUTCOME_FILE).is_file():
             result = read_json(path / OUTCOME_FILE)
