@@ -1,6 +1,6 @@
-"""Prices, and other numbers that change with the step: frozen records, so that a recipe stays plain TOML.
+"""Prices of terms, and other numbers that change with the step: a constant, a schedule, capacity, free bits.
 
-A price knows how to charge, what it settles to and how it is shown. To add a kind: a class here, and its name below.
+Schedules are frozen records that a recipe writes as plain TOML. To add one: a class here, and its name in `SCHEDULES`.
 """
 
 from __future__ import annotations
@@ -17,50 +17,52 @@ FINAL_STEP = 10**12
 
 
 class Schedule(ABC):
-    """A price that is more than a number. `per_leaf`: it is charged on the batch mean of each leaf, not on their sum."""
+    """A price that depends on the step or on the nats. With `per_leaf` it charges the batch mean of each leaf."""
 
     per_leaf: ClassVar[bool] = False
 
     @abstractmethod
     def value_at(self, step: int) -> float:
-        """The value at a step."""
+        """The value at a training step."""
 
     def charge(self, nats: Any, step: int) -> Any:
-        """What a term of so many nats costs at a step."""
+        """The cost of a term, price times nats, at a training step."""
         now = self.value_at(step)
         return nats if now == 1 else now * nats
 
     def rate(self, step: int) -> float:
-        """The price per nat that the ledger shows."""
+        """The price per nat that the ledger shows at a training step."""
         return self.value_at(step)
 
     def final_rate(self) -> float | None:
-        """The price per nat it comes to in the end; None when it is a function of the nats."""
-        return self.value_at(FINAL_STEP)
+        """The price per nat after the last step; None when the price is a function of the nats."""
+        return None if self.endpoints() is None else self.value_at(FINAL_STEP)
 
     def describe(self, key: str) -> str:
-        """The price of a term, for the printed table."""
+        """The price of the term `key` as the table of objectives prints it."""
         return f"{key} {schedule_name(self)} → {self.value_at(FINAL_STEP):g}"
 
     def endpoints(self) -> tuple[float, ...] | None:
-        """The values it moves between; None when it is a function of the nats."""
+        """The values between which it moves; None when the price is a function of the nats."""
         return (self.value_at(0), self.value_at(FINAL_STEP))
 
     def affine(self, factor: float, offset: float = 0.0) -> Schedule:
-        """factor · price + plus, where that is a schedule of the same kind."""
+        """The schedule factor · price + offset, where that is of the same kind."""
+        if isinstance(self, Linear | Cosine | Cyclic):
+            return replace(self, start=factor * self.start + offset, stop=factor * self.stop + offset)
         raise UnbraidError(
-            f"another price is worked out from this schedule: found {schedule_name(self)}; "
+            f"another price is computed from this schedule: found {schedule_name(self)}; "
             "allowed: a number, or schedule linear, cosine or cyclic."
         )
 
     def check(self, what: str) -> None:
-        """Errors in its numbers."""
+        """Raise `UnbraidError` for numbers out of range; `what` names the price."""
         steps = getattr(self, "steps", 1)
         expect(steps >= 1, f"steps of {what} must be a whole number, 1 or more", found=steps)
 
     @classmethod
     def read_option(cls, plain: Any, what: str) -> Price:
-        """See `read`."""
+        """See `parse_price`."""
         return parse_price(plain, what)
 
 
@@ -71,17 +73,17 @@ class Constant(Schedule):
     number: Any
 
     def value_at(self, step: int) -> float:
-        """See `Schedule.at`."""
+        """See `Schedule.value_at`."""
         return self.number
 
     def describe(self, key: str) -> str:
-        """See `Schedule.shown`."""
+        """See `Schedule.describe`."""
         return f"{key} {format_number(self.number)}"
 
 
 @dataclass(frozen=True)
 class Linear(Schedule):
-    """From `start` to `stop` in a straight line over `steps`, then constant.
+    """Linear from `start` to `stop` over `steps`, then constant.
 
     >>> Linear(0, 4, steps=10).value_at(5)
     2.0
@@ -92,34 +94,26 @@ class Linear(Schedule):
     steps: int
 
     def value_at(self, step: int) -> float:
-        """See `Schedule.at`."""
+        """See `Schedule.value_at`."""
         return self.start + (self.stop - self.start) * min(step / self.steps, 1.0)
-
-    def affine(self, factor: float, offset: float = 0.0) -> Linear:
-        """See `Schedule.affine`."""
-        return replace(self, start=factor * self.start + offset, stop=factor * self.stop + offset)
 
 
 @dataclass(frozen=True)
 class Cosine(Schedule):
-    """From `start` to `stop` along half a cosine over `steps`, then constant."""
+    """Half a cosine from `start` to `stop` over `steps`, then constant."""
 
     start: float
     stop: float
     steps: int
 
     def value_at(self, step: int) -> float:
-        """See `Schedule.at`."""
+        """See `Schedule.value_at`."""
         return self.stop + (self.start - self.stop) * 0.5 * (1 + math.cos(math.pi * min(step / self.steps, 1.0)))
-
-    def affine(self, factor: float, offset: float = 0.0) -> Cosine:
-        """See `Schedule.affine`."""
-        return replace(self, start=factor * self.start + offset, stop=factor * self.stop + offset)
 
 
 @dataclass(frozen=True)
 class Cyclic(Schedule):
-    """A saw-tooth of period `steps`: up in a line during the first `rise` of each period, then constant (Fu et al. 2019)."""
+    """A sawtooth of period `steps`: linear during the first `rise` of each period, then constant (Fu et al. 2019)."""
 
     start: float
     stop: float
@@ -127,16 +121,12 @@ class Cyclic(Schedule):
     rise: float = 0.5
 
     def value_at(self, step: int) -> float:
-        """See `Schedule.at`."""
+        """See `Schedule.value_at`."""
         return self.start + (self.stop - self.start) * min((step % self.steps) / (self.steps * self.rise), 1.0)
 
     def endpoints(self) -> tuple[float, ...]:
-        """See `Schedule.ends`."""
+        """See `Schedule.endpoints`."""
         return (self.start, self.stop)
-
-    def affine(self, factor: float, offset: float = 0.0) -> Cyclic:
-        """See `Schedule.affine`."""
-        return replace(self, start=factor * self.start + offset, stop=factor * self.stop + offset)
 
     def check(self, what: str) -> None:
         """See `Schedule.check`."""
@@ -146,14 +136,14 @@ class Cyclic(Schedule):
 
 @dataclass(frozen=True)
 class Geometric(Schedule):
-    """From `start` to `stop` by a constant factor over `steps`, then constant: for temperatures."""
+    """Geometric from `start` to `stop` over `steps`, then constant: for temperatures."""
 
     start: float
     stop: float
     steps: int
 
     def value_at(self, step: int) -> float:
-        """See `Schedule.at`."""
+        """See `Schedule.value_at`."""
         return self.start * (self.stop / self.start) ** min(step / self.steps, 1.0)
 
     def check(self, what: str) -> None:
@@ -168,7 +158,7 @@ class Geometric(Schedule):
 
 @dataclass(frozen=True)
 class Capacity(Schedule):
-    """A price that is a function: γ·|term − C(step)|, C rising in a line from 0 to `stop` nats (Burgess et al. 2018)."""
+    """A function of the nats: γ·|term − C(step)|, C linear from 0 to `stop` nats (Burgess et al. 2018)."""
 
     gamma: float
     stop: float
@@ -186,22 +176,19 @@ class Capacity(Schedule):
         """See `Schedule.rate`."""
         return self.gamma
 
-    def final_rate(self) -> None:
-        """See `Schedule.settled`."""
-
     def describe(self, key: str) -> str:
-        """See `Schedule.shown`."""
+        """See `Schedule.describe`."""
         return f"{key} ↦ {format_number(self.gamma)}·|{key} − C|"
 
     def endpoints(self) -> None:
-        """See `Schedule.ends`."""
+        """See `Schedule.endpoints`."""
 
 
 @dataclass(frozen=True)
 class FreeBits(Schedule):
-    """A price that is a function: β·Σ_l max(λ, term_l), the first λ nats of every leaf free (Kingma et al. 2016).
+    """A function of the nats: β·Σ_l max(λ, term_l), the first λ nats of every leaf are free (Kingma et al. 2016).
 
-    The maximum is taken of each leaf's mean over the batch, so a leaf below its floor is not pushed at all.
+    The maximum is of each leaf's mean over the batch, so a leaf below the floor gets no gradient.
     """
 
     floor: float
@@ -209,7 +196,7 @@ class FreeBits(Schedule):
     per_leaf: ClassVar[bool] = True
 
     def value_at(self, step: int) -> float:
-        """The floor λ, in nats a leaf."""
+        """The floor λ, in nats per leaf."""
         return self.floor
 
     def charge(self, nats: Any, step: int) -> Any:
@@ -220,16 +207,13 @@ class FreeBits(Schedule):
         """See `Schedule.rate`: above the floor."""
         return self.price
 
-    def final_rate(self) -> None:
-        """See `Schedule.settled`."""
-
     def describe(self, key: str) -> str:
-        """See `Schedule.shown`."""
+        """See `Schedule.describe`."""
         price = "" if self.price == 1 else f"{format_number(self.price)}·"
         return f"{key} ↦ {price}Σ_l max({format_number(self.floor)}, {key}_l)"
 
     def endpoints(self) -> None:
-        """See `Schedule.ends`."""
+        """See `Schedule.endpoints`."""
 
     def check(self, what: str) -> None:
         """See `Schedule.check`."""
@@ -238,7 +222,7 @@ class FreeBits(Schedule):
 
 @dataclass(frozen=True)
 class Step(Schedule):
-    """`start`, multiplied by `factor` after every so many `steps`: for learning rates.
+    """`start`, multiplied by `factor` after every `steps` steps: for learning rates.
 
     >>> Step(0.1, 0.5, steps=10).value_at(25)
     0.025
@@ -249,7 +233,7 @@ class Step(Schedule):
     steps: int
 
     def value_at(self, step: int) -> float:
-        """See `Schedule.at`."""
+        """See `Schedule.value_at`."""
         return self.start * self.factor ** (step // self.steps)
 
     def check(self, what: str) -> None:
@@ -260,7 +244,7 @@ class Step(Schedule):
 
 @dataclass(frozen=True)
 class WarmUp(Schedule):
-    """In a straight line over `steps` from nearly 0 to what `then` begins with, a number or a schedule that starts there.
+    """Linear over `steps` from nearly 0 to the first value of `then`, a number or a schedule that starts there.
 
     >>> WarmUp(10, then=Cosine(1.0, 0.0, steps=100)).value_at(4)
     0.5
@@ -270,26 +254,29 @@ class WarmUp(Schedule):
     then: Price
 
     def value_at(self, step: int) -> float:
-        """See `Schedule.at`."""
+        """See `Schedule.value_at`."""
         first = value_at(self.then, 0)
         return first * ((step + 1) / self.steps) if step < self.steps else value_at(self.then, step - self.steps)
 
     def endpoints(self) -> tuple[float, ...] | None:
-        """See `Schedule.ends`."""
+        """See `Schedule.endpoints`."""
         after = as_schedule(self.then).endpoints()
         return None if after is None else (0.0, *after)
 
     def check(self, what: str) -> None:
         """See `Schedule.check`."""
         super().check(what)
-        expect(as_schedule(self.then).endpoints() is not None, f"'then' of {what} must be a number or move between two")
+        expect(
+            as_schedule(self.then).endpoints() is not None,
+            f"'then' of {what} must be a number or a schedule between two numbers",
+        )
 
 
 @dataclass(frozen=True)
 class Stages(Schedule):
-    """One price after the other: each for its number of `steps`, counted from its own start; the last for good.
+    """One price after the other, each for its number of `steps`, counted from its own start; the last one stays.
 
-    A price that holds before it moves is two stages: a number, then the schedule.
+    steps: how long each price but the last is charged. prices: numbers or schedules; a number first holds before it moves.
 
     >>> Stages([100, 50], [9.0, {"schedule": "linear", "start": 9, "stop": 1, "steps": 50}, 1.0]).value_at(125)
     5.0
@@ -322,7 +309,7 @@ class Stages(Schedule):
             f"stages of {what} have a whole number of steps for every price but the last",
             found=f"{len(self.steps)} steps, {len(self.prices)} prices",
         )
-        expect(self.endpoints() is not None, f"prices of {what} must be numbers or move between two")
+        expect(self.endpoints() is not None, f"prices of {what} must be numbers or have two ends")
 
 
 Price: TypeAlias = float | Schedule
@@ -340,27 +327,36 @@ SCHEDULES: dict[str, type[Schedule]] = {
 
 
 def as_schedule(price: Price) -> Schedule:
-    """A number as the price it is."""
+    """Wrap a price that is a number as a constant schedule."""
     return price if isinstance(price, Schedule) else Constant(price)
 
 
 def value_at(price: Price, step: int) -> float:
-    """A number, or a schedule's value at a step (for a capacity: C)."""
+    """The value of a price at a step; of a capacity, C.
+
+    Args:
+        price: a number or a schedule.
+        step: the training step.
+    """
     return price.value_at(step) if isinstance(price, Schedule) else price
 
 
 def schedule_name(price: Schedule) -> str:
-    """The name of a schedule in recipes."""
+    """The name of the schedule `price` in recipes."""
     return next((name for name, made in SCHEDULES.items() if type(price) is made), type(price).__name__.lower())
 
 
 def format_number(number: Any) -> str:
-    """A number, or a letter that stands for one."""
+    """Format a number, or the symbol that stands for one."""
     return f"{number:g}" if isinstance(number, int | float) else str(number)
 
 
 def parse_price(plain: Any, what: str = "price") -> Price:
-    """A number, or a table such as `{schedule = "linear", start = 0, stop = 4, steps = 1000}`.
+    """Read a price: a number, or a table such as `{schedule = "linear", start = 0, stop = 4, steps = 1000}`.
+
+    Args:
+        plain: the value in the recipe.
+        what: what the price is, for errors.
 
     >>> parse_price({"schedule": "linear", "start": 0, "stop": 4, "steps": 1000})
     Linear(start=0.0, stop=4.0, steps=1000)
@@ -386,7 +382,7 @@ def parse_price(plain: Any, what: str = "price") -> Price:
 
 
 def price_to_toml(price: Price) -> Any:
-    """The inverse of `read`: plain TOML."""
+    """Write a price as plain TOML, the inverse of `parse_price`."""
     if isinstance(price, Schedule):
         plain = {each.name: getattr(price, each.name) for each in fields(price)}  # type: ignore[arg-type]
         return {

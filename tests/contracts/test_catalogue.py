@@ -195,7 +195,7 @@ def test_terms_of_the_decomposition_name_its_papers_and_presets_their_tables():
     from unbraid.catalogue.common_options import PRESET_SOURCES
 
     frozen = {
-        name for (kind, name), entry in ENTRIES.items() if kind == "nets" and "Frozen at" in " ".join(entry.doc.text)
+        name for (kind, name), entry in ENTRIES.items() if kind == "nets" and "Fixed at" in " ".join(entry.doc.text)
     }
     assert {name.removesuffix("_printed") for name in frozen} == set(PRESET_SOURCES)
 

@@ -81,7 +81,7 @@ def test_the_gradient_of_a_step_is_the_mean_over_its_batches():
         ({"lr": 0}, "rate greater than 0"),
         ({"lr": {"schedule": "free_bits", "floor": 1}}, "rate greater than 0"),
         ({"optimiser": "adamm"}, "budget.optimiser"),
-        ({"optimiser": "sgd", "amsgrad": True}, "amsgrad is a form of adam"),
+        ({"optimiser": "sgd", "amsgrad": True}, "amsgrad is a variant of adam"),
         ({"patience": 2}, "need validate_every"),
         ({"clip": -1}, "budget.clip"),
     ],

@@ -243,9 +243,10 @@ def test_a_change_is_refused_and_named(tmp_path):
     assert longer.state["step"] == 8
 
 
-def test_a_second_process_on_one_run_is_refused(tmp_path):
+def test_a_second_process_on_one_run_is_refused_before_it_loads_data(tmp_path, monkeypatch):
     from unbraid.core.locks import file_lock
 
+    monkeypatch.setattr("unbraid.runs.fitting.training.build_parts", lambda *_: pytest.fail("the parts were built"))
     (tmp_path / "r").mkdir()
     with file_lock(tmp_path / "r" / ".lock"), pytest.raises(UnbraidError, match="another process is training"):
         fit(recipe("vae"), tmp_path / "r", quiet=True, dataset=toy_data())

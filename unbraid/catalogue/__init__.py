@@ -1,4 +1,4 @@
-"""Every name of the library explained from the code: what `unbraid list` and `unbraid show` print and the site shows."""
+"""Explanations of every named part, read from the code: the text of `unbraid list`, `unbraid show` and the site."""
 
 from unbraid.catalogue.docstrings import ParsedDocstring, parse_docstring
 from unbraid.catalogue.entry import Entry, Option

@@ -1,7 +1,7 @@
-"""A docstring taken apart: summary, formula, text, words on each option, when to use it and when not, an example.
+"""Parse docstrings: summary, formula, text, description of each option, when to use a part and when not, example.
 
-A paragraph with its paper set to the right, after four spaces or more, is a formula; without one the first sentence is,
-if it has an equals sign. `name: words` speaks of an option; `Use:` and `Not:` say when to take it and when not.
+A paragraph with its paper to the right, after four spaces or more, is a formula. Without one, the first sentence is the
+formula if it has an equals sign. `name: text` describes an option; `Use:` and `Not:` say when to use the part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ WIDE_GAP = re.compile(r"(?<=\S) {4,}(?=\S)")
 
 @dataclass(frozen=True)
 class ParsedDocstring:
-    """The parts of a docstring, each plain text; empty where there is none.
+    """The parts of a docstring as plain text, empty where a part is missing.
+
+    Args:
+        summary: the first paragraph.
+        formula: the equation.
+        text: further paragraphs.
+        options: the description of each option.
+        use: when to use the part.
+        avoid: when not to use it.
+        example: the doctest.
 
     >>> ParsedDocstring("Half.", use="always.").use
     'always.'
@@ -36,7 +45,11 @@ class ParsedDocstring:
 
 
 def parse_docstring(doc: str | None, options: Iterable[str] = ()) -> ParsedDocstring:
-    """The parts of a docstring that speaks of these options.
+    """Split a docstring into its parts.
+
+    Args:
+        doc: the docstring.
+        options: the names of the options it may describe.
 
     >>> found = parse_docstring('''How much a code knows.
     ...
@@ -53,23 +66,23 @@ def parse_docstring(doc: str | None, options: Iterable[str] = ()) -> ParsedDocst
         return ParsedDocstring()
     summary, formula = _collapse_spaces(paragraphs[0]), ""
     texts: list[str] = []
-    said: dict[str, str] = {}
+    described: dict[str, str] = {}
     for paragraph in paragraphs[1:]:
         if not formula and not paragraph.startswith("Args:") and (set_apart := _formula(paragraph)):
             formula = set_apart
             continue
-        rest = _extract_options(_collapse_spaces(paragraph).removeprefix("Args: "), [*options, *USAGE_HEADS], said)
+        rest = _extract_options(_collapse_spaces(paragraph).removeprefix("Args: "), [*options, *USAGE_HEADS], described)
         texts += [rest] if rest else []
-    summary = _extract_options(summary, list(options), said)
+    summary = _extract_options(summary, list(options), described)
     formula = formula or _first_equation(summary)
-    use, avoid = said.pop("Use", ""), said.pop("Not", "")
+    use, avoid = described.pop("Use", ""), described.pop("Not", "")
     return ParsedDocstring(
-        summary, formula, tuple(texts), said, use, avoid, f">>>{example}".rstrip() if example else ""
+        summary, formula, tuple(texts), described, use, avoid, f">>>{example}".rstrip() if example else ""
     )
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text, without its full stop.
+    """The first sentence of a text, without the full stop.
 
     >>> first_sentence("Half of z. Kim & Mnih 2018, Eq. 2."), first_sentence("Chen et al. 2018 say so. Yes.")
     ('Half of z', 'Chen et al. 2018 say so')
@@ -83,7 +96,7 @@ def _collapse_spaces(paragraph: str) -> str:
 
 
 def _formula(paragraph: str) -> str:
-    """A formula with its paper at the right; the paper is left out, for it stands elsewhere."""
+    """The formula of a paragraph without the paper at its right; "" if it is none."""
     lines = paragraph.splitlines()
     cited = [line for line in lines if papers_in(WIDE_GAP.split(line.strip())[-1]) or "this library" in line]
     apart = WIDE_GAP.search(paragraph) is not None or any(line.startswith(" " * 8) for line in lines)
@@ -103,7 +116,7 @@ def _first_equation(summary: str) -> str:
 
 
 def _extract_options(text: str, names: Iterable[str], found: dict[str, str]) -> str:
-    """Move `name: words` of the names out of a text into `said`; what stands before them is returned."""
+    """Move every `name: text` into `found`; return the text before the first one."""
     known = "|".join(map(re.escape, names))
     if not known:
         return text

@@ -1,4 +1,4 @@
-"""One name explained: what it is, its formula, options, when to use it, its papers."""
+"""Entries of the catalogue: description, formula, options, usage and papers of one name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unbraid.core import options as validator
 from unbraid.core.papers import PAPERS, papers_in
 
 REQUIRED = inspect.Parameter.empty
-EXAMPLE_VALUES = {  # what stands in a recipe for options that have no default
+EXAMPLE_VALUES = {  # examples for options without a default
     "path": '"photos/"',
     "prices": '{kl = 1.0, "tc:root" = 4.0}',
     "parents": '{beard = "sex"}',
@@ -23,7 +23,13 @@ EXAMPLE_VALUES = {  # what stands in a recipe for options that have no default
 
 @dataclass(frozen=True)
 class Option:
-    """What an option takes, what it is unless said, and what it does; `default` is `NEEDED` when there is none.
+    """An option of a part.
+
+    Args:
+        name: its name.
+        default: its default; `REQUIRED` when there is none.
+        takes: the type, in words.
+        about: what it does.
 
     >>> Option("beta", 4.0, "a number", "price of the KL.").description
     'price of the KL. A number.'
@@ -36,7 +42,7 @@ class Option:
 
     @property
     def description(self) -> str:
-        """What it does, then what it takes."""
+        """What the option does, then its type."""
         kind = f"{self.takes[:1].upper()}{self.takes[1:]}." if self.takes else ""
         return " ".join(part for part in (self.about, kind) if part)
 
@@ -48,7 +54,16 @@ class Option:
 
 @dataclass(frozen=True)
 class Entry:
-    """One name of one kind; `facts` are lines by head, `table` is the place in a recipe where it is named.
+    """A named part of one kind.
+
+    Args:
+        kind: the kind, in the singular.
+        name: the name.
+        doc: its parsed docstring.
+        options: its options.
+        cite: its papers.
+        facts: further lines, by head.
+        table: the table of a recipe that names it.
 
     >>> from unbraid.catalogue import find_entry
     >>> find_entry("objective", "beta_vae").toml.splitlines()
@@ -75,7 +90,7 @@ class Entry:
 
     @property
     def toml(self) -> str:
-        """It in a recipe, with the defaults that TOML can write; "" where a recipe does not name it."""
+        """Its table in a recipe, with the defaults that TOML can express; "" where recipes do not name it."""
         if not self.table:
             return ""
         head, _, key = self.table.partition(" ")
@@ -97,21 +112,33 @@ def explain(
     table: str = "",
     doc: str | None = None,
 ) -> Entry:
-    """An entry from a function or class: its options from the signature, the rest from the docstring."""
+    """Make an entry from a function or class: options from the signature, the rest from the docstring.
+
+    Args:
+        kind: the kind, in the singular.
+        name: the name.
+        factory: the function or class.
+        cite: its papers.
+        skip: parameters that are not options.
+        common_options: descriptions for options that the docstring does not describe.
+        facts: further lines, by head.
+        table: the table of a recipe that names it.
+        doc: a text instead of the docstring.
+    """
     parameters = _parameters(factory, set(skip))
-    said = parse_docstring(doc if doc is not None else factory.__doc__, parameters)
+    parsed = parse_docstring(doc if doc is not None else factory.__doc__, parameters)
     hints = _hints(factory)
     found = tuple(
         Option(
-            p, default, describe_annotation(hints.get(p, Any)), said.options.get(p, (common_options or {}).get(p, ""))
+            p, default, describe_annotation(hints.get(p, Any)), parsed.options.get(p, (common_options or {}).get(p, ""))
         )
         for p, default in parameters.items()
     )
-    return Entry(kind, name, said, found, cite, dict(facts or {}), table)
+    return Entry(kind, name, parsed, found, cite, dict(facts or {}), table)
 
 
 def describe_annotation(hint: Any) -> str:
-    """An annotation in words; "" for one that says nothing.
+    """Describe an annotation in words; "" for one without information.
 
     >>> describe_annotation(float | list[float]), describe_annotation(bool)
     ('a number or a list of numbers', 'true or false')
@@ -123,7 +150,7 @@ def describe_annotation(hint: Any) -> str:
 
 
 def to_toml(value: Any) -> str:
-    """A value as TOML writes it; "–" for none.
+    """Format a value as TOML; "–" for None.
 
     >>> to_toml(True), to_toml("mss"), to_toml((0.5, 0.9)), to_toml(None), to_toml(100_000)
     ('true', '"mss"', '[0.5, 0.9]', '–', '100000')

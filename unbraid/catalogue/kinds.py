@@ -1,4 +1,4 @@
-"""KINDS: the dicts of the library, and how each of their records is explained. All text is made from the code."""
+"""KINDS: the registries of the library, and how the catalogue explains the records of each. All text comes from the code."""
 
 from __future__ import annotations
 
@@ -12,14 +12,21 @@ from unbraid.catalogue.entry import REQUIRED, Entry, Option, describe_annotation
 from unbraid.core.errors import choose, expect
 from unbraid.runs.describing.citations import citation_tables
 
-NET_ARGUMENTS = ("shape", "tree", "params", "outputs", "noise", "wasserstein")  # what a net is built with, not options
+NET_ARGUMENTS = (
+    "shape",
+    "tree",
+    "params",
+    "outputs",
+    "noise",
+    "wasserstein",
+)  # arguments of a net that are not options
 METRIC_ARGUMENTS = {
     "factors": "codes, factors",
     "runs": "[codes, codes, …]",
     "images": "images, reconstructions",
-}  # by what it needs
+}  # by `Metric.needs`
 METRIC_COMMANDS = {"runs": "unbraid compare RUNS --udr", "images": "unbraid audit RUN has it in nats"}
-OUTPUT_KINDS = ("figures", "exports")  # made of a run; the name of a part, such as the term kl, has precedence
+OUTPUT_KINDS = ("figures", "exports")  # made from a run; the name of a part, such as the term kl, has precedence
 PRICE_PLACES = {
     "branch": "at every branch, or at one (:NAME)",
     "node": "at the root, or at one node (:NAME)",
@@ -29,7 +36,12 @@ PRICE_PLACES = {
 
 @dataclass(frozen=True)
 class CatalogueKind:
-    """One dict of the library: what one of its names is called, what all of them are for, and their entries by name.
+    """A registry of the library.
+
+    Args:
+        singular: what one of its parts is called.
+        about: what the parts are for.
+        entries: makes the entries by name.
 
     >>> KINDS["nets"].singular, "mlp" in KINDS["nets"].entries()
     ('net', True)
@@ -41,7 +53,11 @@ class CatalogueKind:
 
 
 def find_entry(kind: str, name: str) -> Entry:
-    """The entry of a name; kinds may be said in the plural or the singular, a wrong one is a named error.
+    """The entry of a name; raise `UnbraidError` for an unknown kind or name.
+
+    Args:
+        kind: the kind, in the singular or plural.
+        name: the name.
 
     >>> find_entry("objective", "hfvae").options[0].name
     'alpha'
@@ -52,7 +68,10 @@ def find_entry(kind: str, name: str) -> Entry:
 
 
 def find_by_name(name: str) -> Entry:
-    """The entry of a name that only one kind has; where several have it, or none, the error lists them.
+    """The entry of a name that exactly one kind has; otherwise the error lists the kinds.
+
+    Args:
+        name: the name.
 
     >>> find_by_name("hfvae").kind, find_by_name("dci").kind
     ('objective', 'metric')
@@ -63,7 +82,7 @@ def find_by_name(name: str) -> Entry:
     found = [kind for kind, entries in every.items() if name in entries]
     choose(name, {each: None for entries in every.values() for each in entries}, "name")
     ways = " or ".join(f"'unbraid show {KINDS[kind].singular} {name}'" for kind in found)
-    expect(len(found) == 1, f"several kinds have the name {name!r}", found=", ".join(found), do=f"Say {ways}.")
+    expect(len(found) == 1, f"several kinds have the name {name!r}", found=", ".join(found), do=f"Use {ways}.")
     return every[found[0]][name]
 
 
@@ -147,14 +166,19 @@ def _nets() -> dict[str, Entry]:
 
 
 def describe_preset(name: str, net: Any) -> str:
-    """What a preset is: whose net, the form it is built by, in the words of its class, and the numbers it is frozen at."""
+    """Describe a preset net: its source, the summary of its class and its fixed values.
+
+    Args:
+        name: the name of the preset.
+        net: the preset.
+    """
     whose = PRESET_SOURCES.get(name.removesuffix("_printed"), "A preset")
     whose += "; batch norm after the activation, as the table prints it" if name.endswith("_printed") else ""
     first = (type(net).__doc__ or "").split("\n\n")[0].strip()
     numbers = [
         f"{f.name} {_format_value(getattr(net, f.name))}" for f in fields(net) if getattr(net, f.name) != f.default
     ]
-    return f"{whose}.\n\nFrozen at {', '.join(numbers)}. {first}"
+    return f"{whose}.\n\nFixed at {', '.join(numbers)}. {first}"
 
 
 def _format_value(value: Any) -> str:
@@ -236,7 +260,7 @@ def _estimators() -> dict[str, Entry]:
 
 
 def _estimator_facts(name: str) -> dict[str, str]:
-    """How a recipe names it."""
+    """The line of a recipe that selects an estimator."""
     return {"call": f'objective.estimator = "{name}"'}
 
 
@@ -262,13 +286,13 @@ def _fields() -> dict[str, Entry]:
 
     found = {}
     for prefix, record in (("", Recipe), ("budget.", Budget)):
-        said = parse_docstring(record.__doc__, record.model_fields).options
-        for name, known in record.model_fields.items():
+        descriptions = parse_docstring(record.__doc__, record.model_fields).options
+        for name, info in record.model_fields.items():
             default = Option(
-                name, REQUIRED if known.is_required() else known.default, describe_annotation(known.annotation)
+                name, REQUIRED if info.is_required() else info.default, describe_annotation(info.annotation)
             )
             plain = "a table of fields" if name == "budget" else default.default_text
-            doc = ParsedDocstring(f"{said[name][:1].upper()}{said[name][1:]}")
+            doc = ParsedDocstring(f"{descriptions[name][:1].upper()}{descriptions[name][1:]}")
             facts = {"default": plain, "takes": default.takes}
             found[f"{prefix}{name}"] = Entry("field", f"{prefix}{name}", doc, (), "this library", facts)
     return found
@@ -307,17 +331,17 @@ def _exports() -> dict[str, Entry]:
 
 
 KINDS: dict[str, CatalogueKind] = {
-    "fields": CatalogueKind("field", "what a recipe holds; --set FIELD=VALUE changes one", _fields),
-    "data": CatalogueKind("data", "what can be learned from; [data] in a recipe", _data),
+    "fields": CatalogueKind("field", "the fields of a recipe; --set FIELD=VALUE changes one", _fields),
+    "data": CatalogueKind("data", "data sets; [data] in a recipe", _data),
     "nets": CatalogueKind("net", "encoder and decoder; [nets] in a recipe", _nets),
-    "likelihoods": CatalogueKind("likelihood", "what the decoder's output means; [likelihood]", _likelihoods),
+    "likelihoods": CatalogueKind("likelihood", "distributions of images given the decoder's output; [likelihood]", _likelihoods),
     "posteriors": CatalogueKind("posterior", "families of q(z|x); [posterior]", _posteriors),
     "priors": CatalogueKind("prior", "densities on the latent tree; [prior]", _priors),
-    "objectives": CatalogueKind("objective", "what training pays for; [objective]", _objectives),
-    "terms": CatalogueKind("term", "what a row may price; prices of objective 'row'", _terms),
-    "estimators": CatalogueKind("estimator", "what stands for q(z) in mi, tc and dw", _estimators),
+    "objectives": CatalogueKind("objective", "what training minimises; [objective]", _objectives),
+    "terms": CatalogueKind("term", "terms that a row can price; prices of objective 'row'", _terms),
+    "estimators": CatalogueKind("estimator", "estimators of q(z) in mi, tc and dw", _estimators),
     "schedules": CatalogueKind("schedule", "prices and rates that change with the step", _schedules),
-    "metrics": CatalogueKind("metric", "what codes are scored by; 'unbraid score'", _metrics),
+    "metrics": CatalogueKind("metric", "scores of codes; 'unbraid score'", _metrics),
     "figures": CatalogueKind("figure", "what can be drawn of a run; 'unbraid figure'", _figures),
     "exports": CatalogueKind("export", "formats of a run for other tools; 'unbraid export'", _exports),
 }

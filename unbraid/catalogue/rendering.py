@@ -1,4 +1,4 @@
-"""Entries as text of 80 columns, and as Markdown for the site: the same words in the same order."""
+"""Render entries as text of 80 columns and as Markdown, with the same content in the same order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ WIDTH, INDENT = 80, 12
 
 
 def render_entry_list(entries: Mapping[str, Entry], width: int = WIDTH) -> str:
-    """One line or two for each name: what it is.
+    """Render one or two lines per name.
+
+    Args:
+        entries: the entries by name.
+        width: columns of the text.
 
     >>> from unbraid.catalogue import KINDS
     >>> print(render_entry_list(KINDS["posteriors"].entries()).splitlines()[0])
@@ -24,37 +28,45 @@ def render_entry_list(entries: Mapping[str, Entry], width: int = WIDTH) -> str:
 
 
 def one_sentence(entry: Entry) -> str:
-    """One sentence on an entry."""
+    """The first sentence that describes an entry."""
     return first_sentence(entry.facts.get("what") or entry.doc.summary)
 
 
 def render_entry(entry: Entry, width: int = WIDTH) -> str:
-    """Everything known of an entry, in so many columns.
+    """Render everything about an entry as text.
+
+    Args:
+        entry: the entry.
+        width: columns of the text.
 
     >>> from unbraid.catalogue import find_entry
     >>> render_entry(find_entry("schedule", "linear")).splitlines()[0]
     'schedule linear'
     """
     parts = [f"{entry.kind} {entry.name}", textwrap.fill(entry.doc.summary, width)]
-    body = [_two_columns(head, said, INDENT, width) for head, said in formula_and_facts(entry) if said]
+    body = [_two_columns(head, text, INDENT, width) for head, text in formula_and_facts(entry) if text]
     parts += ["\n".join(body)] if body else []
     parts += [textwrap.fill(paragraph, width) for paragraph in entry.doc.text]
     parts += ["options\n" + "\n".join(_render_option(o, width) for o in entry.options)] if entry.options else []
-    for head, said in (("use", entry.doc.use), ("not", entry.doc.avoid)):
-        parts += [_two_columns(head, said, INDENT, width)] if said else []
+    for head, text in (("use", entry.doc.use), ("not", entry.doc.avoid)):
+        parts += [_two_columns(head, text, INDENT, width)] if text else []
     parts += ["\n".join([_two_columns("paper", entry.cite, INDENT, width), *_papers(entry, width)])]
     parts += ["in a recipe\n" + textwrap.indent(entry.toml, "  ")] if entry.toml else []
     return "\n\n".join(parts)
 
 
 def formula_and_facts(entry: Entry) -> list[tuple[str, str]]:
-    """Formula and facts, in the order they are shown."""
+    """Heads and texts of the formula and the facts of an entry, in order."""
     formula = entry.doc.formula if entry.doc.formula != first_sentence(entry.doc.summary) else ""
     return [("formula", formula), *entry.facts.items()]
 
 
 def render_entry_markdown(entry: Entry, level: int = 2) -> str:
-    """The same for the site.
+    """Render everything about an entry as Markdown for the site.
+
+    Args:
+        entry: the entry.
+        level: the level of its heading.
 
     >>> from unbraid.catalogue import find_entry
     >>> render_entry_markdown(find_entry("schedule", "linear")).splitlines()[:2]
@@ -67,7 +79,7 @@ def render_entry_markdown(entry: Entry, level: int = 2) -> str:
     formula, *facts = formula_and_facts(entry)
     parts += [f"```text\n{formula[1]}\n```"] if formula[1] else []
     parts += (
-        ["\n".join(f"- **{head}**: {escape_markdown(said)}" for head, said in facts if said)]
+        ["\n".join(f"- **{head}**: {escape_markdown(text)}" for head, text in facts if text)]
         if any(s for _, s in facts)
         else []
     )
@@ -88,12 +100,12 @@ def render_entry_markdown(entry: Entry, level: int = 2) -> str:
 
 
 def link_anchor(name: str) -> str:
-    """A name as part of a link."""
+    """Turn a name into a part of a link."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def escape_markdown(plain: str) -> str:
-    """Plain text for Markdown: what stands in backticks stays code, other marks are escaped.
+    """Escape plain text for Markdown, except code in backticks.
 
     >>> escape_markdown("a_b * `x_y` <z>")
     'a\\\\_b \\\\* `x_y` \\\\<z\\\\>'
@@ -103,19 +115,19 @@ def escape_markdown(plain: str) -> str:
 
 
 def _render_option(option: Option, width: int) -> str:
-    head, said = f"  {option.name} = {option.default_text}", option.description
-    if len(head) > 30 or not said:
-        more = [textwrap.fill(said, width, initial_indent=" " * 6, subsequent_indent=" " * 6)] if said else []
+    head, text = f"  {option.name} = {option.default_text}", option.description
+    if len(head) > 30 or not text:
+        more = [textwrap.fill(text, width, initial_indent=" " * 6, subsequent_indent=" " * 6)] if text else []
         folded = textwrap.fill(head, width, subsequent_indent=" " * 6, break_long_words=False)
         return "\n".join([folded, *more])
-    return textwrap.fill(said, width, initial_indent=f"{head:<31} ", subsequent_indent=" " * 32)
+    return textwrap.fill(text, width, initial_indent=f"{head:<31} ", subsequent_indent=" " * 32)
 
 
-def _two_columns(head: str, said: str, left: int, width: int) -> str:
-    """A head and its text beside it; lines of their own stay lines."""
+def _two_columns(head: str, text: str, left: int, width: int) -> str:
+    """A head and its text in a second column; line breaks of the text are kept."""
     rows = [
         row
-        for line in said.splitlines() or [""]
+        for line in text.splitlines() or [""]
         for row in textwrap.wrap(line, width - left, break_on_hyphens=False) or [""]
     ]
     lines = [f"{head:<{left}}{rows[0]}", *(" " * left + row for row in rows[1:])]

@@ -76,7 +76,9 @@ def process_group(device: torch.device) -> Iterator[RankInfo]:
     try:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     except RuntimeError as error:
-        raise RankLostError(f"rank {world.rank} of {world.size} cannot reach the others: {_first_line(error)}") from error
+        raise RankLostError(
+            f"rank {world.rank} of {world.size} cannot reach the others: {_first_line(error)}"
+        ) from error
     token = _GROUP.set(world)
     try:
         yield world

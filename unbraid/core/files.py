@@ -1,7 +1,7 @@
-"""Reading and writing files so that nothing is lost and nothing is let in.
+"""Atomic writes and safe reads of bytes, text, JSON, TOML and arrays.
 
-Writes are atomic: a temporary file in the same folder, fsync, rename. A reader sees the old file or
-the new one, never half of one. Reads refuse pickle and turn damage into a named `UnbraidError`.
+A write goes to a temporary file in the same folder, then fsync, then rename: a reader sees the old file or the new one,
+never half of one. Reads refuse pickle and raise `UnbraidError` for a damaged file.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ import numpy as np
 
 from unbraid.core.errors import UnbraidError, expect
 
-PART_SUFFIX = ".part"  # how the name of a file ends that is not whole yet
+PART_SUFFIX = ".part"  # suffix of a file that is not complete yet
 
-NPZ_UNCHECKED_BYTES, MAX_NPZ_RATIO = (
-    1 << 28,
-    64,
-)  # an .npz larger than this unpacked may not be so many times larger than it is packed
+NPZ_UNCHECKED_BYTES = 1 << 28  # an .npz that unpacks to more than this is checked for its ratio
+MAX_NPZ_RATIO = 64  # unpacked bytes per packed byte
 
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that becomes `path` only if the block ends without an error.
+    """Open a temporary file that replaces `path` only if the block ends without an error.
+
+    Args:
+        path: the file to write.
 
     >>> with atomic_write(tmp / "a.txt") as f:
     ...     _ = f.write(b"whole or not at all")
@@ -55,13 +56,19 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         if isinstance(error, OSError):
             raise UnbraidError(
                 f"cannot write {path}: {error.strerror or error}. Free some space or choose "
-                "another folder; what was there before is untouched."
+                "another folder; the previous file is unchanged."
             ) from error
         raise
 
 
 def remove_partial_files(folder: str | Path, names: Iterable[str], min_age: float = 0.0) -> None:
-    """Remove what killed writes of these files left behind, if nobody has touched it for `older` seconds."""
+    """Remove temporary files that killed writes left.
+
+    Args:
+        folder: where to look.
+        names: the files that were being written.
+        min_age: leave temporary files younger than this, in seconds; another process may be writing them.
+    """
     left = [part for name in names for part in Path(folder).glob(f".{escape(name)}.*{PART_SUFFIX}")]
     for part in left:
         with suppress(OSError):
@@ -70,7 +77,11 @@ def remove_partial_files(folder: str | Path, names: Iterable[str], min_age: floa
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether a path is a file that can be looked at; one too long or not allowed is none."""
+    """Whether a path is a file; False for a path that is too long or not accessible.
+
+    Args:
+        path: the path.
+    """
     try:
         return Path(path).is_file()
     except (OSError, ValueError):
@@ -78,12 +89,16 @@ def is_file(path: str | Path) -> bool:
 
 
 def ensure_writable_folder(folder: str | Path) -> Path:
-    """Make a folder if it is not there and return it; a clear error if it cannot be written."""
+    """Create a folder if it is missing and return it; raise an error if it cannot be written.
+
+    Args:
+        folder: the folder.
+    """
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UnbraidError(f"cannot make the folder {folder}: {error.strerror}. Choose another one.") from error
+        raise UnbraidError(f"cannot create the folder {folder}: {error.strerror}. Choose another one.") from error
     expect(os.access(folder, os.W_OK | os.X_OK), f"the folder {folder} is not writable", do="Choose another one.")
     return folder
 
@@ -95,8 +110,12 @@ def _umask() -> int:
 
 
 def fsync_folder(folder: Path) -> None:
-    """Have the system write a folder's list of names to the disk."""
-    with suppress(OSError):  # not every file system lets a folder be opened
+    """Write a folder's list of names to the disk.
+
+    Args:
+        folder: the folder.
+    """
+    with suppress(OSError):  # some file systems cannot open a folder
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -105,30 +124,51 @@ def fsync_folder(folder: Path) -> None:
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write bytes atomically."""
+    """Write bytes atomically.
+
+    Args:
+        path: the file.
+        content: the bytes.
+    """
     with atomic_write(path) as f:
         f.write(content)
 
 
 def write_text(path: str | Path, content: str) -> None:
-    """Write text atomically, as UTF-8."""
+    """Write text atomically, as UTF-8.
+
+    Args:
+        path: the file.
+        content: the text.
+    """
     try:
         raw = content.encode()
     except UnicodeEncodeError as error:
         raise UnbraidError(
-            f"cannot write {path}: {content[error.start : error.end]!a} is no text (a file name that is not UTF-8?). "
+            f"cannot write {path}: {content[error.start : error.end]!a} is not text (a file name that is not UTF-8?). "
             "Rename that file."
         ) from None
     write_bytes(path, raw)
 
 
 def write_json(path: str | Path, content: Any) -> None:
-    """Write JSON atomically; NaN and infinity are refused, because JSON has none."""
+    """Write JSON atomically; NaN and infinity are refused, because JSON has none.
+
+    Args:
+        path: the file.
+        content: what `json.dumps` accepts.
+    """
     write_text(path, json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 def read_bytes(path: str | Path, what: str = "file", limit: int | None = None) -> bytes:
-    """Read a whole file; missing, unreadable or larger than `limit` bytes is a named error."""
+    """Read a whole file; raise `UnbraidError` if it is missing, unreadable or too large.
+
+    Args:
+        path: the file.
+        what: what the file is, for errors.
+        limit: the largest size, in bytes.
+    """
     path = Path(path)
     try:
         size = path.stat().st_size
@@ -144,7 +184,13 @@ def read_bytes(path: str | Path, what: str = "file", limit: int | None = None) -
 
 
 def read_json(path: str | Path, what: str = "file", limit: int = 1 << 28) -> Any:
-    """Read JSON, or say which file is damaged."""
+    """Read JSON; the error names a damaged file.
+
+    Args:
+        path: the file.
+        what: what the file is, for errors.
+        limit: the largest size, in bytes.
+    """
     raw = read_bytes(path, what, limit)
     try:
         return json.loads(raw)
@@ -153,7 +199,13 @@ def read_json(path: str | Path, what: str = "file", limit: int = 1 << 28) -> Any
 
 
 def read_toml(path: str | Path, what: str = "recipe", limit: int = 1 << 24) -> dict[str, Any]:
-    """Read TOML, or say which line is wrong."""
+    """Read TOML; the error names the wrong line.
+
+    Args:
+        path: the file.
+        what: what the file is, for errors.
+        limit: the largest size, in bytes.
+    """
     raw = read_bytes(path, what, limit)
     try:
         return tomllib.loads(raw.decode())
@@ -162,18 +214,29 @@ def read_toml(path: str | Path, what: str = "recipe", limit: int = 1 << 24) -> d
 
 
 def write_npy(path: str | Path, array: np.ndarray) -> None:
-    """Write one array atomically as `.npy`."""
+    """Write one array atomically as `.npy`.
+
+    Args:
+        path: the file.
+        array: numbers or strings.
+    """
     expect(
         array.dtype != object,
         f"cannot write {path}: an object array would need pickle",
-        do="Turn it into numbers or strings first.",
+        do="Convert it to numbers or strings first.",
     )
     with atomic_write(path) as f:
         np.save(f, array, allow_pickle=False)
 
 
 def read_npy(path: str | Path, what: str = "array", mmap: bool = False) -> np.ndarray:
-    """Read a `.npy` array; pickled, truncated or damaged files are named errors."""
+    """Read a `.npy` array; raise `UnbraidError` for a pickled, truncated or damaged file.
+
+    Args:
+        path: the file.
+        what: what the file is, for errors.
+        mmap: map the file into memory instead of reading it.
+    """
     path = Path(path)
     expect(path.is_file(), f"{what} {path} does not exist")
     try:
@@ -188,26 +251,31 @@ def read_npy(path: str | Path, what: str = "array", mmap: bool = False) -> np.nd
 
 
 def read_npz(path: str | Path, what: str = "arrays") -> dict[str, np.ndarray]:
-    """Read all arrays of an `.npz`; pickled, truncated or damaged files are named errors."""
+    """Read all arrays of an `.npz`; raise `UnbraidError` for a pickled, truncated or damaged file.
+
+    Args:
+        path: the file.
+        what: what the file is, for errors.
+    """
     path = Path(path)
     expect(path.is_file(), f"{what} {path} does not exist")
     try:
-        with (
-            open(path, "rb") as f,
-            np.load(f, allow_pickle=False) as archive,
-        ):  # numpy leaves a bad file open if it opened it
+        # numpy leaves a damaged file open if it opened the file itself
+        with open(path, "rb") as f, np.load(f, allow_pickle=False) as archive:
             expect(hasattr(archive, "files"), f"{what} {path} is one array, not an archive", do="Give an .npz file.")
             unpacked, packed = sum(info.file_size for info in archive.zip.infolist()), path.stat().st_size
             expect(
                 unpacked <= max(NPZ_UNCHECKED_BYTES, MAX_NPZ_RATIO * packed),
                 f"{what} {path} would unpack to far more than numbers do",
                 found=f"{unpacked / 1e6:,.0f} MB out of {packed / 1e6:,.1f}",
-                do="If it is meant, save it with numpy.savez, which packs nothing.",
+                do="If that is intended, save it with numpy.savez, which does not compress.",
             )
             arrays = {name: archive[name] for name in archive.files}
             strange = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
             expect(
-                not strange, f"{what} {path} is damaged", found=f"{strange[0] if strange else ''!r}, which is no array"
+                not strange,
+                f"{what} {path} is damaged",
+                found=f"{strange[0] if strange else ''!r}, which is not an array",
             )
             return arrays
     except UnbraidError:
@@ -220,7 +288,12 @@ def read_npz(path: str | Path, what: str = "arrays") -> dict[str, np.ndarray]:
 
 
 def write_npz(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write several arrays atomically as a compressed `.npz`."""
+    """Write several arrays atomically as a compressed `.npz`.
+
+    Args:
+        path: the file.
+        arrays: the arrays by name.
+    """
     for name, array in arrays.items():
         expect(array.dtype != object, f"cannot write {name!r} to {path}: an object array would need pickle")
     with atomic_write(path) as f:
@@ -228,7 +301,11 @@ def write_npz(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file, read in pieces."""
+    """The SHA-256 of a file, in hexadecimal.
+
+    Args:
+        path: the file.
+    """
     digest = hashlib.sha256()
     with open(path, "rb") as f:
         while piece := f.read(1 << 20):

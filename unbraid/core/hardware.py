@@ -1,4 +1,4 @@
-"""The machine a run computes on: its cores and GPUs, how many threads it takes, and memory that is kept between steps."""
+"""Cores, GPUs, the number of threads, and memory that glibc keeps between training steps."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-MMAP_THRESHOLD, TRIM_THRESHOLD, MMAP_MAX = -3, -1, -4  # glibc's names, mallopt(3)
-DEFAULT_MMAP_MAX = 65_536  # how many blocks glibc maps apart unless told otherwise
-_open_contexts = [0]  # how many of `computing` are open, one in another
+MMAP_THRESHOLD, TRIM_THRESHOLD, MMAP_MAX = -3, -1, -4  # parameters of mallopt(3)
+DEFAULT_MMAP_MAX = 65_536  # glibc's default number of blocks in memory maps of their own
+_open_contexts = [0]  # how many `use_threads` contexts are open, nested
 
 
 def cpu_count() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def visible_gpus() -> list[str]:
-    """The NVIDIA GPUs this process may use, as CUDA_VISIBLE_DEVICES names them; asked without loading torch.
+    """The NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them, without importing torch.
 
-    Those of CUDA_VISIBLE_DEVICES if it is set, else those that `nvidia-smi` lists; none where a GPU is cut into parts (MIG).
+    They come from CUDA_VISIBLE_DEVICES if it is set, else from `nvidia-smi`. The list is empty where a GPU is
+    partitioned (MIG).
     """
-    if (said := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [word.strip() for word in said.split(",") if word.strip() not in ("", "-1", "NoDevFiles")]
+    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [name.strip() for name in visible.split(",") if name.strip() not in ("", "-1", "NoDevFiles")]
     tool = shutil.which("nvidia-smi")
     try:
         listed = subprocess.run([tool, "-L"], capture_output=True, text=True, timeout=30).stdout if tool else ""
@@ -38,14 +39,17 @@ def visible_gpus() -> list[str]:
 
 
 def default_threads() -> int:
-    """As many as there are cores this process may use (fewer if OMP_NUM_THREADS says so), four at most: more do not pay."""
-    said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return max(1, min(4, cpu_count(), int(said) if said.isdecimal() and int(said) else cpu_count()))
+    """The number of usable cores, bounded by OMP_NUM_THREADS and by four: more threads do not make a step faster."""
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return max(1, min(4, cpu_count(), int(limit) if limit.isdecimal() and int(limit) else cpu_count()))
 
 
 @contextmanager
 def use_threads(count: int = 0) -> Iterator[int]:
-    """Compute with this many threads (0: the default), keep freed memory, give it back at the end; yields the threads.
+    """Set the number of threads and keep freed memory until the block ends; yield the number of threads.
+
+    Args:
+        count: the number of threads; 0 takes `default_threads`.
 
     >>> import torch
     >>> with use_threads(1) as threads:
@@ -71,25 +75,28 @@ def use_threads(count: int = 0) -> Iterator[int]:
 
 @cache
 def keep_memory() -> bool:
-    """Have glibc keep what a step frees instead of handing it back to the system; True where that could be set.
+    """Make glibc keep freed memory instead of returning it to the system; True where that could be set.
 
-    The activations of a step are freed at its end and asked for again by the next one. By default their pages go back and
-    forth: ten thousand page faults a step of Kim & Mnih's net at a batch of 64, a tenth of its time and more
-    (docs/benchmarks.md). The peak stays what it was. Settings of the user's own (MALLOC_TRIM_THRESHOLD_ and
-    its like) are left alone.
+    A step frees its activations and the next step allocates them again. By default the pages are returned and fetched
+    each time: ten thousand page faults in a step of Kim & Mnih's net with batch 64, a tenth of its time or more
+    (docs/benchmarks.md). Peak memory is the same. Settings of the user (MALLOC_TRIM_THRESHOLD_ and the like) are
+    respected.
     """
     names = ("TRIM_THRESHOLD", "MMAP_THRESHOLD", "MMAP_MAX", "TOP_PAD")
     own = {f"MALLOC_{name}_" for name in names} & set(os.environ)
     if not sys.platform.startswith("linux") or own or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return False
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # absent in musl
     return mallopt is not None and bool(mallopt(MMAP_THRESHOLD, 1 << 25) and mallopt(TRIM_THRESHOLD, 2**31 - 1))
 
 
 def allow_mmap(allowed: bool) -> bool:
-    """Whether glibc may map blocks above 32 MB apart, which go back to the system as soon as they are freed.
+    """Allow or forbid memory maps of their own for blocks above 32 MB, which glibc returns as soon as they are freed.
 
-    While a run computes it may not: at a batch of 1,024 such blocks made 220,000 page faults a step, a fifth to a third of its
-    time. The peak is 5 to 20% higher, because what is freed is not always what fits next.
+    Training forbids them: with batch 1,024 they cost 220,000 page faults per step, a fifth to a third of its time. The
+    peak is 5 to 20% higher, because a freed block does not always fit the next request.
+
+    Args:
+        allowed: whether glibc may map such blocks.
     """
     return bool(ctypes.CDLL(None).mallopt(MMAP_MAX, DEFAULT_MMAP_MAX if allowed else 0))

@@ -1,4 +1,4 @@
-"""The one validator of options: plain TOML values, read by the annotations of the function or record they go to."""
+"""Validation of options: plain TOML values are converted by the annotations of the function or record that takes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from unbraid.core.errors import UnbraidError, did_you_mean, error_message, expect, join_names
 
 T = TypeVar("T")
-OPTION_ALIASES = {"lambda": "lam"}  # a letter of the papers that Python keeps for itself
+OPTION_ALIASES = {"lambda": "lam"}  # λ in papers; `lambda` is a keyword of Python
 TYPE_NAMES = {
     float: "a number",
     int: "a whole number",
@@ -27,9 +27,14 @@ TYPE_NAMES = {
 def call_with_options(
     factory: Callable[..., T], options: Mapping[str, Any], what: str, *, extra: Iterable[str] = (), **fixed: Any
 ) -> T:
-    """Call a function, class or record with plain options; an unknown, missing or unreadable one is a named error.
+    """Call a function, class or record with plain options; raise `UnbraidError` for an unknown, missing or wrong one.
 
-    `fixed` are arguments that are no options; `also` names options that the caller reads itself.
+    Args:
+        factory: what is called.
+        options: the options by name, as TOML gives them.
+        what: what is built, for errors.
+        extra: names of further options that the caller reads itself, for errors.
+        **fixed: arguments that are not options.
 
     >>> def row(beta: float = 4.0): return beta
     >>> call_with_options(row, {"beta": 8}, "objective 'row'")
@@ -39,18 +44,18 @@ def call_with_options(
         ...
     unbraid.core.errors.UnbraidError: objective 'row' takes no option 'bata'. Did you mean 'beta'? Options: beta.
     """
-    read_by, parameters = type_hints(factory), inspect.signature(factory).parameters
+    hints, parameters = type_hints(factory), inspect.signature(factory).parameters
     allowed = [
         name for name, p in parameters.items() if name not in fixed and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     ]
-    given = {OPTION_ALIASES.get(key, key): plain for key, plain in options.items()}
-    for key in given:
+    values = {OPTION_ALIASES.get(key, key): plain for key, plain in options.items()}
+    for key in values:
         reject_unknown(key, allowed, what, extra)
-        given[key] = parse_value(given[key], read_by.get(key, Any), f"{key!r} of {what}")
-    missing = [p for p in allowed if parameters[p].default is inspect.Parameter.empty and p not in given]
+        values[key] = parse_value(values[key], hints.get(key, Any), f"{key!r} of {what}")
+    missing = [p for p in allowed if parameters[p].default is inspect.Parameter.empty and p not in values]
     expect(not missing, f"{what} needs {join_names(missing)}")
     try:
-        return factory(**fixed, **given)
+        return factory(**fixed, **values)
     except UnbraidError:
         raise
     except (TypeError, RuntimeError, OverflowError) as error:
@@ -58,7 +63,14 @@ def call_with_options(
 
 
 def reject_unknown(key: str, allowed: Iterable[str], what: str, extra: Iterable[str] = ()) -> None:
-    """Refuse an option nobody reads, with the nearest one and the whole list."""
+    """Raise an error for an unknown option, with the nearest name and the whole list.
+
+    Args:
+        key: the option.
+        allowed: the options that exist.
+        what: what takes the options, for the error.
+        extra: further options that exist.
+    """
     names = [*allowed, *extra]
     if key not in names:
         raise UnbraidError(
@@ -67,7 +79,12 @@ def reject_unknown(key: str, allowed: Iterable[str], what: str, extra: Iterable[
 
 
 def parse_value(plain: Any, hint: Any, what: str) -> Any:
-    """One value by its annotation. A class with a `read_option(plain, what)` of its own reads itself.
+    """Convert one value by its annotation; a class with a method `read_option(plain, what)` converts its own values.
+
+    Args:
+        plain: the value, as TOML gives it.
+        hint: the annotation.
+        what: what the value is, for the error.
 
     >>> parse_value(3, float | None, "'nu' of prior 'student_t'")
     3.0
@@ -90,18 +107,24 @@ def parse_value(plain: Any, hint: Any, what: str) -> Any:
 
 
 def build_record(record_type: type[T], plain: Any, what: str) -> T:
-    """A frozen record from a table, its fields read by their annotations."""
+    """Build a frozen record from a table; its fields are converted by their annotations.
+
+    Args:
+        record_type: the dataclass.
+        plain: the table.
+        what: what is built, for errors.
+    """
     expect(isinstance(plain, dict), f"{what} must be a table", found=repr(plain))
     return call_with_options(record_type, plain, what)
 
 
 def _choices(hint: Any) -> list[Any]:
-    """What a union allows; numbers first a whole one, then any."""
+    """The members of a union, or the annotation itself."""
     return list(get_args(hint)) if get_origin(hint) in (typing.Union, types.UnionType) else [hint]
 
 
 def _try_parse(plain: Any, hint: Any, what: str) -> tuple[bool, Any]:
-    """Whether a value is of one plain kind, and the value read."""
+    """Whether a value fits one annotation, and the converted value."""
     origin, inside = get_origin(hint) or hint, get_args(hint)
     if origin in (float, int):
         number = isinstance(plain, int | float) and not isinstance(plain, bool) and abs(plain) <= sys.float_info.max
@@ -121,7 +144,7 @@ def _try_parse(plain: Any, hint: Any, what: str) -> tuple[bool, Any]:
     if origin in (list, Sequence, tuple):
         fits = isinstance(plain, list | tuple) and (not inside or all(_fits_any(v, inside[0], what) for v in plain))
         return fits, tuple(plain) if fits and origin is tuple else plain
-    return True, plain  # an annotation that says nothing about plain values
+    return True, plain  # an annotation that does not restrict plain values
 
 
 def _fits_any(plain: Any, hint: Any, what: str) -> bool:
@@ -129,7 +152,12 @@ def _fits_any(plain: Any, hint: Any, what: str) -> bool:
 
 
 def describe_type(hint: Any, plural: bool = False) -> str:
-    """An annotation in words."""
+    """Describe an annotation in words.
+
+    Args:
+        hint: the annotation.
+        plural: use the plural.
+    """
     origin, inside = get_origin(hint) or hint, get_args(hint)
     if origin in (list, Sequence, tuple):
         return f"{'lists' if plural else 'a list'} of {describe_type(inside[0], True) if inside else 'values'}"
@@ -144,7 +172,11 @@ def describe_type(hint: Any, plural: bool = False) -> str:
 
 
 def type_hints(factory: Any) -> dict[str, Any]:
-    """Annotations of a class's constructor, of a function, or of a record that can be called."""
+    """The annotations of a function, of the constructor of a class, or of a callable record.
+
+    Args:
+        factory: the function, class or record.
+    """
     if isinstance(factory, type):
         return get_type_hints(factory if is_dataclass(factory) else factory.__init__)
     return get_type_hints(factory if inspect.isroutine(factory) else type(factory).__call__)

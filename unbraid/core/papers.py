@@ -1,4 +1,4 @@
-"""The papers behind every name in the library: one table, whose keys every record carries."""
+"""The table of papers; its keys appear in docstrings and in the field `cite` of records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Paper:
-    """One paper (or data set, or program): authors as BibTeX reads them, year, title and where it appeared."""
+    """A paper, data set or program.
+
+    Args:
+        authors: separated by " and ", as in BibTeX.
+        year: the year of publication.
+        title: the title.
+        venue: the conference, journal or repository.
+    """
 
     authors: str
     year: int
@@ -23,7 +30,11 @@ class Paper:
         return f"{authors} ({self.year}). {self.title}. {self.venue}."
 
     def bibtex(self, key: str) -> str:
-        """A BibTeX entry; the key in lower case without accents and spaces."""
+        """A BibTeX entry.
+
+        Args:
+            key: the citation key; accents, spaces and capitals are removed.
+        """
         plain = unicodedata.normalize("NFKD", key).encode("ascii", "ignore").decode()
         loose = re.match(r"arXiv|GitHub|software|UCI|technical", self.venue)
         kind, place = ("misc", "howpublished") if loose else ("inproceedings", "booktitle")
@@ -174,7 +185,7 @@ PAPERS: dict[str, Paper] = {
         "Composing graphical models with neural networks for structured representations and fast inference", "NIPS"),
     "Pedregosa et al. 2011": Paper("F. Pedregosa and others", 2011, "Scikit-learn: Machine learning in Python",
         "Journal of Machine Learning Research"),
-    # what no paper stands behind
+    # parts without a paper
     "this library": Paper("{The unbraid authors}", 2026,
         "unbraid: learn, measure and explore disentangled latent representations", "software"),
 }
@@ -182,7 +193,10 @@ PAPERS: dict[str, Paper] = {
 
 
 def papers_in(text: str | None) -> tuple[str, ...]:
-    """The keys a text names, in the order of the table.
+    """The keys of the papers that a text names, in the order of the table.
+
+    Args:
+        text: a docstring or a citation.
 
     >>> papers_in("reconstruction + γ KL(q(z) ‖ p(z)). Makhzani et al. 2015; Kim & Mnih 2018, Eq. 7")
     ('Kim & Mnih 2018', 'Makhzani et al. 2015')

@@ -1,4 +1,4 @@
-"""One progress bar for everything that takes longer than two seconds."""
+"""Progress bars on a terminal, progress lines in a log."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ Advance = Callable[..., None]
 def progress_bar(label: str, total: int, quiet: bool = False, initial: int = 0) -> Iterator[Advance]:
     """Yield `advance(n=1, note="")`; a bar with speed and time left appears after one second.
 
-    On a terminal it is drawn in place. Elsewhere (a log file) a plain line is printed every half minute. What was done
-    `before`, by a run that now goes on, counts as done and not towards the speed.
+    In a log file a plain line is printed every half minute instead.
+
+    Args:
+        label: the text before the bar.
+        total: the number of steps.
+        quiet: show nothing.
+        initial: steps done before a run was resumed; they do not count towards the speed.
 
     >>> with progress_bar("counting", 3, quiet=True) as advance:
     ...     for _ in range(3):
@@ -32,7 +37,11 @@ def progress_bar(label: str, total: int, quiet: bool = False, initial: int = 0) 
 
 
 def make_progress(max_steps: int) -> Any:
-    """An empty rich `Progress` for tasks of up to `most` steps: name, bar, count, speed, time left, a note cut to fit."""
+    """Make an empty rich `Progress` with columns for name, bar, count, speed, time left and a note that is cut to fit.
+
+    Args:
+        max_steps: the largest number of steps of a task.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Column
@@ -89,12 +98,12 @@ def _log_progress(label: str, total: int, initial: int, interval: float = 30.0) 
             last = now
             speed = (done - initial) / (now - start)
             left = (total - done) / max(speed, 1e-9)
-            said = f"{label}: {done:,}/{total:,}  {_format_speed(speed)}  {left:,.0f} s left  {note}"
-            print(said, file=sys.stderr, flush=True)
+            line = f"{label}: {done:,}/{total:,}  {_format_speed(speed)}  {left:,.0f} s left  {note}"
+            print(line, file=sys.stderr, flush=True)
 
     return advance
 
 
 def _format_speed(speed: float) -> str:
-    """So many a second; the slow ones with a digit more, since 0/s says nothing."""
+    """Steps per second; low speeds get two digits, because 0/s is no information."""
     return f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.2g}/s"

@@ -1,7 +1,7 @@
-"""Axis letters, fixed once, and the tree's matrices as tensors.
+"""Letters of tensor axes in annotations, and the matrices of the latent tree as tensors.
 
 b batch · m mixture components · n data · d columns of z · l leaves · v nodes · k factors · c h w image ·
-s samples · p parameters of q. `Float[Tensor, "b d"]` in a signature is checked only under test.
+s samples · p parameters of q. `Float[Tensor, "b d"]` in a signature is checked only in tests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ __all__ = ["Float", "Int", "Tensor", "tree_matrix"]
 
 
 def tree_matrix(tree: Latent, name: str, like: Tensor) -> Tensor:
-    """`tree.membership` or `tree.incidence` as a tensor of the type and device of `like`, made once."""
+    """A matrix of the tree as a tensor, cached by type and device.
+
+    Args:
+        tree: the latent tree.
+        name: "membership" or "incidence".
+        like: a tensor with the type and device of the result.
+    """
     cache = tree.__dict__.setdefault("_tensors", {})
     key = (name, like.dtype, like.device)
     if key not in cache:

@@ -1,4 +1,4 @@
-"""Tensors on disk: safetensors with a checksum of what they hold and a note in plain JSON. Never pickle."""
+"""Tensors on disk: safetensors with a checksum and metadata in JSON, never pickle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ from unbraid.core.files import read_bytes, write_bytes
 
 
 def write_tensors(path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
-    """Write tensors and a note atomically; the checksum covers both."""
+    """Write tensors and metadata atomically; the checksum covers both.
+
+    Args:
+        path: the file.
+        tensors: the tensors by name.
+        metadata: what `json.dumps` accepts.
+    """
     plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     text = json.dumps(metadata, sort_keys=True, allow_nan=False)
     stamp = json.dumps({"checksum": _checksum(plain, text), "note": text})
@@ -25,7 +31,12 @@ def write_tensors(path: str | Path, tensors: dict[str, Tensor], metadata: dict[s
 
 
 def read_tensors(path: str | Path, what: str = "checkpoint") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read tensors and note; a truncated, altered or foreign file is a named error."""
+    """Read tensors and metadata; raise `UnbraidError` for a truncated, altered or foreign file.
+
+    Args:
+        path: the file.
+        what: what the file is, for errors.
+    """
     raw = read_bytes(path, what, limit=1 << 36)
     try:
         size = int.from_bytes(raw[:8], "little")
@@ -46,12 +57,17 @@ def read_tensors(path: str | Path, what: str = "checkpoint") -> tuple[dict[str, 
         f"{what} {path} was altered after it was written: its checksum does not match",
         do="Use another copy of it.",
     )
-    expect(isinstance(note, dict), f"{what} {path} holds no note of unbraid's", found=type(note).__name__)
+    expect(isinstance(note, dict), f"{what} {path} holds no metadata of unbraid", found=type(note).__name__)
     return tensors, note
 
 
 def read_metadata(path: str | Path, what: str = "checkpoint") -> dict[str, Any]:
-    """The note alone, without reading the tensors; their checksum is not looked at."""
+    """Read the metadata without the tensors; the checksum is not verified.
+
+    Args:
+        path: the file.
+        what: what the file is, for errors.
+    """
     try:
         with open(path, "rb") as f:
             size = int.from_bytes(f.read(8), "little")
@@ -65,7 +81,7 @@ def read_metadata(path: str | Path, what: str = "checkpoint") -> dict[str, Any]:
         raise UnbraidError(
             f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__})."
         ) from error
-    expect(isinstance(note, dict), f"{what} {path} holds no note of unbraid's", found=type(note).__name__)
+    expect(isinstance(note, dict), f"{what} {path} holds no metadata of unbraid", found=type(note).__name__)
     return note
 
 
@@ -79,7 +95,14 @@ def _checksum(tensors: dict[str, Tensor], text: str) -> str:
 
 
 def load_into_module(module: torch.nn.Module, tensors: dict[str, Tensor], prefix: str, what: str) -> None:
-    """Copy stored tensors into a module's own, keeping each one's memory layout; missing or misshapen ones are named."""
+    """Copy stored tensors into a module and keep the memory layout; raise `UnbraidError` where names or shapes differ.
+
+    Args:
+        module: the module to fill.
+        tensors: the stored tensors by name.
+        prefix: what the names of this module start with in the file.
+        what: what the file is, for errors.
+    """
     own = dict(module.state_dict(keep_vars=True))
     stored = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
     wrong = sorted(own.keys() ^ stored.keys()) + [

@@ -204,7 +204,9 @@ class Disentangler(TransformerMixin, BaseEstimator):
         from unbraid.runs.evaluation.iwae import iwae
 
         model = self.run_.model_on_device
-        expect(model.has_elbo, "a GAN has no bound on log p(x)", do="Set metric='mig' or another, and pass labels as y.")
+        expect(
+            model.has_elbo, "a GAN has no bound on log p(x)", do="Set metric='mig' or another, and pass labels as y."
+        )
         images = images_to_float32(to_nchw(rows, self.layout_)).to(next(model.parameters()).device)
         bounds = [iwae(model, part, 16, seed=number) for number, part in enumerate(images.split(chunk_size))]
         return float(torch.cat(bounds).double().mean())

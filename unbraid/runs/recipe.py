@@ -1,4 +1,4 @@
-"""A recipe: all a run needs, validated, as plain TOML."""
+"""`Recipe`: all settings of a run, validated, and stored as TOML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from unbraid.runs.recipe_fields import (
     apply_changes,
     as_pairs,
     find_non_finite,
-    flatten,
+    flatten_table,
     non_default_fields,
     normalise,
     reject_bool,
@@ -31,7 +31,8 @@ from unbraid.runs.recipe_fields import (
 
 Table = dict[str, Any]
 POSTERIOR_OPTIONS = ("family", "temperature", "discrete")
-DESCRIPTIVE_FIELDS = {"name", "about", "cite"}  # what a recipe says of itself
+DESCRIPTIVE_FIELDS = {"name", "about", "cite"}  # they do not change the result
+# fields of the budget that do not change the result, apart from rounding
 EXECUTION_FIELDS = {
     "log_every",
     "checkpoint_every",
@@ -43,23 +44,36 @@ EXECUTION_FIELDS = {
     "validate_images",
     "validate_metrics",
     "best",
-}  # of the budget: by what means, not what
-BOOLEAN_FIELDS = {"amsgrad", "best", "compile"}  # of the budget: true or false
+}
+BOOLEAN_FIELDS = {"amsgrad", "best", "compile"}  # fields of the budget that are true or false
 
 
 class Budget(BaseModel):
-    """How long and by what means to train.
+    """The length of training, the optimiser, logging, checkpoints, device and validation.
 
-    steps: how many. batch: images a step, drawn without replacement. lr: a number, or a schedule of the model's rate.
-    betas: Adam's; for sgd the first is its momentum. amsgrad: the form of Adam that Reddi et al. 2018 prove.
-    optimiser: what moves the weights. weight_decay: decoupled in adamw, part of the gradient elsewhere.
-    clip: the largest norm of the gradient (0: any). accumulate: batches behind each step. precision: of the nets' products.
-    compile: the nets by torch.compile. log_every: steps between lines of the ledger. checkpoint_every: steps between
-    checkpoints. checkpoint_minutes: and minutes at most. threads: of this run; 0 takes those there are, four at most.
-    device: "auto", "cpu", "cuda" and the like. snapshots: how many times weights are kept, or after which steps.
-    validate_every: steps between looks at held-out images (0: none). validate_images: how many of them.
-    validate_metrics: metrics beside the loss. best: keep the weights of the best validation.
-    patience: stop after so many validations that were no better (0: never).
+    Args:
+        steps: the number of training steps.
+        batch: images per step, drawn without replacement.
+        lr: the learning rate of the model, a number or a schedule.
+        betas: β₁ and β₂ of Adam; for sgd the first is the momentum.
+        amsgrad: use the variant of Adam of Reddi et al. 2018, which has a convergence proof.
+        optimiser: adam, adamw, radam or sgd.
+        weight_decay: decoupled in adamw, part of the gradient in the others.
+        clip: the largest norm of the gradient (0: no limit).
+        accumulate: batches per step, whose gradients are averaged.
+        precision: of the matrix products in the nets.
+        compile: compile the nets with torch.compile.
+        log_every: steps between rows of the ledger.
+        checkpoint_every: steps between checkpoints.
+        checkpoint_minutes: the longest time between checkpoints.
+        threads: the number of CPU threads; 0 uses all cores, at most four.
+        device: "auto", "cpu", "cuda" or another torch device.
+        snapshots: the number of snapshots of the weights, or the steps after which they are saved.
+        validate_every: steps between validations (0: none).
+        validate_images: held-out images per validation.
+        validate_metrics: metrics to compute in a validation, besides the loss.
+        best: save the weights of the best validation.
+        patience: stop after this many validations without improvement (0: never).
 
     >>> Budget(steps=500, lr={"schedule": "cosine", "start": 1e-3, "stop": 1e-5, "steps": 500}).batch
     64
@@ -120,33 +134,41 @@ class Budget(BaseModel):
     def _check_snapshots(cls, requested: int | list[int]) -> int | list[int]:
         counts = [requested] if isinstance(requested, int) else requested
         if not all(0 <= step <= 10**9 for step in counts) or len(counts) > 10**4:
-            raise ValueError("must be a count of snapshots, or a list of steps after which weights are kept")
+            raise ValueError("must be a number of snapshots, or a list of steps after which weights are saved")
         return requested
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Budget:
         if isinstance(self.snapshots, list) and max(self.snapshots, default=0) > self.steps:
-            raise ValueError(f"snapshots lie after the last of {self.steps} steps: {max(self.snapshots)}")
+            raise ValueError(f"snapshots are after the last of {self.steps} steps: {max(self.snapshots)}")
         if (self.best or self.patience or self.validate_metrics) and not self.validate_every:
             raise ValueError("best, patience and validate_metrics need validate_every, such as 1000")
         if self.amsgrad and self.optimiser not in ("adam", "adamw"):
-            raise ValueError(f"amsgrad is a form of adam and adamw, not of {self.optimiser}")
+            raise ValueError(f"amsgrad is a variant of adam and adamw, not of {self.optimiser}")
         return self
 
     @property
     def unhashed_fields(self) -> set[str]:
-        """The fields that do not decide the result; when validation may end a run, how it is done decides too."""
+        """The fields that do not change the result; with early stopping, the validation settings do."""
         return EXECUTION_FIELDS - {"validate_every", "validate_images"} if self.patience else EXECUTION_FIELDS
 
 
 class Recipe(BaseModel):
     """Data, latent tree, prior, posterior, likelihood, nets, objective, budget and seed.
 
-    name: what the run directory is called. about: a sentence on it. cite: whose experiment it is. seed: of all chance.
-    data: a data set by name, with its options. latent: a number of real leaves, a layout such as "5x4", or a tree.
-    prior: a prior by name, with its options; [prior.parts] has others by branch. posterior: family and temperature.
-    likelihood: what the decoder's output means. nets: encoder and decoder. objective: what training pays for.
-    budget: how long and by what means; the fields that begin with budget.
+    Args:
+        name: the name of the run directory.
+        about: a description in one sentence.
+        cite: the paper of the experiment.
+        seed: the seed of all randomness.
+        data: a data set by name, with its options.
+        latent: a number of real leaves, a layout such as "5x4", or a tree.
+        prior: a prior by name, with its options; [prior.parts] has others by branch.
+        posterior: the family of q(z|x), and temperature and reading of discrete leaves.
+        likelihood: p(x|z), by name.
+        nets: encoder and decoder, by name, with their options.
+        objective: the objective by name, with its options.
+        budget: length of training and optimiser; the fields that begin with budget.
 
     >>> recipe = Recipe(data={"name": "sprites32"}, latent=6, objective={"name": "factor_vae", "gamma": 30})
     >>> recipe.set("budget.steps=10").budget.steps
@@ -183,7 +205,9 @@ class Recipe(BaseModel):
             if isinstance(options, dict):
                 reading = options.get(key, new if applies(fields) else old)
                 kept = {k: value for k, value in options.items() if k != key}
-                fields = {**fields, table: kept if reading == old else {**kept, key: reading}}
+                kept |= {} if reading == old else {key: reading}
+                # an empty table would hide the default of its field
+                fields = {k: v for k, v in fields.items() if k != table} | ({table: kept} if kept else {})
         return fields
 
     @field_validator("seed", "latent", mode="before")
@@ -194,9 +218,9 @@ class Recipe(BaseModel):
     @field_validator(*PART_TABLES, mode="before")
     @classmethod
     def _expand_name(cls, table: Any) -> Any:
-        """A bare name stands for a table with that name."""
+        """Expand a bare name to a table with that name."""
         name = table.get("name", "") if isinstance(table, dict) else ""
-        expect(isinstance(name, str), "the name must be text", found=repr(name)[:80])
+        expect(isinstance(name, str), "the name must be a string", found=repr(name)[:80])
         odd = find_non_finite(table)
         expect(not odd, "numbers must be finite", found=odd)
         return {"name": table} if isinstance(table, str) else table
@@ -208,7 +232,7 @@ class Recipe(BaseModel):
 
     @property
     def temperature(self) -> Price:
-        """The temperature of discrete leaves: a number or a schedule; 0.67 unless said (Maddison et al. 2017)."""
+        """The temperature of discrete leaves: a number or a schedule; 0.67 by default (Maddison et al. 2017)."""
         for key in self.posterior:
             expect(
                 key in POSTERIOR_OPTIONS, f"[posterior] takes no option {key!r}", allowed=", ".join(POSTERIOR_OPTIONS)
@@ -217,7 +241,7 @@ class Recipe(BaseModel):
 
     @property
     def family(self) -> str:
-        """The family of q(z|x) on real leaves: diagonal unless said, or full."""
+        """The family of q(z|x) on real leaves, diagonal by default."""
         return str(self.posterior.get("family", "diagonal"))
 
     @property
@@ -234,11 +258,11 @@ class Recipe(BaseModel):
 
     @classmethod
     def from_dict(cls, fields: Any, where: str = "recipe", stored: bool = True) -> Recipe:
-        """A recipe from plain tables; every mistake is named with its place.
+        """Return a recipe from plain tables; errors name the field.
 
         Args:
             fields: the tables.
-            where: what an error calls them.
+            where: their name in errors.
             stored: they come from a run directory, a sweep or a shipped recipe, where no `posterior.discrete` means density.
         """
         table = isinstance(fields, dict) and all(isinstance(key, str) for key in fields)
@@ -253,7 +277,7 @@ class Recipe(BaseModel):
 
     @classmethod
     def load(cls, name: str | Path | Recipe, *changes: str) -> Recipe:
-        """A recipe by name or from a TOML file, with changes as in `set`, which may correct errors of the file.
+        """Return a recipe by name or from a TOML file, with changes as in `set`, which may correct errors of the file.
 
         Args:
             name: a recipe, the name of a shipped one, or the path of a TOML file.
@@ -276,34 +300,38 @@ class Recipe(BaseModel):
         return cls.from_dict(apply_changes(choose(text, RECIPES, "recipe"), *changes), f"recipe {text!r}")
 
     def set(self, *assignments: str) -> Recipe:
-        """A changed copy: `recipe.set("budget.steps=100", "objective.gamma=10")`. Values are TOML; else a string."""
+        """Return a changed copy: `recipe.set("budget.steps=100", "objective.gamma=10")`.
+
+        Args:
+            assignments: changes as `section.key=value`; a value that is not TOML is a string.
+        """
         return type(self).from_dict(apply_changes(self.as_dict(), *assignments), "recipe") if assignments else self
 
     @property
     def folder(self) -> str:
-        """The name of a run directory of this recipe, `NAME-SEED`; a name that would lead elsewhere is refused."""
+        """The name of a run directory of this recipe, `NAME-SEED`; names with path separators are refused."""
         plain = self.name not in ("", ".", "..") and not set(self.name) & set('/\\:*?"<>|') and self.name.isprintable()
         expect(
             plain and len(os.fsencode(self.name)) <= 200,
-            "a recipe's name is the name of its run directory, so it must be a plain one",
+            "a recipe's name is the name of its run directory, so it must be a file name",
             found=repr(self.name)[:80],
             allowed="up to 200 letters, none of them / or \\",
-            do="Rename it (--set name=mine), or say --out.",
+            do="Rename it (--set name=mine), or pass --out.",
         )
         return f"{self.name}-{self.seed}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain tables, without what is empty."""
+        """Return plain tables, without empty fields."""
         full = self.model_dump(mode="json")
         return {key: value for key, value in full.items() if value not in ("", {}, None)}
 
     @property
     def hash(self) -> str:
-        """Sixteen hex digits over what decides the result, the seed among it; the same for ever.
+        """Sixteen hex digits of all fields that change the result, including the seed; stable across versions.
 
-        Left out are fields at their defaults (so a field that later versions add changes nothing), name, about and cite,
-        log and checkpoint intervals, threads and device (they change the rounding, not the mathematics; `run.json` has
-        them). 1 and 1.0 are one number. Data that a path leads to are not looked at: their fingerprint is in `run.json`.
+        The hash leaves out fields at their defaults (so new fields do not change it), name, about and cite, and the fields
+        that change only the rounding, such as threads and device, which are in run.json. 1 and 1.0 are one number. The hash
+        does not cover data files: their checksum is in run.json.
 
         >>> one = Recipe(data="sprites32", objective={"name": "beta_vae", "beta": 4})
         >>> one.hash == one.set("objective.beta=4.0", "name=other", "budget.log_every=7", "budget.batch=64").hash
@@ -315,7 +343,7 @@ class Recipe(BaseModel):
         return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
     def hashed_fields(self) -> dict[str, Any]:
-        """What `hash` covers, as plain tables; the order of the latent's branches is the order of its columns, so it counts."""
+        """Return the fields that `hash` covers as plain tables; the order of branches matters, as it is that of columns."""
         kept = non_default_fields(self, DESCRIPTIVE_FIELDS | {"latent", "budget"})
         if self.latent != type(self).model_fields["latent"].default:
             kept["latent"] = as_pairs(normalise(self.latent))
@@ -323,28 +351,31 @@ class Recipe(BaseModel):
         return kept | ({"budget": budget} if budget else {})
 
     def toml(self) -> str:
-        """The recipe as TOML text, tables last."""
+        """Return the recipe as TOML, tables last."""
         plain = self.as_dict()
         scalars = {k: v for k, v in plain.items() if not isinstance(v, dict)}
         tables = {k: v for k, v in plain.items() if isinstance(v, dict)}
         return tomli_w.dumps(scalars | tables)
 
     def differences(self, other: Recipe) -> list[str]:
-        """The fields in which two recipes ask for different results, as `budget.lr: 0.001 → 0.0001`; see `hash`."""
-        mine, theirs = (flatten(normalise(r.as_dict())) for r in (self, other))
-        silent = DESCRIPTIVE_FIELDS | {
+        """Return the fields in which two recipes differ, as `budget.lr: 0.001 → 0.0001`, apart from those outside of `hash`.
+
+        Args:
+            other: the other recipe.
+        """
+        mine, theirs = (flatten_table(normalise(r.as_dict())) for r in (self, other))
+        ignored = DESCRIPTIVE_FIELDS | {
             f"budget.{key}" for key in self.budget.unhashed_fields & other.budget.unhashed_fields
         }
         found = [
             f"{key}: {mine.get(key, '—')} → {theirs.get(key, '—')}"
-            for key in sorted((mine.keys() | theirs.keys()) - silent)
+            for key in sorted((mine.keys() | theirs.keys()) - ignored)
             if mine.get(key) != theirs.get(key)
         ]
-        turned = self.hashed_fields().get("latent") != other.hashed_fields().get(
-            "latent"
-        )  # the same branches in another order
-        told = any(change.startswith("latent") for change in found)
-        return found + ([f"latent: {self.latent} → {other.latent}"] if turned and not told else [])
+        # the same branches in another order compare equal as tables
+        reordered = self.hashed_fields().get("latent") != other.hashed_fields().get("latent")
+        listed = any(change.startswith("latent") for change in found)
+        return found + ([f"latent: {self.latent} → {other.latent}"] if reordered and not listed else [])
 
 
 def _explain(error: Any) -> str:
@@ -354,6 +385,6 @@ def _explain(error: Any) -> str:
         return f"there is no field {place!r}.{did_you_mean(place.split('.')[-1], fields)} Fields: {', '.join(fields)}"
     if error["type"] == "missing":
         return f"{place!r} is missing"
-    if error["type"] == "value_error":  # our own words
+    if error["type"] == "value_error":  # raised by the validators above
         return f"{place!r}: {error['msg'].removeprefix('Value error, ').rstrip('.')}"
     return f"{place!r}: {error['msg'].lower()} (found {error['input']!r:.80})"

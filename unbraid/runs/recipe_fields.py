@@ -25,7 +25,12 @@ def has_discrete_leaves(latent: Any) -> bool:
 
 
 def apply_changes(fields: dict[str, Any], *assignments: str) -> dict[str, Any]:
-    """Plain tables with some fields set, each change as `section.key=value`."""
+    """Return plain tables with some fields changed.
+
+    Args:
+        fields: the tables of a recipe.
+        assignments: changes as `section.key=value`.
+    """
     fields = deepcopy(fields)
     for key in PART_TABLES:
         if isinstance(fields.get(key), str):
@@ -35,7 +40,7 @@ def apply_changes(fields: dict[str, Any], *assignments: str) -> dict[str, Any]:
         keys = path.strip().split(".")
         expect(
             sign and all(keys),
-            "a change reads section.key=value",
+            "a change must have the form section.key=value",
             found=repr(assignment),
             do="For example --set budget.steps=100.",
         )
@@ -44,17 +49,22 @@ def apply_changes(fields: dict[str, Any], *assignments: str) -> dict[str, Any]:
             table = table.setdefault(key, {})
             expect(
                 isinstance(table, dict),
-                f"{path!r} leads through {key!r}, which is not a table",
+                f"{key!r} in {path!r} is not a table",
                 do="Set that one instead.",
             )
         if keys[-1] == "name" and len(keys) == 2 and table.get("name") != raw.strip():
-            table.clear()  # the options of another objective or prior would not fit
-        table[keys[-1]] = parse_value(raw.strip())
+            table.clear()  # the options belong to the previous objective or prior
+        table[keys[-1]] = parse_toml_value(raw.strip())
     return fields
 
 
 def non_default_fields(model: BaseModel, excluded: set[str]) -> dict[str, Any]:
-    """The fields of a model that are not at their defaults, as plain values."""
+    """Return the fields of a model that are not at their defaults, as plain values.
+
+    Args:
+        model: a recipe or a budget.
+        excluded: fields to leave out.
+    """
     fields = {key: field for key, field in type(model).model_fields.items() if key not in excluded}
     found = {key: normalise(getattr(model, key)) for key in fields}
     return {
@@ -65,7 +75,11 @@ def non_default_fields(model: BaseModel, excluded: set[str]) -> dict[str, Any]:
 
 
 def normalise(value: Any) -> Any:
-    """A value with one way of writing each number (1 for 1.0) and lists for tuples."""
+    """Return a value in normal form: 1 for 1.0, and lists for tuples.
+
+    Args:
+        value: plain tables, lists and numbers.
+    """
     if isinstance(value, dict):
         return {str(key): normalise(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -74,33 +88,57 @@ def normalise(value: Any) -> Any:
 
 
 def as_pairs(value: Any) -> Any:
-    """Tables as lists of pairs, which keep their order."""
+    """Return tables as lists of pairs, whose order counts in a comparison.
+
+    Args:
+        value: plain tables and values.
+    """
     return [[key, as_pairs(inner)] for key, inner in value.items()] if isinstance(value, dict) else value
 
 
 def reject_bool(value: Any) -> Any:
-    """Python counts True as 1; a recipe that says true where a number belongs is mistaken."""
+    """Refuse true and false where a number belongs; Python would treat them as 1 and 0.
+
+    Args:
+        value: the value of a field.
+    """
     if isinstance(value, bool):
         raise ValueError("must be a number, not true or false")
     return value
 
 
-def parse_value(raw: str) -> Any:
+def parse_toml_value(raw: str) -> Any:
+    """Return a TOML value, or the text itself if it is not TOML.
+
+    Args:
+        raw: the text.
+    """
     try:
         return tomllib.loads(f"v = {raw}")["v"]
     except tomllib.TOMLDecodeError:
         return raw
 
 
-def flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten_table(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Flatten nested tables to dotted keys.
+
+    Args:
+        table: the nested tables.
+        prefix: the text before each key.
+    """
     flat: dict[str, Any] = {}
     for key, value in table.items():
-        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+        flat |= flatten_table(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
     return flat
 
 
 def find_non_finite(value: Any, place: str = "") -> str:
-    """Where in plain tables and lists a number is NaN or infinite, and which; or ''."""
+    """Return the place and value of a number that is NaN or infinite, or "".
+
+    Args:
+        value: plain tables, lists and numbers.
+        place: the dotted place of the value.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return f"{place} = {value}" if place else str(value)
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
@@ -115,7 +153,7 @@ def runs_a_covariance(fields: dict[str, Any]) -> bool:
     return isinstance(rho, int | float) and rho != 1
 
 
-# table, key, what it means where it is not stored, what new recipes state, where it applies
+# table, key, meaning where it is not stored, value in new recipes, condition
 READINGS: tuple[tuple[str, str, str, str, Callable[[dict[str, Any]], bool]], ...] = (
     ("posterior", "discrete", "density", "mass", lambda fields: has_discrete_leaves(fields.get("latent", 10))),
     ("objective", "gradient", "full", "literal", runs_a_covariance),

@@ -35,7 +35,7 @@ def test_mine_is_this_ranks_equal_part():
 def test_a_device_that_ranks_would_share_is_refused(name, monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "here")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(UnbraidError, match="several ranks share a CPU or take a GPU each"):
+    with pytest.raises(UnbraidError, match="several ranks share a CPU or use one GPU each"):
         distributed.rank_device(torch.device(name))
 
 

@@ -14,6 +14,7 @@ from unbraid.prices import (
     FreeBits,
     Geometric,
     Linear,
+    Stages,
     Step,
     WarmUp,
     as_schedule,
@@ -76,6 +77,7 @@ def test_every_kind_charges_settles_and_shows_itself():
         Geometric(1, 4, 10),
         Step(1, 0.5, 10),
         WarmUp(5, then=Cosine(1, 0, 10)),
+        Stages([5], [1.0, {"schedule": "linear", "start": 1, "stop": 4, "steps": 10}]),
         Capacity(9, 4, 10),
         FreeBits(0.5),
     ]

@@ -68,7 +68,7 @@ def test_quoted_fields_may_hold_the_delimiter_and_line_ends(tmp_path):
         (b"", "is empty"),
         (b"a,b\n1,2\n3\n", "2 fields in line 1 and 1 in line 3"),
         (b"\xff\xfea\x00", "not UTF-8"),
-        (b'a,b\n1,"' + b"x" * 70_000 + b'"\n', "no table of text"),
+        (b'a,b\n1,"' + b"x" * 70_000 + b'"\n', "not a table of text"),
         (b"a,b\n" + b"x" * 60_000 + b",1\n" + b"y,2\n" * 20_000, "60,000 characters"),
     ],
     ids=["empty", "ragged", "utf16", "giant", "wide"],

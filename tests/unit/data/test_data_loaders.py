@@ -401,7 +401,7 @@ def test_a_chair_behind_a_link_is_no_chair(tmp_path):
 
 def test_text_that_is_no_table_is_named(tmp_path):
     (tmp_path / "t.csv").write_bytes(b'a,b\n1,"' + b"2" * 70_000 + b'"\n')
-    with pytest.raises(UnbraidError, match="no table of text"):
+    with pytest.raises(UnbraidError, match="not a table of text"):
         load("vectors", path=str(tmp_path / "t.csv"))
     (tmp_path / "t.csv").write_bytes(b"a,b\n1,2\r3,4\n")  # any line ending will do
     assert load("vectors", path=str(tmp_path / "t.csv")).pixels([0, 1]).reshape(2, 2).tolist() == [[1, 2], [3, 4]]

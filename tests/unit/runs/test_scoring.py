@@ -46,6 +46,24 @@ def test_codes_arrays_and_files_score_alike(tmp_path):
         assert scores.factors == {"shape": 3, "x": 12}
 
 
+def test_a_table_is_scored_with_its_own_units_and_labels(tmp_path):
+    c = make_codes()
+    options = {"groups": [[0, 1], [2]], "names": ["a", "b"], "kinds": ["class", "ordinal"]}
+    table = metrics.as_table(c.mean, c.values, **options)
+    notes = dict(table.notes)
+    found = score(table, metrics="mig,sap", leave_out="b", seeds=2, out=tmp_path, quiet=True)
+    expected = score(c.mean, c.values, metrics="mig,sap", leave_out="b", seeds=2, quiet=True, **options)
+    assert {n: (s.value, s.interval) for n, s in found.items()} == {n: (s.value, s.interval) for n, s in expected.items()}
+    assert found.factors == {"a": 3}
+    assert found.settings["groups"] == {"z0+z1": [0, 1], "z2": [2]}
+    assert table.notes == notes
+    assert Scores.load(tmp_path)["mig"].value == found["mig"].value
+    with pytest.raises(UnbraidError, match="already has its labels and groups: found also names"):
+        score(table, names=["a", "b"], quiet=True)
+    with pytest.raises(UnbraidError, match="score takes no option 'group'. Did you mean 'groups'"):
+        score(table, group="top", quiet=True)
+
+
 def test_what_is_written_is_read_back(tmp_path):
     made = score(make_codes(), metrics="mig,factor_vae,hoyer,mig@paper", out=tmp_path, seeds=3, quiet=True)
     stored = json.loads((tmp_path / "scores.json").read_text())

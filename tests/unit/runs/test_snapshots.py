@@ -66,7 +66,7 @@ def test_an_overwritten_run_keeps_its_snapshots_until_the_new_one_is_done(tmp_pa
 
 def test_recipes_refuse_snapshots_that_are_never_taken():
     assert tiny_recipe(snapshots=4).hash == tiny_recipe().hash
-    for wrong, why in ((-1, "count of snapshots"), ([7], "after the last of 6 steps"), (True, "not true or false")):
+    for wrong, why in ((-1, "number of snapshots"), ([7], "after the last of 6 steps"), (True, "not true or false")):
         with pytest.raises(UnbraidError, match=why):
             tiny_recipe(snapshots=wrong)
 

@@ -86,7 +86,7 @@ def score(
     settings = {
         **how,
         "prune": options.get("prune", "none"),
-        "groups": _groups_setting(options.get("groups")),
+        "groups": _groups_setting(found.codes, options.get("groups")),
         **_data_settings(found),
         "left_out": table.notes.get("left_out", []),
     }
@@ -118,7 +118,9 @@ def _data_settings(found: ScoreInput) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _groups_setting(groups: Any) -> Any:
+def _groups_setting(codes: Any, groups: Any) -> Any:
+    if isinstance(codes, Table):
+        return {unit.name: [codes.source_columns[c] for c in unit.columns] for unit in codes.units}
     return "leaves" if groups is None else groups if isinstance(groups, str | list | dict) else str(groups)
 
 

@@ -12,14 +12,14 @@ from unbraid.studies import STUDIES
 from unbraid.studies.framework.results import RESULTS_FILE, Results
 from unbraid.studies.framework.study import Study
 from unbraid.studies.framework.study_page import OWN_STUDY_CITE, PAGE_FILE, VERDICT_MARKS, judge_study
-from unbraid.studies.framework.verdicts import Verdict
+from unbraid.studies.framework.verdicts import NOT_TESTED, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INDEX_FILE, CLAIMS_PLOT_FILE = "index.md", "claims.png"
 MAX_DRAWN_EFFECT = 100  # larger ratios, of claims with tiny intervals, are drawn here
-COLOURS = {"holds": "#1a7f4b", "does not hold": "#b3372f", "undecided": "#b08a1e"}
+COLOURS = {"holds": "#1a7f4b", "does not hold": "#b3372f", "undecided": "#b08a1e", "not tested here": "#8a8f98"}
 INTRO = """# Claims of five papers, judged by one rule
 
 Every claim below was tested by training with paired seeds. Its verdict depends on the t interval of its effect over seeds, at the
@@ -56,14 +56,16 @@ def index_markdown(folder: Path) -> str:
     }
     waiting = [name for name, study in STUDIES.items() if study.claims and name not in known]
     every = [verdict for verdicts in judged.values() for verdict in verdicts]
-    decisions = [verdict.decision for verdict in every if verdict.contrast.n > 1]
-    alone = len(every) - len(decisions)
-    counts = {mark: decisions.count(mark) for mark in VERDICT_MARKS}
+    untested = sum(verdict.decision == NOT_TESTED for verdict in every)
+    decisions = [v.decision for v in every if v.contrast.n > 1 and v.decision != NOT_TESTED]
+    alone = len(every) - len(decisions) - untested
+    counts = {mark: decisions.count(mark) for mark in VERDICT_MARKS if mark != NOT_TESTED}
     counted = ", ".join(f"{n} {mark if n == 1 else PLURALS.get(mark, mark)}" for mark, n in counts.items())
     parts = [
         INTRO,
         f"{len(judged)} of {len(judged) + len(waiting)} studies have run; {len(decisions)} claims judged: {counted}.",
     ]
+    parts[-1] += f" {untested} more could not be tested in our settings: a gate failed." if untested else ""
     parts[-1] += f" {alone} more have at most one seed and are not judged." if alone else ""
     if decisions:
         parts += [_tally(judged), f"![{CAPTION}]({CLAIMS_PLOT_FILE})\n\n{CAPTION}"]

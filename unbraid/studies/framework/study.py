@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from unbraid.core.progress import Advance
 from unbraid.studies.framework.effects import Effect
+from unbraid.studies.framework.gates import Gate
 
 if TYPE_CHECKING:
     from unbraid.runs.recipe import Recipe
@@ -33,6 +34,8 @@ class Claim:
         unit: unit of the effect.
         headline: the claim needs ten seeds or more; with fewer, its verdict is marked as a pilot.
         max_seeds: if above 0, the claim's arms have only the first so many seeds (see `Arm`).
+        gates: conditions that must be met before the claim is judged (see `gates`).
+        question: the threshold or contrast is ours, no paper prints it.
     """
 
     name: str
@@ -45,6 +48,8 @@ class Claim:
     unit: str = ""
     headline: bool = False
     max_seeds: int = 0
+    gates: tuple[Gate, ...] = ()
+    question: bool = False
 
     @property
     def margin(self) -> float:
@@ -100,6 +105,7 @@ class Study:
         cite: paper and location.
         cost: duration by scale, as text.
         claims: the claims to judge.
+        controls: contrasts whose answer is known; they show that the measurement works.
         arms: maps a scale to arms.
         seeds: seeds by scale.
         measure: numbers of one run.
@@ -118,9 +124,9 @@ class Study:
     cite: str
     cost: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
+    controls: tuple[Claim, ...] = ()
     arms: Callable[[str], Sequence[Arm]] | None = None
     seeds: Mapping[str, Sequence[int]] = field(default_factory=dict)
-
     measure: Callable[[Run], dict[str, float]] | None = None
     measure_jointly: Callable[[Sequence[Run]], Sequence[dict[str, float]]] | None = None
     figures: Callable[[Results, Path, Path], Sequence[str]] | None = None

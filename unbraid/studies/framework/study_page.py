@@ -19,7 +19,12 @@ from unbraid.studies.framework.verdicts import Verdict, judge_claims
 
 PAGE_FILE = "page.md"
 OWN_STUDY_CITE = "unbraid"  # `cite` of a study of our own
-VERDICT_MARKS = {"holds": "✔ holds", "does not hold": "✘ does not hold", "undecided": "… undecided"}
+VERDICT_MARKS = {
+    "holds": "✔ holds",
+    "does not hold": "✘ does not hold",
+    "undecided": "… undecided",
+    "not tested here": "– not tested here",
+}
 
 
 def judge_study(study: Study, results: Results) -> list[Verdict]:
@@ -132,6 +137,12 @@ def page_markdown(name: str, study: Study, results: Results, pictures: Sequence[
     parts += [
         f"```text\n{format_claim(claim, verdict)}\n```" for claim, verdict in zip(study.claims, verdicts, strict=False)
     ]
+    if study.controls and verdicts:
+        parts.append("**Positive controls** (contrasts whose answer is known):")
+        parts += [
+            f"```text\n{format_claim(control, verdict)}\n```"
+            for control, verdict in zip(study.controls, judge_claims(study.controls, results), strict=True)
+        ]
     if study.deviations:
         parts.append(f"**{deviations_heading(study)}:** {study.deviations} Verdicts apply to this setting only.")
     parts += [f"![{picture}]({picture})" for picture in pictures]
@@ -197,7 +208,7 @@ STYLE = """
 --open:#e6c25a}}
 body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:60rem;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.5rem}.faint{color:var(--faint)}section{border-left:4px solid var(--line);padding:.2rem 1rem;margin:1rem 0}
-.holds{border-color:var(--good)}.does{border-color:var(--bad)}.undecided{border-color:var(--open)}
+.not{border-color:var(--faint)}.holds{border-color:var(--good)}.does{border-color:var(--bad)}.undecided{border-color:var(--open)}
 .word{font-weight:600}.holds .word{color:var(--good)}.does .word{color:var(--bad)}.undecided .word{color:var(--open)}
 img{max-width:100%;background:#fff;border-radius:4px}.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem}
 td,th{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}

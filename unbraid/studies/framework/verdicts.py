@@ -4,12 +4,13 @@ The interval of a claim is the t interval over seeds at its Holm-adjusted level 
 holds:          the interval lies on the claimed side of 0.
 does not hold:  it lies on the other side, or entirely within ± the claim's margin (a fifth of the paper's effect).
 undecided:      otherwise; the number of seeds that would decide is reported.
+not tested:     a gate of the claim failed (see `gates`); it is judged by no contrast and leaves the Holm adjustment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unbraid.comparing.statistics import (
@@ -23,10 +24,11 @@ from unbraid.comparing.statistics import (
     t_interval,
 )
 from unbraid.core.errors import expect
+from unbraid.studies.framework.gates import GateOutcome, check_gates
 from unbraid.studies.framework.results import Results
 from unbraid.studies.framework.study import Claim
 
-HOLDS, DOES_NOT_HOLD, UNDECIDED = "holds", "does not hold", "undecided"
+HOLDS, DOES_NOT_HOLD, UNDECIDED, NOT_TESTED = "holds", "does not hold", "undecided", "not tested here"
 HEADLINE_SEEDS = 10  # a headline claim with fewer is marked as a pilot
 
 
@@ -48,6 +50,9 @@ class Verdict:
         pilot: a headline claim with too few seeds.
         missing_seeds: seeds without an effect.
         note: remark for the reader.
+        gates: outcomes of the claim's gates.
+        blind: the detectable effect is larger than the paper's, so these seeds cannot decide it.
+        rank_p: p value of Wilcoxon's signed-rank test, NaN below six seeds.
     """
 
     claim: str
@@ -63,10 +68,17 @@ class Verdict:
     pilot: bool = False
     missing_seeds: tuple[int, ...] = ()
     note: str = ""
+    gates: tuple[GateOutcome, ...] = ()
+    blind: bool = False
+    rank_p: float = float("nan")
 
     def lines(self) -> list[str]:
         """Return the verdict as the two lines of a page."""
         c = self.contrast
+        failed = [gate for gate in self.gates if not gate.passed]
+        if self.decision == NOT_TESTED:
+            ours = f"ours {c.mean:+.3g}  n = {c.n} seeds" if c.n else "ours  0 seeds"
+            return [ours, f"NOT TESTED HERE  ({'; '.join(f'{gate.text}: {gate.found}' for gate in failed)})"]
         if c.n < 2:
             return [
                 f"ours {c.mean:+.3g}  1 seed: no interval" if c.n else "ours  0 seeds: no interval",
@@ -89,6 +101,10 @@ class Verdict:
                 else f"{self.required_seeds} seeds would decide"
             ]
         why += [self.note] if self.note else []
+        why += ["these seeds cannot see an effect of the paper's size"] if self.blind else []
+        if self.rank_p == self.rank_p and (self.rank_p < 0.05) != (c.p < 0.05):
+            why += [f"the rank test disagrees: p = {self.rank_p:.2g}"]
+        why += [f"gates passed: {len(self.gates)}"] if self.gates else []
         if self.missing_seeds:
             plural = "s" if len(self.missing_seeds) > 1 else ""
             why += [f"no effect from seed{plural} {', '.join(map(str, self.missing_seeds))}"]
@@ -117,6 +133,7 @@ class Verdict:
             **counts,
             "missing": list(self.missing_seeds),
             "note": self.note,
+            "gates": [[gate.text, gate.passed, gate.found] for gate in self.gates],
         }
 
 
@@ -132,7 +149,16 @@ def judge_claims(claims: Sequence[Claim], results: Results, seeds: Sequence[int]
     every = sorted({row.seed for row in results.rows})
     few = [used if not claim.max_seeds else [s for s in used if s in every[: claim.max_seeds]] for claim in claims]
     effects = [{s: claim.effect(results, s) for s in some} for claim, some in zip(claims, few, strict=True)]
-    return judge_effects(claims, effects)
+    checked = [tuple(check_gates(claim.gates, results)) for claim in claims]
+    tested = [all(gate.passed for gate in gates) for gates in checked]
+    judged = iter(
+        judge_effects(*(tuple(x for x, yes in zip(xs, tested, strict=True) if yes) for xs in (claims, effects)))
+    )
+    verdicts = [
+        next(judged) if yes else replace(judge_effects([claim], [effect])[0], decision=NOT_TESTED, pilot=False)
+        for claim, effect, yes in zip(claims, effects, tested, strict=True)
+    ]
+    return [replace(verdict, gates=gates) for verdict, gates in zip(verdicts, checked, strict=True)]
 
 
 def judge_effects(claims: Sequence[Claim], effects: Sequence[Mapping[int, float | None]]) -> list[Verdict]:
@@ -178,8 +204,24 @@ def _judge_claim(
         seeds = min((max(n, c.n + 1) for n in routes if n is not None), default=None)
     return Verdict(
         claim.name, decision, c, plain.low, plain.high, p, n_tests, claim.margin, smallest_gap(c.deviation, c.n, level),
-        seeds, claim.headline and c.n < HEADLINE_SEEDS, missing, note,
+        seeds, claim.headline and c.n < HEADLINE_SEEDS, missing, note, (), _is_blind(claim, c, level), _rank_p(values),
     )  # fmt: skip
+
+
+def _is_blind(claim: Claim, contrast: Contrast, level: float) -> bool:
+    """Whether the effect that these seeds detect with 80% power is larger than the paper's."""
+    if claim.paper_effect is None or contrast.n < 2:
+        return False
+    return smallest_gap(contrast.deviation, contrast.n, level) > abs(claim.paper_effect)
+
+
+def _rank_p(values: Sequence[float]) -> float:
+    """The p value of Wilcoxon's signed-rank test; NaN where it cannot reach 0.05."""
+    if len(values) < 6 or not any(values):
+        return float("nan")
+    from scipy import stats
+
+    return float(stats.wilcoxon(values).pvalue)
 
 
 def _decide(contrast: Contrast, margin: float) -> tuple[str, str]:

@@ -1,0 +1,110 @@
+"""No verdict without a working instrument: gates, power and rank tests, on simulated rows with known answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unbraid.studies.framework import gates
+from unbraid.studies.framework.effects import paired_difference
+from unbraid.studies.framework.results import Results, RunResult
+from unbraid.studies.framework.study import Claim, Study
+from unbraid.studies.framework.study_page import page_markdown
+from unbraid.studies.framework.verdicts import HOLDS, NOT_TESTED, UNDECIDED, judge_claims
+
+
+def simulate(numbers: dict[str, dict[str, float]], seeds: int = 10, noise: float = 0.01) -> Results:
+    """Rows of some arms whose quantities scatter around given means."""
+    rng = np.random.default_rng(0)
+    rows = [
+        RunResult(arm, seed, numbers={q: v + noise * rng.normal() for q, v in means.items()})
+        for seed in range(seeds)
+        for arm, means in numbers.items()
+    ]
+    return Results("demo", "cpu", tuple(rows))
+
+
+def claim(*conditions: gates.Gate, **options) -> Claim:
+    return Claim("a", "A above B", "Fig. 1", paired_difference("mig", "a", "b"), gates=conditions, **options)
+
+
+GOOD = {
+    "a": {"mig": 0.4, "active": 5.0, "tc": 1.0, "nats": 1.9, "reconstruction": 50.0, "mean_image": 200.0},
+    "b": {"mig": 0.2, "active": 6.0, "tc": 3.0, "nats": 0.0, "reconstruction": 40.0, "mean_image": 200.0},
+}
+EVERY = (
+    gates.alive(("a", "b"), at_least=2),
+    gates.reconstructs(("a", "b")),
+    gates.in_range("mig", ("a", "b"), chance=0.0, ceiling=0.9),
+    gates.lowers("tc", "a", "b"),
+    gates.carries("nats", ("a", "b")),
+    gates.at_most("reconstruction", "b", 60.0, "the baseline is trained"),
+)
+
+
+def test_a_claim_is_judged_when_every_gate_passes():
+    verdict = judge_claims([claim(*EVERY)], simulate(GOOD))[0]
+    assert verdict.decision == HOLDS
+    assert [gate.passed for gate in verdict.gates] == [True] * 6
+
+
+@pytest.mark.parametrize(
+    ("arm", "quantity", "value", "condition"),
+    [
+        ("b", "active", 0.0, 0),
+        ("b", "reconstruction", 199.0, 1),
+        ("a", "mig", 0.97, 2),
+        ("a", "tc", 3.5, 3),
+        ("a", "nats", 0.02, 4),
+        ("b", "reconstruction", 70.0, 5),
+    ],
+)
+def test_a_failed_gate_gives_no_verdict(arm, quantity, value, condition):
+    broken = {name: dict(numbers) for name, numbers in GOOD.items()}
+    broken[arm][quantity] = value
+    verdict = judge_claims([claim(EVERY[condition])], simulate(broken))[0]
+    assert verdict.decision == NOT_TESTED
+    assert "NOT TESTED HERE" in verdict.lines()[1]
+    assert not verdict.gates[0].passed
+
+
+def test_a_metric_at_its_chance_level_tells_nothing_apart():
+    low = {arm: {**numbers, "mig": 0.05} for arm, numbers in GOOD.items()}
+    assert judge_claims([claim(EVERY[2])], simulate(low))[0].decision == NOT_TESTED
+
+
+def test_numbers_that_were_not_measured_fail_a_gate():
+    bare = {arm: {"mig": numbers["mig"]} for arm, numbers in GOOD.items()}
+    for condition in EVERY[:2] + EVERY[3:]:
+        assert judge_claims([claim(condition)], simulate(bare))[0].gates[0].found == "not measured"
+
+
+def test_untested_claims_leave_the_holm_adjustment():
+    dead = gates.alive(("a",), at_least=100)
+    judged = judge_claims([claim(), claim(dead), claim()], simulate(GOOD))
+    assert [v.decision for v in judged] == [HOLDS, NOT_TESTED, HOLDS]
+    assert judged[0].n_claims == 2
+
+
+def test_seeds_that_cannot_see_the_papers_effect_are_named():
+    weak = {arm: {"mig": 0.3} for arm in "ab"}
+    verdict = judge_claims([claim(paper_effect=0.05)], simulate(weak, seeds=5, noise=0.2))[0]
+    assert verdict.decision == UNDECIDED
+    assert verdict.blind
+    assert "cannot see an effect of the paper's size" in verdict.lines()[1]
+
+
+def test_a_rank_test_that_disagrees_is_named():
+    values = [0.1 + 0.01 * k for k in range(11)] + [-1.5]  # one outlier: ranks say above 0, t does not
+    rows = [RunResult(arm, s, numbers={"mig": v * (arm == "a")}) for s, v in enumerate(values) for arm in "ab"]
+    lines = judge_claims([claim()], Results("demo", "cpu", tuple(rows)))[0].lines()
+    assert "the rank test disagrees" in lines[1]
+
+
+def test_the_page_shows_gates_and_controls():
+    control = Claim("control", "β lowers the KL", "known", paired_difference("active", "b", "a"))
+    study = Study("a demo", "Kim & Mnih 2018", claims=(claim(gates.alive(("a",), at_least=100)),), controls=(control,))
+    page = page_markdown("demo", study, simulate(GOOD), [])
+    assert "NOT TESTED HERE" in page
+    assert "Positive controls" in page
+    assert page.index("Positive controls") < page.index("β lowers the KL")

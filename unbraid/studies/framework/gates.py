@@ -1,0 +1,180 @@
+"""Gates: conditions on the instrument that a claim's runs must meet before its contrast is judged.
+
+A gate looks at means over all seeds of the study's own runs, drops no seed, and never uses the claimed quantity itself to
+prefer an answer. A claim whose gate fails is not tested here: the setting could not have shown the effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from unbraid.studies.framework.results import Results
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A condition and the numbers it was checked on.
+
+    Args:
+        text: the condition, as the page prints it.
+        check: maps results to whether it is met and to the numbers as text; None where they were not measured.
+    """
+
+    text: str
+    check: Callable[[Results], tuple[bool, str] | None]
+
+
+@dataclass(frozen=True)
+class GateOutcome:
+    """The outcome of a gate.
+
+    Args:
+        text: the condition.
+        passed: whether it is met; False where its numbers were not measured.
+        found: the numbers as text.
+    """
+
+    text: str
+    passed: bool
+    found: str
+
+
+def check_gates(gates: Sequence[Gate], results: Results) -> list[GateOutcome]:
+    """Check the gates of a claim.
+
+    Args:
+        gates: the gates.
+        results: the results of the study.
+    """
+    outcomes = []
+    for gate in gates:
+        checked = gate.check(results)
+        outcomes.append(GateOutcome(gate.text, *(checked if checked is not None else (False, "not measured"))))
+    return outcomes
+
+
+def mean_over_seeds(results: Results, arm: str, quantity: str) -> float | None:
+    """The mean of a quantity over the finished seeds of an arm; None where there is none.
+
+    Args:
+        results: the results.
+        arm: label of the arm.
+        quantity: name of the number.
+    """
+    values = results.values(arm, quantity)
+    return float(np.mean(values)) if values else None
+
+
+def alive(arms: Sequence[str], quantity: str = "active", at_least: float = 1.0) -> Gate:
+    """Every arm uses latents: its mean number of active ones is at least `at_least`.
+
+    Args:
+        arms: labels of the arms.
+        quantity: name of the number of active latents.
+        at_least: the smallest mean.
+    """
+    return _every(f"arms are alive: {at_least:g} active latents or more", arms, quantity, lambda v: v >= at_least)
+
+
+def reconstructs(arms: Sequence[str], share: float = 0.9) -> Gate:
+    """Every arm reconstructs better than the mean image: its reconstruction is at most `share` of the mean image's.
+
+    Args:
+        arms: labels of the arms.
+        share: the largest ratio of `reconstruction` to `mean_image`, both in nats.
+    """
+
+    def check(results: Results) -> tuple[bool, str] | None:
+        pairs = [
+            (mean_over_seeds(results, arm, "reconstruction"), mean_over_seeds(results, arm, "mean_image"))
+            for arm in arms
+        ]
+        ratios = [a / b for a, b in pairs if a is not None and b]
+        if len(ratios) < len(arms):
+            return None
+        return max(ratios) <= share, f"largest ratio {max(ratios):.2f}"
+
+    return Gate(f"arms reconstruct better than the mean image, by a ratio of {share:g} or less", check)
+
+
+def in_range(quantity: str, arms: Sequence[str], chance: float, ceiling: float, above: float = 0.1) -> Gate:
+    """A metric can tell arms apart: the best mean is `above` its chance level and below its ceiling.
+
+    Args:
+        quantity: name of the metric.
+        arms: labels of the arms of the contrast.
+        chance: what codes that know nothing score.
+        ceiling: what the best arm must stay below.
+        above: the distance from chance that one arm must reach.
+    """
+
+    def check(results: Results) -> tuple[bool, str] | None:
+        means = [mean_over_seeds(results, arm, quantity) for arm in arms]
+        known = [value for value in means if value is not None]
+        if len(known) < len(means):
+            return None
+        return chance + above <= max(known) < ceiling, f"best mean {max(known):.3g}"
+
+    return Gate(f"{quantity} is away from chance ({chance:g}) and ceiling ({ceiling:g})", check)
+
+
+def lowers(quantity: str, arm: str, baseline: str, text: str = "") -> Gate:
+    """A penalty works: its arm has less of what it penalises than the arm without it.
+
+    Args:
+        quantity: name of the penalised number, such as the exact total correlation.
+        arm: label of the arm with the penalty.
+        baseline: label of the arm without.
+        text: the condition in words.
+    """
+
+    def check(results: Results) -> tuple[bool, str] | None:
+        low, high = mean_over_seeds(results, arm, quantity), mean_over_seeds(results, baseline, quantity)
+        return None if low is None or high is None else (low < high, f"{low:.3g} against {high:.3g}")
+
+    return Gate(text or f"{quantity} of {arm} lies below that of {baseline}", check)
+
+
+def carries(quantity: str, arms: Sequence[str], nats: float = 0.1) -> Gate:
+    """A discrete code is used: it carries information in at least one arm.
+
+    Args:
+        quantity: name of the information in nats.
+        arms: labels of the arms.
+        nats: the smallest mean of the best arm.
+    """
+
+    def check(results: Results) -> tuple[bool, str] | None:
+        means = [mean_over_seeds(results, arm, quantity) for arm in arms]
+        known = [value for value in means if value is not None]
+        return (max(known) >= nats, f"best mean {max(known):.3g} nats") if known else None
+
+    return Gate(f"the discrete code carries {nats:g} nats or more in one arm", check)
+
+
+def at_most(quantity: str, arm: str, limit: float, text: str) -> Gate:
+    """A baseline is trained: a number of its arm is at most a stated limit.
+
+    Args:
+        quantity: name of the number, such as the reconstruction.
+        arm: label of the arm.
+        limit: the limit.
+        text: the condition in words.
+    """
+    return _every(text, [arm], quantity, lambda value: value <= limit)
+
+
+def _every(text: str, arms: Sequence[str], quantity: str, met: Callable[[float], bool]) -> Gate:
+    def check(results: Results) -> tuple[bool, str] | None:
+        means = {arm: mean_over_seeds(results, arm, quantity) for arm in arms}
+        known = {arm: value for arm, value in means.items() if value is not None}
+        if len(known) < len(means):
+            return None
+        return all(map(met, known.values())), ", ".join(f"{arm} {value:.3g}" for arm, value in known.items())
+
+    return Gate(text, check)
