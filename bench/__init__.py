@@ -1,1 +1,1 @@
-"""Benchmarks: absolute times are printed, only ratios can fail."""
+"""Benchmarks: absolute times are printed, and only ratios have limits."""

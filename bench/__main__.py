@@ -1,4 +1,4 @@
-"""`make bench`: run every benchmark (or those named), print them, and write docs/benchmarks.md."""
+"""`make bench`: run all benchmarks or those named, print them and write docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -12,18 +12,23 @@ from pathlib import Path
 import torch
 
 BENCHMARKS = ("core", "threads", "data", "objectives", "metrics", "sweeps", "cluster", "compare", "studio")
-PEERS = "peers"  # in an environment of its own: make bench-peers
+PEERS = "peers"  # needs its own environment: make bench-peers
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 INTRO = """# Benchmarks
 
-Made by `make bench`. Times are of the machine below and move with it; the ratio ours/baseline is what counts, measured in
-turns in one run. A limit is the highest ratio allowed ("> x": the lowest); rows without one only state a cost, and a
-limit that was not kept says so.
+Written by `make bench`. Times depend on the machine below. The ratio ours/baseline counts; both sides are measured in
+alternation in one run. A limit is the highest ratio allowed ("> x": the lowest). Rows without a limit only state a cost. A
+missed limit is marked.
 """
 
 
 def format_time(value: float | None, unit: str = "") -> str:
-    """A time in the unit that fits it, or a number in a unit of its own."""
+    """Format seconds with a suitable unit.
+
+    Args:
+        value: the seconds, or a number in `unit`; None gives "".
+        unit: the unit of another quantity.
+    """
     if value is None:
         return ""
     if unit:
@@ -32,7 +37,11 @@ def format_time(value: float | None, unit: str = "") -> str:
 
 
 def limit_met(row: dict) -> bool:
-    """True when a row keeps its limit: a highest ratio, or "< x" or "> x" in words, or as the row itself says."""
+    """Whether a row meets its limit.
+
+    Args:
+        row: a row; its limit is the highest ratio, "< x" or "> x", unless it has a key "ok".
+    """
     if "ok" in row:
         return bool(row["ok"])
     sign, _, number = str(row["limit"]).rpartition(" ")
@@ -40,7 +49,7 @@ def limit_met(row: dict) -> bool:
 
 
 def markdown_table(rows: list[dict]) -> str:
-    """Rows as Markdown."""
+    """Format rows as a Markdown table."""
     lines = ["| what | ours | baseline | ratio | limit | |", "|---|---|---|---|---|---|"]
     for r in rows:
         shown = "" if r.get("limit") is None else f"{r['limit']}" + ("" if limit_met(r) else " **missed**")
@@ -51,34 +60,37 @@ def markdown_table(rows: list[dict]) -> str:
 
 
 def describe_machine() -> str:
-    """What it was measured on."""
+    """Describe the machine and its load."""
     load = os.getloadavg()[0]
     return f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, load {load:.1f} before"
 
 
 def split_sections(page: str) -> dict[str, str]:
-    """The parts of the page by their headings."""
+    """Split a page into its sections, by heading."""
     parts = re.split(r"^## (\w+)\n", page, flags=re.MULTILINE)
     return dict(zip(parts[1::2], (text.strip() for text in parts[2::2]), strict=True))
 
 
 def write_page(measured: dict[str, list[dict]], machine_line: str = "") -> int:
-    """Put tables in the place of the old ones, keep the others and all that is said below one; how many limits were missed."""
+    """Replace the tables of some benchmarks on the page, keep the text below them, and return the number of missed limits.
+
+    Args:
+        measured: rows by benchmark.
+        machine_line: the description of the machine.
+    """
     old = split_sections(PAGE.read_text()) if PAGE.exists() else {}
     texts = {name: markdown_table(rows) for name, rows in measured.items()}
     for name, text in texts.items():
-        said = re.split(r"(?:^\|.*\n?)+", old.get(name, ""), maxsplit=1, flags=re.MULTILINE)[
-            1:
-        ]  # tables of its own too
+        below = re.split(r"(?:^\|.*\n?)+", old.get(name, ""), maxsplit=1, flags=re.MULTILINE)[1:]  # may hold tables
         old[name] = "\n\n".join(
-            part for part in (f"Machine: {machine_line or describe_machine()}", text, *map(str.strip, said)) if part
+            part for part in (f"Machine: {machine_line or describe_machine()}", text, *map(str.strip, below)) if part
         )
     PAGE.write_text(INTRO + "".join(f"\n## {name}\n\n{old[name]}\n" for name in (*BENCHMARKS, PEERS) if name in old))
     return sum(text.count("**missed**") for text in texts.values())
 
 
 def main() -> int:
-    """Run, print, write; the exit code says whether a limit was missed."""
+    """Run, print and write; the exit code is 1 when a limit is missed."""
     wanted = [n for n in BENCHMARKS if not sys.argv[1:] or n in sys.argv[1:]]
     before, missed = describe_machine(), 0
     for name in wanted:

@@ -1,6 +1,6 @@
-"""10,000 run directories listed and compared: cold (every file read) and warm (from the index).
+"""List and compare 10,000 run directories: cold (every file is read) and warm (from the index).
 
-Each row is a fresh process, imports and printing included. Processor seconds are what an idle machine's clock shows.
+Each row is a new process, including imports and printing. CPU seconds are close to the wall time of an idle machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TERMS = ("reconstruction", "kl", "mi", "tc:root", "dw", "tc_q:root", "dw_joint",
 
 
 def write_runs(folder: Path) -> None:
-    """Runs of a sweep as `unbraid sweep` leaves them: recipe, state, scores with their matrices, audit."""
+    """Write run directories into a folder, as `unbraid sweep` leaves them: recipe, state, scores with matrices, audit."""
     rng = np.random.default_rng(0)
     names = [n for n, m in METRICS.items() if m.needs in ("factors", "codes")]
     table = {"matrix": rng.random((10, 5)).round(6), "units": [f"z{i}" for i in range(10)], "factors": list("abcde")}
@@ -48,7 +48,7 @@ def write_runs(folder: Path) -> None:
 
 
 def time_compare(folder: Path) -> tuple[float, float]:
-    """Processor and wall seconds of `unbraid compare` in a process of its own."""
+    """CPU and wall seconds of `unbraid compare FOLDER` in a separate process."""
     command = [sys.executable, "-m", "unbraid", "compare", str(folder), "--baseline", "beta_vae β=1", "--quiet"]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -57,7 +57,7 @@ def time_compare(folder: Path) -> tuple[float, float]:
 
 
 def rows() -> list[dict]:
-    """The first command reads every file, the second the index, the third after a tenth of the runs was scored anew."""
+    """All rows: every file is read, the index is read, and the index after a tenth of the runs was scored again."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write_runs(folder)

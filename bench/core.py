@@ -1,7 +1,7 @@
-"""The training core against plain torch: pairwise terms, the step, batches, the audit. `python -m bench core`
+"""The training core compared with plain torch: pairwise terms, step, batches, audit. `python -m bench core`
 
-Everything is a ratio of two things timed in turns in one run, on one thread and in CPU time, which other work on the
-machine disturbs little; `bench.threads` has what needs several.
+Every ratio compares two functions timed in alternation in one run, on one thread, in CPU time, which other load on the
+machine affects little. `bench.threads` measures several threads.
 """
 
 from __future__ import annotations
@@ -38,7 +38,14 @@ Row = dict[str, Any]
 def time_in_turns(
     runs: dict[str, Callable[[], object]], rounds: int, repeats: int = 1, clock: Callable[[], float] = time.process_time
 ) -> dict[str, float]:
-    """Median seconds of each run, measured in turns; one round more warms up."""
+    """Median seconds of each function, timed in alternation after one warm-up round.
+
+    Args:
+        runs: the functions by name.
+        rounds: the number of alternations.
+        repeats: calls in each.
+        clock: the clock.
+    """
     found: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(rounds + 1):
         for name, run in runs.items():
@@ -51,7 +58,15 @@ def time_in_turns(
 
 
 def row(name: str, ours: float, baseline: float, limit: float, note: str = "") -> Row:
-    """One line: seconds, their ratio ours/baseline, and the highest ratio allowed."""
+    """One row of the table, with the ratio ours/baseline.
+
+    Args:
+        name: what is measured.
+        ours: our seconds.
+        baseline: the seconds of the baseline.
+        limit: the highest ratio allowed.
+        note: a remark.
+    """
     return {
         "name": name,
         "ours": ours,
@@ -64,7 +79,7 @@ def row(name: str, ours: float, baseline: float, limit: float, note: str = "") -
 
 
 def pairwise_rows(threads: int) -> list[Row]:
-    """log q(z) and all its gradients, tiled against the plain broadcast."""
+    """log q(z) and all its gradients with a number of threads: tiled, compared with plain broadcasting."""
     torch.set_num_threads(threads)
     clock = time.process_time if threads == 1 else time.perf_counter
     rows = []
@@ -105,7 +120,7 @@ def pairwise_rows(threads: int) -> list[Row]:
 
 
 def densities(variant: str) -> Callable[[], object]:
-    """log q(z) and its gradients at B = 2048, D = 20: tiled, by broadcast, or nothing but the inputs."""
+    """log q(z) and its gradients at B = 2048, D = 20; the variant is tiled, broadcast, or nothing but the inputs."""
     keep_memory()
     torch.manual_seed(0)
     inputs = [torch.randn(2048, 20, requires_grad=True) for _ in range(3)]
@@ -133,13 +148,18 @@ def memory_rows() -> list[Row]:
 
 
 def random_images(n: int = 20_000, side: int = 64) -> Dataset:
-    """Random binary images in memory, bit-packed."""
+    """Random binary images in memory, bit-packed.
+
+    Args:
+        n: how many.
+        side: pixels per side.
+    """
     packed = np.random.default_rng(0).integers(0, 256, (n, side * side // 8), dtype=np.uint8)
     return Dataset("random", Bits(packed, (1, side, side)))
 
 
 def plain_net() -> tuple[nn.Module, nn.Module]:
-    """Kim & Mnih 2018, Table 1, as one would write it."""
+    """The net of Kim & Mnih 2018, Table 1, in plain torch."""
     up: list[nn.Module] = []
     for a, b in ((1, 32), (32, 32), (32, 64), (64, 64)):
         up += [nn.Conv2d(a, b, 4, 2, 1), nn.ReLU()]
@@ -157,7 +177,14 @@ def plain_net() -> tuple[nn.Module, nn.Module]:
 
 
 def make_vae_step(encoder: nn.Module, decoder: nn.Module, x: Tensor, fused: bool) -> Callable[[], None]:
-    """A bare torch step of a VAE on one batch already in memory."""
+    """A training step of a VAE in plain torch on one batch in memory.
+
+    Args:
+        encoder: the encoder.
+        decoder: the decoder.
+        x: the batch.
+        fused: use the fused optimiser.
+    """
     adam = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], 1e-4, fused=fused or None)
 
     def run() -> None:
@@ -173,7 +200,12 @@ def make_vae_step(encoder: nn.Module, decoder: nn.Module, x: Tensor, fused: bool
 
 
 def make_trainer(nets: str, dataset: Dataset) -> Any:
-    """A run of ours, ready to step."""
+    """A trainer of this library, ready to step.
+
+    Args:
+        nets: the preset.
+        dataset: the images.
+    """
     recipe = Recipe(
         data="random",
         latent=10,
@@ -184,40 +216,45 @@ def make_trainer(nets: str, dataset: Dataset) -> Any:
     return build_trainer(build_parts(recipe, dataset))
 
 
-def fitted(nets: str) -> Callable[[], object]:
-    """A step of `fit`, memory kept as `fit` keeps it."""
+def fit_step(nets: str) -> Callable[[], object]:
+    """One step of `fit` with a preset net."""
     keep_memory()
     ours, counter = make_trainer(nets, random_images(side=IMAGE_SIDES[nets])), iter(range(10**9))
     return lambda: step(ours, next(counter))
 
 
-def fits(nets: str, steps: str) -> Callable[[], object]:
-    """The whole of `fit`: directory, steps, ledger, bar, checkpoints."""
+def whole_fit(nets: str, steps: str) -> Callable[[], object]:
+    """A whole call of `fit`: directory, steps, ledger, progress bar, checkpoints.
+
+    Args:
+        nets: the preset.
+        steps: the number of steps.
+    """
     dataset, folder = random_images(side=IMAGE_SIDES[nets]), tempfile.TemporaryDirectory()
     budget = {"batch": 64, "lr": 1e-4, "threads": 1, "device": "cpu", "steps": int(steps), "log_every": 10}
     recipe = Recipe(data="random", latent=10, nets=nets, objective="vae", budget=budget)
     return lambda: fit(recipe, Path(folder.name) / "run", force=True, quiet=True, dataset=dataset)
 
 
-def bare(nets: str) -> Callable[[], object]:
-    """A bare torch loop with the very same net and optimiser, one batch already in memory."""
+def bare_step(nets: str) -> Callable[[], object]:
+    """A plain torch loop with the same preset net and optimiser, on one batch in memory."""
     dataset = random_images(side=IMAGE_SIDES[nets])
     model = make_trainer(nets, dataset).parts.model
     return make_vae_step(model.encoder, model.decoder, torch.from_numpy(dataset.pixels(np.arange(64))), fused=True)
 
 
-def plain(nets: str = "") -> Callable[[], object]:
-    """Kim & Mnih's net in plain eager torch."""
+def plain_step(nets: str = "") -> Callable[[], object]:
+    """One step of Kim & Mnih's net in plain eager torch."""
     return make_vae_step(*plain_net(), torch.from_numpy(random_images().pixels(np.arange(64))), fused=False)
 
 
-def drawn(nets: str) -> Callable[[], object]:
-    """Drawing and unpacking a batch from memory."""
+def batch_from_memory(nets: str) -> Callable[[], object]:
+    """Draw and unpack a batch from memory."""
     return _batch_drawer(random_images(side=IMAGE_SIDES[nets]))
 
 
-def mapped(nets: str) -> Callable[[], object]:
-    """The same from a memory map."""
+def batch_from_map(nets: str) -> Callable[[], object]:
+    """Draw and unpack a batch from a memory map."""
     return _batch_drawer(_to_memory_map(random_images(side=IMAGE_SIDES[nets])))
 
 
@@ -227,8 +264,8 @@ def _batch_drawer(dataset: Dataset) -> Callable[[], object]:
     return lambda: batches(next(counter))
 
 
-def audited() -> Callable[[], object]:
-    """q(z) of 64 samples over as many posteriors as dSprites has images."""
+def audit_chunk() -> Callable[[], object]:
+    """log q(z) of 64 samples over as many posteriors as dSprites has images."""
     keep_memory()
     q = Diagonal(Latent.of(10), torch.randn(737_280, 10), torch.full((737_280, 10), math.log(0.3)))
     z, weight = torch.randn(64, 10), torch.full((1, 1), -math.log(737_280))
@@ -241,44 +278,45 @@ def audited() -> Callable[[], object]:
 
 
 IMAGE_SIDES = {"factor_vae_table1": 64, "small32": 32}
+BATCHES = ("batch_from_memory", "batch_from_map")
 
 
 def step_rows() -> list[Row]:
-    """Our step against plain eager torch, and against a bare loop with the very same net and optimiser."""
+    """Our step compared with plain eager torch, and with a plain loop that has the same net and optimiser."""
 
     def timed_functions(nets: str, *names: str) -> dict[str, TimedFunction]:
         return {name: TimedFunction(f"bench.core:{name}", (nets,)) for name in names}
 
-    conv = time_processes(timed_functions("factor_vae_table1", "fitted", "bare", "plain", "drawn", "mapped"), 6, 3)
-    small = time_processes(timed_functions("small32", "fitted", "bare"), 15, 10)
+    conv = time_processes(timed_functions("factor_vae_table1", "fit_step", "bare_step", "plain_step", *BATCHES), 6, 3)
+    small = time_processes(timed_functions("small32", "fit_step", "bare_step"), 15, 10)
     whole = time_processes(
-        {n: TimedFunction("bench.core:fits", ("factor_vae_table1", n)) for n in ("10", "40")}, 2, 1, starts=2
+        {n: TimedFunction("bench.core:whole_fit", ("factor_vae_table1", n)) for n in ("10", "40")}, 2, 1, starts=2
     )
     each = (whole["40"] - whole["10"]) / 30
     share = "drawing and unpacking, as a share of the step"
-    over = (small["fitted"] - small["bare"]) * 1e3
+    over = (small["fit_step"] - small["bare_step"]) * 1e3
     return [
-        row("step, conv net, B = 64", conv["fitted"], conv["plain"], 1 / 1.2, "against plain eager torch"),
-        row("its step, conv net, B = 64", conv["fitted"], conv["bare"], 1.05,
+        row("step, conv net, B = 64", conv["fit_step"], conv["plain_step"], 1 / 1.2, "against plain eager torch"),
+        row("its step, conv net, B = 64", conv["fit_step"], conv["bare_step"], 1.05,
             "against a bare loop with the same net, optimiser and data in memory"),
-        row("fit, conv net, B = 64", each, conv["bare"], 1.05,
-            "a step of the whole of fit, ledger and bar included: 40 steps less 10, over 30"),
-        row("fit, small net, B = 64", small["fitted"], small["bare"], 1 + 0.4e-3 / small["bare"],
-            f"{over:+.2f} ms a step over the bare loop; at most 0.4"),
-        row("batch of 64, in memory", conv["drawn"], conv["fitted"], 0.02, share),
-        row("batch of 64, memory map", conv["mapped"], conv["fitted"], 0.02, share),
+        row("fit, conv net, B = 64", each, conv["bare_step"], 1.05,
+            "a step of fit with ledger and progress bar: 40 steps minus 10, divided by 30"),
+        row("fit, small net, B = 64", small["fit_step"], small["bare_step"], 1 + 0.4e-3 / small["bare_step"],
+            f"{over:+.2f} ms per step more than the bare loop; at most 0.4"),
+        row("batch of 64, in memory", conv["batch_from_memory"], conv["fit_step"], 0.02, share),
+        row("batch of 64, memory map", conv["batch_from_map"], conv["fit_step"], 0.02, share),
     ]  # fmt: skip
 
 
 def audit_rows() -> list[Row]:
-    """The audit's cost over all of dSprites: its 2,048 samples from the time of 64, and the memory of one process."""
-    with start_process(TimedFunction("bench.core:audited")) as child:
+    """Cost of the audit over all of dSprites: 2,048 samples from the time of 64, and the memory of one process."""
+    with start_process(TimedFunction("bench.core:audit_chunk")) as child:
         request_repeats(child, 3)
         cpu, _, peak = map(float, read_reply(child))
     stated = {"baseline": None, "ratio": None, "limit": None, "ok": True}
     return [{
         "name": "audit, 2,048 samples × 737,280 posteriors, 1 thread", "ours": cpu / 3 * 2048 / 64, **stated,
-        "note": f"peak {peak:,.0f} MB, torch and the posteriors included; encoding comes before it",
+        "note": f"peak {peak:,.0f} MB, with torch and the posteriors; without encoding",
     }]  # fmt: skip
 
 
@@ -286,7 +324,8 @@ def _to_memory_map(dataset: Dataset) -> Dataset:
     with tempfile.NamedTemporaryFile(suffix=".npy") as f:
         np.save(f, dataset.images.array)  # type: ignore[attr-defined]
         f.flush()
-        return Dataset("mapped", Bits(np.load(f.name, mmap_mode="r"), dataset.shape))  # the map outlives its name
+        # the map remains valid after the file is deleted
+        return Dataset("mapped", Bits(np.load(f.name, mmap_mode="r"), dataset.shape))
 
 
 def rows() -> list[Row]:

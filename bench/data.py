@@ -1,6 +1,6 @@
-"""What data costs: a batch against the training step it feeds and against torch's DataLoader, and making the sets.
+"""The cost of data: a batch compared with the training step and with torch's DataLoader, and the making of data sets.
 
-Run with one thread on an otherwise idle machine: python -m bench data
+Run on an otherwise idle machine: python -m bench data
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ BATCH = 64
 
 
 def median_cpu_seconds(run: Callable[[], object], rounds: int = 7, repeats: int = 20) -> float:
-    """CPU seconds of one call (one thread, so other work on the machine disturbs little): a median of means."""
+    """CPU seconds of one call on one thread: a median of means.
+
+    Args:
+        run: the function.
+        rounds: the number of means.
+        repeats: calls in each mean.
+    """
     found = []
     for _ in range(rounds):
         start = time.process_time()
@@ -86,7 +92,7 @@ def make_vae_step(shape: tuple[int, int, int]) -> Callable[[torch.Tensor], None]
 
 
 class StoredImages(torch.utils.data.Dataset):
-    """What a user of DataLoader writes: one image by index, from the array in memory, as a float tensor."""
+    """A plain torch data set: one image by index, from the array in memory, as a float tensor."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.images, self.shape = dataset.images, dataset.shape
@@ -104,7 +110,7 @@ class StoredImages(torch.utils.data.Dataset):
 
 
 def data_loader_batches(dataset: Dataset) -> Callable[[], torch.Tensor]:
-    """Batches from torch's DataLoader over the same stored images, each unpacked as it is asked for."""
+    """Batches from torch's DataLoader over the same stored images, each unpacked on access."""
     pool = torch.utils.data.DataLoader(StoredImages(dataset), BATCH, shuffle=True, drop_last=True)
     state: dict[str, Any] = {"walk": iter(pool)}
 
@@ -119,7 +125,12 @@ def data_loader_batches(dataset: Dataset) -> Callable[[], torch.Tensor]:
 
 
 def open_dataset(name: str, folder: str) -> Dataset:
-    """A set by name; the RGB images of 64×64 are held in memory or mapped from a file in `folder`."""
+    """Load a set by name.
+
+    Args:
+        name: the set; RGB images of 64×64 are in memory or in a memory map.
+        folder: the folder of the map.
+    """
     if not name.startswith("rgb"):
         return load(name)
     path = Path(folder) / "rgb.npy"
@@ -130,37 +141,59 @@ def open_dataset(name: str, folder: str) -> Dataset:
     return from_arrays(np.load(path)) if name == "rgb in memory" else load("images", path=str(path))
 
 
-def ours(name: str, folder: str) -> Callable[[], object]:
-    """Batches as `fit` draws them."""
+def our_batch(name: str, folder: str) -> Callable[[], object]:
+    """Draw a batch as `fit` does.
+
+    Args:
+        name: the set.
+        folder: the folder of memory maps.
+    """
     keep_memory()
     batches, count = Batches(_read_once(open_dataset(name, folder)).images, BATCH), iter(range(10**9))
     return lambda: batches(next(count))
 
 
-def theirs(name: str, folder: str) -> Callable[[], object]:
-    """Batches from a DataLoader over the same images."""
+def data_loader_batch(name: str, folder: str) -> Callable[[], object]:
+    """Draw a batch from a DataLoader over the same images.
+
+    Args:
+        name: the set.
+        folder: the folder of memory maps.
+    """
     return data_loader_batches(_read_once(open_dataset(name, folder)))
 
 
-def stepping(name: str, folder: str) -> Callable[[], object]:
-    """The training step that a batch feeds."""
+def training_step(name: str, folder: str) -> Callable[[], object]:
+    """One training step on images of the same shape.
+
+    Args:
+        name: the set.
+        folder: the folder of memory maps.
+    """
     dataset = open_dataset(name, folder)
     train, x = make_vae_step(dataset.shape), Batches(dataset.images, BATCH)(0)
     return lambda: train(x)
 
 
 def _read_once(dataset: Dataset) -> Dataset:
-    """Once through, so that every page of a map is in memory."""
+    """Read all data once, so that every page of a map is in memory."""
     for start in range(0, len(dataset), 4096):
         dataset.images.take(np.arange(start, min(start + 4096, len(dataset))))
     return dataset
 
 
 def batch_rows(name: str, folder: str) -> list[dict[str, Any]]:
-    """A batch of this set against the step it feeds and against the DataLoader."""
+    """A batch of a set compared with its training step and with the DataLoader.
+
+    Args:
+        name: the set.
+        folder: the folder of memory maps.
+    """
     options = (name, folder)
-    fast = time_processes({n: TimedFunction(f"bench.data:{n}", options) for n in ("ours", "theirs")}, 7, 60)
-    slow = time_processes({"step": TimedFunction("bench.data:stepping", options)}, 3, 2, starts=1)["step"]
+    fast = time_processes(
+        {n: TimedFunction(f"bench.data:{n}", options) for n in ("our_batch", "data_loader_batch")}, 7, 60
+    )
+    slow = time_processes({"step": TimedFunction("bench.data:training_step", options)}, 3, 2, starts=1)["step"]
     return [
         {
             "name": f"{name}: batch of 64 / training step",
@@ -182,7 +215,7 @@ def batch_rows(name: str, folder: str) -> list[dict[str, Any]]:
 
 
 def generation_rows() -> list[dict[str, Any]]:
-    """How long the generators take, from a sample of their work."""
+    """Time of the generators, from a sample of their work."""
     heart = sprite_outlines.rotate_2d(sprite_outlines.outline("heart"), ANGLES[7]) * SCALES[3]
     outline = median_cpu_seconds(lambda: sprite_outlines.rasterise_outline(heart, POSITIONS, POSITIONS, 64), 5, 5) * 720
     scenes = iter([(shape, scale) for scale in shapes3d.SCALES for shape in shapes3d.SHAPES] * 10)
@@ -228,7 +261,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Print the rows, and say which limits are missed."""
+    """Print the rows and the missed limits."""
     for row in rows():
         sign, _, limit = row["limit"].partition(" ")
         kept = row["ratio"] < float(limit) if sign == "<" else row["ratio"] > float(limit)

@@ -1,6 +1,6 @@
-"""How far each estimator of q(z) is from exact at B = 64, and whether a memory bank helps. `python -m bench.estimators`
+"""Bias of each estimator of q(z) at B = 64, with and without a memory bank. `python -m bench.estimators`
 
-A still toy (4096 data, 6 columns, means ~ N(0, I), σ = .135), a VAE in training (whose past posteriors are stale),
+A static toy (4096 data, 6 columns, means ~ N(0, I), σ = .135), a VAE during training (its earlier posteriors are outdated),
 and β-TCVAE trained with each estimator and audited with the exact one.
 """
 
@@ -29,12 +29,25 @@ MeanEstimates = dict[str, dict[str, float]]
 
 
 def make_draw(q: Posterior, z: torch.Tensor, n: int) -> Draw:
-    """A draw with no model and no images: estimators of q(z) read neither."""
+    """A draw without model and images, which estimators of q(z) do not read.
+
+    Args:
+        q: the posteriors.
+        z: their samples.
+        n: the size of the data set.
+    """
     return Draw(None, torch.zeros(len(q), 1, 1, 1), q, z, n)  # type: ignore[arg-type]
 
 
 def estimate_terms(q: Posterior, z: torch.Tensor, n: int, estimator: Any) -> dict[str, float]:
-    """Mean log q(z), mi and tc by one estimator."""
+    """Mean log q(z), mi and tc by one estimator.
+
+    Args:
+        q: the posteriors.
+        z: their samples.
+        n: the size of the data set.
+        estimator: the estimator.
+    """
     draw = make_draw(q, z, n)
     with torch.no_grad():
         log_q = log_mixture(z, *estimator(draw, n)).double()
@@ -50,7 +63,14 @@ def estimate_terms(q: Posterior, z: torch.Tensor, n: int, estimator: Any) -> dic
 def estimate_static(
     n: int = 4096, d: int = 6, sigma: float = 0.135, banks: tuple[int, ...] = (512, 1024, 4032)
 ) -> MeanEstimates:
-    """Mean estimates over one epoch of a still encoder; banks are filled as the epoch goes on."""
+    """Mean estimates over one epoch of a fixed encoder; banks fill during the epoch.
+
+    Args:
+        n: the number of data.
+        d: columns.
+        sigma: deviation of every posterior.
+        banks: sizes of memory banks.
+    """
     torch.manual_seed(0)
     tree = Latent.of(d)
     everything = Diagonal(tree, torch.randn(n, d), torch.full((n, d), sigma).log())
@@ -69,7 +89,13 @@ def estimate_static(
 
 
 def estimate_in_training(steps: int = 800, every: int = 100, banks: tuple[int, ...] = (512, 1024)) -> MeanEstimates:
-    """Mean estimates while a VAE trains on sprites32 (from step `every` on): banked posteriors are stale."""
+    """Mean estimates while a VAE trains on sprites32; posteriors in the bank are outdated.
+
+    Args:
+        steps: the number of steps.
+        every: the interval, and the first step, of the estimates.
+        banks: sizes of memory banks.
+    """
     recipe = Recipe(data="sprites32", latent=6, nets="mlp", budget={"batch": BATCH, "lr": 1e-3, "steps": steps})
     trainer = build_trainer(build_parts(recipe))
     model, data = trainer.parts.model, trainer.parts.dataset
@@ -93,7 +119,12 @@ def estimate_in_training(steps: int = 800, every: int = 100, banks: tuple[int, .
 
 
 def train_and_audit(steps: int = 1000, seeds: tuple[int, ...] = (0, 1)) -> MeanEstimates:
-    """β-TCVAE (β = 6) on sprites32 with each estimator, then every term by the exact one."""
+    """β-TCVAE (β = 6) on sprites32 with each estimator, then every term by the exact one.
+
+    Args:
+        steps: the number of steps.
+        seeds: the seeds.
+    """
     results = {}
     for estimator in ("mss", "stratified", "memory_bank(1024)"):
         many = []
@@ -117,7 +148,7 @@ def train_and_audit(steps: int = 1000, seeds: tuple[int, ...] = (0, 1)) -> MeanE
 
 
 def rows() -> list[dict[str, Any]]:
-    """Bias of the bank beside that of the stratified estimator, on the still toy and in training."""
+    """Bias of the memory bank and of the stratified estimator, on the static toy and during training."""
     table = []
     for name, found in (("still", estimate_static()), ("moving", estimate_in_training())):
         for key in ("mi", "tc"):

@@ -1,9 +1,9 @@
-"""Speed and memory of the metrics: the battery, fast boosting against scikit-learn's, votes against a plain loop.
+"""Speed and memory of metrics: all of them, fast boosting and scikit-learn's, votes and a plain loop.
 
     python -m bench.metrics            every row
-    python -m bench.metrics --quick    without the full reference fit of 100 rounds (several minutes)
+    python -m bench.metrics --quick    without the reference fit of 100 rounds (several minutes)
 
-Ratios are of times measured in turn, the median of several rounds, so a busy machine disturbs both sides alike.
+Ratios are medians of times measured in alternation, so that other load on the machine affects both sides.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def labels_and_codes(n: int = 10_000) -> tuple[np.ndarray, dict[str, np.ndarray]
 
 
 def hidden_unit_codes(y: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Codes of a trained model: ten hidden units of a small network that was fitted to the pictures' coordinates.
+    """Codes of a trained model: ten hidden units of a small network fitted to the coordinates of the images.
 
-    A network of 10 tanh units learns smooth functions of all factors together (the sprite's outline points); its
-    hidden layer is entangled the way a plain autoencoder's is. No torch, a second to fit.
+    A network of 10 tanh units learns smooth functions of all factors (the outline points of the sprite). Its hidden layer is
+    entangled like that of a plain autoencoder. It needs no torch and one second.
     """
     from sklearn.neural_network import MLPRegressor
 
@@ -77,7 +77,17 @@ def time_call(call: Callable[[], Any]) -> float:
 def row(
     name: str, ours: float, baseline: float | None, limit: float, note: str, at_least: bool = True, unit: str = ""
 ) -> dict[str, Any]:
-    """One row of the table; ratio is baseline / ours (how many times faster), or ours itself without a baseline."""
+    """One row of the table; the ratio is baseline / ours, or ours without a baseline.
+
+    Args:
+        name: what is measured.
+        ours: our value.
+        baseline: the value of the baseline.
+        limit: the limit of the ratio.
+        note: a remark.
+        at_least: the limit is a lower bound.
+        unit: the unit of a value that is not a time.
+    """
     ratio = baseline / ours if baseline is not None else ours
     return {
         "unit": unit,
@@ -92,7 +102,12 @@ def row(
 
 
 def boosting_row(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Histogram boosting against scikit-learn's GradientBoosting: equal rounds, one thread each, processor time."""
+    """Histogram boosting compared with scikit-learn's GradientBoosting: equal rounds, one thread, CPU time.
+
+    Args:
+        y: labels.
+        codes: codes by name.
+    """
 
     def fit(predictor: str) -> float:
         start = time.process_time()
@@ -107,7 +122,12 @@ def boosting_row(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 def two_thread_row(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
-    """The same with two threads and wall time, against the reference on one, which knows no threads."""
+    """The same with two threads in wall time, compared with the reference, which has no threads.
+
+    Args:
+        y: labels.
+        codes: codes by name.
+    """
 
     def fit(predictor: str, threads: int) -> float:
         table = metrics.as_table(codes["mixed"], y)
@@ -119,7 +139,12 @@ def two_thread_row(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any
 
 
 def protocol_rows(y: np.ndarray, codes: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """The protocols as users call them: 10 rounds of histogram boosting against 100 of GradientBoosting."""
+    """The protocols at their defaults: 10 rounds of histogram boosting and 100 of GradientBoosting.
+
+    Args:
+        y: labels.
+        codes: codes by name.
+    """
     fast, full, seconds = [], [], [0.0, 0.0]
     for z in codes.values():
         table = metrics.as_table(z, y)
@@ -135,7 +160,14 @@ def protocol_rows(y: np.ndarray, codes: dict[str, np.ndarray]) -> list[dict[str,
 
 
 def voting_row(y: np.ndarray, codes: dict[str, np.ndarray], count: int = 10_000, rows: int = 64) -> dict[str, Any]:
-    """10,000 votes of 64 rows at once, against a loop that draws and votes one at a time."""
+    """10,000 votes of 64 rows at once, compared with a loop over votes.
+
+    Args:
+        y: labels.
+        codes: codes by name.
+        count: the number of votes.
+        rows: rows per vote.
+    """
     source = fixed_factor_sampler(codes["mixed"], y, 0)
     table = source.table
     groups = [[np.flatnonzero(c == v) for v in range(len(levels))] for c, levels in zip(y.T, table.levels, strict=True)]
@@ -164,7 +196,7 @@ def evaluation_row(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any
 
 
 def memory_row(limit: float = 1.0) -> dict[str, Any]:
-    """Peak memory of the whole battery on 1,000,000 × 32 codes, in a process of its own."""
+    """Peak memory of all metrics on 1,000,000 × 32 codes in a separate process, with a limit in GB."""
     code = "import bench.metrics as b; b.million()"
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
@@ -183,7 +215,12 @@ def memory_row(limit: float = 1.0) -> dict[str, Any]:
 
 
 def million(n: int = 1_000_000, d: int = 32) -> None:
-    """Score a million float64 codes, and print the peak resident memory in GB and the seconds."""
+    """Score a million float64 codes and print the peak resident memory in GB and the seconds.
+
+    Args:
+        n: rows.
+        d: columns.
+    """
     rng = np.random.default_rng(0)
     y = FACTORS.labels(rng.integers(FACTORS.count, size=n)).astype(np.int16)
     z = rng.standard_normal((n, d))
@@ -193,7 +230,7 @@ def million(n: int = 1_000_000, d: int = 32) -> None:
 
 
 def rows(quick: bool = False) -> list[dict[str, Any]]:
-    """Every measurement: name, ours, baseline, ratio, limit, note."""
+    """All rows; quick leaves out the reference fit of 100 rounds."""
     y, codes = labels_and_codes()
     out = [two_thread_row(y, codes), evaluation_row(y, codes), voting_row(y, codes), boosting_row(y, codes)]
     out += [] if quick else protocol_rows(y, codes)
@@ -201,7 +238,7 @@ def rows(quick: bool = False) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Print the table; fail when a limit is missed."""
+    """Print the table; the exit code is 1 when a limit is missed."""
     found = rows(quick="--quick" in sys.argv)
     for r in found:
         baseline = "" if r["baseline"] is None else f"{r['baseline']:9.3f}"

@@ -1,7 +1,7 @@
 """The cost of one training step of each objective relative to vae. `python -m bench objectives`
 
-Steps of an objective and of vae are timed in turns, in one thread, and the median of their ratios is kept: the machine
-may be busy, the ratio is not. `--conv` adds convolutional nets; `--means` times bf16 and compiled nets against plain ones.
+Steps of an objective and of vae are timed in alternation on one thread, and the median of their ratios is kept, so that other
+load matters little. `--conv` adds convolutional nets; `--precision` compares bf16 and compiled nets with plain ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from unbraid.data import load
 from unbraid.objectives import ROWS as OBJECTIVES
 from unbraid.runs.building.builders import build_parts
-from unbraid.runs.fitting.trainer import Trainer, build_trainer, step
+from unbraid.runs.fitting.trainer import VaeTrainer, build_trainer, step
 from unbraid.runs.recipe import Recipe
 
 BATCHES = (64, 512, 2048)
@@ -31,16 +31,28 @@ RECIPE_OVERRIDES: dict[str, dict[str, Any]] = {
 }
 
 
-def make_trainer(name: str, batch: int, nets: str, **budget: Any) -> Trainer:
-    """A run of sprites32 with 10 latent columns, ready to step."""
+def make_trainer(name: str, batch: int, nets: str, **budget: Any) -> VaeTrainer:
+    """A trainer on sprites32 with 10 latent columns, ready to step.
+
+    Args:
+        name: the objective.
+        batch: the batch size.
+        nets: the nets.
+    """
     tables: dict[str, Any] = {"latent": LATENT, "objective": {"name": name}} | RECIPE_OVERRIDES.get(name, {})
     plain = {"batch": batch, "threads": 1, "device": "cpu"}
     recipe = Recipe(data="sprites32", nets=nets, budget=plain | budget, **tables)
     return build_trainer(build_parts(recipe, load("sprites32")))
 
 
-def seconds_per_step(run: Trainer, number: int, steps: int) -> float:
-    """CPU seconds of one step, the mean of a few."""
+def seconds_per_step(run: VaeTrainer, number: int, steps: int) -> float:
+    """Mean CPU seconds of one step.
+
+    Args:
+        run: the trainer.
+        number: the number of the first step.
+        steps: how many steps.
+    """
     start = time.process_time()
     for i in range(steps):
         step(run, number + i)
@@ -70,7 +82,13 @@ def step_cost_row(name: str, batch: int, nets: str, rounds: int = 9, **budget: A
 def rows(
     batches: tuple[int, ...] = BATCHES, nets: tuple[str, ...] = ("mlp",), names: tuple[str, ...] = ()
 ) -> list[dict[str, Any]]:
-    """One row per objective, net and batch; convolutions at 2048 are left out."""
+    """One row per objective, net and batch; convolutions at batch 2048 are left out.
+
+    Args:
+        batches: batch sizes.
+        nets: nets.
+        names: objectives.
+    """
     torch.set_num_threads(1)
     return [
         step_cost_row(name, batch, net)
@@ -83,7 +101,7 @@ def rows(
 
 
 def print_precision_costs(objectives: tuple[str, ...] = ("vae", "factor_vae")) -> None:
-    """Print what bf16 and compiled nets cost against plain ones, as Markdown."""
+    """Print the cost of bf16 and compiled nets for some objectives relative to plain ones, as Markdown."""
     torch.set_num_threads(1)
     print("| step | bf16 | compiled |\n|---|---|---|")
     for nets, batch in (("mlp", 64), ("mlp", 512), ("small32", 64), ("small32", 512)):
@@ -99,9 +117,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Cost of one step of each objective, relative to vae.")
     parser.add_argument("--conv", action="store_true", help="add convolutional nets at 64 and 512")
     parser.add_argument("--only", nargs="*", default=(), help="objectives to time")
-    parser.add_argument("--means", action="store_true", help="bf16 and compiled nets against plain ones, instead")
+    parser.add_argument(
+        "--precision", "--means", action="store_true", help="compare bf16 and compiled nets with plain ones instead"
+    )
     chosen = parser.parse_args()
-    if chosen.means:
+    if chosen.precision:
         print_precision_costs()
         return
     table: dict[str, dict[str, float]] = {}

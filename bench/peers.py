@@ -1,10 +1,10 @@
-"""Our trainer against pythae's own, in an environment that has both. `make bench-peers`
+"""Our trainer compared with pythae's, in an environment that has both. `make bench-peers`
 
-The same net (Kim & Mnih 2018, Table 1), data, batch and thread; each side in a process of its own, measured in turns,
-in processor time. Ours is made of our layers, pythae's of torch's own, as its users have them: `plain_net` of
-`bench.core`. What is timed is each library's own step over its own way of making batches: `Trainer.step` here, an epoch
-of `BaseTrainer.train_step` there. An image trained is one that is reconstructed: pythae's FactorVAE halves its batch,
-one half for the model and one for the critic, so it gets 128 images where ours draws 64 and 64.
+The same net (Kim & Mnih 2018, Table 1), data, batch and thread; each side in a separate process, in alternation, in CPU
+time. Ours uses our layers, pythae's uses torch's, as its users have them (`bench.core.plain_net`). Timed are the step of each
+library and its making of batches: `Trainer.step` here, an epoch of `BaseTrainer.train_step` there. Reconstructed images are
+counted: pythae's FactorVAE uses one half of a batch for the model and one for the critic, so it gets 128 images where ours
+draws 64 and 64.
 """
 
 from __future__ import annotations
@@ -44,7 +44,12 @@ CONTESTS = (
 
 
 def ours(objective: str, batch: str) -> Callable[[], object]:
-    """One step of our trainer, batches drawn as in `fit`, memory kept as `fit` keeps it."""
+    """One step of our trainer, with batches and memory as in `fit`.
+
+    Args:
+        objective: the objective.
+        batch: the batch size.
+    """
     PROCESS_STACK.enter_context(use_threads(1))
     budget = {"batch": int(batch), "lr": RATE, "threads": 1, "device": "cpu"}
     recipe = Recipe(data="random", latent=LATENT, nets=NET, objective=OBJECTIVES[objective], budget=budget)
@@ -53,7 +58,12 @@ def ours(objective: str, batch: str) -> Callable[[], object]:
 
 
 def pythae(objective: str, batch: str) -> Callable[[], object]:
-    """One step of pythae's trainer: an epoch of a data set as large as one batch."""
+    """One step of pythae's trainer: an epoch of a data set of one batch.
+
+    Args:
+        objective: the objective.
+        batch: the batch size.
+    """
     from pythae import models, trainers
     from pythae.data.datasets import BaseDataset
 
@@ -91,7 +101,7 @@ def pythae(objective: str, batch: str) -> Callable[[], object]:
 
 
 def _nets(shape: tuple[int, int, int]) -> tuple[Any, Any]:
-    """The same net in torch's own layers and pythae's clothes."""
+    """The same net in torch's layers, with pythae's interface."""
     from pythae.models.base.base_utils import ModelOutput
     from pythae.models.nn import BaseDecoder, BaseEncoder
 
@@ -121,7 +131,7 @@ def _nets(shape: tuple[int, int, int]) -> tuple[Any, Any]:
 
 
 def rows(only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """One row for each objective and batch: images trained per second of processor time, and their ratio."""
+    """One row per objective and batch: trained images per CPU second, and their ratio."""
     import importlib.metadata
 
     version = importlib.metadata.version("pythae")

@@ -1,4 +1,4 @@
-"""Contenders in processes of their own, measured in turns: what one does to its memory helps or hurts no other."""
+"""Time functions in separate processes, in alternation, so that the memory of one does not affect another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ Child = subprocess.Popen[str]
 
 @dataclass(frozen=True)
 class TimedFunction:
-    """A function `module:name` that, called with `options`, returns what is timed."""
+    """A function that returns what is timed.
+
+    Args:
+        target: `module:name` of the function.
+        options: its arguments.
+        threads: the number of threads of its process.
+    """
 
     target: str
     options: tuple[str, ...] = ()
@@ -25,7 +31,14 @@ class TimedFunction:
 
 
 def serve(target: str, options: tuple[str, ...], threads: int) -> None:
-    """Be a contender: for each line "k", do k repeats and print CPU seconds, wall seconds and peak MB."""
+    """Time a function in this process: for each line "k" of standard input, repeat it k times and print CPU seconds, wall seconds
+    and peak MB.
+
+    Args:
+        target: `module:name` of the function.
+        options: its arguments.
+        threads: the number of threads.
+    """
     import torch
 
     torch.set_num_threads(threads)
@@ -43,14 +56,14 @@ def serve(target: str, options: tuple[str, ...], threads: int) -> None:
 
 
 def peak_memory_mb() -> float:
-    """Peak resident MB of this process (Linux). `ru_maxrss` would do, but a child inherits its parent's."""
+    """Peak resident memory of this process in MB (Linux); `ru_maxrss` would include that of the parent process."""
     with open("/proc/self/status") as f:
         return next(int(line.split()[1]) / 1e3 for line in f if line.startswith("VmHWM"))
 
 
 @contextmanager
 def start_process(function: TimedFunction) -> Iterator[Child]:
-    """A contender's process, warm."""
+    """Start the process of a timed function and wait until it is warm."""
     what = (function.target, function.options, function.threads)
     child = subprocess.Popen(
         [sys.executable, "-c", f"from bench.process_timing import serve; serve{what!r}"],
@@ -69,20 +82,32 @@ def start_process(function: TimedFunction) -> Iterator[Child]:
 
 
 def request_repeats(child: Child, repeats: int) -> None:
-    """Have it do so many repeats."""
+    """Ask a process for repeats of its function.
+
+    Args:
+        child: the process.
+        repeats: how many.
+    """
     assert child.stdin is not None
     child.stdin.write(f"{repeats}\n")
     child.stdin.flush()
 
 
 def read_reply(child: Child) -> list[str]:
-    """What it says, when it is done."""
+    """Read the reply of a process, split into numbers."""
     assert child.stdout is not None
     return child.stdout.readline().split()
 
 
 def time_processes(functions: dict[str, TimedFunction], rounds: int, repeats: int, starts: int = 3) -> dict[str, float]:
-    """Median CPU seconds of one repeat of each contender, in turns; started anew a few times, as addresses matter too."""
+    """Median CPU seconds of one repeat of each function, in alternation.
+
+    Args:
+        functions: the functions by name.
+        rounds: the number of alternations.
+        repeats: repeats in each.
+        starts: how often processes are restarted, because memory addresses affect times.
+    """
     found: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(starts):
         with ExitStack() as stack:
@@ -95,7 +120,12 @@ def time_processes(functions: dict[str, TimedFunction], rounds: int, repeats: in
 
 
 def parallel_throughput(functions: list[TimedFunction], repeats: int) -> float:
-    """Repeats per second of some contenders at the same time, added up."""
+    """Repeats per second of several functions that run at the same time, in total.
+
+    Args:
+        functions: the functions.
+        repeats: repeats of each.
+    """
     with ExitStack() as stack:
         children = [stack.enter_context(start_process(c)) for c in functions]
         for child in children:

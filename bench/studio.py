@@ -1,4 +1,4 @@
-"""What the studio costs: from the hand to the pixels in a real browser, and a table of 10,000 runs.
+"""The cost of the studio: latency from input to pixels in a browser, and a table of 10,000 runs.
 
 Run on an otherwise idle machine: python -m bench studio. The latencies need Chromium ('make browser').
 """
@@ -60,7 +60,7 @@ EXPORTED_PAGE_SCRIPT = """(moves) => {
 
 
 def train_run(folder: Path) -> Run:
-    """A run with the 64×64 convolutional decoder of Kim & Mnih 2018, Table 1."""
+    """Train a run in a folder with the 64×64 convolutional decoder of Kim & Mnih 2018, Table 1."""
     images = np.random.default_rng(0).integers(0, 2, (64, 1, 64, 64), np.uint8) * 255
     recipe = Recipe.from_dict({"data": {"name": "images"}, "nets": {"name": "factor_vae_table1"}, "latent": 10,
                         "budget": {"steps": 2, "batch": 16, "threads": 1}})  # fmt: skip
@@ -68,7 +68,7 @@ def train_run(folder: Path) -> Run:
 
 
 def find_chromium() -> str | None:
-    """The browser, if there is one and something to drive it with."""
+    """The path of Chromium, if it and playwright are installed."""
     try:
         import playwright.sync_api  # noqa: F401
     except ImportError:
@@ -77,7 +77,12 @@ def find_chromium() -> str | None:
 
 
 def slider_latencies(root: Path, program: str) -> tuple[list[float], list[float]]:
-    """Milliseconds of each move: by the studio's websocket, and inside an exported page."""
+    """Milliseconds of each move of a slider, in the studio and in an exported page.
+
+    Args:
+        root: the folder of the run.
+        program: the browser.
+    """
     from playwright.sync_api import sync_playwright
 
     run = train_run(root / "conv64")
@@ -116,7 +121,7 @@ def slider_latencies(root: Path, program: str) -> tuple[list[float], list[float]
 
 
 def time_run_table(root: Path) -> tuple[float, float]:
-    """Seconds to the table of 10,000 runs, with and without an index."""
+    """Seconds until the table of 10,000 runs in a folder is shown, with and without an index."""
     run = train_run(root.parent / "one")
     texts = {name: (run.path / name).read_text() for name in (RECIPE_FILE, STATE_FILE)}
     for i in range(RUNS):
@@ -134,7 +139,7 @@ def time_run_table(root: Path) -> tuple[float, float]:
 
 
 def rows() -> list[dict[str, Any]]:
-    """The rows of the benchmark page."""
+    """All rows."""
     made: list[dict[str, Any]] = []
     program = find_chromium()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Sweeps: what a run costs beside its training in a warm worker, and two workers against one. `python -m bench sweeps`"""
+"""Sweeps: the overhead of a run in a warm worker, and two workers compared with one. `python -m bench sweeps`"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONG_RUNS, STEPS = 8, 300  # runs, steps of each
 
 @contextmanager
 def warm_workers(count: int) -> Iterator[LocalWorkerPool]:
-    """Some workers, warm."""
+    """Start a number of warm workers."""
     workers = LocalWorkerPool(count)
     try:
         workers.idle_workers(count)
@@ -37,7 +37,14 @@ def warm_workers(count: int) -> Iterator[LocalWorkerPool]:
 
 
 def time_sweep(workers: WorkerPool, folder: Path, runs: int, steps: int) -> float:
-    """Seconds in which these workers do so many runs."""
+    """Seconds in which workers finish some runs.
+
+    Args:
+        workers: the workers.
+        folder: the folder of the runs.
+        runs: how many.
+        steps: steps of each.
+    """
     recipes = [PINWHEEL.set(f"budget.steps={steps}", f"seed={seed}") for seed in range(runs)]
     state = Scheduler(Plan(folder, build_jobs(folder, recipes, [f"s{r.seed}" for r in recipes])), workers)
     began = time.perf_counter()
@@ -48,7 +55,7 @@ def time_sweep(workers: WorkerPool, folder: Path, runs: int, steps: int) -> floa
 
 
 def time_cold_run(folder: Path) -> float:
-    """Seconds of one run of one step by `unbraid train`, in a process of its own."""
+    """Seconds of a run of one step by `unbraid train` in a separate process, in a folder."""
     command = [sys.executable, "-m", "unbraid", "train", "decomposition_pinwheel", "--quiet", "--out", str(folder)]
     command += ["--set", "budget.steps=1", "--set", "budget.threads=1"]
     began = time.perf_counter()
@@ -57,7 +64,7 @@ def time_cold_run(folder: Path) -> float:
 
 
 def validation_row(rounds: int = 3) -> Row:
-    """Processor seconds of `fit` with validation and ten snapshots, and without, in turns."""
+    """CPU seconds of `fit` with validation and ten snapshots, and without, in some rounds of alternation."""
     import torch
 
     from unbraid import fit
@@ -80,7 +87,7 @@ def validation_row(rounds: int = 3) -> Row:
 
 
 def rows(rounds: int = 3) -> list[Row]:
-    """All rows, measured in turns."""
+    """All rows, measured in some rounds of alternation."""
     warm, fresh, ratios, ones, twos = [], [], [], [], []
     with tempfile.TemporaryDirectory() as place, warm_workers(1) as one, warm_workers(2) as two:
         folder = Path(place)

@@ -1,6 +1,6 @@
-"""`make docs`: the objective table, the import graph, the notebooks, and the site, built without a warning into site/.
+"""`make docs`: the table of objectives, the import graph, the notebooks, and the site, built into site/ without a warning.
 
-Pictures and measurements have scripts of their own in docs/make/; they take minutes and are run when their code changes.
+Figures and measurements have their own scripts in docs/make/. They take minutes and are run when their code changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TABLE_MARKS = ("<!-- table: made by make docs -->", "<!-- end of table -->")
 
 
 def broken_links() -> list[str]:
-    """Links of the README and of the pages that lead nowhere (reference/ and api/ are made by the build)."""
+    """Links of the README and the pages without a target (the build makes reference/ and api/)."""
     return [
         f"{page.name}: {link}"
         for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,13 +31,13 @@ def broken_links() -> list[str]:
 
 
 def build_site(out: Path, *sphinx_options: str) -> subprocess.CompletedProcess[str]:
-    """Build the site; a warning is an error."""
+    """Build the site into a folder; a warning is an error."""
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", *sphinx_options, str(ROOT / "docs"), str(out)]
     return subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
 
 def main() -> None:
-    """Write what is made from the code; build; complain about a link that leads nowhere."""
+    """Write the generated parts, build the site, and fail for a broken link."""
     objectives = ROOT / "docs" / "objectives.md"
     text = objectives.read_text()
     start, end = text.index(TABLE_MARKS[0]) + len(TABLE_MARKS[0]), text.index(TABLE_MARKS[1])

@@ -1,4 +1,4 @@
-"""Shared by all tests: float64, one thread, a place for doctests to write."""
+"""Fixtures of all tests: float64, one thread, reference data."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-if (
-    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-):  # a suite started in the background: Ctrl-C is tested all the same
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background; tests of Ctrl-C need the handler
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def _float64(request: pytest.FixtureRequest):
-    """Tests run in float64 and leave torch's defaults as they were (only where torch is already loaded or needed)."""
+    """Run tests in float64 and restore torch's default type."""
     import torch
 
     before = torch.get_default_dtype()
@@ -30,8 +28,8 @@ def _float64(request: pytest.FixtureRequest):
 
 @pytest.fixture(scope="session")
 def reference_data() -> Path:
-    """Reference data that may lie beside the project; tests that need it skip without it."""
+    """The folder of reference data next to the project; tests that need it are skipped without it."""
     path = Path(os.environ.get("UNBRAID_SHARED", Path(__file__).resolve().parents[2] / "shared"))
     if not (path / "data").is_dir():
-        pytest.skip("the reference data beside the project is not here")
+        pytest.skip("no reference data next to the project")
     return path

@@ -20,7 +20,7 @@ StepArrays = dict[str, np.ndarray]
 
 
 def record_steps(case: str) -> StepArrays:
-    """The ledger of each step, and the gradients of the first and the last one, model and critics apart."""
+    """The ledger of each step, and the gradients of model and critics at the first and last step of a case."""
     with default_float32():
         trainer = build_trainer(build_parts(recipe(case), blob_images()))
         told: StepArrays = {}
@@ -35,9 +35,9 @@ def record_steps(case: str) -> StepArrays:
 
 
 def record_detached_steps() -> StepArrays:
-    """The same of β-TCVAE, when the rows that other ranks give are constants in the terms of one's own.
+    """The steps of β-TCVAE when rows of other ranks are constants in the terms of each rank.
 
-    Their share is left out of the way back; what every rank works out alike keeps its weight.
+    This leaves out their share of the gradient; quantities that all ranks compute keep their weight.
     """
     whole = distributed._Gather.backward
     distributed._Gather.backward = staticmethod(
@@ -50,7 +50,7 @@ def record_detached_steps() -> StepArrays:
 
 
 def start_torchrun(count: int, *arguments: str, **options) -> subprocess.Popen:
-    """As a user starts it, on the loopback interface."""
+    """Start a number of ranks by torchrun, as a user does, on the loopback interface."""
     command = [
         sys.executable,
         "-m",
@@ -66,7 +66,7 @@ def start_torchrun(count: int, *arguments: str, **options) -> subprocess.Popen:
 
 
 def main(out: str) -> None:
-    """All cases, in one start of the ranks."""
+    """Run all cases with one start of the ranks, and write them."""
     torch.set_num_threads(1)
     with distributed.process_group(torch.device("cpu")) as world:
         told = {key: found for case in CASES for key, found in record_steps(case).items()} | record_detached_steps()

@@ -1,8 +1,8 @@
-"""Pages that are run: the blocks of a Markdown page, in their order, in one folder and one namespace.
+"""Run the blocks of Markdown pages, in order, in one folder and one namespace.
 
-```python runs; a block with file=NAME is added to that file; of every other block, fenced or indented, the lines that
-are commands run: those of ours, and small programs that any shell has. One with the comment `# error: …` must fail with
-that word (… stands for anything). `> FILE` is understood. What is not run stands in `NOT_RUN`, with its reason.
+Blocks of ```python are executed. A block with file=NAME is appended to that file. Of every other block, fenced or indented, the
+lines that are commands run: those of unbraid, and a few programs of any shell. A command with the comment `# error: …` must
+fail with that text (… matches anything). `> FILE` is supported. `NOT_RUN` lists what is not run, with the reason.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ PROGRAMS = (
     "docker",
     "tensorboard",
 )
-SHELL_PROGRAMS = ("cat", "head", "ls", "wc")  # of other programs' lines these run too
-NOT_RUN = {  # commands that pages show and no test runs as printed: a pattern of them, and why
+SHELL_PROGRAMS = ("cat", "head", "ls", "wc")  # other programs that run
+NOT_RUN = {  # patterns of commands that pages show and no test runs, with the reason
     r"pip install": "changes the installation, from a network; tests/end_to_end/test_release.py installs what is built",
-    r"unbraid --version": "tests/end_to_end/test_release.py asks the installed program",
-    r"python3? -m venv": "an environment of one's own; tests/end_to_end/test_release.py makes one",
-    r"unbraid train --resume --force --set budget.lr": "RUN stands for a run that broke",
-    r"python -c \"import torch": "asks torch alone",
-    r"make ": "the project's own habits: the tests are one of them (each target's existence is checked)",
+    r"unbraid --version": "tests/end_to_end/test_release.py runs the installed program",
+    r"python3? -m venv": "makes an environment; tests/end_to_end/test_release.py makes one",
+    r"unbraid train --resume --force --set budget.lr": "RUN is a placeholder for a failed run",
+    r"python -c \"import torch": "calls only torch",
+    r"make ": "targets of the Makefile; their existence is checked",
     r"ray |.*--engine ray|.*--address": "a Ray cluster; tests/end_to_end/test_ray.py starts one of its own",
     r"bash \S+\.sh|sbatch |srun ": "a batch system; tests/end_to_end/test_sweep.py runs the shards of such a script",
-    r"unbraid studio": "a server that goes on until it is stopped; tests/unit/studio and tests/browser start it",
-    r"unbraid demo": "minutes; tests/statistical/test_demo_claim.py and the README's own test run it",
-    r"python (-m )?(docs/make|bench|tests)": "measures or draws for minutes; that the script is there is checked",
+    r"unbraid studio": "a server that runs until it is stopped; tests/unit/studio and tests/browser start it",
+    r"unbraid demo": "takes minutes; tests/statistical/test_demo_claim.py and the test of the README run it",
+    r"python (-m )?(docs/make|bench|tests)": "takes minutes; the existence of the script is checked",
 }
 PAGES_NOT_RUN = {
     "cluster": "a Ray cluster under a batch system; tests/end_to_end/test_ray.py starts clusters of its own"
@@ -55,7 +55,14 @@ PAGES_NOT_RUN = {
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block: its language, the file it belongs to (or ""), its text and the line it begins on."""
+    """A block of a page.
+
+    Args:
+        language: its language.
+        file: the file it belongs to, or "".
+        code: its text.
+        line: the number of its first line.
+    """
 
     language: str
     file: str
@@ -85,7 +92,7 @@ def read_blocks(page: Path) -> list[Block]:
 
 
 def command_lines(block: Block) -> list[str]:
-    """The commands of a block that is no Python, no table and no output: one that is continued by \\ is one line."""
+    """The commands of a block; lines continued by a backslash are joined."""
     if block.file or block.language in ("python", "py", "toml", "text", "pycon", "json"):
         return []
     joined = re.sub(r"\s*\\\n\s*", " ", block.code).splitlines()
@@ -96,7 +103,7 @@ def command_lines(block: Block) -> list[str]:
 
 
 def strip_comment(line: str) -> str:
-    """A line without what is said of it, be it a comment or words in a column of their own."""
+    """A line without its comment or the text in a further column."""
     return re.split(r"\s+#|\s{3,}", line)[0].strip()
 
 
@@ -108,10 +115,14 @@ def reason_not_run(command: str) -> str:
 def run_page(
     page: Path, folder: Path, replacements: dict[str, str] | None = None, in_process: bool = False, **variables: Any
 ) -> dict[str, Any]:
-    """Run a page in a folder, which must be the working directory and on the path; returns the names it leaves behind.
+    """Run a page in a folder, which must be the working directory and on the path; return the names it defines.
 
-    `instead` replaces texts of its blocks, each of which must be there: a smaller number of steps, say. With `inside` the
-    commands run in this process, which spares each the seconds of loading torch.
+    Args:
+        page: the page.
+        folder: the folder.
+        replacements: texts of its blocks to replace, such as a number of steps; each must occur.
+        in_process: run commands in this process, which saves the import of torch.
+        **variables: names that the page may use.
     """
     names: dict[str, Any] = {"__name__": "page", **variables}
     ran = 0
@@ -164,7 +175,7 @@ def _run_subprocess(arguments: list[str], folder: Path) -> subprocess.CompletedP
 
 
 def _run_in_process(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """The command line in this process, with what it printed and its exit code."""
+    """Run the command line in this process; return output and exit code."""
     from unbraid import cli
 
     out, err, code, argv = io.StringIO(), io.StringIO(), 0, sys.argv

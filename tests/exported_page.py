@@ -1,4 +1,4 @@
-"""What an exported page says, read back without a browser: its content, its numbers, and its decoder worked in numpy."""
+"""Read an exported page without a browser: its content, its numbers, and its decoder, evaluated in numpy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,12 @@ MIXED = {"kind": "onehot(3)", "flag": "binary(2)", "look": 3}
 
 
 def randomise_weights(module: nn.Module, seed: int = 0) -> nn.Module:
-    """Weights and batch statistics under which pixels differ much from code to code."""
+    """Set weights and batch statistics so that images differ between codes.
+
+    Args:
+        module: the module.
+        seed: the seed.
+    """
     draw = torch.Generator().manual_seed(seed)
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
@@ -54,7 +59,14 @@ def random_model(
     nets: dict[str, Any] | None = None,
     **options: Any,
 ) -> Vae:
-    """A lively model with one of the named nets, on a tree with real and discrete leaves."""
+    """A model with random weights on a tree with real and discrete leaves.
+
+    Args:
+        name: the name of the nets.
+        likelihood: the likelihood.
+        shape: the shape of images.
+        nets: options of the nets.
+    """
     tree = Latent.of(MIXED)
     shape = IMAGE_SHAPES.get(name, (3, 32, 32)) if shape is None else shape
     made = LIKELIHOODS[likelihood](**options)
@@ -66,7 +78,13 @@ def random_model(
 
 
 def random_codes(tree: Latent, n: int, seed: int = 0) -> np.ndarray:
-    """n codes: normal numbers, hard classes, hard bits."""
+    """Random codes: normal numbers, one-hot classes, bits.
+
+    Args:
+        tree: the tree.
+        n: how many.
+        seed: the seed.
+    """
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, tree.width))
     for leaf, s in zip(tree.leaves, tree.slices, strict=True):
@@ -85,7 +103,12 @@ def page_content(page: str) -> dict[str, Any]:
 
 
 def unpack_layers(layers: list[dict[str, Any]], numbers: bytes) -> list[dict[str, Any]]:
-    """Layers with their arrays cut from the half-precision numbers."""
+    """Layers with their arrays from the half-precision numbers.
+
+    Args:
+        layers: the layers.
+        numbers: the numbers.
+    """
     flat = np.frombuffer(numbers, "<f2").astype(np.float64)
     read = []
     for layer in layers:
@@ -107,7 +130,12 @@ def page_layers(page: str) -> list[dict[str, Any]]:
 
 
 def decode(layers: list[dict[str, Any]], codes: np.ndarray) -> np.ndarray:
-    """Images "n c h w" of codes "n d", worked through layer by layer."""
+    """Images "n c h w" of codes "n d", layer by layer.
+
+    Args:
+        layers: the layers.
+        codes: the codes.
+    """
     a = codes[:, :, None, None]
     for layer in layers:
         a = OPERATIONS[layer["op"]](layer, a)
@@ -115,12 +143,15 @@ def decode(layers: list[dict[str, Any]], codes: np.ndarray) -> np.ndarray:
 
 
 def _conv(layer: dict[str, Any], a: np.ndarray) -> np.ndarray:
-    """Convolutions by the definition: every tap of the kernel adds one product of matrices."""
+    """A convolution by its definition: a sum of matrix products over the kernel."""
     kernel, stride, pad = layer["weight"], int(layer["stride"]), int(layer["pad"])
     ky, kx, out, _ = kernel.shape
     n, _, h, w = a.shape
     if layer["up"]:
-        tall, wide = (h - 1) * stride + ky + int(layer["output_pad_y"]), (w - 1) * stride + kx + int(layer["output_pad_x"])
+        tall, wide = (
+            (h - 1) * stride + ky + int(layer["output_pad_y"]),
+            (w - 1) * stride + kx + int(layer["output_pad_x"]),
+        )
         full = np.zeros((n, out, tall, wide))
         for y, x in np.ndindex(ky, kx):
             full[:, :, y : y + h * stride : stride, x : x + w * stride : stride][:, :, :h, :w] += np.einsum(
@@ -202,7 +233,7 @@ OPERATIONS = {
 
 
 def decode_inner(layers: list[dict[str, Any]], a: np.ndarray) -> np.ndarray:
-    """The steps inside a skip."""
+    """Evaluate the layers inside a skip connection."""
     for layer in layers:
         a = OPERATIONS[layer["op"]](layer, a)
     return a

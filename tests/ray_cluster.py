@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine, for tests and for the fault campaign; started by `ray start`, ended by pid."""
+"""A Ray cluster of two nodes on this machine, for tests and fault campaigns; `ray start` begins it, and its pids end it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RAY_SETTINGS = {
 
 @dataclass
 class RayCluster:
-    """Two nodes: where they are, and the processes that `ray start --block` is."""
+    """Two nodes: their address, and the processes of `ray start --block`."""
 
     folder: Path
     address: str
@@ -54,7 +54,7 @@ class RayCluster:
     nodes_started: int = 0
 
     def add_node(self, *options: str) -> None:
-        """`ray start` of one more node, waited for."""
+        """Start one more node and wait for it."""
         ray = str(Path(sys.executable).with_name("ray"))
         fixed = ["--node-ip-address=127.0.0.1", f"--num-cpus={self.cores}", "--disable-usage-stats", "--block"]
         self.nodes_started += 1
@@ -67,7 +67,7 @@ class RayCluster:
         wait_until(lambda: "Ray runtime started" in log.read_text(), 300)
 
     def kill_node(self, number: int) -> None:
-        """A node is gone at once: all its processes."""
+        """Kill all processes of a node."""
         node = self.nodes.pop(number)
         with suppress(ProcessLookupError):
             os.killpg(node.pid, signal.SIGKILL)
@@ -75,7 +75,7 @@ class RayCluster:
 
 
 def make_plan(folder: Path) -> Plan:
-    """Four short runs, as a file asks for them."""
+    """A plan of four short runs in a folder."""
     folder.mkdir(exist_ok=True)
     (folder / "recipe.toml").write_text(RECIPE)
     (folder / "sweep.toml").write_text(SWEEP)
@@ -84,7 +84,12 @@ def make_plan(folder: Path) -> Plan:
 
 @contextmanager
 def two_node_cluster(folder: Path, cores: int = 1) -> Iterator[RayCluster]:
-    """Head and one more node on the loopback interface, token authentication on."""
+    """Start a head and one more node on the loopback interface, with token authentication.
+
+    Args:
+        folder: the folder of the cluster.
+        cores: cores of each node.
+    """
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -109,7 +114,12 @@ def two_node_cluster(folder: Path, cores: int = 1) -> Iterator[RayCluster]:
 
 
 def wait_until(condition: Callable[[], object], timeout: float = 60.0) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds.
+
+    Args:
+        condition: the condition.
+        timeout: the limit in seconds.
+    """
     end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end, "it did not come"
@@ -117,7 +127,7 @@ def wait_until(condition: Callable[[], object], timeout: float = 60.0) -> None:
 
 
 def running_tasks(sweep_plan: Plan) -> dict[int, str]:
-    """Processes that are at a run of a plan at present: Ray names them by their task."""
+    """Processes that currently work on runs of a plan; Ray names them by their task."""
     names = {f"ray::{job.name}" for job in sweep_plan.jobs}
     found = {}
     for path in Path("/proc").iterdir():
@@ -129,7 +139,12 @@ def running_tasks(sweep_plan: Plan) -> dict[int, str]:
 
 
 def sweep_without_shared_disk(folder: Path, address: str) -> None:
-    """Walk the four runs on a cluster whose nodes do not see our disk: what shows it to them is gone before they look."""
+    """Run the four runs on a cluster whose nodes cannot see this disk.
+
+    Args:
+        folder: the folder of the sweep.
+        address: the cluster.
+    """
     from unbraid.sweeps.clusters.ray_driver import RayWorkerPool
     from unbraid.sweeps.engine.scheduler import run_plan
 

@@ -19,7 +19,13 @@ PAGE = ROOT / "docs" / "reliability.md"
 
 
 def write_section(name: str, text: str, page: Path = PAGE) -> None:
-    """Put a text between the marks `<!-- name: begin -->` and `<!-- name: end -->` of a page, in place of what is there."""
+    """Replace the text between the marks `<!-- name: begin -->` and `<!-- name: end -->` of a page.
+
+    Args:
+        name: the name of the marks.
+        text: the new text.
+        page: the page.
+    """
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     before = page.read_text(encoding="utf-8")
     head, tail = before[: before.index(begin) + len(begin)], before[before.index(end) :]
@@ -27,7 +33,7 @@ def write_section(name: str, text: str, page: Path = PAGE) -> None:
 
 
 def read_cases(report: Path) -> list[tuple[str, str, float, str]]:
-    """Test, how it ended (passed, failed, skipped), its seconds and, where it was skipped, why."""
+    """The cases of a report: name, result (passed, failed, skipped), seconds, and the reason of a skip."""
     found = []
     for case in ET.parse(report).iter("testcase"):  # written by pytest on this machine a moment ago
         ends = {child.tag: child for child in case}
@@ -39,7 +45,7 @@ def read_cases(report: Path) -> list[tuple[str, str, float, str]]:
 
 
 def summary(report: Path) -> str:
-    """Counts, time, machine and commit in a sentence; every failed test; the reasons of those that were skipped."""
+    """Counts, time, machine and commit of a report in a sentence; failed tests; reasons of skips."""
     found = read_cases(report)
     count = Counter(how for _, how, _, _ in found)
     suite = next(ET.parse(report).iter("testsuite"))
@@ -57,15 +63,15 @@ def summary(report: Path) -> str:
 
 
 def main() -> None:
-    """Parse, print, and write into docs/reliability.md if asked."""
+    """Print the summary; with --write, write it into docs/reliability.md."""
     parser = argparse.ArgumentParser(prog="python -m tests.suite_summary", description=__doc__)
-    parser.add_argument("report", type=Path, help="what pytest --junitxml wrote")
-    parser.add_argument("--write", action="store_true", help="put it into docs/reliability.md")
-    asked = parser.parse_args()
-    said = summary(asked.report)
-    print(f"\n{said}")
-    if asked.write:
-        write_section("tests", said)
+    parser.add_argument("report", type=Path, help="the file of pytest --junitxml")
+    parser.add_argument("--write", action="store_true", help="write it into docs/reliability.md")
+    arguments = parser.parse_args()
+    text = summary(arguments.report)
+    print(f"\n{text}")
+    if arguments.write:
+        write_section("tests", text)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The house's own rules: imports point up, metrics are free of torch, everything public is documented and cited."""
+"""Rules of the code base: order of imports, light imports, documentation, names, sizes and declared dependencies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import unbraid
 
 PACKAGE_ROOT = Path(unbraid.__file__).parent
-# Data flows from top to bottom; a room imports only from rooms above it (or from itself).
+# Data flows from first to last; a package imports only from earlier packages and from itself.
 PACKAGES = [
     "_version", "core", "prices", "latent", "data", "codes", "metrics", "priors", "model", "terms", "objectives", "runs",
     "comparing", "figures", "sweeps", "studies", "export", "catalogue", "studio", "cli", "__main__",
@@ -23,12 +23,12 @@ FILES = sorted(PACKAGE_ROOT.rglob("*.py"))
 
 
 def package_of(path: Path) -> str:
-    """The room a file belongs to."""
+    """The package of a file."""
     return path.relative_to(PACKAGE_ROOT).parts[0].removesuffix(".py")
 
 
 def imported_packages(path: Path) -> set[str]:
-    """The rooms a file imports from, wherever in the file; imports for type checkers only are left out."""
+    """The packages that a file imports anywhere, except for type checkers."""
     tree = ast.parse(path.read_text())
     skipped = {
         id(n)
@@ -36,16 +36,16 @@ def imported_packages(path: Path) -> set[str]:
         if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
         for n in ast.walk(block)
     }
-    rooms = set()
+    packages = set()
     for node in ast.walk(tree):
         if id(node) in skipped:
             continue
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "unbraid":
             parts = node.module.split(".")
-            rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+            packages |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
-            rooms |= {a.name.split(".")[1] for a in node.names if a.name.startswith("unbraid.")}
-    return rooms & set(PACKAGES)
+            packages |= {a.name.split(".")[1] for a in node.names if a.name.startswith("unbraid.")}
+    return packages & set(PACKAGES)
 
 
 @pytest.mark.parametrize(
@@ -53,27 +53,27 @@ def imported_packages(path: Path) -> set[str]:
     [f for f in FILES if f.name != "__init__.py" or f.parent != PACKAGE_ROOT],
     ids=lambda p: str(p.relative_to(PACKAGE_ROOT)),
 )
-def test_imports_point_up(path):
+def test_imports_follow_the_order_of_packages(path):
     here = package_of(path)
-    assert here in PACKAGES, f"{here} is a new room: give it a place in the order"
-    below = {other for other in imported_packages(path) if PACKAGES.index(other) > PACKAGES.index(here)}
-    assert not below, f"{path.name} reaches down into {below}"
+    assert here in PACKAGES, f"{here} is a new package: add it to PACKAGES"
+    later = {other for other in imported_packages(path) if PACKAGES.index(other) > PACKAGES.index(here)}
+    assert not later, f"{path.name} imports later packages: {later}"
 
 
 def loaded_modules(code: str) -> set[str]:
-    """The modules a fresh interpreter has after running some code."""
+    """The modules that a new interpreter has loaded after running some code."""
     out = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"], capture_output=True, text=True, check=True
     )
     return set(out.stdout.split())
 
 
-def test_import_unbraid_brings_no_torch_and_is_light():
+def test_import_unbraid_loads_no_heavy_package():
     modules = loaded_modules("import unbraid")
     assert not {"torch", "numpy", "scipy", "matplotlib", "sklearn"} & modules
 
 
-def test_metrics_data_and_help_are_free_of_torch():
+def test_metrics_data_and_help_do_not_load_torch():
     assert "torch" not in loaded_modules("import unbraid.metrics, unbraid.data, unbraid.codes")
     assert "torch" not in loaded_modules(
         "from typer.testing import CliRunner\nfrom unbraid.cli import app\n"
@@ -86,7 +86,7 @@ def test_metrics_import_neither_model_nor_data_sets():
     for path in (PACKAGE_ROOT / "metrics").rglob("*.py"):
         assert imported_packages(path) <= allowed, path.name
         assert not re.search(r"unbraid\.data(?!\.factors)", path.read_text()), (
-            f"{path.name}: only Factors may come from data"
+            f"{path.name}: of data, metrics import only Factors"
         )
 
 
@@ -99,7 +99,7 @@ def test_only_the_study_command_imports_studies():
 
 
 def undocumented(body: list[ast.stmt]) -> list[str]:
-    """Public functions, classes and methods that say nothing of themselves."""
+    """Public functions, classes and methods without a docstring."""
     bare = []
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
@@ -111,11 +111,11 @@ def undocumented(body: list[ast.stmt]) -> list[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE_ROOT)))
 def test_every_public_name_is_documented(path):
     tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree), "the module says nothing of itself"
+    assert ast.get_docstring(tree), "the module has no docstring"
     assert not undocumented(tree.body)
 
 
-def test_every_public_name_of_the_package_is_there():
+def test_every_name_of_all_can_be_imported():
     for name in unbraid.__all__:
         assert getattr(unbraid, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
@@ -138,19 +138,19 @@ def test_files_and_functions_stay_small():
                 assert (node.end_lineno or 0) - node.lineno < 80, f"{path.name}: {node.name}"
 
 
-def test_the_docs_hold_the_table_of_the_code():
+def test_the_docs_show_the_current_table_of_objectives():
     from unbraid.objectives.objective_table import table_markdown
 
     page = (PACKAGE_ROOT.parent / "docs" / "objectives.md").read_text()
     assert table_markdown() in page, "run 'make docs'"
 
 
-def test_the_table_of_rooms_is_complete():
+def test_every_package_is_in_the_order():
     assert {package_of(f) for f in FILES} - {"__init__"} <= set(PACKAGES)
     assert inspect.getdoc(unbraid)
 
 
-IMPORT_NAMES = {  # what pyproject.toml calls it, where that is not what one imports
+IMPORT_NAMES = {  # distributions whose import name differs
     "scikit-learn": "sklearn",
     "pillow": "PIL",
     "tomli-w": "tomli_w",
@@ -173,7 +173,7 @@ OPTIONAL_PACKAGES = {
 
 
 def test_every_import_is_declared():
-    """Nothing leans on a package that some other package happens to bring: core ones are declared, extras are optional."""
+    """No import relies on a package that another package happens to install."""
     import tomllib
 
     plain = tomllib.loads((PACKAGE_ROOT.parent / "pyproject.toml").read_text())["project"]
@@ -189,4 +189,68 @@ def test_every_import_is_declared():
     foreign = {name for name in found if name not in sys.stdlib_module_names and name != "unbraid"}
     undeclared = foreign - core - OPTIONAL_PACKAGES
     assert not undeclared, {name: found[name] for name in undeclared}
-    assert not core - foreign - {"jinja2"}, "declared and never imported"
+    assert not core - foreign - {"jinja2"}, "declared but never imported"
+
+
+def public_definitions() -> dict[str, set[str]]:
+    """The modules that define each public function or class."""
+    found: dict[str, set[str]] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, set()).add(str(path.relative_to(PACKAGE_ROOT)))
+    return found
+
+
+SHARED_NAMES = {  # public names that several modules define, and why
+    **dict.fromkeys(("arms", "measure", "figures", "arm_label"), "every trained study defines these for the runner"),
+    **dict.fromkeys(("main", "register"), "the interface of analytic studies; of command modules"),
+    **dict.fromkeys(("audit", "compare", "encode", "report", "score", "sweep"), "a command and the function it calls"),
+    **dict.fromkeys(
+        ("build_model", "build_parts", "build_trainer", "step"), "of a row, of a GAN, and of either by its kind"
+    ),
+    **dict.fromkeys(("beta_vae", "factor_vae"), "the objective and the metric of one paper"),
+    **dict.fromkeys(("entropy", "reconstruction", "tc"), "a term; the same quantity of codes, or in a theory figure"),
+    **dict.fromkeys(("inclusive_kl", "mmd"), "a term of a batch, and of a whole run in the audit"),
+    **dict.fromkeys(("Gaussian", "Laplace"), "distributions of pixels and of latents"),
+    "load": "every data set has one, and `unbraid.data.load` chooses",
+    "build": "an objective or a prior from its table in a recipe",
+    "build_plan": "the plan of a sweep, and of a study",
+    "leaf_kl": "in closed form, and of a run's codes",
+    "log_mass": "of discrete leaves; of a density in a theory figure",
+    "plot_tradeoff": "with matplotlib in studies, with plotly in the studio",
+    "summary_lines": "of a run, and of a sweep",
+    "train": "a run, and all runs of a study",
+}
+
+
+def test_a_public_name_is_defined_once_or_shared_for_a_reason():
+    shared = {name: modules for name, modules in public_definitions().items() if len(modules) > 1}
+    new = {name: modules for name, modules in shared.items() if name not in SHARED_NAMES}
+    assert not new, f"rename them, or add a reason to SHARED_NAMES: {new}"
+    assert not SHARED_NAMES.keys() - shared.keys(), "no longer shared: remove them from SHARED_NAMES"
+
+
+VAGUE_NAMES = {
+    "given", "taken", "told", "said", "asked", "beside", "before", "books", "words", "shown", "means", "found",
+    "known", "named", "drawn", "judged", "settled", "gathered", "watched", "kept", "parted", "counted", "put_back",
+    "way_back", "room", "desk", "crew", "walk", "hand",
+}  # fmt: skip
+NAMED_MEANS = {"metrics/inputs/table.py", "priors/mixture.py"}  # the plural of the mean
+
+
+def test_no_module_or_function_has_a_vague_name():
+    for path in FILES:
+        where = str(path.relative_to(PACKAGE_ROOT))
+        functions = {n.name.strip("_") for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)}
+        vague = VAGUE_NAMES & ({path.stem} | functions)
+        assert not vague - ({"means"} if where in NAMED_MEANS else set()), where
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_the_paths_in_the_pages_for_contributors_exist(page):
+    text = (PACKAGE_ROOT.parent / page).read_text()
+    paths = re.findall(r"`((?:unbraid|tests|docs|bench|requirements|\.ci)/[\w./-]+)`", text)
+    assert len(paths) > 10
+    missing = [path for path in paths if not (PACKAGE_ROOT.parent / path).exists()]
+    assert not missing

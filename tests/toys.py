@@ -18,7 +18,13 @@ from unbraid.terms import ESTIMATORS
 
 
 def tiny_model(tree: Latent, shape: tuple[int, int, int] = (1, 2, 2), prior: dict | None = None) -> Vae:
-    """A tiny MLP model on any tree."""
+    """A tiny MLP model on any tree.
+
+    Args:
+        tree: the tree.
+        shape: the shape of images.
+        prior: the prior.
+    """
     encoder, decoder = NETS["decomposition_table1b"](shape, tree, Diagonal.param_count(tree), shape[0])
     return Vae(tree, encoder, decoder, priors.build(prior or {"name": "gaussian"}, tree), Bernoulli())
 
@@ -26,7 +32,15 @@ def tiny_model(tree: Latent, shape: tuple[int, int, int] = (1, 2, 2), prior: dic
 def random_posterior(
     tree: Latent, count: int, seed: int = 0, temperature: float = 0.7, spread: float = 1.0
 ) -> Posterior:
-    """Posteriors with random means, logits and scales."""
+    """Posteriors with random means, logits and scales.
+
+    Args:
+        tree: the tree.
+        count: how many.
+        seed: the seed.
+        temperature: of discrete leaves.
+        spread: deviation of the means.
+    """
     rng = torch.Generator().manual_seed(seed)
     params = spread * torch.randn(count, Diagonal.param_count(tree), generator=rng)
     return Diagonal.from_params(tree, params, temperature)
@@ -42,7 +56,12 @@ def random_draw(
 
 
 def toy_data(n: int = 96, seed: int = 0) -> Dataset:
-    """Small grey pictures with two factors: a bar's place and its brightness."""
+    """Small grey images with two factors: position and brightness of a bar.
+
+    Args:
+        n: how many.
+        seed: the seed.
+    """
     factors = Factors.of({"place": 8, "light": 4})
     index = np.arange(n) % factors.count
     labels = factors.labels(index)
@@ -63,7 +82,7 @@ def labelled_codes() -> tuple[np.ndarray, np.ndarray]:
 
 
 def make_app(register: Callable[[typer.Typer], None]) -> typer.Typer:
-    """A command line with one room's verbs only; the empty callback keeps a single verb a verb."""
+    """A command line with the commands of one module; the empty callback keeps a single command a subcommand."""
     app = typer.Typer()
     app.callback()(lambda: None)
     register(app)

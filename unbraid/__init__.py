@@ -6,7 +6,7 @@ A latent space is a tree, and every objective is a row of prices over the terms 
     codes = unbraid.encode(run)
     print(unbraid.score(run))
 
-Public names in the order of the data flow; each is imported on first use, so `import unbraid` brings no torch.
+Public names are in the order of the data flow. Each is imported on first use, so `import unbraid` does not import torch.
 """
 
 from __future__ import annotations

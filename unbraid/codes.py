@@ -167,6 +167,8 @@ class Codes:
             raise UnbraidError(f"codes {path} are damaged: {error}.") from error
         arrays = {name: stored.get(name) for name in ("scale", "values", "kl", "index")}
         expect(isinstance(notes, dict), f"codes {path} are damaged", found="notes that are not a table")
+        words = [name for name, array in arrays.items() if array is not None and array.dtype.kind not in "biuf"]
+        expect(not words, f"codes {path} are damaged", found=f"{', '.join(words)} that holds no numbers")
         return cls(stored["mean"], tree, factors=factors, notes=notes, **arrays)
 
 

@@ -1,4 +1,4 @@
-"""The API reference, from docstrings and signatures: docs/api/, a page a room, before each build of the site."""
+"""Write the API reference from docstrings and signatures: docs/api/, one page per package, before each build of the site."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from unbraid.catalogue.docstrings import parse_docstring
 from unbraid.catalogue.entry import describe_annotation
 from unbraid.catalogue.rendering import escape_markdown
-from unbraid.catalogue.docstrings import parse_docstring
 from unbraid.core import options
 from unbraid.core.files import write_text
 from unbraid.core.papers import PAPERS, papers_in
 
-# a page: its title, and the modules whose public names it holds, in the order of the flow
+# pages: title and the modules whose public names they list, in the order of the data flow
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "unbraid": ("unbraid", ("unbraid",)),
     "latent": ("unbraid.latent", ("unbraid.latent",)),
@@ -43,13 +43,13 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
                                   "unbraid.export.tracking")),
     "catalogue": ("unbraid.catalogue", ("unbraid.catalogue",)),
 }  # fmt: skip
-REFERENCE_PAGES = {  # dicts of parts: where they are listed
+REFERENCE_PAGES = {  # registries and their reference pages
     "DATASETS": "data", "PRIORS": "priors", "OBJECTIVES": "objectives", "METRICS": "metrics", "NETS": "nets", "LIKELIHOODS": "likelihoods",
     "POSTERIORS": "posteriors", "TERMS": "terms", "ESTIMATORS": "estimators", "SCHEDULES": "schedules", "ROWS": "objectives",
     "GAMES": "objectives", "FIGURES": "figures", "EXPORTS": "exports",
 }  # fmt: skip
 
-UNDOCUMENTED_HELPERS = {  # shared between modules of the library, and nothing for its users
+UNDOCUMENTED_HELPERS = {  # used between modules, not by users
     "unbraid.data.subsets.splits": ("Subset",),
     "unbraid.model.nets.broadcast": ("Broadcast", "halved_size"),
     "unbraid.model.nets.residual": ("ResidualBlock",),
@@ -57,6 +57,7 @@ UNDOCUMENTED_HELPERS = {  # shared between modules of the library, and nothing f
     "unbraid.prices": ("Constant", "schedule_name", "as_schedule", "format_number", "value_at", "price_to_toml"),
     "unbraid.runs.recipe": ("apply_changes",),
     "unbraid.runs.fitting.callbacks": ("validate_callbacks", "notify"),
+    "unbraid.runs.fitting.training": ("fit_locked",),
     "unbraid.runs.evaluation.encoding": ("leaf_kl", "posteriors"),
     "unbraid.runs.evaluation.snapshot_scores": ("score_series",),
     "unbraid.comparing.matched_reconstruction": ("seed_curves",),
@@ -74,7 +75,7 @@ UNDOCUMENTED_HELPERS = {  # shared between modules of the library, and nothing f
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """The public names of a module: those it says, or those it makes."""
+    """The public names of a module: its `__all__`, or what it defines."""
     named = getattr(module, "__all__", None)
     if named is not None:
         return list(named)
@@ -91,7 +92,7 @@ def _is_class_or_function(value: Any) -> bool:
 
 
 def names_on_page(page: str) -> Iterator[tuple[str, str, Any]]:
-    """Module, name and value of everything on a page; each thing once, and what `unbraid` itself has on its page only."""
+    """Module, name and value of everything on a page, each once; names of `unbraid` are on its page only."""
     top = import_module("unbraid")
     seen: set[int] = set() if page == "unbraid" else {id(getattr(top, name)) for name in top.__all__}
     for where in PAGES[page][1]:
@@ -105,7 +106,7 @@ def names_on_page(page: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def page_text(page: str) -> str:
-    """One page."""
+    """The text of one page."""
     title, modules = PAGES[page]
     parts = [f"# {title}", escape_markdown(parse_docstring(import_module(modules[0] if page != "figures" else title).__doc__).summary)]
     top = import_module("unbraid")
@@ -122,7 +123,13 @@ def page_text(page: str) -> str:
 
 
 def describe_name(module_name: str, name: str, value: Any) -> str:
-    """One name: a function, a class with its methods, or a dict."""
+    """Describe a function, a class with its methods, or a dict.
+
+    Args:
+        module_name: its module.
+        name: its name.
+        value: the object.
+    """
     if inspect.isclass(value):
         return _describe_class(module_name, name, value)
     if inspect.isfunction(value):
@@ -152,7 +159,7 @@ def _describe_class(module_name: str, name: str, value: type) -> str:
 
 
 def _class_signature(value: type) -> str:
-    """How a class is called; "" for one that is never called by hand."""
+    """The constructor of a class; "" for a class that users do not call."""
     if inspect.isabstract(value) or issubclass(value, Exception):
         return ""
     try:
@@ -167,7 +174,12 @@ def _property_type(getter: Any) -> dict[str, str]:
 
 
 def format_signature(value: Any, bound: bool = False) -> str:
-    """A signature as it is written, shapes and all."""
+    """Format a signature as in the source, with shapes.
+
+    Args:
+        value: the function.
+        bound: leave out self.
+    """
     found = inspect.signature(value)
     parameters = list(found.parameters.values())[1 if bound else 0 :]
     parts: list[str] = []
@@ -197,7 +209,7 @@ def _format_default(default: Any) -> str:
 
 
 def docstring_body(value: Any) -> str:
-    """What a docstring says: summary, formula, text, options, papers, example."""
+    """The parts of a docstring: summary, formula, text, options, papers, example."""
     parameters = _parameter_names(value)
     doc = parse_docstring(value.__doc__, parameters)
     parts = [escape_markdown(doc.summary)]
@@ -220,7 +232,7 @@ def docstring_body(value: Any) -> str:
 
 
 def gallery_example(value: Any) -> str:
-    """The lines of the gallery that draw by a function of the figures, which its test runs; "" for others."""
+    """The lines of the gallery that call a function of the figures; "" for other functions."""
     where = getattr(value, "__module__", "")
     if not where.startswith("unbraid.figures.") or not inspect.isfunction(value):
         return ""
@@ -251,7 +263,7 @@ def _directive(kind: str, head: str, content: str, fence: int, **flags: str) -> 
 
 
 def index_page() -> str:
-    """The page of pages."""
+    """The index of the pages."""
     lines = [f"- [{title}]({page}.md): {escape_markdown(_module_summary(modules[0], title))}" for page, (title, modules) in PAGES.items()]
     tree = "\n".join(PAGES)
     return (
@@ -266,7 +278,7 @@ def _module_summary(module: str, title: str) -> str:
 
 
 def write_pages(folder: Path) -> None:
-    """Write what has changed (an untouched page is not read again)."""
+    """Write changed pages into a folder; Sphinx does not read unchanged ones again."""
     folder.mkdir(exist_ok=True)
     for name, page in {"index": index_page(), **{page: page_text(page) for page in PAGES}}.items():
         path = folder / f"{name}.md"

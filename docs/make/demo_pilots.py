@@ -1,6 +1,6 @@
-"""The demo's pilot runs and its ablation, measured: `python docs/make/demo_pilots.py [WORKERS]` → docs/demo_pilots.json, docs/demo.md.
+"""Measure pilot runs and ablation of the demo: `python docs/make/demo_pilots.py [WORKERS]` → docs/demo_pilots.json, docs/demo.md.
 
-Seeds of the demo itself (0, 1, 2) are not among them. Runs already in the JSON are not repeated; Ctrl-C loses nothing.
+The seeds of the demo (0, 1, 2) are not among them. Runs in the JSON are not repeated; after Ctrl-C the same command continues.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Job = tuple[str, str, int, int]  # decoder, objective, seed, threads
 
 
 def list_jobs() -> list[Job]:
-    """Every run the page speaks of, the most important first."""
+    """Every run of the page, the most important first."""
     one, two = ([("broadcast", row, s, t) for s in PILOT_SEEDS for row in ("beta_tcvae", "vae")] for t in (1, 2))
     dense = [("mlp", row, s, 1) for s in ABLATION_SEEDS for row in ("vae", "beta_tcvae")]
     other = [("broadcast", row, s, 1) for s in ABLATION_SEEDS for row in ("hfvae", "factor_vae")]
@@ -37,7 +37,7 @@ def list_jobs() -> list[Job]:
 
 
 def measure_job(job: Job) -> dict[str, object]:
-    """Train and score one run in a folder that goes away."""
+    """Train and score one job in a temporary folder."""
     import unbraid
 
     net, row, seed, threads = job
@@ -54,17 +54,17 @@ def measure_job(job: Job) -> dict[str, object]:
 
 
 def load_rows() -> list[dict]:
-    """What has been measured so far."""
+    """The rows measured so far."""
     return json.loads(TABLE.read_text()) if TABLE.is_file() else []
 
 
 def job_of(row: dict) -> Job:
-    """Which job a row is of."""
+    """The job of a row."""
     return row["net"], row["objective"], row["seed"], row["threads"]
 
 
 def pilot_table(rows: list[dict]) -> str:
-    """Seed by seed, at one and at two threads."""
+    """The pilots seed by seed, with one and with two threads."""
     by = {job_of(r): r for r in rows}
     lines = ["| seed | threads | VAE: MIG / DCI | β-TCVAE: MIG / DCI | gap in MIG |", "|---|---|---|---|---|"]
     pairs = []
@@ -98,7 +98,7 @@ def ablation_table(rows: list[dict]) -> str:
 
 
 def gap_table(rows: list[dict]) -> str:
-    """MIG factor by factor over the pilots: the median gap, the least and the most, and how many runs are below .1."""
+    """MIG by factor over the pilots: median, smallest and largest gap, and the number of runs below .1."""
     lines = ["| factor | VAE: median (least to most) | below .1 | β-TCVAE: median (least to most) | below .1 |", "|---|---|---|---|---|"]
     found = {row: [r["gaps"] for r in rows if r["net"] == "broadcast" and r["objective"] == row and r["seed"] in PILOT_SEEDS]
              for row in ("vae", "beta_tcvae")}  # fmt: skip
@@ -113,7 +113,7 @@ def gap_table(rows: list[dict]) -> str:
 
 
 def write_tables(rows: list[dict]) -> None:
-    """The JSON, and the tables between their marks on the page."""
+    """Write the rows as JSON, and the tables between their marks on the page."""
     write_json(TABLE, sorted(rows, key=job_of))
     text = PAGE.read_text()
     for mark, made in (("pilots", pilot_table(rows)), ("ablation", ablation_table(rows)), ("gaps", gap_table(rows))):
@@ -124,7 +124,7 @@ def write_tables(rows: list[dict]) -> None:
 
 
 def main(workers: int) -> None:
-    """Measure what is missing, one process each, and write after every run."""
+    """Measure missing runs with a number of workers, and write after every run."""
     rows = load_rows()
     missing = [job for job in list_jobs() if job not in {job_of(r) for r in rows}]
     with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=1) as pool:

@@ -31,7 +31,7 @@ table = unbraid.compare("beta", metrics="mig,dci,sap,modularity,reconstruction,k
 FIGURE_OF_FUNCTION = {  # functions that `registry.write_figure` calls, with the name of the figure
     "traversals": "traversals", "reconstructions": "reconstructions", "prior_samples": "samples", "kl_bars": "kl",
     "aggregate_histograms": "aggregate", "ledger_curves": "ledger", "draw_traversal_rows": "traversals", "draw_figure": "traversals", "draw_sheet": "samples",
-    "position_maps": "positions",
+    "position_maps": "positions", "class_grid": "classes",
 }  # fmt: skip
 
 
@@ -54,6 +54,9 @@ class GalleryItem:
     command: str = ""
 
 
+RUN_OF_FIGURE = {"classes": "classes"}  # figures that need another run than `one`
+
+
 def run_figure(name: str, title: str, description: str, file: str = "") -> GalleryItem:
     """Make the item of a figure in `FIGURES`.
 
@@ -64,7 +67,9 @@ def run_figure(name: str, title: str, description: str, file: str = "") -> Galle
         file: name of the file; by default NAME.png.
     """
     file = file or f"{name}.png"
-    return GalleryItem(title, file, description, f'registry.write_figure("{name}", run, "{file}")', f"unbraid figure {name} one --out {file}")
+    folder = RUN_OF_FIGURE.get(name, "one")
+    run = "run" if folder == "one" else f'unbraid.Run.load("{folder}")'
+    return GalleryItem(title, file, description, f'registry.write_figure("{name}", {run}, "{file}")', f"unbraid figure {name} {folder} --out {file}")
 
 
 def gallery_items() -> dict[str, list[GalleryItem]]:
@@ -139,6 +144,7 @@ def train_runs(work: Path, steps: int | None) -> None:
     recipes = {
         "one": unbraid.Recipe.load("beta_tcvae_colour_sprites", "budget.snapshots=6", *changes),
         "two": unbraid.Recipe.load("vae_colour_sprites", *changes),
+        "classes": unbraid.Recipe.load("hfvae_colour_sprites", "posterior.discrete=mass", *changes),
         "points": unbraid.Recipe.load("decomposition_pinwheel", f"budget.steps={steps or 1000}", "budget.batch=400"),
     }
     for name, recipe in recipes.items():

@@ -1,7 +1,7 @@
-"""Draw which room of the package imports which, from the code: docs/pictures/import_graph.svg.
+"""Draw the imports between packages from the code: docs/pictures/import_graph.svg.
 
-Rooms stand in the order of the flow. An arrow leads from a room to a room above it that it imports; what follows from other
-arrows is left out, so that a line less means a dependence less.
+Packages are in the order of the data flow. An arrow leads from a package to one that it imports. Imports that follow from
+other arrows are left out.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from tests.test_architecture import FILES, PACKAGES, imported_packages, package_
 PICTURE = Path(__file__).resolve().parents[1] / "pictures" / "import_graph.svg"
 DESCRIPTIONS = {
     "core": "errors, files, locks, options, papers",
-    "prices": "numbers, schedules, capacities: what a term costs",
+    "prices": "prices: numbers and schedules",
     "latent": "the tree",
     "data": "data sets, splits, batches",
-    "codes": "what a run encodes",
+    "codes": "codes with labels",
     "metrics": "scores of codes; no torch",
     "priors": "p(z)",
     "model": "q(z|x), closed KLs, likelihoods, nets, draw",
@@ -25,9 +25,9 @@ DESCRIPTIONS = {
     "objectives": "rows of prices, GANs, the ledger",
     "runs": "recipe, training, encoding, scoring, audit",
     "comparing": "many runs in one table",
-    "figures": "panels, report",
+    "figures": "figures, report",
     "sweeps": "grids of runs",
-    "studies": "claims of papers, judged",
+    "studies": "claims of papers",
     "export": "one-file pages, other formats",
     "catalogue": "every name explained",
     "studio": "the browser app",
@@ -37,7 +37,7 @@ STEP, LEFT, TOP, WIDE = 34, 110, 24, 580
 
 
 def edges() -> dict[str, list[str]]:
-    """The rooms each room imports, without those that it reaches through another."""
+    """The packages that each package imports, without those that it reaches through another."""
     direct: dict[str, set[str]] = {name: set() for name in DESCRIPTIONS}
     for path in FILES:
         here = package_of(path)
@@ -53,7 +53,7 @@ def edges() -> dict[str, list[str]]:
 
 
 def svg() -> str:
-    """The picture; the edges are in its description, so that a test can compare them with the code."""
+    """The figure; its description holds the edges, so that a test can compare them with the code."""
     found, order = edges(), sorted(DESCRIPTIONS, key=PACKAGES.index)
     y = {name: TOP + STEP * i for i, name in enumerate(order)}
     high = TOP + STEP * len(order)
@@ -81,9 +81,9 @@ def svg() -> str:
 
 
 def main() -> None:
-    """Write the picture."""
+    """Write the figure."""
     PICTURE.write_text(svg())
-    print(f"{PICTURE.name}: {sum(map(len, edges().values()))} arrows between {len(DESCRIPTIONS)} rooms")
+    print(f"{PICTURE.name}: {sum(map(len, edges().values()))} arrows between {len(DESCRIPTIONS)} packages")
 
 
 if __name__ == "__main__":

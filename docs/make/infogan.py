@@ -22,7 +22,7 @@ PICTURE = Path(__file__).parents[1] / "pictures" / "infogan_mnist.png"
 
 
 def make_recipe(folder: str) -> Recipe:
-    """4000 steps of the small net: about ten minutes on one core."""
+    """A recipe of 4000 steps of the small net on the MNIST of a folder: about ten minutes on one core."""
     return Recipe(
         name="infowgan_mnist", data={"name": "mnist", "path": folder}, latent={"digit": "onehot(10)", "style": 2},
         nets="info_gan_small", objective={"name": "info_wgan_gp", "critic_steps": 2, "critic_lr": 5e-4},
@@ -30,7 +30,12 @@ def make_recipe(folder: str) -> Recipe:
 
 
 def alignment(code: np.ndarray, digit: np.ndarray) -> tuple[float, float, float]:
-    """Share of digits right when each class of the code says its commonest digit; with one digit each; and the MI in nats."""
+    """Accuracy when each class of the code predicts its most frequent digit, when each predicts a different digit, and the MI in nats.
+
+    Args:
+        code: the classes.
+        digit: the labels.
+    """
     counts = np.zeros((10, 10), int)
     np.add.at(counts, (code, digit), 1)
     rows, columns = linear_sum_assignment(-counts)
@@ -38,7 +43,7 @@ def alignment(code: np.ndarray, digit: np.ndarray) -> tuple[float, float, float]
 
 
 def draw_figure(run: Run) -> Figure:
-    """Classes by noises, the two continuous codes, and the course of the game."""
+    """Draw classes by noise, the two continuous codes, and the losses over training of a run."""
     model = run.model
     torch.manual_seed(1)
     noise = torch.randn(10, model.noise)
@@ -72,7 +77,12 @@ def draw_figure(run: Run) -> Figure:
 
 
 def main(folder: str, out: str) -> None:
-    """Train (or read a finished run), score the categorical code on the test digits, draw."""
+    """Train or open the run, score the categorical code on the test digits, draw.
+
+    Args:
+        folder: the folder of MNIST.
+        out: the run directory.
+    """
     run = Run.load(out) if (Path(out) / "model.safetensors").is_file() else fit(make_recipe(folder), out, resume=True)
     codes = encode(run, load("mnist", path=folder, split="test"), save=False, quiet=True)
     code, digit = codes.mean[:, :10].argmax(1), codes.values[:, 0]

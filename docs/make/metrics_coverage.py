@@ -1,9 +1,9 @@
-"""Print the table of docs/metrics.md on intervals: how often a nominal 95% interval holds the true value.
+"""Print the table of docs/metrics.md on intervals: how often a nominal 95% interval contains the true value.
 
     python docs/make/metrics_coverage.py
 
-Codes with bounded noise, so that every metric has a large-sample value. 'truth' is that value (200,000 rows), 'mean' the
-expected score at 1,000 rows: what lies between the two is bias, which no interval centred on the score can cover.
+Codes have bounded noise, so that every metric has a large-sample value. 'truth' is that value (200,000 rows), 'mean' the
+expected score at 1,000 rows. Their difference is bias, which an interval centred on the score cannot cover.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ NAMES = ("mcc", "sap", "r2", "mig", "modularity", "dci")
 
 
 def draw_codes(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Three factors in five columns: two found with noise, one split over two columns, one column of noise."""
+    """Three factors in five columns: two encoded with noise, one split over two columns, one column of noise.
+
+    Args:
+        n: rows.
+        rng: the generator.
+    """
     y = np.column_stack([rng.integers(k, size=n) for k in (4, 6, 8)])
     s = (y - y.mean(0)) / y.std(0)
     z = np.column_stack([s[:, 0], s[:, 1] + 0.3 * s[:, 0], s[:, 2], 0.7 * s[:, 2], np.zeros(n)])
@@ -25,7 +30,7 @@ def draw_codes(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
 
 
 def coverage(name: str) -> dict[str, tuple[float, float, float]]:
-    """For each kind of interval: how often it holds the truth, how often the mean at this size, and its mean width."""
+    """For each kind of interval of a metric: how often it contains the truth and the mean, and its mean width."""
     rng = np.random.default_rng(0)
     fast = {"protocol": "fast"} if "fast" in metrics.METRICS[name].protocols else {}
     # predictors and votes take at most 15,000 rows, so the large-sample value is a mean over several such samples
@@ -49,7 +54,7 @@ def coverage(name: str) -> dict[str, tuple[float, float, float]]:
 
 
 def main() -> None:
-    """Print one Markdown row per metric and kind."""
+    """Print one Markdown row per metric and kind of interval."""
     print("| metric | interval | holds the truth | holds the mean at 1,000 rows | mean width |\n|---|---|---|---|---|")
     for name in NAMES:
         for how, (truth, mean, width) in coverage(name).items():

@@ -1,4 +1,4 @@
-"""Draw docs/pictures/metrics_gallery.png: the same synthetic codes scored by every metric, as one heat map.
+"""Draw docs/pictures/metrics_gallery.png: synthetic codes scored by every metric, as one heat map.
 
     python docs/make/metrics_gallery.py
 """
@@ -18,7 +18,12 @@ PICTURES = Path(__file__).resolve().parents[1] / "pictures"
 
 
 def synthetic_codes(n: int = 6000, seed: int = 0) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Labels, and ten columns of code for each kind; columns that a kind does not need are constant (dead)."""
+    """Labels, and ten columns of code for each kind; columns that a kind does not need are constant.
+
+    Args:
+        n: rows.
+        seed: the seed.
+    """
     rng = np.random.default_rng(seed)
     y = FACTORS.labels(rng.integers(FACTORS.count, size=n))
     s = (y - y.mean(0)) / y.std(0)

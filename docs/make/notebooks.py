@@ -1,4 +1,4 @@
-"""Tutorials as notebooks: docs/notebooks/, made from the pages by `make docs`; a cell for each block, without outputs."""
+"""Write tutorials as notebooks: docs/notebooks/, from the pages by `make docs`; one cell per block, without outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGES = ("own_codes", "ledger_and_audit")
 
 
 def make_notebook(page: Path) -> dict[str, Any]:
-    """The page's text as Markdown cells, its Python and commands as code cells."""
+    """Turn a page into a notebook: text as Markdown cells, Python and commands as code cells."""
     cells: list[dict[str, Any]] = []
     for part in re.split(r"(^```\w+[^\n]*\n.*?^```$)", page.read_text(), flags=re.DOTALL | re.MULTILINE):
         match = re.match(r"```(\w+)(?: file=(\S+))?\n(.*?)```$", part, re.DOTALL)
@@ -31,7 +31,7 @@ def make_notebook(page: Path) -> dict[str, Any]:
 
 
 def _strip_links(text: str) -> str:
-    """Links to pages become their words, and the link to the notebook itself goes: a notebook travels alone."""
+    """Replace links to pages by their text and remove the link to the notebook, because a notebook is used alone."""
     text = re.sub(r"^.*\{download\}.*\n?", "", text, flags=re.MULTILINE)
     return re.sub(r"\[([^\]]*)\]\([^)]*\.md[^)]*\)", r"\1", text)
 
@@ -41,7 +41,7 @@ def _lines(text: str) -> list[str]:
 
 
 def write_notebooks() -> None:
-    """Write both."""
+    """Write all notebooks."""
     (DOCS / "notebooks").mkdir(exist_ok=True)
     for name in PAGES:
         made = make_notebook(DOCS / "tutorials" / f"{name}.md")

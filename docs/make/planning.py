@@ -1,12 +1,12 @@
-"""Write the tables of docs/planning.md: what the papers' programmes cost, from their recipes and from steps measured here.
+"""Write the tables of docs/planning.md: the cost of the papers' experiments, from their recipes and measured steps.
 
     python docs/make/planning.py --measure          # times a few steps of every kind of recipe: some minutes of one core
-    python docs/make/planning.py --measure hfvae    # only of the kinds that have this in their name
-    python docs/make/planning.py              # the tables again, from docs/results/planning.json
+    python docs/make/planning.py --measure hfvae    # only kinds with this in their name
+    python docs/make/planning.py                    # writes the tables from docs/results/planning.json
 
-Runs, steps, batches and images are those of the studies at the scale `paper`. A step is timed in processor seconds of one
-thread on random images of the right size, since its cost does not depend on what is in them: the median of five steps or more.
-vae and beta_vae on one net are checked against each other.
+Runs, steps, batches and images are those of the studies at the scale `paper`. A step is timed in CPU seconds of one thread on
+random images of the right size, because its cost does not depend on their content: the median of five steps or more. vae
+and beta_vae on one net are compared with each other.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MAX_DIFFERENCE = 0.15  # by how much vae and beta_vae on one net may differ: the
 
 
 class OperationCounter(TorchDispatchMode):
-    """Counts the operations of a step, and the floating-point operations of those that torch knows."""
+    """Count the operations of a step, and the floating-point operations of those that torch knows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,13 +71,13 @@ class OperationCounter(TorchDispatchMode):
 
 
 def recipe_kind(recipe: Recipe) -> str:
-    """Recipes whose steps cost alike."""
+    """A key that is equal for recipes whose steps cost the same."""
     r = recipe
     return json.dumps([r.objective["name"], r.data["name"], r.nets["name"], r.prior.get("name"), r.budget.batch])
 
 
 def paper_runs() -> list[tuple[str, Recipe]]:
-    """Every run of every study at the papers' scale."""
+    """Every run of every study at the scale of the papers."""
     found = []
     for name, study in STUDIES.items():
         if study.arms is not None:
@@ -86,7 +86,7 @@ def paper_runs() -> list[tuple[str, Recipe]]:
 
 
 def load_or_random_images(recipe: Recipe) -> Dataset:
-    """As many random images as three batches need, of the size that the recipe's data have; small sets are themselves."""
+    """Random images for three batches of the size that the data of a recipe have; small data sets are loaded."""
     if recipe.data["name"] not in IMAGES:
         table = dict(recipe.data)
         return data.load(table.pop("name"), **table)
@@ -96,7 +96,7 @@ def load_or_random_images(recipe: Recipe) -> Dataset:
 
 
 def time_step(step: Callable[[int], Any]) -> float:
-    """Processor seconds of a step: the median of some, after the first ones."""
+    """CPU seconds of a step: the median of several, after some warm-up steps."""
     times: list[float] = []
     for number in range(2):
         step(number)
@@ -108,7 +108,7 @@ def time_step(step: Callable[[int], Any]) -> float:
 
 
 def inconsistent_pairs(kinds: dict[str, Any]) -> list[tuple[str, str, float]]:
-    """Pairs of kinds, vae and beta_vae on the same data, net, prior and batch, whose steps differ by too much; the ratio."""
+    """Pairs of kinds, vae and beta_vae on the same data, net, prior and batch, whose step times differ too much, with the ratio."""
     found = []
     for kind in kinds:
         name, *where = json.loads(kind)
@@ -121,7 +121,7 @@ def inconsistent_pairs(kinds: dict[str, Any]) -> list[tuple[str, str, float]]:
 
 
 def measure_kind(recipe: Recipe) -> dict[str, float]:
-    """Seconds, floating-point operations and operations of a step; bytes of a run and of its checkpoint."""
+    """Seconds, floating-point operations and operations of a step of a recipe; bytes of a run and of its checkpoint."""
     torch.set_num_threads(1)
     still = recipe.model_copy(update={"budget": recipe.budget.model_copy(update={"lr": 1e-9})})  # no step may break
     with default_float32():
@@ -141,7 +141,7 @@ def measure_kind(recipe: Recipe) -> dict[str, float]:
 
 
 def measure_run() -> dict[str, float]:
-    """Files and bytes of a run of a sweep, trained and scored here, and what the estimate said of it."""
+    """Files and bytes of a run of a sweep, trained and scored here, and the estimate of both."""
     recipe = Recipe.load("beta_tcvae_sprites32", "budget.steps=60", "budget.threads=1")
     with tempfile.TemporaryDirectory() as place:
         job = build_jobs(place, [recipe], ["one"])[0]
@@ -153,7 +153,7 @@ def measure_run() -> dict[str, float]:
 
 
 def measure_all(only_matching: str = "") -> None:
-    """Time one recipe of every kind and keep the numbers as they come; `again`: only kinds that have this in their name."""
+    """Time one recipe of every kind whose name contains a text, and save the numbers after each."""
     known = json.loads(NUMBERS.read_text()) if only_matching else {"kinds": {}}
     known["kinds"] = {kind: found for kind, found in known["kinds"].items() if only_matching not in kind}
     known["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, one thread"
@@ -168,7 +168,12 @@ def measure_all(only_matching: str = "") -> None:
 
 
 def remeasure_inconsistent(kinds: dict[str, Any], rounds: int = 2) -> None:
-    """Time kinds again that should cost alike and do not: something else was at work. What stays is said on the page."""
+    """Time kinds again that should cost the same and do not; the page names those that still differ.
+
+    Args:
+        kinds: the measured kinds.
+        rounds: how often.
+    """
     recipes_of = {recipe_kind(recipe): recipe for _, recipe in paper_runs()}
     for _ in range(rounds):
         for kind in [kind for vae, beta_vae, _ in inconsistent_pairs(kinds) for kind in (vae, beta_vae) if kind in recipes_of]:
@@ -176,12 +181,17 @@ def remeasure_inconsistent(kinds: dict[str, Any], rounds: int = 2) -> None:
 
 
 def gpu_seconds(cost: dict[str, float]) -> float:
-    """A step on a GPU, reckoned: it computes, or it waits to be told what to compute."""
+    """Estimate the seconds of a step on a GPU: it computes, or it waits for kernel launches."""
     return max(cost["flops"] / GPU_FLOPS, cost["calls"] * GPU_CALL)
 
 
 def total_cost(runs: list[Recipe], kinds: dict[str, Any]) -> dict[str, float]:
-    """What some runs cost together, and the longest of them alone."""
+    """The total cost of some runs, and that of the longest one.
+
+    Args:
+        runs: the recipes.
+        kinds: the measured kinds.
+    """
     core = [kinds[recipe_kind(r)]["seconds"] * r.budget.steps for r in runs]
     gpu = [gpu_seconds(kinds[recipe_kind(r)]) * r.budget.steps for r in runs]
     return {
@@ -194,9 +204,14 @@ def total_cost(runs: list[Recipe], kinds: dict[str, Any]) -> dict[str, float]:
 
 
 def disk_writes(recipe: Recipe, cost: dict[str, float], step: float, files: float, by_clock: bool = False) -> dict[str, float]:
-    """What a run writes in all, at so many seconds a step: bytes, files (made anew or replaced) and rows of its ledger.
+    """What a run writes: bytes, files (created or replaced) and rows of its ledger.
 
-    `by_clock`: with a checkpoint_every that never comes, checkpoints are left to checkpoint_minutes.
+    Args:
+        recipe: the recipe.
+        cost: bytes of its files.
+        step: seconds per step.
+        files: files besides checkpoints.
+        by_clock: checkpoints depend on checkpoint_minutes only.
     """
     budget = recipe.budget
     minutes = step / (60 * budget.checkpoint_minutes)
@@ -210,7 +225,12 @@ def disk_writes(recipe: Recipe, cost: dict[str, float], step: float, files: floa
 
 
 def disk_traffic_table(runs: list[Recipe], known: dict[str, Any]) -> str:
-    """What a shared disk must carry when 1, 8 and 64 devices are at work: on average, and at the kind that writes most."""
+    """The load of a shared disk with 1, 8 and 64 devices: on average, and for the kind that writes most.
+
+    Args:
+        runs: the recipes.
+        known: the measured kinds.
+    """
     kinds, lines = known["kinds"], []
     for device, seconds in (("core", lambda f: f["seconds"]), ("GPU", gpu_seconds)):
         found = [(r, kinds[recipe_kind(r)]) for r in runs]
@@ -232,28 +252,33 @@ def disk_traffic_table(runs: list[Recipe], known: dict[str, Any]) -> str:
 
 
 def sum_over_runs(runs: list[tuple[Recipe, dict[str, float]]]) -> dict[str, float]:
-    """Sums over runs, by what is counted."""
+    """Sums over runs, by quantity."""
     return {key: sum(found[key] for _, found in runs) for key in runs[0][1]}
 
 
 def format_number(number: float) -> str:
-    """Two digits, or all of a large number.
+    """Two digits, or all digits of a large number.
 
-    >>> [short(number) for number in (0.00806, 2.2, 17.61, 6780.4)]
+    >>> [format_number(number) for number in (0.00806, 2.2, 17.61, 6780.4)]
     ['0.0081', '2.2', '18', '6,780']
     """
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def format_duration(seconds: float) -> str:
-    """Minutes, hours or days, whichever is read more easily."""
+    """Minutes, hours or days."""
     h = seconds / 3600
     days = f"{h / 24:,.0f} d" if h >= 240 else f"{h / 24:.1f} d"
     return days if h >= 48 else f"{h:.0f} h" if h >= 10 else f"{h:.1f} h" if h >= 1 else f"{max(1, 60 * h):.0f} min"
 
 
 def device_times(cost: dict[str, float], device: str) -> list[str]:
-    """The time on 1, 8 and 64: spread evenly, but never shorter than the longest run."""
+    """The time on 1, 8 and 64 devices: divided evenly, but never shorter than the longest run.
+
+    Args:
+        cost: the total cost.
+        device: cpu or gpu.
+    """
     return [format_duration(max(cost[device] / n, cost[f"{device} longest"])) for n in DEVICE_COUNTS]
 
 
@@ -307,7 +332,7 @@ def page_tables() -> str:
 
 
 def main() -> None:
-    """Measure if asked; write the tables between their marks."""
+    """Measure with --measure; write the tables between their marks."""
     if "--measure" in sys.argv:
         measure_all(*sys.argv[sys.argv.index("--measure") + 1 :])
     text = PAGE.read_text()

@@ -1,6 +1,6 @@
-"""The README's pictures of sets that nobody tailored: traversals of runs of pretrained/, docs/pictures/*_traversals.png.
+"""Draw traversals of the runs in pretrained/ for the README: docs/pictures/*_traversals.png.
 
-`python docs/make/pretrained_pictures.py` takes a minute, and another one to draw both sets the first time.
+`python docs/make/pretrained_pictures.py` takes a minute, and another one to make both data sets the first time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ START_IMAGES = {"dsprites": None, "shapes3d": 30007}  # where they start: the mi
 
 
 def main() -> None:
-    """Encode a part of each set, so that rows can be named; draw."""
+    """Encode a part of each set, so that rows can be named, and draw."""
     for data, image in START_IMAGES.items():
         run = unbraid.pretrained(f"beta_tcvae_{data}")
         codes = unbraid.encode(run, max_images=20_000, save=False)

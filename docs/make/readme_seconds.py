@@ -1,4 +1,4 @@
-"""Time the README's first commands in the order shown, in a clean clone, and write the seconds beside them.
+"""Time the first commands of the README in a clean clone and write the seconds into it.
 
 `python docs/make/readme_seconds.py` takes about seven minutes on two idle cores.
 """
@@ -20,7 +20,7 @@ BLOCK = re.compile(r"(<!-- commands:.*?-->\n```\n)(.*?)(```)", re.DOTALL)
 
 
 def main() -> None:
-    """Run, time, write."""
+    """Run, time and write."""
     text = README.read_text()
     found = BLOCK.search(text)
     assert found

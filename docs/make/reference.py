@@ -1,20 +1,20 @@
-"""Pages of names: every entry of every dict, in the words that `unbraid show` prints, to docs/reference/ before each build."""
+"""Write the reference pages: every entry of every registry, as `unbraid show` prints it, to docs/reference/ before each build."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from unbraid.catalogue import KINDS, Entry, render_entry_markdown
-from unbraid.catalogue.rendering import link_anchor, one_sentence, escape_markdown
+from unbraid.catalogue.rendering import escape_markdown, link_anchor, one_sentence
 from unbraid.core.files import write_text
 
-GUIDES = {  # where a kind is taught
+GUIDES = {  # the guide of each kind
     "fields": "recipes", "data": "data", "nets": "nets", "likelihoods": "likelihoods", "posteriors": "posteriors", "priors": "priors",
     "objectives": "objectives", "terms": "theory", "estimators": "estimators", "schedules": "training", "metrics": "metrics",
     "figures": "gallery", "exports": "tools",
 }  # fmt: skip
 
-SEARCH_TERMS = {  # what people search for: names of papers, which are no names of ours
+SEARCH_TERMS = {  # names in papers, for the search
     "objectives": {
         "vae": "VAE", "beta_vae": "β-VAE; beta-VAE", "beta_svae": "β-SVAE", "annealed_vae": "AnnealedVAE; capacity", "free_bits_vae": "free bits",
         "factor_vae": "FactorVAE", "aae": "AAE; adversarial autoencoder", "information_dropout": "information dropout",
@@ -45,7 +45,7 @@ def kind_page(kind: str) -> str:
 
 
 def _entry_with_index(kind: str, entry: Entry) -> str:
-    """An entry for the site, with the names that the search finds it by."""
+    """An entry for the site, with its names for the search."""
     label, heading, rest = render_entry_markdown(_without_status(entry)).split("\n", 2)
     names = [each for each in SEARCH_TERMS.get(kind, {}).get(entry.name, "").split("; ") if each]
     marks = "".join(f"\n```{{index}} ! single: {each.replace(',', ' ')}\n```\n" for each in names)
@@ -53,14 +53,14 @@ def _entry_with_index(kind: str, entry: Entry) -> str:
 
 
 def _without_status(entry: Entry) -> Entry:
-    """A data set's status is this machine's affair, not the site's."""
+    """An entry without the status of a data set, which depends on the machine."""
     from dataclasses import replace
 
-    return replace(entry, facts={head: said for head, said in entry.facts.items() if head != "status"})
+    return replace(entry, facts={head: text for head, text in entry.facts.items() if head != "status"})
 
 
 def index_page() -> str:
-    """The page of pages."""
+    """The index of the pages."""
     lines = [f"- [{kind.capitalize()}]({kind}.md): {known.about.split(';')[0]}" for kind, known in KINDS.items()]
     tree = "\n".join(KINDS)
     return (
@@ -71,7 +71,7 @@ def index_page() -> str:
 
 
 def write_pages(folder: Path) -> None:
-    """Write what has changed (an untouched page is not read again)."""
+    """Write changed pages into a folder; Sphinx does not read unchanged ones again."""
     folder.mkdir(exist_ok=True)
     pages = {"index": index_page(), **{kind: kind_page(kind) for kind in KINDS}}
     for name, text in pages.items():

@@ -1,4 +1,4 @@
-"""Screenshots of a report page: `python docs/make/report_screens.py demo/report.html` → docs/pictures/report/*.png."""
+"""Take screenshots of a report page: `python docs/make/report_screens.py demo/report.html` → docs/pictures/report/*.png."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OUT = Path(__file__).resolve().parents[1] / "pictures" / "report"
 
 
 def main(page: Path) -> None:
-    """The first screens of the page, wide and narrow, and its first heat maps; all light and dark."""
+    """Save the first screens of a page, wide and narrow, and its first heat maps, each light and dark."""
     OUT.mkdir(exist_ok=True)
     program = os.environ.get("UNBRAID_CHROMIUM") or shutil.which("chromium")
     with sync_playwright() as driver:
@@ -36,8 +36,8 @@ def main(page: Path) -> None:
 
 
 def reduce_palette(path: Path) -> None:
-    """The same picture with a palette."""
-    Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
+    """Save an image with a palette."""
+    Image.open(path, formats=("PNG",)).convert("RGB").quantize(128).save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The pictures and numbers of the tutorials that train for minutes: `which_objective` and `latent_tree`.
+"""Make the figures and numbers of the tutorials `which_objective` and `latent_tree`, which train for minutes.
 
-    python docs/make/tutorials.py [--work FOLDER]      seven runs there (about six minutes on one core), or finds them
+    python docs/make/tutorials.py [--work FOLDER]      seven runs in FOLDER (about six minutes on one core)
 
-Trains what the pages say, draws docs/pictures/tutorials/, and prints the tables that stand in the pages.
+Trains the runs of the pages, draws docs/pictures/tutorials/, and prints the tables of the pages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TABLE_COLUMNS = ("mig", "dci", "factor_vae", "reconstruction", "mi", "tc:root", 
 
 
 def compare_objectives(work: Path) -> None:
-    """The sweep of the page as it stands there, its table, and its pictures in pairs."""
+    """Run the sweep of the page in a folder, print its table and draw its figures."""
     import unbraid
     from unbraid.figures import traversals
 
@@ -43,7 +43,7 @@ def compare_objectives(work: Path) -> None:
 
 
 def train_tree_model(work: Path) -> None:
-    """The run of the page, its traversals, and what its discrete leaf says of each factor."""
+    """Train the run of the page in a folder, draw its traversals, and print the information of its discrete leaf."""
     import unbraid
     from unbraid.figures import registry
 
@@ -62,7 +62,7 @@ def train_tree_model(work: Path) -> None:
 
 
 def main() -> None:
-    """Train (or find) the runs, draw, print."""
+    """Train or open the runs, draw, print."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--work", type=Path, default=None, help="where runs are, or go (default: a new temporary folder)")
     given = options.parse_args()

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from unbraid.latent import Latent
 from unbraid.model import POSTERIORS, Draw, Posterior, Vae, closed_form_kl
 from unbraid.model.likelihood import Gaussian as GaussianLikelihood
+from unbraid.model.pairwise import log_mixture
 from unbraid.model.posteriors import Diagonal, Full
+from unbraid.model.relaxed_discrete import bound_log_scale
 from unbraid.priors import PRIORS, Prior, build
 from unbraid.terms.decomposition import kl, kl_categorical, kl_sampled
 from unbraid.terms.memory_bank import BankSpec
@@ -255,3 +257,35 @@ def test_the_memory_bank_keeps_every_family(family):
     z = q.rsample()
     assert torch.allclose(mixture.select_rows(slice(4, 8)).log_prob(z), q.log_prob(z))
     assert torch.allclose(weights.exp().sum(1), torch.ones(4))
+
+
+@each_family
+@each_tree
+@pytest.mark.parametrize("rows", [5, 300], ids=["broadcast", "tiled"])
+def test_pairwise_densities_stay_finite_where_scales_underflow(family, latent, rows):
+    """log σ is at least −20 and its gradient passes the bound; without the bound, 0 · inf makes the gradient NaN."""
+    torch.set_default_dtype(torch.float32)
+    tree, noise = Latent.of(latent), torch.Generator().manual_seed(0)
+    params = torch.randn(rows, family.param_count(tree), generator=noise)
+    real = len(tree.columns_of_kind("real"))
+    params[:, : tree.width] *= 100.0
+    params[:, tree.width : tree.width + real] -= 100.0
+    params.requires_grad_(True)
+    q = family.from_params(tree, params, TAU)
+    log_q = log_mixture(q.rsample(), q, torch.full((1, 1), -math.log(rows)))
+    assert q.scale[:, tree.columns_of_kind("real")].min() >= 0.99 * math.exp(-20)
+    (log_q.sum() - q.entropy().sum()).backward()
+    assert log_q.isfinite().all()
+    assert params.grad.isfinite().all()
+    assert (params.grad[:, tree.width : tree.width + real] != 0).any(), "the entropy leads log σ back"
+
+
+@each_family
+def test_the_bound_on_the_log_scale_changes_no_bit_above_it(family):
+    tree = Latent.of(3)
+    torch.set_default_dtype(torch.float32)
+    x = torch.cat([torch.linspace(-19.99, 20, 10_001), torch.tensor([-20.0, 1e-30])])
+    assert torch.equal(bound_log_scale(x), x)
+    params = torch.zeros(1, family.param_count(tree), requires_grad=True)
+    family.from_params(tree, params).entropy().sum().backward()
+    assert torch.equal(params.grad[0, 3:6], torch.full((3,), 0.5))

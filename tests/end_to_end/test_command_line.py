@@ -1,4 +1,4 @@
-"""The walk through the command line: recipe, train, encode, score, audit, report; and what a newcomer gets wrong."""
+"""The command line from recipe to report: train, encode, score, audit; and the errors of common mistakes."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def run_cli(*arguments: str, code: int = 0, **environment: str) -> str:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A short run of a mixed tree, all the way to its report."""
-    path = tmp_path_factory.mktemp("walk") / "run"
+    path = tmp_path_factory.mktemp("commands") / "run"
     short = ["--set", "budget.steps=30", "--set", "budget.batch=32"]
-    said = run_cli("train", "hfvae_sprites32", *short, "--out", path, "--seed", "3")
-    assert "trained 30 steps" in said
+    output = run_cli("train", "hfvae_sprites32", *short, "--out", path, "--seed", "3")
+    assert "trained 30 steps" in output
     return path
 
 
-def test_the_walk_from_recipe_to_page(run):
+def test_commands_from_recipe_to_report(run):
     assert "4,608 codes of 9 columns" in run_cli("encode", run)
     assert "mig" in run_cli("score", run, "--metrics", "mig,factor_vae")
-    said = run_cli("audit", run, "--rows", "64", "--iwae", "5", "--images", "2")
-    assert "tc:rest" in said
-    assert "log p(x) ≥" in said
+    output = run_cli("audit", run, "--rows", "64", "--iwae", "5", "--images", "2")
+    assert "tc:rest" in output
+    assert "log p(x) ≥" in output
     assert "report.html" in run_cli("report", run)
     made = "recipe.toml run.json ledger.jsonl model.safetensors codes.npz scores.json audit.json report.html"
     for name in made.split():
@@ -69,7 +69,7 @@ def test_python_does_the_same(run):
     assert opened.ledger()[-1]["step"] == 29
 
 
-def test_own_images_with_labels(tmp_path):
+def test_images_of_a_user_with_labels(tmp_path):
     rng = np.random.default_rng(0)
     folder = tmp_path / "pictures"
     folder.mkdir()
@@ -87,14 +87,14 @@ def test_own_images_with_labels(tmp_path):
     assert Codes.load(tmp_path / "run" / "codes.npz").factors.names == ("light",)
 
 
-def test_vectors_walk_to_a_page_too(tmp_path):
+def test_vectors_are_trained_and_reported_too(tmp_path):
     run_cli("train", "decomposition_pinwheel", "--set", "budget.steps=5", "--out", tmp_path / "run", "--quiet")
     run_cli("encode", tmp_path / "run")
     run_cli("report", tmp_path / "run")
     assert (tmp_path / "run" / "report.html").read_text().count("<img") >= 3
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path):
+def test_ctrl_c_prints_how_to_resume(tmp_path):
     words = [sys.executable, "-m", "unbraid", "train", "vae_sprites32", "--out", str(tmp_path / "run"), "--quiet"]
     child = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     ledger = tmp_path / "run" / "ledger.jsonl"
@@ -103,9 +103,9 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
             break
         time.sleep(0.1)
     child.send_signal(signal.SIGINT)
-    said = child.communicate(timeout=60)[1]
+    output = child.communicate(timeout=60)[1]
     assert child.returncode == 130
-    assert re.search(r"stopped after step \d+ of 5000; continue with: unbraid train --resume --out", said)
+    assert re.search(r"stopped after step \d+ of 5000; continue with: unbraid train --resume --out", output)
 
 
 MISTAKES = {
@@ -128,8 +128,8 @@ MISTAKES = {
 
 @pytest.mark.parametrize("case", MISTAKES)
 def test_mistakes_are_one_clear_line(case):
-    words, said = MISTAKES[case]
-    assert said in run_cli(*words, code=2)
+    words, output = MISTAKES[case]
+    assert output in run_cli(*words, code=2)
 
 
 def test_recipes_table_and_cite_print():
@@ -143,13 +143,13 @@ def test_recipes_table_and_cite_print():
     assert "@inproceedings" in run_cli("cite", "--bibtex")
 
 
-def test_the_demo_walks_to_its_end(tmp_path):
+def test_the_demo_runs_to_its_end(tmp_path):
     words = ["demo", "--out", tmp_path / "demo", "--steps", "3", "--seeds", "5", "--quiet"]
-    said = run_cli(*words)
-    assert re.search(r"β-TCVAE is above the VAE in MIG in [01] of 1 seed \(smallest gap -?0\.\d\d\)", said)
-    assert "training 4 runs" in said
-    assert "unbraid train beta_tcvae_images --set data.path=my/pictures" in said
-    assert all(len(line) <= 80 for line in said.splitlines() if str(tmp_path) not in line)
+    output = run_cli(*words)
+    assert re.search(r"β-TCVAE is above the VAE in MIG in [01] of 1 seed \(smallest gap -?0\.\d\d\)", output)
+    assert "training 4 runs" in output
+    assert "unbraid train beta_tcvae_images --set data.path=my/pictures" in output
+    assert all(len(line) <= 80 for line in output.splitlines() if str(tmp_path) not in line)
     page = (tmp_path / "demo" / "report.html").read_text()
     heads = re.findall(r"<thead>.*?</thead>", page)[0]
     assert re.findall(r"<th>([^<]*)", heads)[1:5] == ["VAE", "β-TCVAE", "FactorVAE", "HFVAE"], (
@@ -161,15 +161,15 @@ def test_the_demo_walks_to_its_end(tmp_path):
         assert picture.size[0] > 1000
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "demo").rglob("*")}
     again = run_cli(*words)  # nothing is trained, scored or drawn again
-    assert again == said[said.index("\n") + 1 :]
+    assert again == output[output.index("\n") + 1 :]
     assert files == {path: path.stat().st_mtime_ns for path in (tmp_path / "demo").rglob("*")}
 
 
-def test_a_picture_of_the_report_becomes_a_file(run, tmp_path):
-    said = run_cli(
+def test_a_figure_of_the_report_becomes_a_file(run, tmp_path):
+    output = run_cli(
         "figure", "traversals", run, "--out", tmp_path / "t.pdf", "--leaves", "shape,rest.1", "--images", "7"
     )
-    assert "t.pdf" in said
+    assert "t.pdf" in output
     assert (tmp_path / "t.pdf").read_bytes().startswith(b"%PDF")
     assert "traversals" in run_cli("figure")
     assert "whole numbers" in run_cli("figure", "kl", run, "--images", "a", code=2)

@@ -63,6 +63,10 @@ def test_the_page_runs_as_printed(work_dir, capsys):
         "data set bars", "net one_layer", "prior logistic", "posterior family round", "objective half_mi"
     }  # fmt: skip
     assert (work_dir / "runs" / "bars" / "codes.npz").is_file()
+    scored = json.loads((work_dir / "runs" / "bars" / "scores.json").read_text())
+    assert set(scored["scores"]) == {"mig", "best_correlation"}
+    assert scored["skipped"] == {}
+    assert 0 < scored["scores"]["best_correlation"]["value"] <= 1
 
 
 def linear_nets() -> tuple[nn.Module, nn.Module]:

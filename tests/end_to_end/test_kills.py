@@ -1,4 +1,4 @@
-"""Whatever happens, the last finished run can be opened again: a kill, or a full disk, at every file operation in turn."""
+"""The last finished run can always be opened: after a kill, or a full disk, at every file operation in turn."""
 
 from __future__ import annotations
 
@@ -131,15 +131,15 @@ def test_the_last_finished_run_can_always_be_opened(scene, kind, runs, tmp_path)
             try:
                 train(path, **asked)
             except (ProcessKilledError, UnbraidError) as error:
-                said = str(error) or "killed"
+                message = str(error) or "killed"
             else:
-                said = "" if fault.count < at or kind == "full disk" else "finished over a kill"
+                message = "" if fault.count < at or kind == "full disk" else "finished over a kill"
         ends.append(surviving_run(path, old, runs[end]))
-        if kind == "full disk" and start == "finished" and said and not (path / BACKUP_FOLDER).exists():
+        if kind == "full disk" and start == "finished" and message and not (path / BACKUP_FOLDER).exists():
             assert file_contents(path) == old  # refused before it began: in place
-        if "is backed up in" in said:
+        if "is backed up in" in message:
             assert file_contents(path / BACKUP_FOLDER) == old
-        if not said:
+        if not message:
             break
         if at % 5 == 0:  # every so often: the same command ends as if nothing had been
             train(path, **asked)

@@ -1,4 +1,4 @@
-"""Run directories written by version 0.1.0 open for ever: they encode, decode, audit and resume as they did."""
+"""Run directories of version 0.1.0 still open, encode, decode, are audited and resume as before."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_kind_is_kept():
 
 
 @pytest.mark.parametrize("old", FINISHED, indirect=True)
-def test_old_runs_encode_decode_and_sample_as_they_did(old):
+def test_old_runs_encode_decode_and_sample_as_before(old):
     run = Run.load(old)
     assert run.state["status"] == "done"
     assert run.ledger()[-1]["nats"]

@@ -1,4 +1,4 @@
-"""One run over several ranks is one run: the same ledger, the same gradients; a lost rank ends it clearly and it goes on."""
+"""Training over several ranks: the ledger and gradients of one process; a lost rank ends the run with a clear error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from unbraid.runs.run import Run
 
 
 def wait_for_exit(process, timeout: float = 120.0) -> tuple[int, str, str]:
-    """The exit code and what was said."""
+    """The exit code and what was output."""
     try:
         out, err = process.communicate(timeout=timeout)
     finally:
@@ -41,11 +41,11 @@ def relative_distance(found: np.ndarray, expected: np.ndarray) -> float:
 @pytest.fixture(scope="module")
 def two_rank_arrays(tmp_path_factory) -> dict[str, np.ndarray]:
     """Every objective by two ranks, started once."""
-    out = tmp_path_factory.mktemp("ranks") / "told.npz"
-    code, _, said = wait_for_exit(start_torchrun(2, "tests.distributed_steps", str(out)))
-    assert code == 0, said
-    with np.load(out) as told:
-        return dict(told)
+    out = tmp_path_factory.mktemp("ranks") / "arrays.npz"
+    code, _, output = wait_for_exit(start_torchrun(2, "tests.distributed_steps", str(out)))
+    assert code == 0, output
+    with np.load(out) as arrays:
+        return dict(arrays)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -106,37 +106,37 @@ def rank_pids(process: subprocess.Popen) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_rank_ends_the_run_in_a_sentence_and_it_goes_on(victim, tmp_path):
+def test_a_killed_rank_ends_the_run_with_one_error_and_it_resumes(victim, tmp_path):
     steps = 250
-    code, _, said = wait_for_exit(start_training(tmp_path, steps, 2, "--out", str(tmp_path / "whole")))
-    assert code == 0, said
+    code, _, output = wait_for_exit(start_training(tmp_path, steps, 2, "--out", str(tmp_path / "whole")))
+    assert code == 0, output
     process = start_training(tmp_path, steps, 2, "--out", str(tmp_path / "killed"))
     wait_for_checkpoint(tmp_path / "killed")
     os.kill(rank_pids(process)[victim], signal.SIGKILL)
     start = time.monotonic()
-    code, _, said = wait_for_exit(process)
+    code, _, output = wait_for_exit(process)
     assert code == 1  # torchrun's own
-    assert "error: another rank of this run is gone" in said
-    assert "--resume --out" in said
-    assert "unbraid/" not in said.partition("torch.distributed.elastic")[0], "a traceback of ours"
+    assert "error: another rank of this run is gone" in output
+    assert "--resume --out" in output
+    assert "unbraid/" not in output.partition("torch.distributed.elastic")[0], "a traceback of ours"
     assert time.monotonic() - start < 60
-    code, _, said = wait_for_exit(start_training(tmp_path, steps, 2, "--resume", "--out", str(tmp_path / "killed")))
-    assert code == 0, said
+    code, _, output = wait_for_exit(start_training(tmp_path, steps, 2, "--resume", "--out", str(tmp_path / "killed")))
+    assert code == 0, output
     for name in (LEDGER_FILE, MODEL_FILE):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_with_more_and_fewer_ranks_and_says_so(tmp_path):
+def test_a_run_resumes_with_more_and_fewer_ranks_and_a_note(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    code, _, said = wait_for_exit(start_training(tmp_path, 90, 2, "--out", str(parts)))
-    assert code == 0, said
-    code, _, said = wait_for_exit(start_training(tmp_path, 120, 3, "--resume", "--out", str(parts)))
-    assert code == 0, said
-    assert "continues on 3 ranks, after 2 ranks" in said
-    assert said.count("continues on") == 1  # rank 0 speaks
-    code, _, said = wait_for_exit(start_training(tmp_path, 150, 1, "--resume", "--out", str(parts)))
-    assert code == 0, said
+    code, _, output = wait_for_exit(start_training(tmp_path, 90, 2, "--out", str(parts)))
+    assert code == 0, output
+    code, _, output = wait_for_exit(start_training(tmp_path, 120, 3, "--resume", "--out", str(parts)))
+    assert code == 0, output
+    assert "continues on 3 ranks, after 2 ranks" in output
+    assert output.count("continues on") == 1  # rank 0 speaks
+    code, _, output = wait_for_exit(start_training(tmp_path, 150, 1, "--resume", "--out", str(parts)))
+    assert code == 0, output
     assert Run.load(parts).state["moved"] == ["2 ranks → 3 ranks after step 90", "3 ranks → one rank after step 120"]
     assert "ranks" not in Run.load(parts).state
     fit(tmp_path / "recipe.toml", whole, quiet=True)
@@ -149,14 +149,14 @@ def test_ctrl_c_stops_all_ranks_with_a_checkpoint(tmp_path):
     wait_for_checkpoint(tmp_path / "run")
     children = rank_pids(process)
     process.send_signal(signal.SIGINT)
-    _, _, said = wait_for_exit(process)
-    assert said.count("continue with: unbraid train --resume") == 1
+    _, _, output = wait_for_exit(process)
+    assert output.count("continue with: unbraid train --resume") == 1
     assert Run.load(tmp_path / "run").state["status"] == "stopped"
     assert not [child for child in children if Path(f"/proc/{child}").exists()]
 
 
 @pytest.mark.parametrize(
-    ("recipe", "said"),
+    ("recipe", "output"),
     [
         ({"budget": {"batch": 9}}, "an equal part of the batch: found budget.batch 9, 2 ranks"),
         ({"nets": {"name": "mlp", "norm": "batch"}}, "nets cannot be trained over several ranks"),
@@ -164,18 +164,18 @@ def test_ctrl_c_stops_all_ranks_with_a_checkpoint(tmp_path):
         ({"budget": {"device": "cuda"}}, "device 'cuda' cannot be used here"),
     ],
 )
-def test_what_ranks_cannot_share_is_refused_before_any_work(recipe, said, tmp_path, monkeypatch):
+def test_what_ranks_do_not_support_is_refused_before_any_work(recipe, output, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "here")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
     asked = {"data": "toy", "latent": 2, "nets": "mlp", **recipe}
-    with pytest.raises(UnbraidError, match=re.escape(said)):
+    with pytest.raises(UnbraidError, match=re.escape(output)):
         fit(Recipe(**asked), tmp_path / "run", quiet=True, dataset=toy_data())
     assert not (tmp_path / "run").exists()
 
 
-def test_other_verbs_are_not_for_torchrun(monkeypatch):
+def test_other_commands_are_not_for_torchrun(monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "here")
     monkeypatch.setenv("WORLD_SIZE", "2")
     ended = CliRunner().invoke(app, ["sweep", "sweep.toml"])
-    assert "torchrun starts one training" in str(ended.exception)
+    assert "torchrun starts only the command train" in str(ended.exception)

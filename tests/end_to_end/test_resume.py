@@ -1,4 +1,4 @@
-"""A killed run goes on to the same bits: model, optimisers, schedules, chance, place in the data, running statistics."""
+"""A killed run resumes to the same bits: model, optimisers, schedules, randomness, batches, running statistics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from unbraid.runs.run import Run
 PROCESS_CONTEXT = multiprocessing.get_context("forkserver")
 PROCESS_CONTEXT.set_forkserver_preload(
     ["unbraid.runs.fitting.training", "tests.toys"]
-)  # children start in a blink, with torch already loaded
+)  # children start fast, with torch already loaded
 OBJECTIVES = {
     "vae": {"name": "beta_vae", "beta": {"schedule": "linear", "start": 0, "stop": 2, "steps": 40}},
     "factor_vae": {"name": "factor_vae", "gamma": 5, "critic": {"width": 16, "depth": 2, "steps": 2}},
@@ -113,7 +113,7 @@ def test_twenty_kills_end_in_the_same_bits(name, threads, tmp_path):
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_writes_a_checkpoint_and_resume_goes_on(signum, tmp_path, monkeypatch):
+def test_a_signal_writes_a_checkpoint_and_the_run_resumes(signum, tmp_path, monkeypatch):
     import unbraid.runs.fitting.trainer as module
 
     whole = fit(recipe("vae"), tmp_path / "whole", quiet=True, dataset=toy_data())
@@ -175,7 +175,7 @@ def test_an_ignored_signal_stays_ignored(signum, tmp_path, monkeypatch):
     assert run.state["status"] == "done"
 
 
-def test_more_steps_simply_go_on_to_the_same_bits(tmp_path):
+def test_more_steps_continue_to_the_same_bits(tmp_path):
     fit(recipe("vae", steps=4), tmp_path / "r", quiet=True, dataset=toy_data())
     longer = fit(recipe("vae", steps=9), tmp_path / "r", resume=True, quiet=True, dataset=toy_data())
     assert [row["step"] for row in longer.ledger()] == [0, 3, 5, 8]
@@ -184,7 +184,7 @@ def test_more_steps_simply_go_on_to_the_same_bits(tmp_path):
         assert torch.equal(tensor, longer.model.state_dict()[name]), name
 
 
-def test_a_signal_while_a_checkpoint_is_written_still_leaves_the_word_stopped(tmp_path, monkeypatch):
+def test_a_signal_while_a_checkpoint_is_written_leaves_the_status_stopped(tmp_path, monkeypatch):
     from unbraid.runs.folder import run_writer
 
     inner = run_writer.save_checkpoint
@@ -201,7 +201,7 @@ def test_a_signal_while_a_checkpoint_is_written_still_leaves_the_word_stopped(tm
 
 
 def test_moments_are_restored_in_each_parameters_own_layout(tmp_path):
-    """Fused Adam walks memory: a channels-last weight needs channels-last moments, or the wrong elements are paired."""
+    """Fused Adam reads memory in order: a channels-last weight needs channels-last moments."""
     from unbraid.runs.folder import checkpoint
 
     torch.set_default_dtype(torch.float32)
@@ -252,7 +252,7 @@ def test_a_second_process_on_one_run_is_refused_before_it_loads_data(tmp_path, m
         fit(recipe("vae"), tmp_path / "r", quiet=True, dataset=toy_data())
 
 
-def test_a_broken_loss_stops_with_the_step_and_the_term(tmp_path):
+def test_a_non_finite_loss_stops_with_the_step_and_the_term(tmp_path):
     bad = recipe("vae").set("budget.lr=5", "objective.name=row", "objective.prices={kl=-1.0}")
     with pytest.raises(UnbraidError, match=r"no longer finite at step \d+: .* diverged.*lower rate"):
         fit(bad, tmp_path / "r", quiet=True, dataset=toy_data())

@@ -1,4 +1,4 @@
-"""What training does to a run directory: refusals change nothing, old files are set aside, the state is never stale."""
+"""Training and the run directory: refusals change nothing, old files are backed up, the state is never out of date."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from unbraid.core.errors import UnbraidError
 from unbraid.data.dataset import Pixels
 from unbraid.runs.fitting.training import fit
 from unbraid.runs.folder.file_names import BACKUP_FOLDER
-from unbraid.runs.folder.run_writer import load_run_recipe
+from unbraid.runs.folder.resume_checks import load_run_recipe
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import Run
 
@@ -42,19 +42,19 @@ def test_a_full_disk_under_the_ledger_is_named(tmp_path):
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_a_refused_resume_leaves_the_run_as_it_was(tmp_path):
+def test_a_refused_resume_leaves_the_run_unchanged(tmp_path):
     run = fit(tiny_recipe(), tmp_path / "r", quiet=True, dataset=toy_data())
     files = {f.name: f.read_bytes() for f in run.path.iterdir() if f.is_file()}
-    for change, said in (
+    for change, message in (
         (tiny_recipe(steps=9).set("latent=6"), "does not fit"),
         (tiny_recipe(steps=3), "more steps than"),
     ):
-        with pytest.raises(UnbraidError, match=said):
+        with pytest.raises(UnbraidError, match=message):
             fit(change, run.path, resume=True, force=True, quiet=True, dataset=toy_data())
         assert {f.name: f.read_bytes() for f in run.path.iterdir() if f.is_file()} == files
 
 
-def test_what_was_made_of_old_weights_goes_with_them(tmp_path):
+def test_files_made_of_old_weights_are_deleted_with_them(tmp_path):
     run = fit(tiny_recipe(), tmp_path / "r", quiet=True, dataset=toy_data())
     (run.path / "codes.npz").write_bytes(b"of the old weights")
     fit(tiny_recipe().set("seed=5"), run.path, force=True, quiet=True, dataset=toy_data())
@@ -135,7 +135,7 @@ def test_an_edited_recipe_in_the_run_directory_is_noticed_by_resume(tmp_path):
     assert longer.state["recipe"] == longer.recipe.hash
 
 
-def test_words_and_intervals_may_change_without_force(tmp_path):
+def test_descriptions_and_intervals_may_change_without_force(tmp_path):
     fit(tiny_recipe(), tmp_path / "r", quiet=True, dataset=toy_data())
     other = tiny_recipe(steps=8, log_every=2, checkpoint_every=5).set("about=longer", "name=other")
     assert fit(other, tmp_path / "r", resume=True, quiet=True, dataset=toy_data()).state["step"] == 8

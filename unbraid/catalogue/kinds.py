@@ -334,7 +334,9 @@ KINDS: dict[str, CatalogueKind] = {
     "fields": CatalogueKind("field", "the fields of a recipe; --set FIELD=VALUE changes one", _fields),
     "data": CatalogueKind("data", "data sets; [data] in a recipe", _data),
     "nets": CatalogueKind("net", "encoder and decoder; [nets] in a recipe", _nets),
-    "likelihoods": CatalogueKind("likelihood", "distributions of images given the decoder's output; [likelihood]", _likelihoods),
+    "likelihoods": CatalogueKind(
+        "likelihood", "distributions of images given the decoder's output; [likelihood]", _likelihoods
+    ),
     "posteriors": CatalogueKind("posterior", "families of q(z|x); [posterior]", _posteriors),
     "priors": CatalogueKind("prior", "densities on the latent tree; [prior]", _priors),
     "objectives": CatalogueKind("objective", "what training minimises; [objective]", _objectives),

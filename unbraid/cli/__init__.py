@@ -1,4 +1,4 @@
-"""The command line. Each verb reads the file before it and writes the next, so any stage can be rerun alone.
+"""The command line. Each command reads one file and writes the next, so every stage can be rerun alone.
 
 recipe.toml → train → model.safetensors → encode → codes.npz → score → scores.json → report → report.html
 """
@@ -19,26 +19,26 @@ from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect
 
 HELP = """Learn, measure and explore disentangled latent representations.
 
-The flow is recipe → train → encode → score → report; each verb reads the file before it and writes the next.
+The flow is recipe → train → encode → score → report; each command reads one file and writes the next.
 
 \b
-unbraid demo                                  everything, in minutes
-unbraid recipes                               what can be trained by name
-unbraid list objectives                       what there is (also nets, priors, metrics, data …)
-unbraid show objective hfvae                  formula, options, defaults, paper of one
+unbraid demo                                  the whole flow, in minutes
+unbraid recipes                               named recipes
+unbraid list objectives                       all objectives (also nets, priors, metrics, data …)
+unbraid show objective hfvae                  its formula, options, defaults and paper
 unbraid train factor_vae_sprites32 --out runs/one
 unbraid encode runs/one
 unbraid score runs/one
-unbraid audit runs/one                        the exact price of every term
+unbraid audit runs/one                        every term with the exact q(z)
 unbraid report runs/one
-unbraid ledger runs/one --csv                 what training wrote, as a table
+unbraid ledger runs/one --csv                 the training log as a table
 unbraid compare runs                          one table over settings and seeds
-unbraid figure traversals runs/one --out t.pdf   any picture of it as a file
-unbraid sweep SWEEP.toml                      settings × seeds, to one table
+unbraid figure traversals runs/one --out t.pdf   a figure as a file
+unbraid sweep SWEEP.toml                      train settings × seeds, compare them
 unbraid studio runs                           explore, compare and train in the browser
-unbraid export runs/one --to html             one page to explore it, offline
+unbraid export runs/one --to html             an offline page to explore it
 unbraid export runs/one --to onnx             for other runtimes; --to hub for Hugging Face
-unbraid study                                 the papers' figures, by name
+unbraid study                                 reproduce figures and claims of papers
 unbraid score --codes mine.npy --factors labels.csv   your own codes
 """
 
@@ -49,8 +49,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for room in (demo, data, runs, sweep, score, compare, show, study, export, figure, ledger, studio):
-    room.register(app)
+for module in (demo, data, runs, sweep, score, compare, show, study, export, figure, ledger, studio):
+    module.register(app)
 add_import_option(app)
 
 
@@ -70,22 +70,22 @@ def _options(
     alone = "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("WORLD_SIZE") == "1"
     expect(
         alone or context.invoked_subcommand == "train",
-        "torchrun starts one training over several devices",
+        "torchrun starts only the command train",
         found=f"unbraid {context.invoked_subcommand}",
-        do="Call it without torchrun; a sweep is spread over machines by --shard or --engine ray.",
+        do="Call it without torchrun; --shard or --engine ray distribute a sweep over machines.",
     )
 
 
 def _should_print(error: BaseException) -> bool:
-    """Of several ranks on one machine the first one speaks, but each says that another is gone."""
+    """Whether this rank prints an error: the first rank of a machine, and every rank that lost another."""
     return os.environ.get("LOCAL_RANK", "0") == "0" or type(error).__name__ == "RankLostError"
 
 
 def main() -> None:
-    """Run the command line; mistakes a user can mend are one clear message, never a traceback."""
+    """Run the command line; a mistake that the user can correct is one message, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a file name need not be text that can be printed
+            stream.reconfigure(errors="backslashreplace")  # file names may hold bytes that cannot be printed
     try:
         app()
     except UnbraidError as error:
@@ -98,6 +98,6 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
-    except OSError as error:  # a path that is too long, a disk that is full, a file that may not be read
+    except OSError as error:  # a path that is too long, a full disk, a file without read permission
         print(f"error: {error.strerror or error}: {str(error.filename or '')[:200]}", file=sys.stderr)
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""`unbraid compare`: one table over runs, sweeps or codes, and the plots a paper prints."""
+"""`unbraid compare`: one table over runs, sweeps or codes, and plots for papers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ Baseline = Annotated[
         "--baseline", "-b", help="A setting's label: differences from it, paired by seed.", show_default=False
     ),
 ]
-Format = Annotated[str, typer.Option("--format", "-f", help="terminal, markdown, latex, csv or json.")]
+FORMAT_OF_SUFFIX = {".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex"}
+Format = Annotated[
+    str, typer.Option("--format", "-f", help="terminal, markdown, latex, csv or json; by default that of --out.")
+]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the table to this file.", show_default=False)]
 Factors = Annotated[
     Path | None, typer.Option(help="Labels for codes: .npy or .csv, one row per row of codes.", show_default=False)
@@ -37,7 +40,7 @@ Udr = Annotated[
         "--udr/--no-udr", help="Agreement of repeated runs, to choose without labels.", show_default="up to 100"
     ),
 ]
-Own = Annotated[bool, typer.Option("--own", help="Also how well single models were measured (intervals over rows).")]
+Own = Annotated[bool, typer.Option("--own", help="Also print the uncertainty of single models (intervals over rows).")]
 Equal = Annotated[
     str, typer.Option(metavar="[QUANTITY]", help="Compare methods at equal QUANTITY, e.g. reconstruction.", show_default=False)
 ]  # fmt: skip
@@ -52,7 +55,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb `compare` to a typer app."""
+    """Add the command to the app."""
     app.command("compare")(compare)
 
 
@@ -70,12 +73,14 @@ def compare(
     plot: Plot = [],  # noqa: B006  (typer reads the default)
     quiet: Quiet = False,
 ) -> None:
-    """One table: settings over seeds with 95% intervals, the best marked, differences from a baseline, plots."""
+    """Compare settings over seeds: means with 95% intervals, the best marked, differences from a baseline, plots."""
     from unbraid import comparing
     from unbraid.comparing.console_table import print_table
     from unbraid.comparing.table_export import FORMATS
     from unbraid.core.files import write_text
 
+    if out is not None and format == "terminal":
+        format = FORMAT_OF_SUFFIX.get(out.suffix.lower(), format)
     choose(format, {"terminal": None, **FORMATS}, "format")
     wanted = [_parse_plot(p) for p in plot]
     scoring: dict[str, Any] = {"factors": factors} if factors is not None else {}
@@ -108,7 +113,7 @@ def compare(
 
 
 def _resolve_source(path: Path) -> Path:
-    """A sweep's file stands for the directory of its runs."""
+    """The directory of runs that a sweep file stands for; other paths are returned."""
     if path.suffix != ".toml":
         return path
     from unbraid.sweeps.planning.sweep_file import SWEEP_FILE, Sweep
@@ -116,15 +121,13 @@ def _resolve_source(path: Path) -> Path:
     name = Sweep.load(path).name
     kept = [path.parent] if path.name == SWEEP_FILE else []
     found = next((p for p in (*kept, Path("runs") / name) if p.is_dir()), None)
-    expect(
-        found is not None, f"the runs of {path} are not in runs/{name}", do="Name the directory you gave with --out."
-    )
+    expect(found is not None, f"the runs of {path} are not in runs/{name}", do="Name the directory you gave with --out.")
     assert found is not None
     return found
 
 
 def _parse_plot(spec: str) -> tuple[str, list[str], Path]:
-    """KIND:X,Y=FILE in its parts, checked before any work."""
+    """Split KIND:X,Y=FILE, with errors before any work starts."""
     from unbraid.figures.comparison_figures import PLOTS
     from unbraid.figures.drawing import figure_format
 
@@ -149,7 +152,7 @@ def _draw(table: Any, kind: str, arguments: list[str], path: Path) -> None:
 
 
 def _show_equal(table: Any, quantity: str, to_error: bool) -> None:
-    """Methods at equal reconstruction, one line for each quantity and pair."""
+    """Print methods at equal reconstruction, one line per quantity and pair."""
     from rich.console import Console
 
     from unbraid.comparing.console_table import print_matched

@@ -1,4 +1,4 @@
-"""Verbs about data sets: list, make, show."""
+"""`unbraid data`: list, make and show data sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 from unbraid.core.errors import UnbraidError, choose, expect
 
 data_app = typer.Typer(
-    help="Data sets: what there is, making or fetching one, looking at one.",
+    help="List, make, fetch and show data sets.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -32,7 +32,7 @@ Options = Annotated[
 
 @data_app.command("list")
 def list_sets(name: Annotated[str, typer.Argument(help="Only this one, with its options.")] = "") -> None:
-    """Every data set: its status, size and factors, and how to get it."""
+    """List data sets with status, size and factors, and how to get each."""
     from unbraid.data import DATASETS
 
     if name:
@@ -53,11 +53,11 @@ def list_sets(name: Annotated[str, typer.Argument(help="Only this one, with its 
     for source in DATASETS.values():
         if source.status().startswith("needs"):
             typer.echo(_wrap_text(f"  {source.name + ':':<15}", source.how_to_get))
-    typer.echo("\n'unbraid data list NAME' says what a set is and which options it takes.")
+    typer.echo("\n'unbraid data list NAME' describes a set and its options.")
 
 
 def _wrap_text(head: str, text: str) -> str:
-    """`head` and `text`, broken at the width of the terminal under the text's first word."""
+    """Wrap `text` after `head` at the width of the terminal, with a hanging indent."""
     width = max(shutil.get_terminal_size().columns, 40)
     return textwrap.fill(
         text,
@@ -74,12 +74,12 @@ def _describe(name: str) -> None:
     from unbraid.data import STRUCTURE
 
     typer.echo(render_entry(find_entry("data", name)))
-    typer.echo("\n" + _wrap_text("", f"On top of any set: {', '.join(STRUCTURE)}."))
+    typer.echo("\n" + _wrap_text("", f"Options of every set: {', '.join(STRUCTURE)}."))
 
 
 @data_app.command("make")
 def make(name: Name, options: Options = None) -> None:
-    """Make, fetch or import a data set, so that later runs find it ready in the cache."""
+    """Make, fetch or import a data set into the cache."""
     from unbraid.data import DATASETS, load
     from unbraid.data.cache import array_cache
 
@@ -93,11 +93,9 @@ def make(name: Name, options: Options = None) -> None:
         f"{time.monotonic() - start:.1f} s (cache: {array_cache.cache_dir()})"
     )
     if chosen.get("path") and source.status() != "ready":
-        said = f"It is read from {chosen['path']} and was not copied: give that path in a recipe too"
-        where = (
-            f", or put its files into {array_cache.cache_dir() / name} to need none" if source.fetch is not None else ""
-        )
-        typer.echo(_wrap_text("", f"{said}{where}."))
+        advice = f"It is read from {chosen['path']} and was not copied: give that path in a recipe too"
+        where = f", or put its files into {array_cache.cache_dir() / name}" if source.fetch is not None else ""
+        typer.echo(_wrap_text("", f"{advice}{where}."))
     if bad := dataset.notes.get("damaged"):
         typer.echo(f"left out as damaged: {len(bad):,}, such as {bad[0]}")
 
@@ -106,18 +104,18 @@ def make(name: Name, options: Options = None) -> None:
 def show(
     name: Name,
     options: Options = None,
-    out: Annotated[Path | None, typer.Option("--out", help="The file.", show_default="data_NAME.png")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The PNG file.", show_default="data_NAME.png")] = None,
     rows: Annotated[int, typer.Option(help="Rows of the contact sheet.", min=1, max=100)] = 6,
     columns: Annotated[int, typer.Option(help="Columns of the contact sheet.", min=1, max=100)] = 12,
-    seed: Annotated[int, typer.Option(help="Which images.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random images.")] = 0,
 ) -> None:
-    """A picture of a data set: random images, and each factor traversed on its own."""
+    """Draw random images of a data set, and traversals of each factor."""
     from unbraid.data import load
     from unbraid.figures.dataset_figures import dataset_figure
     from unbraid.figures.drawing import save_figure
 
     path = out or Path(f"data_{name}.png")
-    expect(path.suffix == ".png", "the picture is a PNG", found=path.name, do="End --out in .png.")
+    expect(path.suffix == ".png", "the figure is a PNG", found=path.name, do="End --out in .png.")
     dataset = load(name, **parse_options(options))
     save_figure(dataset_figure(dataset, rows, columns, seed), path, dpi=100)
     items = dataset.factors.items if dataset.factors else ()
@@ -126,31 +124,28 @@ def show(
 
 
 def parse_options(options: list[str] | None) -> dict[str, Any]:
-    """`a=1`, `b=true`, `c=[1, 2]`, `d={ min = 3 }` as TOML values; anything else is a string.
+    """Parse options `a=1`, `b=true`, `c=[1, 2]`, `d={ min = 3 }` as TOML; other values are strings.
 
     >>> parse_options(["orientation=true", "size=32", "path=some/where", "hold_out.shape=heart"])
     {'orientation': True, 'size': 32, 'path': 'some/where', 'hold_out': {'shape': 'heart'}}
     """
-    import tomllib
+    from unbraid.runs.recipe_fields import parse_toml_value
 
     chosen: dict[str, Any] = {}
     for option in options or []:
         name, sign, text = option.partition("=")
         expect(sign and name, "--set takes OPTION=VALUE", found=repr(option))
-        try:
-            value = tomllib.loads(f"x = {text}")["x"]
-        except tomllib.TOMLDecodeError:
-            value = text
+        value = parse_toml_value(text)
         *parents, last = name.strip().split(".")
         inner = chosen
         for parent in parents:
             inner = inner.setdefault(parent, {})
             if not isinstance(inner, dict):
-                raise UnbraidError(f"--set {option}: {parent!r} already has a value that is no table.")
+                raise UnbraidError(f"--set {option}: {parent!r} already has a value that is not a table.")
         inner[last] = value
     return chosen
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group `data`."""
+    """Add the command group to the app."""
     app.add_typer(data_app, name="data")

@@ -1,4 +1,4 @@
-"""`unbraid demo`: the whole walk in minutes. Trains four objectives on coloured sprites, scores them, says what came out."""
+"""`unbraid demo`: train four objectives on coloured sprites, score them and write a report."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from unbraid.runs.recipe import Recipe
     from unbraid.runs.run import Run
 
-SEEDS = (0, 1, 2)  # the settings were chosen on other seeds: docs/demo.md has their table
+SEEDS = (0, 1, 2)  # settings were chosen on other seeds, see docs/demo.md
 BASELINE, STRUCTURED = "vae_colour_sprites", "beta_tcvae_colour_sprites"  # trained with every seed
-SINGLE_SEED = ("factor_vae_colour_sprites", "hfvae_colour_sprites")  # trained with the first
+SINGLE_SEED = ("factor_vae_colour_sprites", "hfvae_colour_sprites")  # trained with the first seed
 DISPLAY_NAMES = {
     BASELINE: "VAE",
     STRUCTURED: "β-TCVAE",
@@ -26,8 +26,8 @@ RESULT_FILE = "demo.json"
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where runs and report go.")] = Path("demo"),
-    seeds: Annotated[str, typer.Option(help="Seeds to train, with commas.")] = ",".join(map(str, SEEDS)),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs and the report.")] = Path("demo"),
+    seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = ",".join(map(str, SEEDS)),
     steps: Annotated[int, typer.Option(min=0, help="Steps per run (0: the recipe's).")] = 0,
     workers: Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False,
@@ -39,7 +39,7 @@ def demo(
     wanted = [s.strip() for s in seeds.split(",")]
     expect(
         all(s.isdigit() for s in wanted) and len(set(wanted)) == len(wanted),
-        "seeds are whole numbers with commas between, each once",
+        "seeds are different whole numbers, separated by commas",
         found=repr(seeds),
         do="For example --seeds 0,1,2.",
     )
@@ -52,7 +52,7 @@ def demo(
             return
     typer.echo(
         f"training {len(recipes)} runs of {recipes[0].budget.steps:,} steps into {out}/ "
-        "(Ctrl-C loses nothing: the same command goes on)"
+        "(after Ctrl-C the same command continues)"
     )
     rows = _train_and_score(recipes, out, workers, quiet)
     write_json(out / RESULT_FILE, {"recipes": hashes, "rows": rows})
@@ -63,14 +63,14 @@ def _recipes(seeds: list[int], steps: int) -> list[Recipe]:
     from unbraid.runs.recipe import Recipe
 
     changes = [f"budget.steps={steps}"] if steps else []
-    asked = [(name, seed) for seed in seeds for name in (BASELINE, STRUCTURED)] + [
+    pairs = [(name, seed) for seed in seeds for name in (BASELINE, STRUCTURED)] + [
         (name, seeds[0]) for name in SINGLE_SEED
     ]
-    return [Recipe.load(name).set(f"seed={seed}", *changes) for name, seed in asked]
+    return [Recipe.load(name).set(f"seed={seed}", *changes) for name, seed in pairs]
 
 
 def _train_and_score(recipes: list[Recipe], out: Path, workers: int, quiet: bool) -> list[dict[str, Any]]:
-    """Train and score what is missing, draw the picture and the page; one row of numbers per run."""
+    """Train and score missing runs, draw figure and report; return one row of numbers per run."""
     from unbraid import data
     from unbraid.figures.drawing import save_figure
     from unbraid.figures.report import report
@@ -78,7 +78,7 @@ def _train_and_score(recipes: list[Recipe], out: Path, workers: int, quiet: bool
     from unbraid.sweeps.api import sweep
     from unbraid.sweeps.planning.scoring import Scoring
 
-    data.load("colour_sprites")  # made once, before the runs ask for it together
+    data.load("colour_sprites")  # made once, before several runs need it at the same time
     runs = sweep(recipes, out, workers, quiet, score=Scoring(metrics=list(METRICS), most=0, audit=1024))
     rows = [_row(run) for run in runs]
     pair = [next(r for r in runs if r.recipe.name == name) for name in (BASELINE, STRUCTURED)]
@@ -112,7 +112,10 @@ _NATS = {"recon": "reconstruction", "kl": "kl", "tc": "tc_q:root"}
 
 
 def verdict(rows: list[dict[str, Any]]) -> str:
-    """What the demo claims, with its margin: seed by seed, the structured row against the VAE.
+    """The result of the demo: the structured objective against the VAE, seed by seed, with the smallest gap.
+
+    Args:
+        rows: the numbers of each run.
 
     >>> verdict([{"name": BASELINE, "seed": 0, "mig": 0.2, "dci": 0.5}, {"name": STRUCTURED, "seed": 0, "mig": 0.8, "dci": 0.9}])
     'β-TCVAE is above the VAE in MIG in 1 of 1 seed (smallest gap 0.60) and in DCI in 1 of 1 (smallest gap 0.40).'
@@ -129,7 +132,7 @@ def verdict(rows: list[dict[str, Any]]) -> str:
 
 
 def _print_result(rows: list[dict[str, Any]], out: Path) -> None:
-    """The table, the verdict, where everything is, and what to do next."""
+    """Print the table, the verdict, the paths and the next commands."""
     typer.echo(f"\n{'':<20}{'MIG':>7}{'DCI':>7}{'FactorVAE':>11}{'recon':>9}{'KL':>8}{'TC':>8}")
     for row in sorted(rows, key=lambda r: (list(DISPLAY_NAMES).index(r["name"]), r["seed"])):
         cells = f"{row['mig']:>7.2f}{row['dci']:>7.2f}{row['factor_vae']:>11.2f}"
@@ -142,15 +145,15 @@ def _print_result(rows: list[dict[str, Any]], out: Path) -> None:
         "MIG, DCI, FactorVAE metric: up to 1, higher is better (the last saturates: no\nclaim). "
         "Reconstruction, KL, total correlation: nats per image, exact q(z)."
     )
-    said = textwrap.fill(verdict(rows), 80)
-    typer.echo(f"\n{said}\n\npage:    {out / 'report.html'}\npicture: {out / 'traversals.png'}")
+    text = textwrap.fill(verdict(rows), 80)
+    typer.echo(f"\n{text}\n\npage:    {out / 'report.html'}\npicture: {out / 'traversals.png'}")
     typer.echo(
-        "\nnext, with a folder of your own pictures:\n"
+        "\nnext, with a folder of your own images:\n"
         "  unbraid train beta_tcvae_images --set data.path=my/pictures --out runs/mine\n"
         "  unbraid encode runs/mine && unbraid report runs/mine"
     )
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb to the app."""
+    """Add the command to the app."""
     app.command()(demo)

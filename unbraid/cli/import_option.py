@@ -1,4 +1,4 @@
-"""`--import MODULE`, which every verb takes: the module adds its parts to the dicts before the verb begins."""
+"""The option `--import MODULE` of every command: the module registers its own parts before the command runs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,19 @@ Imports = Annotated[
     typer.Option(
         "--import",
         metavar="MODULE",
-        help="Import a module of your own that adds parts (docs/extending.md); may be given again.",
+        help="Import a module of your own that adds parts (docs/extending.md); may be repeated.",
         callback=_import_modules,
-        is_eager=True,  # its names are there when the other options are read
+        is_eager=True,  # its names exist when other options are parsed
     ),
 ]
 
 
 def add_import_option(app: typer.Typer) -> None:
-    """Give every verb of an app, and of the groups in it, the option `--import`."""
+    """Add the option `--import` to every command of an app and of its groups.
+
+    Args:
+        app: the app.
+    """
     for command in app.registered_commands:
         if command.callback is not None:
             command.callback = _with_import(command.callback)
@@ -41,14 +45,14 @@ def add_import_option(app: typer.Typer) -> None:
             add_import_option(group.typer_instance)
 
 
-def _with_import(verb: Callable[..., Any]) -> Callable[..., Any]:
-    signature = inspect.signature(verb, eval_str=True)
+def _with_import(command: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(command, eval_str=True)
     if "imports" in signature.parameters:
-        return verb
+        return command
 
-    @wraps(verb)
-    def run(*given: Any, imports: list[str], **named: Any) -> Any:
-        return verb(*given, **named)
+    @wraps(command)
+    def run(*arguments: Any, imports: list[str], **options: Any) -> Any:
+        return command(*arguments, **options)
 
     option = inspect.Parameter("imports", inspect.Parameter.KEYWORD_ONLY, default=[], annotation=Imports)
     parameters = [*signature.parameters.values(), option]

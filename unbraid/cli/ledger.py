@@ -1,4 +1,4 @@
-"""`unbraid ledger`: what training wrote, as a table or as CSV."""
+"""`unbraid ledger`: the training log as a table or as CSV."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-MAX_ROWS, LINE_WIDTH = 20, 80  # rows and letters that are printed
+MAX_ROWS, LINE_WIDTH = 20, 80  # printed rows and columns of text
 
 
 def ledger(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
     validation: Annotated[
-        bool, typer.Option("--validation", help="The rows on held-out images instead of training's.")
+        bool, typer.Option("--validation", help="Rows on held-out images instead of training rows.")
     ] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print every row as CSV.")] = False,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write every row as CSV into this file.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write every row as CSV to this file.")] = None,
 ) -> None:
-    """Every term, price and the loss over the steps: a table here, or CSV with all rows."""
+    """Print terms, prices and loss over the training steps: some rows as a table, or all as CSV."""
     from unbraid.core.errors import expect
     from unbraid.runs.run import Run
 
@@ -35,25 +35,25 @@ def ledger(
 
 
 def _table(columns: dict[str, list[Any]]) -> str:
-    """Some rows from the first to the last, and as many columns as fit."""
+    """A table of some rows from the first to the last, with as many columns as fit."""
     count = len(columns["step"])
     picked = (
         sorted({round(i * (count - 1) / (MAX_ROWS - 1)) for i in range(MAX_ROWS)}) if count > MAX_ROWS else range(count)
     )
     shown: list[list[str]] = []
-    room, left = LINE_WIDTH, 0
+    width_left, hidden = LINE_WIDTH, 0
     for name, values in columns.items():
         cells = [name, *(_number(values[i]) for i in picked)]
         width = max(map(len, cells))
-        if room < width + 2 or left:
-            left += 1
+        if width_left < width + 2 or hidden:
+            hidden += 1
             continue
-        room -= width + 2
+        width_left -= width + 2
         shown.append([cell.rjust(width) for cell in cells])
     lines = ["  ".join(cells) for cells in zip(*shown, strict=True)]
-    told = [f"{len(picked)} of {count:,} rows"] if len(picked) < count else []
-    told += [f"{left} more columns"] if left else []
-    return "\n".join([*lines, *([f"({', '.join(told)}: --csv gives all)"] if told else [])])
+    notes = [f"{len(picked)} of {count:,} rows"] if len(picked) < count else []
+    notes += [f"{hidden} more columns"] if hidden else []
+    return "\n".join([*lines, *([f"({', '.join(notes)}: --csv prints all)"] if notes else [])])
 
 
 def _number(value: Any) -> str:
@@ -61,5 +61,5 @@ def _number(value: Any) -> str:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb to the app."""
+    """Add the command to the app."""
     app.command()(ledger)

@@ -1,4 +1,4 @@
-"""Options that several verbs share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Data = Annotated[
     str | None,
-    typer.Option("--data", metavar="NAME|PATH", help="Another data set or file; default: what the run was trained on."),
+    typer.Option("--data", metavar="NAME|PATH", help="Another data set or file; default: the run's training data."),
 ]
 Split = Annotated[
     str, typer.Option("--split", help="train, test, all or held_out of the data; default: the run's own part.")
@@ -21,19 +21,26 @@ Device = Annotated[
     str, typer.Option("--device", help="cpu, cuda, … to compute on; default: the device of the run's recipe.")
 ]
 LeaveOut = Annotated[
-    list[str], typer.Option("--leave-out", metavar="FACTOR", help="A factor to ignore; may be given again.")
+    list[str], typer.Option("--leave-out", metavar="FACTOR", help="A factor to ignore; may be repeated.")
 ]
 Best = Annotated[
-    bool, typer.Option("--best", help="The weights of the best validation (budget.best) in place of the last ones.")
+    bool, typer.Option("--best", help="Use the weights of the best validation (budget.best) instead of the last ones.")
 ]
 At = Annotated[
     int | None,
-    typer.Option("--at", metavar="STEP", min=0, help="The weights after so many steps, of which it kept a snapshot."),
+    typer.Option("--at", metavar="STEP", min=0, help="Use the snapshot of the weights after this step."),
 ]
 
 
 def load_run(path: Path, device: str = "", best: bool = False, at: int | None = None) -> Run:
-    """A run with the weights that are asked for: the last ones, the best ones, or those of a snapshot."""
+    """Load a run with the last weights, the best weights or those of a snapshot.
+
+    Args:
+        path: the run directory.
+        device: the device; "" for the recipe's.
+        best: use the weights of the best validation.
+        at: use the snapshot after this step.
+    """
     from unbraid.core.errors import expect
     from unbraid.runs.run import Run
 

@@ -1,4 +1,4 @@
-"""`unbraid score RUN --over-training`: one row per snapshot, as a table, a file and a picture."""
+"""`unbraid score RUN --over-training`: one row per snapshot, as a table, a file and a figure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ import typer
 
 from unbraid.core.errors import expect
 
-FIRST_TERMS = ("reconstruction", "kl")  # terms that are shown before the scores where there is no room for all
+FIRST_TERMS = ("reconstruction", "kl")  # shown before the scores where not all columns fit
 
 
 def print_over_training(source: Path | None, as_json: bool, device: str = "", **options: Any) -> None:
-    """Score and audit every snapshot of a run, print the table, write the numbers and the picture."""
+    """Score and audit every snapshot of a run, print a table, write the numbers and a figure.
+
+    Args:
+        source: the run directory.
+        as_json: print JSON instead of a table.
+        device: the device; "" for the recipe's.
+        **options: options of `score_snapshots`.
+    """
     from unbraid.figures import drawing
     from unbraid.figures.over_training import scores_over_training as draw
     from unbraid.runs.evaluation.snapshot_scores import score_snapshots
@@ -23,7 +30,7 @@ def print_over_training(source: Path | None, as_json: bool, device: str = "", **
 
     expect(
         source is not None and (source / RECIPE_FILE).is_file(),
-        "--over-training looks at the snapshots of a run",
+        "--over-training scores the snapshots of a run",
         found=str(source),
         do="Give a run directory.",
     )
@@ -51,10 +58,10 @@ def _print(result: dict[str, Any]) -> None:
     terms = [name for name in points if name not in scores]
     console = Console()
     order = [*(t for t in FIRST_TERMS if t in terms), *scores, *(t for t in terms if t not in FIRST_TERMS)]
-    shown, room = [], console.width - 10
+    shown, width_left = [], console.width - 10
     for name in order:
-        room -= max(len(short_name(name)), 7) + 2
-        if room < 0:
+        width_left -= max(len(short_name(name)), 7) + 2
+        if width_left < 0:
             break
         shown.append(name)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)

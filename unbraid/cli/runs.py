@@ -1,4 +1,4 @@
-"""Verbs over runs: train, encode, audit, report."""
+"""`unbraid train`, `encode`, `audit` and `report`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Set = Annotated[
         "--set",
         "-s",
         metavar="A.B=V",
-        help="Change one field of the recipe, e.g. budget.steps=500; may be given again.",
+        help="Change one field of the recipe, e.g. budget.steps=500; may be repeated.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
-MAX_TERMS = 12  # terms printed of a longer ledger
-MAX_SECTIONS = 12  # runs of a folder that a report shows one by one
+MAX_TERMS = 12  # printed terms of a longer ledger
+MAX_SECTIONS = 12  # runs of a folder that get a section of the report
 RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
 
 
@@ -35,7 +35,7 @@ def train(
     changes: Set = [],  # noqa: B006
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run directory; default runs/NAME-SEED.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The run's seed.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint, to the same bits.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from the last checkpoint, bit-identically.")] = False,
     force: Annotated[
         bool,
         typer.Option(
@@ -44,15 +44,13 @@ def train(
     ] = False,
     track: Annotated[
         list[str],
-        typer.Option(
-            "--track", metavar="TOOL", help="Also show it in tensorboard, wandb or mlflow; may be given again."
-        ),
+        typer.Option("--track", metavar="TOOL", help="Also log to tensorboard, wandb or mlflow; may be repeated."),
     ] = [],  # noqa: B006
     quiet: Quiet = False,
 ) -> None:
-    """Train a recipe. Ctrl-C writes a checkpoint first; --resume goes on from it.
+    """Train a recipe. Ctrl-C writes a checkpoint; --resume continues from it.
 
-    Over several devices: torchrun --nproc-per-node N -m unbraid train …
+    On several devices: torchrun --nproc-per-node N -m unbraid train …
     """
     from unbraid.core.errors import expect
     from unbraid.runs.recipe import Recipe
@@ -64,7 +62,7 @@ def train(
             "train needs a recipe",
             do="Give a name ('unbraid recipes' lists them), a TOML file, or --resume --out RUN.",
         )
-        from unbraid.runs.folder.run_writer import load_run_recipe
+        from unbraid.runs.folder.resume_checks import load_run_recipe
 
         chosen = load_run_recipe(Path(str(out)), *changes)
     else:
@@ -73,17 +71,17 @@ def train(
     from unbraid.export.tracking import tracker
     from unbraid.runs.fitting.training import fit
 
-    follows = bool(distributed.torchrun_rank_info().rank)  # rank 0 writes the run, shows it and says so
-    told = [] if follows else [tracker(tool) for tool in track]
-    run = fit(chosen, out, resume=resume, force=force, quiet=quiet or follows, callbacks=told)
-    if follows:
+    other_rank = bool(distributed.torchrun_rank_info().rank)  # rank 0 alone writes the run and prints
+    callbacks = [] if other_rank else [tracker(tool) for tool in track]
+    run = fit(chosen, out, resume=resume, force=force, quiet=quiet or other_rank, callbacks=callbacks)
+    if other_rank:
         return
-    none: list[dict[str, Any]] = [{"nats": {}}]  # the ledger was lost, and --force went on without it
+    none: list[dict[str, Any]] = [{"nats": {}}]  # the ledger was lost, and --force trained without it
     line = (run.ledger() or none)[-1]
     shown = [f"{key} {value:.2f}" for key, value in line["nats"].items()]
     terms = "  ".join([*shown[:MAX_TERMS], *([f"and {len(shown) - MAX_TERMS} more"] if len(shown) > MAX_TERMS else [])])
     terms = terms or "the ledger is empty"
-    how = "".join(f"; {key} {means}" for key, means in line.get("how", {}).items())
+    how = "".join(f"; {key} {method}" for key, method in line.get("how", {}).items())
     typer.echo(f"trained {run.state['step']} steps: {terms} (nats per example, last batch{how})")
     place = quote(str(run.path))
     typer.echo(f"run: {run.path}\nnext: unbraid encode {place} && unbraid score {place} && unbraid report {place}")
@@ -95,14 +93,14 @@ def encode(
     split: Split = "",
     leave_out: LeaveOut = [],  # noqa: B006
     most: Annotated[int, typer.Option(min=0, help="Encode a random subset of this many images (0: all).")] = 0,
-    seed: Annotated[int, typer.Option(help="Which subset.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the subset.")] = 0,
     best: Best = False,
     at: At = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write; default RUN/codes.npz.")] = None,
     device: Device = "",
     quiet: Quiet = False,
 ) -> None:
-    """Encode the run's data set, or another part or set, to codes.npz: means, scales, factor values, KL per leaf."""
+    """Encode the data of a run, or other data, to codes.npz: means, scales, factor values, KL per leaf."""
     from unbraid.runs.evaluation.encoding import encode as encode_run
     from unbraid.runs.folder.file_names import CODES_FILE
 
@@ -121,26 +119,26 @@ def audit(
     data: Data = None,
     split: Split = "",
     leave_out: LeaveOut = [],  # noqa: B006
-    rows: Annotated[int, typer.Option(min=2, help="How many samples the terms are averaged over.")] = 2048,
-    components: Annotated[int, typer.Option(min=0, help="How many posteriors make up q(z) (0: all of them).")] = 0,
-    iwae: Annotated[int, typer.Option(min=0, help="Particles of the importance-weighted bound (0: leave it out).")] = 0,
-    images: Annotated[int, typer.Option(min=1, help="Images that bound is averaged over.")] = 64,
+    rows: Annotated[int, typer.Option(min=2, help="Number of samples that terms are averaged over.")] = 2048,
+    components: Annotated[int, typer.Option(min=0, help="Number of posteriors in q(z) (0: all).")] = 0,
+    iwae: Annotated[int, typer.Option(min=0, help="Particles of the importance-weighted bound (0: none).")] = 0,
+    images: Annotated[int, typer.Option(min=1, help="Images that the bound is averaged over.")] = 64,
     also: Annotated[
         list[str],
-        typer.Option("--also", help="mmd, mmd_rbf or inclusive_kl of q(z) and the prior; may be given again."),
+        typer.Option("--also", help="mmd, mmd_rbf or inclusive_kl of q(z) and the prior; may be repeated."),
     ] = [],  # noqa: B006
-    seed: Annotated[int, typer.Option(help="Which samples.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the samples.")] = 0,
     best: Best = False,
     at: At = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where to write; default RUN/audit.json, of other weights nowhere."),
+        typer.Option("--out", "-o", help="Where to write; default RUN/audit.json, for --best and --at nowhere."),
     ] = None,
     device: Device = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of a table.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Every term of the decomposition by the exact estimator, whatever row was trained: audit.json."""
+    """Estimate every term of the decomposition with the exact q(z), whatever objective was trained: audit.json."""
     import json
 
     from unbraid.core.files import write_json
@@ -180,17 +178,17 @@ def audit(
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Run directories, or folders of them such as demo or a sweep's."),
+        typer.Argument(metavar="RUN...", help="Run directories, or folders of runs such as a sweep's."),
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where to write; default RUN/report.html, of a folder FOLDER/runs.html."),
+        typer.Option("--out", "-o", help="Where to write; default RUN/report.html, for a folder FOLDER/runs.html."),
     ] = None,
     best: Best = False,
     at: At = None,
     device: Device = "",
 ) -> None:
-    """One self-contained HTML page: scores, reconstructions, traversals, KL bars, heat map, ledger."""
+    """Write one self-contained HTML page: scores, reconstructions, traversals, KL bars, heat map, ledger."""
     from unbraid.comparing.run_record import setting_digest
     from unbraid.core.errors import expect
     from unbraid.figures.report import report as write_report
@@ -200,18 +198,20 @@ def report(
     if len(places) == len(runs):
         typer.echo(f"report: {write_report(loaded, out)}")
         return
-    # of a folder: every run is in the tables, and the first seed of each setting has a section
+    # of a folder, every run is in the tables and the first seed of each setting has a section
     shown = list({setting_digest(run.recipe): run for run in reversed(loaded)}.values())[::-1]
     few = f" ({MAX_SECTIONS} of {len(shown)} settings)" if len(shown) > MAX_SECTIONS else ""
-    said = f"Below: the first run of each setting{few}." if few or len(shown) < len(loaded) else ""
+    note = f"Below: the first run of each setting{few}." if few or len(shown) < len(loaded) else ""
     plain = out is not None or not (best or at is not None)
-    expect(plain, "a report of other weights than the last wants a place of its own", do="Say where to write: --out.")
-    target = out if out is not None else runs[0] / "runs.html"  # report.html of the demo's folder is the demo's
-    typer.echo(f"report: {write_report(loaded, target, detail=shown[:MAX_SECTIONS], after=said)}")
+    expect(plain, "a report of other weights than the last needs --out", do="Give a file with --out.")
+    target = (
+        out if out is not None else runs[0] / "runs.html"
+    )  # report.html of the demo's folder is the demo's own report
+    typer.echo(f"report: {write_report(loaded, target, detail=shown[:MAX_SECTIONS], after=note)}")
 
 
 def _expand_folder(path: Path) -> list[Path]:
-    """One run, or the finished ones in a folder; what is neither is left to `Run.load`, which says so."""
+    """One run, or the finished runs in a folder; any other path is returned, and `Run.load` raises the error."""
     from unbraid.comparing.run_index import is_run, runs_in
     from unbraid.core.errors import expect
     from unbraid.runs.folder.file_names import BACKUP_FOLDER
@@ -222,13 +222,13 @@ def _expand_folder(path: Path) -> list[Path]:
     found = [Path(model.place) for model in listed if model.done]
     expect(
         found or not any(model.state not in ("foreign", "damaged") for model in listed),
-        f"no run in {path} has been trained to its end",
+        f"no run in {path} is finished",
         do="Finish one with 'unbraid train --resume --out RUN'.",
     )
     return found or [path]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verbs to the app."""
-    for verb in (train, encode, audit, report):
-        app.command()(verb)
+    """Add the commands to the app."""
+    for command in (train, encode, audit, report):
+        app.command()(command)

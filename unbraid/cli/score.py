@@ -1,4 +1,4 @@
-"""`unbraid score`: the battery of metrics on codes of a run, or on anybody's arrays."""
+"""`unbraid score`: evaluate metrics on the codes of a run or on your own arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CodesFile = Annotated[Path | None, typer.Option("--codes", help="Your own codes:
 FactorsFile = Annotated[
     Path | None, typer.Option("--factors", help="Your own labels: .npy or .csv (a header gives names).")
 ]
-Names = Annotated[str, typer.Option("--metrics", help="'all', or names with commas: mig,dci,mig@paper.")]
+Names = Annotated[str, typer.Option("--metrics", help="'all', or names separated by commas: mig,dci,mig@paper.")]
 Protocol = Annotated[str, typer.Option(help="fast, dlib (disentanglement_lib) or paper.")]
 Seeds = Annotated[int, typer.Option(help="More than 1: 95% intervals from that many repetitions of each metric.")]
 Interval = Annotated[
@@ -35,26 +35,27 @@ Groups = Annotated[str, typer.Option(help="Units to score: 'leaves', 'top', or c
 Bins = Annotated[int, typer.Option(help="Bins of codes, for the metrics that count them.")]
 Prune = Annotated[str, typer.Option(help="Leave out dead units: by 'kl', by 'variance', or 'none'.")]
 Least = Annotated[
-    float | None, typer.Option(help="What a unit must have to stay: nats of KL (0.01), or deviation (0.05).")
+    float | None, typer.Option(help="Threshold of --prune: nats of KL (0.01) or standard deviation (0.05).")
 ]
 Hashes = Annotated[
-    Path | None, typer.Option(help=".npy of image hashes or images: prints the ceiling duplicates allow.")
+    Path | None, typer.Option(help=".npy of image hashes or images: prints the ceiling set by duplicates.")
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print the scores as JSON on standard output, and nothing else there.")
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only the scores, as JSON, on standard output.")]
 Over = Annotated[
     bool, typer.Option("--over-training", help="One row per snapshot of a run (budget.snapshots), audited terms too.")
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder for scores.json and scores.png (default: beside the codes).")]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder for scores.json and scores.png (default: the folder of the codes).")
+]
 
 
-MAX_HEAT_MAP_UNITS = 200  # units that a heat map can show
-MIN_QUESTION_WIDTH = 24  # columns of room beside the numbers from which on it is also said what a metric asks
+MAX_HEAT_MAP_UNITS = 200  # units that fit a heat map
+NOTES_ABOVE = ("left_out_text", "header_of_codes", "header_of_factors")  # printed above the table: they change scores
+MIN_QUESTION_WIDTH = 24  # free columns from which on the table also describes each metric
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb `score` to a typer app."""
+    """Add the command to the app."""
     app.command("score")(score)
 
 
@@ -82,7 +83,7 @@ def score(
     over: Over = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score codes with every metric: a table here, scores.json and a heat map beside the codes."""
+    """Score codes with every metric: print a table, write scores.json and a heat map."""
     from unbraid.runs.evaluation.scoring import score as score_codes
 
     expect(
@@ -113,7 +114,7 @@ def score(
         quiet=as_json,
     )
     folder = out or _folder(source if source is not None else codes)
-    last = out is not None or not (best or at is not None)  # what lies in a run is of its last weights
+    last = out is not None or not (best or at is not None)  # a run directory holds the scores of its last weights
     written = [folder / "scores.json", *_save_heat_maps(folder, scores)] if last else []
     if as_json:
         typer.echo(json.dumps(scores.as_dict(), allow_nan=False))
@@ -122,11 +123,11 @@ def score(
 
 
 def _open_source(source: Path, device: str, best: bool, at: int | None) -> Any:
-    """A run on the device and with the weights that are asked for; codes are where they are."""
+    """Load a run with its device and weights; return the path of codes."""
     from unbraid.runs.folder.file_names import RECIPE_FILE
 
     run = (source / RECIPE_FILE).is_file()
-    expect(run or not device, "--device says where a run encodes", found=str(source), do="Leave it out for codes.")
+    expect(run or not device, "--device is the device of a run", found=str(source), do="Leave it out for codes.")
     plain = not best and at is None
     expect(
         run or plain, "--best and --at choose the weights of a run", found=str(source), do="Leave them out for codes."
@@ -152,7 +153,7 @@ def _groups(text: str) -> Any:
 
 
 def _save_heat_maps(folder: Path, scores: Scores) -> list[Path]:
-    """The heat maps behind the scores, if any has one: where they were written."""
+    """Write the heat maps of the scores, if there are any, and return the files."""
     if len(scores.units) > MAX_HEAT_MAP_UNITS or not any("matrix" in s.table for s in scores.values()):
         return []
     from unbraid.figures.score_figures import score_heat_maps
@@ -168,18 +169,19 @@ def _print(scores: Scores, written: list[Path]) -> None:
 
     console = Console()
     bare = _table(scores)
-    room = console.width - console.measure(bare).maximum - 2  # numbers are never cut short for words beside them
-    console.print(_table(scores, question_width=room) if room >= MIN_QUESTION_WIDTH else bare)
+    free = console.width - console.measure(bare).maximum - 2  # descriptions never narrow the numbers
+    for note in NOTES_ABOVE:
+        if note in scores.notes:
+            console.print(_note_line(note, scores.notes[note]), markup=False, highlight=False)
+    console.print(_table(scores, question_width=free) if free >= MIN_QUESTION_WIDTH else bare)
     for line in _footer(scores):
         console.print(line, markup=False, highlight=False)
-    said = (
-        ", ".join(str(p) for p in written) or "nothing, because a run keeps the scores of its last weights; see --out"
-    )
-    console.print(f"written: {said}", soft_wrap=True)
+    files = ", ".join(map(str, written)) or "nothing, because a run keeps the scores of its last weights; see --out"
+    console.print(f"written: {files}", soft_wrap=True)
 
 
 def _table(scores: Scores, question_width: int = 0) -> Any:
-    """The scores as a table, and so many columns for what each metric asks."""
+    """The scores as a table, with `question_width` columns for the description of each metric."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -214,7 +216,7 @@ def _table(scores: Scores, question_width: int = 0) -> Any:
 
 
 def _footer(scores: Scores) -> list[str]:
-    """What the table cannot show: what was scored, how intervals were found, why scores are nothing, what was dropped."""
+    """Lines below the table: data, factors, skipped metrics, kinds of intervals, notes."""
     lines = [f"{key}: {scores.settings[key]}" for key in ("data", "split", "step") if key in scores.settings]
     if scores.factors:
         lines.append("factors: " + ", ".join(f"{name} {size}" for name, size in scores.factors.items()))
@@ -229,11 +231,11 @@ def _footer(scores: Scores) -> list[str]:
             lines.append(f"95%{few}: score ± t·deviation over {how}" if how[0].isdigit() else f"95%{few}: {how}")
     for why in dict.fromkeys(s.settings["note"] for s in scores.values() if "note" in s.settings):
         lines.append(f"{', '.join(n for n, s in scores.items() if s.settings.get('note') == why)}: {why}")
-    lines += [f"{note.replace('_', ' ')}: {_format_note(value)}" for note, value in scores.notes.items()]
+    lines += [_note_line(note, value) for note, value in scores.notes.items() if note not in NOTES_ABOVE]
     return lines + [f"{n} used {s.settings['subsampled']}" for n, s in scores.items() if "subsampled" in s.settings]
 
 
-def _format_note(value: Any) -> str:
+def _note_line(note: str, value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{k} {v}" for k, v in value.items())
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        value = ", ".join(f"{k} {v}" for k, v in value.items())
+    return f"{note.replace('_', ' ')}: {', '.join(map(str, value)) if isinstance(value, list) else value}"

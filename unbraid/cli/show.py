@@ -1,4 +1,4 @@
-"""Verbs that show what the library knows: list, show, table, recipes, cite."""
+"""`unbraid list`, `show`, `table`, `recipes` and `cite`."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from typing import Annotated
 import typer
 
 recipes_app = typer.Typer(
-    help="Recipes by name: what each paper's experiment needs, as TOML to edit.",
+    help="Named recipes of papers, as TOML to edit.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
-OTHER_KINDS = {  # what has names too, and is no part of a recipe
-    "recipes": "runs by name, as papers and pages have them; 'unbraid train NAME'",
-    "studies": "papers' claims to be trained and judged; 'unbraid study NAME'",
+OTHER_KINDS = {  # named too, but not parts of a recipe
+    "recipes": "named recipes of papers and pages; 'unbraid train NAME'",
+    "studies": "claims of papers to reproduce; 'unbraid study NAME'",
 }
 
 
 def list_kind(
     kind: Annotated[
         str,
-        typer.Argument(metavar="[KIND]", help="objectives, priors, metrics, figures, exports …; without it, all kinds."),
+        typer.Argument(
+            metavar="[KIND]", help="objectives, priors, metrics, figures, exports …; without it, all kinds."
+        ),
     ] = "",
 ) -> None:
     """List the names of a kind with one line each; 'unbraid show KIND NAME' explains one."""
@@ -51,7 +53,7 @@ def show_name(
     ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name of that kind, such as hfvae.")] = "",
 ) -> None:
-    """One name explained: what it is, formula, options with defaults, when to use it, its paper.
+    """Explain one name: description, formula, options with defaults, when to use it, its paper.
 
     The kind is needed only where several kinds have that name.
     """
@@ -65,7 +67,7 @@ def show_name(
 
 
 def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False) -> None:
-    """The objective table with effective prices, worked out from the code."""
+    """Print the table of objectives with effective prices, computed from the code."""
     from unbraid.objectives import objective_table
 
     if markdown:
@@ -96,13 +98,13 @@ def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markd
 
 @recipes_app.callback()
 def recipes(context: typer.Context) -> None:
-    """List the recipes; 'unbraid recipes show NAME > mine.toml' gives one to edit."""
+    """List recipes; 'unbraid recipes show NAME > mine.toml' writes one to edit."""
     if context.invoked_subcommand is None:
         _print_recipes()
 
 
 def _print_recipes() -> None:
-    """One line or more for each recipe."""
+    """Print one line or more for each recipe."""
     from textwrap import wrap
 
     from unbraid.runs.recipe import Recipe
@@ -133,7 +135,7 @@ def cite(
     ] = "",
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX entries.")] = False,
 ) -> None:
-    """Which papers to cite for what you used; for a run, a .bib file of all it used."""
+    """List the papers to cite for a name; for a run, print a .bib file of all parts it uses."""
     from pathlib import Path
 
     from unbraid.core.papers import PAPERS
@@ -156,7 +158,7 @@ def cite(
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verbs to the app."""
+    """Add the commands to the app."""
     app.command("list")(list_kind)
     app.command("show")(show_name)
     app.command()(table)

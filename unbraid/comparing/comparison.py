@@ -97,9 +97,10 @@ def _deduplicate(models: Sequence[Model]) -> tuple[list[Model], list[str]]:
     for model in models:
         key = (model.setting, model.seed) if model.setting else model.name
         before = kept.get(key)
+        better = before is None or (model.done, len(model.values)) > (before.done, len(before.values))
         if before is not None and model.place != before.place:
-            twice.append(model.name)
-        if before is None or (model.done, len(model.values)) > (before.done, len(before.values)):
+            twice.append(before.name if better else model.name)
+        if better:
             kept[key] = model
     few = ", ".join(twice[:5]) + (f" and {len(twice) - 5} more" if len(twice) > 5 else "")
     return list(kept.values()), [f"the same recipe and seed as another, counted once: {few}"] if twice else []

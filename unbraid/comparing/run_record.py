@@ -21,6 +21,7 @@ from unbraid.runs.evaluation.scores import Scores
 from unbraid.runs.folder.file_names import AUDIT_FILE, CODES_FILE, OUTCOME_FILE, RECIPE_FILE, SCORES_FILE, STATE_FILE
 from unbraid.runs.folder.state_file import read_state
 from unbraid.runs.recipe import DESCRIPTIVE_FIELDS, EXECUTION_FIELDS, Recipe
+from unbraid.runs.recipe_fields import flatten_table
 
 RECORD_FILES = (RECIPE_FILE, STATE_FILE, OUTCOME_FILE, SCORES_FILE, AUDIT_FILE)
 SCORE_SETTINGS = (
@@ -172,23 +173,10 @@ def recipe_fields(recipe: Recipe) -> dict[str, Any]:
     """The fields of a recipe that determine its result as dotted names; a latent tree is one value."""
     plain = {key: value for key, value in recipe.as_dict().items() if key not in DESCRIPTIVE_FIELDS | {"seed"}}
     latent = plain.pop("latent")
-    flat = flatten(plain)
+    flat = flatten_table(plain)
     return {"latent": latent} | {
         key: v for key, v in flat.items() if key.removeprefix("budget.") not in EXECUTION_FIELDS or "." not in key
     }
-
-
-def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten nested tables to dotted fields.
-
-    Args:
-        table: the nested tables.
-        prefix: the text before each name.
-    """
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
 
 
 def _read_table(path: Path) -> dict[str, Any]:

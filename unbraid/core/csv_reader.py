@@ -15,6 +15,7 @@ from unbraid.core.files import read_bytes
 DELIMITERS = (",", ";", "\t", "|")
 MAX_FIELD_LENGTH = 1 << 16  # characters in one field; a longer one is neither a label nor a number
 MAX_COLUMN_BYTES = 1 << 30  # bytes that a column of text may take
+MISSING_WORDS = ("NA", "N/A", "None", "null")  # in a first row these are entries, not names
 SNIFF_ROWS = 100  # rows by which delimiter and header are detected
 
 
@@ -57,8 +58,8 @@ def read_table(
     Args:
         path: the file, in UTF-8.
         what: what the file is, for errors.
-        header: whether the first line names the columns. None detects it: text above numbers is a header, and so is
-            text that no row below repeats.
+        header: whether the first line names the columns. None detects it: text above numbers is a header, and so are
+            whole numbers above fractions, and text that no row below repeats.
         drop_row_numbers: also drop a column that counts the rows (0, 1, … or 1, 2, …).
         limit: the largest file that is read, in bytes.
 
@@ -155,12 +156,31 @@ def _has_header(rows: list[list[str]]) -> bool:
         return False
     if not first[0] and first[1:] == [str(i) for i in range(len(first) - 1)]:
         return True  # a data frame with unnamed columns
+    below = [[cell.strip() for cell in column] for column in zip(*rows[1:SNIFF_ROWS], strict=True)]
     if any(_is_number(cell) for cell in first):
-        return False
-    if any(_is_number(cell) for row in rows[1:SNIFF_ROWS] for cell in row):
+        return _is_numeric_header(first, below) or any(map(_is_name_above, first, below))
+    if any(_is_number(cell) for column in below for cell in column):
         return True
     # a first row of text above rows of text is data, unless no row below has any of it
     return len(set(first)) == len(first) and not set(first) & {cell.strip() for row in rows[1:] for cell in row}
+
+
+def _is_numeric_header(first: list[str], below: list[list[str]]) -> bool:
+    """Whether the first row is 0, 1, 2, 3, …, or has different whole numbers above fractions: a header of pandas."""
+    if len(first) > 3 and first == [str(i) for i in range(len(first))]:
+        return True
+    whole = all(cell.isascii() and cell.isdigit() for cell in first) and len(set(first)) == len(first)
+    fractions = all(_is_number(cell) and not cell.lstrip("+-").isdigit() for column in below for cell in column if cell)
+    return whole and fractions and (len(first) > 1 or first[0] == "0")
+
+
+def _is_name_above(name: str, cells: list[str]) -> bool:
+    """Whether a text names a column: all below it are numbers, or repeated words that never include it."""
+    if not name or _is_number(name) or name in MISSING_WORDS or name in cells:
+        return False
+    known = [cell for cell in cells if cell and cell not in MISSING_WORDS]
+    words = [cell for cell in known if not _is_number(cell)]
+    return bool(known) and (not words or (len(words) == len(known) and 2 * len(set(words)) <= len(words)))
 
 
 def _is_number(cell: str) -> bool:

@@ -1,7 +1,7 @@
 """Atomic writes and safe reads of bytes, text, JSON, TOML and arrays.
 
 A write goes to a temporary file in the same folder, then fsync, then rename: a reader sees the old file or the new one,
-never half of one. Reads refuse pickle and raise `UnbraidError` for a damaged file.
+never half of one. Reads refuse pickle, devices and pipes, and raise `UnbraidError` for a damaged file.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import tempfile
 import time
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
+from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -161,26 +163,64 @@ def write_json(path: str | Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
 
 
+def open_regular(path: str | Path, what: str = "file") -> BinaryIO:
+    """Open a file for reading; raise `UnbraidError` for a device or a pipe, which may never end.
+
+    Args:
+        path: the file; a link to a regular file is followed.
+        what: what the file is, for errors.
+    """
+    try:
+        # without O_NONBLOCK, opening a pipe waits for its writer
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except (OSError, ValueError) as error:
+        raise UnbraidError(f"cannot read {what} {path}: {getattr(error, 'strerror', None) or error}.") from error
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        found = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or a socket"
+        raise UnbraidError(f"cannot read {what} {path}: found {found}, allowed a regular file.")
+    return os.fdopen(handle, "rb")
+
+
+def open_for_writing(path: str | Path, append: bool = False) -> FileIO:
+    """Open a file for writing without following a link, so that no file elsewhere is changed.
+
+    Args:
+        path: the file.
+        append: append to it instead of emptying it.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC)
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    expect(not os.path.islink(path), f"cannot write {path}", found="a link", do="Delete it; links are not followed.")
+    handle = os.open(path, flags, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise UnbraidError(f"cannot write {path}: found a pipe, a device or a socket. Delete it.")
+    # opened by path, so that errors can name the file
+    return open(path, "ab" if append else "wb", buffering=0, opener=lambda *_: handle)
+
+
 def read_bytes(path: str | Path, what: str = "file", limit: int | None = None) -> bytes:
-    """Read a whole file; raise `UnbraidError` if it is missing, unreadable or too large.
+    """Read a whole regular file; raise `UnbraidError` if it is missing, unreadable or too large.
 
     Args:
         path: the file.
         what: what the file is, for errors.
         limit: the largest size, in bytes.
     """
-    path = Path(path)
-    try:
-        size = path.stat().st_size
+    with open_regular(path, what) as f:
+        size = os.fstat(f.fileno()).st_size
         expect(
             limit is None or size <= limit,
             f"{what} {path} is too large",
             found=f"{size:,} bytes",
             allowed=f"at most {limit:,}" if limit else None,
         )
-        return path.read_bytes()
-    except OSError as error:
-        raise UnbraidError(f"cannot read {what} {path}: {error.strerror}.") from error
+        try:
+            return f.read(size)  # not more, even if the file grows
+        except OSError as error:
+            raise UnbraidError(f"cannot read {what} {path}: {error.strerror}.") from error
 
 
 def read_json(path: str | Path, what: str = "file", limit: int = 1 << 28) -> Any:
@@ -261,7 +301,7 @@ def read_npz(path: str | Path, what: str = "arrays") -> dict[str, np.ndarray]:
     expect(path.is_file(), f"{what} {path} does not exist")
     try:
         # numpy leaves a damaged file open if it opened the file itself
-        with open(path, "rb") as f, np.load(f, allow_pickle=False) as archive:
+        with open_regular(path, what) as f, np.load(f, allow_pickle=False) as archive:
             expect(hasattr(archive, "files"), f"{what} {path} is one array, not an archive", do="Give an .npz file.")
             unpacked, packed = sum(info.file_size for info in archive.zip.infolist()), path.stat().st_size
             expect(
@@ -307,7 +347,7 @@ def sha256(path: str | Path) -> str:
         path: the file.
     """
     digest = hashlib.sha256()
-    with open(path, "rb") as f:
+    with open_regular(path) as f:
         while piece := f.read(1 << 20):
             digest.update(piece)
     return digest.hexdigest()

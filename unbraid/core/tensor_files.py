@@ -13,7 +13,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from unbraid.core.errors import UnbraidError, expect
-from unbraid.core.files import read_bytes, write_bytes
+from unbraid.core.files import open_regular, read_bytes, write_bytes
 
 
 def write_tensors(path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ def read_metadata(path: str | Path, what: str = "checkpoint") -> dict[str, Any]:
         what: what the file is, for errors.
     """
     try:
-        with open(path, "rb") as f:
+        with open_regular(path, what) as f:
             size = int.from_bytes(f.read(8), "little")
             expect(size <= 1 << 28, f"{what} {path} is damaged", found=f"a header of {size:,} bytes")
             note = json.loads(json.loads(json.loads(f.read(size))["__metadata__"]["unbraid"])["note"])

@@ -12,14 +12,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from unbraid.core.distributed import torchrun_rank_info
 from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect
-from unbraid.core.files import is_file, write_bytes, write_npy
+from unbraid.core.files import is_file, write_bytes
+from unbraid.data.custom.vectors import column_scaling
 from unbraid.export.array_layout import detect_layout, from_nchw, to_nchw
-from unbraid.export.estimator_params import build_recipe, seed_from_random_state, to_python_number
-from unbraid.runs.folder.file_names import BEST_FILE, LEDGER_FILE, MODEL_FILE, RECIPE_FILE, STATE_FILE
+from unbraid.export.estimator_params import build_recipe, check_own_run, seed_from_random_state, to_python_number
+from unbraid.runs.folder import backup
+from unbraid.runs.folder.file_names import BEST_FILE, LEDGER_FILE, MODEL_FILE, RECIPE_FILE, ROWS_FILE, STATE_FILE
+from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import Run
 
-DATA_FILE = "data.npy"  # the training data, in the run directory, so that report and studio find them
+TRANSFORM_BATCH = 64  # rows per batch of `transform`, always: a code then does not depend on the other rows
 PICKLED_FILES = (RECIPE_FILE, LEDGER_FILE, MODEL_FILE, BEST_FILE, STATE_FILE)  # files of the run in a pickle
 ELBO = "elbo"
 
@@ -27,8 +31,9 @@ ELBO = "elbo"
 class Disentangler(TransformerMixin, BaseEstimator):
     """Learn a latent code of images or vectors; `transform` returns the posterior means.
 
-    X is images (n, h, w), (n, h, w, c) or (n, c, h, w) of bytes, bools or floats in [0, 1]; or vectors (n, d), which should
-    be standardised first. An objective, prior, likelihood or net is a name, or a table such as {"name": "beta_vae", "beta": 6}.
+    X is images (n, h, w), (n, h, w, c) or (n, c, h, w) of bytes, bools or floats in [0, 1]; or vectors (n, d). A fitted
+    estimator keeps its weights in memory: another one may overwrite `out`. An objective, prior, likelihood or net is a name,
+    or a table such as {"name": "beta_vae", "beta": 6}.
 
     Args:
         objective: the objective.
@@ -38,6 +43,8 @@ class Disentangler(TransformerMixin, BaseEstimator):
         lr: learning rate.
         nets: encoder and decoder; by default a conv net for images, an mlp for vectors.
         likelihood: the likelihood; by default Bernoulli for images, Gaussian for vectors.
+        standardise: scale vectors under a Gaussian likelihood to mean 0 and standard deviation 1 in each column; results
+            are in the units of X.
         prior: the prior.
         budget: further fields of a recipe's [budget].
         validation_fraction: fraction of X that is held out for validation; `patience` and `best` of the budget use it.
@@ -67,6 +74,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
         lr: Any = 1e-3,
         nets: Any = None,
         likelihood: Any = None,
+        standardise: bool = True,
         prior: Any = "gaussian",
         budget: dict[str, Any] | None = None,
         validation_fraction: float = 0.0,
@@ -80,6 +88,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
     ):
         self.objective, self.latent, self.steps, self.batch, self.lr = objective, latent, steps, batch, lr
         self.nets, self.likelihood, self.prior, self.budget = nets, likelihood, prior, budget
+        self.standardise = standardise
         self.validation_fraction, self.channels = validation_fraction, channels
         self.metric, self.callbacks, self.device, self.out = metric, callbacks, device, out
         self.random_state, self.verbose = random_state, verbose
@@ -87,26 +96,23 @@ class Disentangler(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Disentangler:
         """Train on X. A run in `out` that an estimator made is overwritten; any other run is an error.
 
+        A fit that fails restores the finished run in `out`, with its data.
+
         Args:
             X: images or vectors.
             y: ignored.
         """
-        from unbraid.runs.fitting.training import fit
-
         rows = self._check_rows(X, reset=True)
         layout = detect_layout(rows.shape, self.channels)
+        expect(
+            torchrun_rank_info().size == 1,
+            "an estimator trains in one process",
+            do="Use 'unbraid train' with torchrun.",
+        )
         folder = Path(tempfile.mkdtemp(prefix="unbraid-")) if self.out is None else Path(self.out).expanduser()
         try:
-            recipe = build_recipe(self, rows, layout, folder / DATA_FILE)
-            again = is_file(folder / DATA_FILE)
-            expect(
-                again or not is_file(folder / RECIPE_FILE),
-                f"{folder} contains a run that no estimator made",
-                do="Choose another out.",
-            )
-            write_npy(folder / DATA_FILE, rows)
-            callbacks = () if self.callbacks is None else self.callbacks
-            run = fit(recipe, folder, quiet=not self.verbose, force=again, callbacks=callbacks)
+            recipe = build_recipe(self, rows, layout, folder / ROWS_FILE)
+            run, files = self._train(recipe, rows, folder)
         except BaseException as error:
             if self.out is None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -115,9 +121,30 @@ class Disentangler(TransformerMixin, BaseEstimator):
             raise
         self.shape_: tuple[int, ...] = rows.shape[1:]
         self.layout_ = layout
-        run = run.best() if is_file(run.path / BEST_FILE) else run
+        self.mean_, self.scale_ = column_scaling(rows) if recipe.data.get("standardise") else (None, None)
         self.run_ = run if self.out is not None else _delete_with_run(run)
+        self._files = files
         return self
+
+    def _train(self, recipe: Recipe, rows: np.ndarray, folder: Path) -> tuple[Run, dict[str, bytes]]:
+        """Train in a run directory; return the run with its model in memory, and its files.
+
+        Everything happens under the lock of the directory, because another process may have the same `out`.
+        """
+        from unbraid.runs.fitting.callbacks import validate_callbacks
+        from unbraid.runs.fitting.trainer import choose_device
+        from unbraid.runs.fitting.training import fit_locked
+        from unbraid.runs.folder.run_writer import lock_run_folder
+
+        choose_device(recipe.budget.device)  # an error before the folder changes
+        callbacks = validate_callbacks(() if self.callbacks is None else self.callbacks)
+        with lock_run_folder(folder):
+            check_own_run(folder)
+            with backup.replace_rows(folder, rows):
+                run = fit_locked(recipe, folder, callbacks=callbacks, quiet=not self.verbose)
+            run = run.best() if is_file(folder / BEST_FILE) else run
+            _ = run.state, run.model_on_device  # cached from now on
+            return run, {name: (folder / name).read_bytes() for name in PICKLED_FILES if is_file(folder / name)}
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the posterior means (n, columns); for discrete leaves, the probabilities.
@@ -127,7 +154,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows = self._check_rows(X)
-        codes = self.run_.encode(to_nchw(rows, self.layout_))
+        codes = self._encode(rows)
         return codes.astype(rows.dtype if rows.dtype.kind == "f" else np.float32, copy=False)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -138,7 +165,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         codes = check_array(X, dtype=(np.float64, np.float32))
-        return from_nchw(self.run_.decode(codes), self.layout_, self.shape_).astype(codes.dtype, copy=False)
+        return self._to_x(self.run_.decode(codes)).astype(codes.dtype, copy=False)
 
     def sample(self, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Decode samples of the prior to mean images or vectors.
@@ -151,7 +178,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
         count = to_python_number(n_samples)
         whole = isinstance(count, int) and not isinstance(count, bool) and count > 0
         expect(whole, "n_samples is a positive integer", found=repr(n_samples))
-        return from_nchw(self.run_.sample(count, seed_from_random_state(random_state)), self.layout_, self.shape_)
+        return self._to_x(self.run_.sample(count, seed_from_random_state(random_state)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean bound on log p(x) in nats, with 16 particles (Burda et al. 2016), or the metric `metric`.
@@ -172,8 +199,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
                do="For all of them: unbraid.score(model.transform(X), y).")  # fmt: skip
         needs = get_metric(names[0]).needs
         expect(y is not None or needs != "factors", f"metric {self.metric!r} needs labels", do="Pass them as y.")
-        codes = np.asarray(self.run_.encode(to_nchw(self._check_rows(X), self.layout_)))
-        found = battery(codes, None if y is None else np.asarray(y), metrics=self.metric)
+        found = battery(self._encode(self._check_rows(X)), None if y is None else np.asarray(y), metrics=self.metric)
         return float(next(iter(found.values())).value)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -197,6 +223,21 @@ class Disentangler(TransformerMixin, BaseEstimator):
         )
         return rows
 
+    def _to_images(self, rows: np.ndarray) -> np.ndarray:
+        """The images "n c h w" of the run for rows of X, standardised as in training."""
+        return to_nchw(rows if self.mean_ is None else (rows - self.mean_) / self.scale_, self.layout_)
+
+    def _to_x(self, images: np.ndarray) -> np.ndarray:
+        """The rows of X for images of the run: the inverse of `_to_images`."""
+        rows = from_nchw(images, self.layout_, self.shape_)
+        return rows if self.mean_ is None else (rows * self.scale_ + self.mean_).astype(rows.dtype)
+
+    def _encode(self, rows: np.ndarray) -> np.ndarray:
+        """Posterior means of rows of X, in batches of one size: sums then round in the same way for any subset."""
+        images = self._to_images(rows)
+        padding = np.repeat(images[:1], -len(images) % TRANSFORM_BATCH, axis=0)
+        return self.run_.encode(np.concatenate([images, padding]), TRANSFORM_BATCH)[: len(images)]
+
     def _mean_bound(self, rows: np.ndarray, chunk_size: int = 256) -> float:
         import torch
 
@@ -207,20 +248,23 @@ class Disentangler(TransformerMixin, BaseEstimator):
         expect(
             model.has_elbo, "a GAN has no bound on log p(x)", do="Set metric='mig' or another, and pass labels as y."
         )
-        images = images_to_float32(to_nchw(rows, self.layout_)).to(next(model.parameters()).device)
+        images = images_to_float32(self._to_images(rows)).to(next(model.parameters()).device)
         bounds = [iwae(model, part, 16, seed=number) for number, part in enumerate(images.split(chunk_size))]
-        return float(torch.cat(bounds).double().mean())
+        mean = float(torch.cat(bounds).double().mean())
+        return mean if self.scale_ is None else mean - float(np.log(self.scale_).sum())  # the density of X itself
 
     def __getstate__(self) -> dict[str, Any]:
         """Replace the run by its files, without the data; unpickling writes them to a temporary folder."""
         state = dict(super().__getstate__())
         if "run_" in state:
-            path = self.run_.path
-            state["run_"] = {name: (path / name).read_bytes() for name in PICKLED_FILES if is_file(path / name)}
+            state["run_"] = state.pop("_files")
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        files = state.get("run_")
+        state, files = (
+            {"standardise": False, **state},
+            state.get("run_"),
+        )  # pickles of version 0.1 have no such parameter
         if isinstance(files, dict):
             folder = Path(tempfile.mkdtemp(prefix="unbraid-"))
             for name, content in files.items():
@@ -232,7 +276,8 @@ class Disentangler(TransformerMixin, BaseEstimator):
                 )
                 write_bytes(folder / name, content)
             run = Run.load(folder)
-            state = {**state, "run_": _delete_with_run(run.best() if BEST_FILE in files else run)}
+            run = _delete_with_run(run.best() if BEST_FILE in files else run)
+            state = {"mean_": None, "scale_": None, **state, "run_": run, "_files": files}
         super().__setstate__(state)
 
     def __sklearn_tags__(self) -> Any:
@@ -251,10 +296,17 @@ def _delete_with_run(run: Run) -> Run:
 def _rephrase_error(
     error: UnbraidError | TrainingInterrupted, folder: Path, keeps_folder: bool
 ) -> UnbraidError | TrainingInterrupted:
-    """Rephrase an error about the data file as one about X; of an interruption, say whether the run is kept."""
+    """Rephrase an error about the data file as one about X; say of the run directory what is true after the failure."""
     if isinstance(error, UnbraidError):
+        from unbraid.runs.fitting.trainer import NonFiniteLossError
+
+        text = str(error).replace(f"vectors: {folder / ROWS_FILE}", "X").replace(str(folder / ROWS_FILE), "X")
+        text, replaced, _ = text.partition(" The finished run that was here")
+        if isinstance(error, NonFiniteLossError):
+            text = text.partition(". ")[0] + ". Fit again with a lower lr, or with X on a smaller scale."
+        kept = replaced and keeps_folder and not backup.backup_hint(folder)
         return type(error)(
-            str(error).replace(f"vectors: {folder / DATA_FILE}", "X").replace(str(folder / DATA_FILE), "X")
+            text + (f" The finished run in {folder} is unchanged." if kept else backup.backup_hint(folder))
         )
     if keeps_folder:
         return error

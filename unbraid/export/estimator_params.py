@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from unbraid.core.errors import expect
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import is_file, read_toml
+from unbraid.runs.folder.file_names import BACKUP_FOLDER, RECIPE_FILE, ROWS_FILE
 from unbraid.runs.recipe import Recipe
 
 RECIPE_NAME = "disentangler"
@@ -44,7 +47,10 @@ def build_recipe(model: Any, rows: np.ndarray, layout: str, path: Path) -> Recip
     batch = min(batch, len(rows) - held) if isinstance(batch, int) else batch
     budget = {"steps": steps, "batch": batch, "lr": to_python_number(model.lr), "device": model.device}
     budget |= {"validate_every": max(1, steps // N_VALIDATIONS)} if held and isinstance(steps, int) else {}
-    data = {"name": "images" if images else "vectors", "path": str(path.absolute())}
+    data: dict[str, Any] = {"name": "images" if images else "vectors", "path": str(path.absolute())}
+    likelihood = model.likelihood or ("bernoulli" if images else "gaussian")
+    name = likelihood.get("name") if isinstance(likelihood, dict) else likelihood
+    data |= {"standardise": True} if model.standardise and not images and name == "gaussian" else {}
     split = {"split": "train", "test": fraction} if held else {}
     return Recipe(
         name=RECIPE_NAME,
@@ -52,10 +58,29 @@ def build_recipe(model: Any, rows: np.ndarray, layout: str, path: Path) -> Recip
         data={**data, **({"layout": layout} if images else {}), **split},
         latent=to_python_number(model.latent),
         prior=model.prior,
-        likelihood=model.likelihood or ("bernoulli" if images else "gaussian"),
+        likelihood=likelihood,
         nets=model.nets or ("conv" if images else "mlp"),
         objective=model.objective,
         budget=budget | more,
+    )
+
+
+def check_own_run(folder: Path) -> None:
+    """Check that a folder holds the run of an estimator, or neither a run nor a data.npy.
+
+    Args:
+        folder: the run directory.
+    """
+    here = [path for path in (folder, folder / BACKUP_FOLDER) if is_file(path / RECIPE_FILE)]
+    rows = is_file(folder / ROWS_FILE)
+    expect(here or not rows, f"{folder} contains a {ROWS_FILE} of no run", do="Choose another out, or move that file.")
+    foreign = False
+    with suppress(UnbraidError):  # a damaged recipe may be overwritten
+        foreign = any(read_toml(path / RECIPE_FILE).get("name") != RECIPE_NAME for path in here)
+    expect(
+        not foreign and (rows or folder not in here),
+        f"{folder} contains a run that no estimator made",
+        do="Choose another out.",
     )
 
 

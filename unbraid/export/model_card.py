@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +32,15 @@ def render_model_card(run: Run, recipe: Recipe, folder: Path) -> str:
     scores = Scores.load(folder) if is_file(folder / SCORES_FILE) else None
     parts = [
         _yaml_header(recipe, scores),
-        f"# {recipe.name}\n\n{description(recipe) or 'A latent-variable model trained with unbraid.'}",
+        f"# {_escape_text(recipe.name)}\n\n"
+        + (_escape_text(description(recipe)) or "A latent-variable model trained with unbraid."),
         f"![Traversals: each row moves one leaf]({PICTURE_FILE})" if is_file(folder / PICTURE_FILE) else "",
         _usage_section(),
         _training_section(run, recipe),
         _scores_section(scores),
         _audit_section(run),
-        f"## Recipe\n\n```toml\n{recipe.toml().strip()}\n```",
-        f"## Cite\n\n```bibtex\n{bibliography(run_citations(run)).strip()}\n```",
+        f"## Recipe\n\n{_code_block('toml', recipe.toml())}",
+        f"## Cite\n\n{_code_block('bibtex', bibliography(run_citations(run)))}",
         f"*unbraid {__version__} wrote this card from the run.*",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -96,7 +99,9 @@ def _scores_section(scores: Scores | None) -> str:
             rows.append([name, f"{s.value:.3f}", interval])
     single = all(s.interval is None for s in scores.values())
     note = " One repetition each, so there are no intervals (`--seeds 5` computes them)." if single else ""
-    return f"## Scores\n\n{scores.title}.{note}\n\n" + _markdown_table(("metric", "score", "95% interval"), rows)
+    return f"## Scores\n\n{_escape_text(scores.title)}.{note}\n\n" + _markdown_table(
+        ("metric", "score", "95% interval"), rows
+    )
 
 
 def _audit_section(run: Run) -> str:
@@ -104,7 +109,9 @@ def _audit_section(run: Run) -> str:
     if audit is None:
         return ""
     rows = [[key, f"{value:.3f} ± {audit['errors'][key]:.3f}"] for key, value in audit["nats"].items()]
-    text = f"Nats per example, with the {audit['estimator']} q(z) over {audit['components']:,} posteriors."
+    text = (
+        f"Nats per example, with the {_escape_text(audit['estimator'])} q(z) over {audit['components']:,} posteriors."
+    )
     return f"## Terms\n\n{text}\n\n" + _markdown_table(("term", "nats"), rows)
 
 
@@ -115,5 +122,16 @@ def _markdown_table(heads: tuple[str, ...], rows: list[list[str]]) -> str:
 
 
 def _escape_cell(cell: Any) -> str:
-    """Escape a bar, which would end the cell."""
-    return str(cell).replace("|", "\\|").replace("\n", " ")
+    """Escape text, and a bar, which would end the cell."""
+    return _escape_text(cell).replace("|", "\\|")
+
+
+def _escape_text(text: Any) -> str:
+    """Text on one line without HTML, links and images: the hub renders the card, and a recipe may come from others."""
+    return escape(" ".join(str(text).split()), quote=False).replace("](", "]\\(")
+
+
+def _code_block(language: str, text: str) -> str:
+    """A fenced code block; the fence is longer than any in the text."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text.strip()}\n{fence}"

@@ -163,6 +163,6 @@ def render_pictures(path: Path, snapshot: int | None = None, dataset: Any = None
     for name in FIGURE_NAMES:
         if FIGURES[name].can_draw(context):
             png = render_figure(FIGURES[name].call(context, FigureOptions()), "png", 100)
-            with Image.open(io.BytesIO(png)) as image:
+            with Image.open(io.BytesIO(png), formats=("PNG",)) as image:
                 pictures[name] = np.asarray(image.convert("RGB"))
     return pictures

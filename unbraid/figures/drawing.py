@@ -95,7 +95,7 @@ def render_figure(figure: Figure, kind: str, dpi: int = 150) -> bytes:
     if kind == "gif":
         from PIL import Image
 
-        with Image.open(io.BytesIO(render_figure(figure, "png", dpi))) as frame:
+        with Image.open(io.BytesIO(render_figure(figure, "png", dpi)), formats=("PNG",)) as frame:
             frame.convert("RGB").save(buffer, "GIF")
         return buffer.getvalue()
     without_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)

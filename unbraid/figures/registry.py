@@ -17,6 +17,7 @@ from unbraid.codes import Codes
 from unbraid.core.errors import UnbraidError, choose, expect, join_names
 from unbraid.core.files import atomic_write
 from unbraid.figures import drawing, run_figures
+from unbraid.figures.class_grid import class_grid
 from unbraid.figures.position_maps import has_positions, position_maps
 from unbraid.figures.score_figures import score_heat_maps
 from unbraid.figures.traversals import (
@@ -170,6 +171,11 @@ def _missing_positions(s: FigureContext) -> str:
     return _missing_codes(s) or ("" if has_positions(s.codes) else "codes without factors x and y")
 
 
+def _missing_classes(s: FigureContext) -> str:
+    onehot = any(leaf.kind == "onehot" for leaf in s.run.recipe.tree.leaves)
+    return _missing_images(s) or ("" if onehot else "no one-hot leaf in the latent tree")
+
+
 def _draw_traversals(s: FigureContext, options: FigureOptions) -> Figure:
     return traversals(s.run, s.codes or load_or_encode_codes(s.run), dataset=s.dataset, **options.traversal)
 
@@ -206,6 +212,13 @@ FIGURES: dict[str, FigureSpec] = {
         f"{TRAVERSAL_CAPTION}the image whose code is nearest to the median. Rows are labelled with their leaf and its "
         "information in nats.",
         options=("images", "leaves", "low", "high", "steps", "dead", "zero"),
+    ),
+    "classes": FigureSpec(
+        lambda s, _: class_grid(s.run, s.codes or load_or_encode_codes(s.run)),
+        "Classes of the discrete leaf",
+        "One row per class of the one-hot leaf: all other leaves at 0, then each live column at −2 and 2. Rows are labelled "
+        "with the share of the data in that class and, for labelled data, its most frequent value.",
+        _missing_classes,
     ),
     "reconstructions": FigureSpec(
         _draw_reconstructions,

@@ -195,7 +195,7 @@ def ledger_curves(run: Run) -> Figure:
     expect(len(rows) > 0, f"{run.path} has an empty ledger")
     terms = list(rows[-1]["nats"])
     scores = list(dict.fromkeys(f"score:{name}" for row in held for name in row.get("scores", {})))
-    keys = [*(["loss"] if held else []), *terms[:MAX_TERMS], *scores]
+    keys = [*(["loss"] if held else []), *terms[:MAX_TERMS], *scores] or ["loss"]
     left, lines = len(terms[MAX_TERMS:]), math.ceil(len(keys) / 3)
     figure = Figure(figsize=(PAGE_WIDTH, 2.0 * lines + 0.2), layout="constrained")
     grid = figure.subplots(lines, 3, squeeze=False).ravel()

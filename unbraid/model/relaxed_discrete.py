@@ -14,6 +14,7 @@ from unbraid.latent import Latent
 from unbraid.priors.discrete import binary_log_prob, binary_sample, concrete_log_prob, concrete_sample
 
 RealLeafFunction = Callable[[slice], Tensor]
+MIN_LOG_SCALE = -20.0  # σ = 2e-9: float32 cannot add less to a mean of order 1
 
 
 def sample(
@@ -67,9 +68,26 @@ def column_index(tree: Latent, kind: str, like: Tensor) -> Tensor:
 def split_params(tree: Latent, params: Float[Tensor, "b p"]) -> tuple[Tensor, Tensor]:
     """An encoder's output as means and logits "b d" and a log-scale "b d" (half a log-square, 0 in discrete columns)."""
     loc, log_square = params.split((tree.width, params.shape[1] - tree.width), 1)  # one op on the way back
+    log_scale = bound_log_scale(0.5 * log_square)
     if tree.all_real:
-        return loc, 0.5 * log_square
-    return loc, torch.zeros_like(loc).index_copy(1, column_index(tree, "real", loc), 0.5 * log_square)
+        return loc, log_scale
+    return loc, torch.zeros_like(loc).index_copy(1, column_index(tree, "real", loc), log_scale)
+
+
+def bound_log_scale(log_scale: Tensor) -> Tensor:
+    """Bound log σ from below by `MIN_LOG_SCALE`; values above it keep their bits.
+
+    Pairwise densities contain ((z − μ)/σ)², which overflows float32 where σ underflows; its gradient is then NaN. The
+    gradient passes the bound unchanged, so that a price on the KL leads log σ back.
+
+    Args:
+        log_scale: log σ of real columns.
+
+    >>> bound_log_scale(torch.tensor([-47.0, -3.0]))
+    tensor([-20.,  -3.])
+    """
+    value = log_scale.detach()
+    return log_scale + (value.clamp(min=MIN_LOG_SCALE) - value)
 
 
 def scale(tree: Latent, log_scale: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]:

@@ -22,6 +22,7 @@ from unbraid.runs.recipe_fields import (
     READINGS,
     apply_changes,
     as_pairs,
+    check_nesting,
     find_non_finite,
     flatten_table,
     non_default_fields,
@@ -191,6 +192,7 @@ class Recipe(BaseModel):
     budget: Budget = Field(default_factory=lambda: Budget.model_validate({}))
 
     def __init__(self, **fields: Any):
+        check_nesting(fields)
         try:
             super().__init__(**fields)
         except ValidationError as error:

@@ -13,11 +13,16 @@ from pydantic import BaseModel
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.latent import Latent
 
+MAX_NESTING = 64  # levels of tables and lists in a recipe
 PART_TABLES = ("data", "prior", "likelihood", "nets", "objective")  # parts with a name and options
 
 
 def has_discrete_leaves(latent: Any) -> bool:
-    """Whether a layout has discrete leaves; one with mistakes has none, and is refused where it is read."""
+    """Return whether a layout has discrete leaves; an invalid layout has none here, and is refused by `Recipe.tree`.
+
+    Args:
+        latent: the field `latent` of a recipe.
+    """
     try:
         return not Latent.of(latent).all_real
     except (UnbraidError, TypeError, ValueError, RecursionError):
@@ -117,6 +122,8 @@ def parse_toml_value(raw: str) -> Any:
         return tomllib.loads(f"v = {raw}")["v"]
     except tomllib.TOMLDecodeError:
         return raw
+    except RecursionError as error:
+        raise UnbraidError(f"a value is nested too deeply: found {raw[:20]}… Write it with fewer brackets.") from error
 
 
 def flatten_table(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -130,6 +137,21 @@ def flatten_table(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in table.items():
         flat |= flatten_table(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
     return flat
+
+
+def check_nesting(value: Any) -> None:
+    """Refuse tables and lists nested more than `MAX_NESTING` deep, which recursive functions could not process.
+
+    Args:
+        value: plain tables, lists and numbers.
+    """
+    level = [value]
+    for _ in range(MAX_NESTING):
+        nested = [v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list | tuple)]
+        level = [child for children in nested for child in children]
+        if not level:
+            return
+    raise UnbraidError(f"a recipe is nested too deeply: allowed {MAX_NESTING} levels. Write it with fewer brackets.")
 
 
 def find_non_finite(value: Any, place: str = "") -> str:
@@ -147,7 +169,11 @@ def find_non_finite(value: Any, place: str = "") -> str:
 
 
 def runs_a_covariance(fields: dict[str, Any]) -> bool:
-    """Whether the objective keeps a running covariance, whose gradient has two readings."""
+    """Return whether the objective keeps a running covariance, whose gradient has two readings.
+
+    Args:
+        fields: the tables of a recipe.
+    """
     objective = fields.get("objective", {})
     rho = objective.get("rho", 1) if isinstance(objective, dict) else 1
     return isinstance(rho, int | float) and rho != 1

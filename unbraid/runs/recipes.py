@@ -1,6 +1,6 @@
-"""Recipes by name, one per paper experiment. Numbers are the papers'; what a paper does not print is ours, and said.
+"""RECIPES by name, one per experiment of a paper. Values that a paper does not print are ours; `about` or a comment names them.
 
-A name means the same run for ever (tests pin every hash): a recipe that is mended gets a new name.
+The meaning of a name never changes (tests pin every hash): a corrected recipe gets a new name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _kim(name: str, about: str, objective: Plain, data: Plain, nets: str, steps:
 def _hfvae(name: str, about: str, data: Plain, nets: str, latent: Plain, objective: Plain, steps: int) -> Plain:
     """Esmaeili et al. 2018, Sec. 6 and App. B: Adam 1e-3, batches of 512 to 1024, one Gaussian and one discrete variable.
 
-    Steps, temperature and which batch size are ours (none are printed); α = 1.
+    Steps, temperature and the choice of batch size are ours, since none are printed; α = 1.
     """
     return {
         "name": name,
@@ -48,7 +48,7 @@ def _hfvae(name: str, about: str, data: Plain, nets: str, latent: Plain, objecti
     }
 
 
-# Ours, chosen by trying on seeds 11, 12, 13: docs/demo.md has the table.
+# Our settings, chosen on seeds 11, 12 and 13: docs/demo.md has the table.
 _SMALL: Plain = {
     "data": {"name": "sprites32"},
     "latent": 10,
@@ -156,7 +156,7 @@ RECIPES: dict[str, Plain] = {
         },
     },
     "beta_tcvae_images": {
-        # settings are ours: the net of the dSprites run, fewer steps, since own sets are mostly small
+        # our settings: the net of the dSprites run with fewer steps, since users' data sets are mostly small
         "name": "beta_tcvae_images",
         "about": "β-TCVAE (4) on pictures of your own at 64×64: give --set data.path=FOLDER (data.size for another size).",
         "cite": "Chen et al. 2018; decoder: Watters et al. 2019",

@@ -1,4 +1,4 @@
-"""The demo's recipes: four objectives on coloured sprites, about a minute each on one core. Settings are ours: docs/demo.md."""
+"""Recipes of the demo: four objectives on coloured sprites, a minute each on one core; docs/demo.md has the settings."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 Plain = dict[str, Any]
 
-# What every row of the demo shares, and the studies on this set
+# the settings that all recipes of the demo share, and the studies on this data set
 SPRITES: Plain = {
     "data": {"name": "colour_sprites"},
-    "latent": 5,  # as many as the set has factors: a spare one takes a share of shape or scale
+    "latent": 5,  # the number of factors: an additional column would take a part of shape or scale
     "nets": {"name": "broadcast", "act": "leaky_relu"},
     "budget": {
         "batch": 64,

@@ -38,6 +38,7 @@ from unbraid.runs.folder.file_names import (
     LEDGER_FILE,
     MODEL_FILE,
     RECIPE_FILE,
+    ROWS_FILE,
     SCORES_FILE,
     STATE_FILE,
 )
@@ -254,6 +255,13 @@ class Run:
         weights = self.weights
         check_foreign_parts(self.recipe, self.state, self.path)
         tensors, note = read_tensors(weights, "model")
+        broken = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
+        expect(
+            not broken,
+            f"the weights in {weights} are not finite",
+            found=f"NaN or infinity in {len(broken)} tensors, first {broken[:1]}",
+            do="Use another copy, a snapshot (--at) or the best weights (--best), or train again.",
+        )
         shape: Any = tuple(self.state["shape"])
         model = cast("Vae", build_model(self.recipe, shape, self.custom_parts))
         load_into_module(model, tensors, "", str(weights))
@@ -287,6 +295,8 @@ class Run:
             return found
         table = dict(self.recipe.data)
         name = table.pop("name", "")
+        if Path(str(table.get("path", ""))).name == ROWS_FILE and is_file(self.path / ROWS_FILE):
+            table["path"] = str(self.path / ROWS_FILE)  # the run of an estimator may have been moved or backed up
         check_foreign_parts(self.recipe, self.state, self.path)
         expect(
             name in data.DATASETS,

@@ -46,7 +46,10 @@ def register_routes(app: Any, library: Library, run_in_thread: Any) -> None:
         await socket.accept()
         try:
             while True:
-                message = await socket.receive_text()
+                event = await socket.receive()
+                if event["type"] == "websocket.disconnect":
+                    return
+                message = event.get("text") or event.get("bytes") or ""
                 if len(message) > MAX_REQUEST_BYTES:
                     await socket.close(1009)
                     return

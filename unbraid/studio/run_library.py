@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from unbraid.core.errors import expect
-from unbraid.runs.folder.file_names import MODEL_FILE, RECIPE_FILE
+from unbraid.runs.folder.file_names import BACKUP_FOLDER, MODEL_FILE, RECIPE_FILE
+from unbraid.runs.folder.snapshots import SNAPSHOT_FOLDER
 from unbraid.runs.run import Run
 from unbraid.studio.explorer import Explorer
 
@@ -65,13 +67,11 @@ class Library:
         """
         path = self.path(name)
         run = Run.load(path)
-        for name_inside in os.listdir(path):
-            inner = path / name_inside
-            target = inner.resolve() if inner.is_symlink() else None
+        for link in _find_links(path):
             expect(
-                target is None or self.root in target.parents,
+                self.root in link.resolve().parents,
                 f"run {name!r} links to a file outside the runs directory",
-                found=name_inside,
+                found=link.relative_to(path),
             )
         return run
 
@@ -94,6 +94,16 @@ class Library:
             return kept[1]
 
 
+def _find_links(folder: Path) -> Iterator[Path]:
+    """Links in a run directory, in its snapshots and in its backup."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                yield Path(entry.path)
+            elif entry.name in (BACKUP_FOLDER, SNAPSHOT_FOLDER) and entry.is_dir():
+                yield from _find_links(Path(entry.path))
+
+
 def _find_runs(folder: Path, prefix: str, depth: int) -> list[str]:
     """Names of run directories; links are not followed."""
     names: list[str] = []
@@ -103,7 +113,7 @@ def _find_runs(folder: Path, prefix: str, depth: int) -> list[str]:
     except OSError:
         return names
     for entry in entries:
-        if entry.name.startswith(".") or entry.name == "before" or not entry.is_dir(follow_symlinks=False):
+        if entry.name.startswith(".") or entry.name == BACKUP_FOLDER or not entry.is_dir(follow_symlinks=False):
             continue
         if os.path.isfile(os.path.join(entry.path, RECIPE_FILE)):
             names.append(prefix + entry.name)

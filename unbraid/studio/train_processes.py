@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from unbraid.core.errors import UnbraidError, expect
-from unbraid.core.files import ensure_writable_folder, read_bytes, read_json, write_json, write_text
+from unbraid.core.files import ensure_writable_folder, open_for_writing, open_regular, read_json, write_json, write_text
+from unbraid.core.locks import file_lock
 from unbraid.runs.folder.file_names import RECIPE_FILE
 from unbraid.runs.recipe import Recipe
 from unbraid.studio.run_library import Library
@@ -61,7 +62,15 @@ def start_training(library: Library, name: str, recipe: Recipe | None) -> Traini
         name: name of the run.
         recipe: recipe of a new run; None to resume.
     """
-    folder = ensure_writable_folder(library.root / STATE_FOLDER)
+    folder = library.root / STATE_FOLDER
+    expect(not folder.is_symlink(), f"{folder} is a link", do="Delete it; the studio follows no links.")
+    ensure_writable_folder(folder)
+    # two clicks may arrive at once: the second finds the training of the first
+    with file_lock(folder / f"{_safe_name(name)}.lock", timeout=10):
+        return _start_training(library, folder, name, recipe)
+
+
+def _start_training(library: Library, folder: Path, name: str, recipe: Recipe | None) -> TrainingProcess:
     path = library.path(name)
     previous = find_training(library, name)
     expect(previous is None or not previous.alive, f"{name} is being trained already")
@@ -76,7 +85,7 @@ def start_training(library: Library, name: str, recipe: Recipe | None) -> Traini
         recipe_path = folder / f"{_safe_name(name)}.toml"
         write_text(recipe_path, recipe.toml())
         command += [str(recipe_path), "--out", str(path)]
-    with open(folder / f"{_safe_name(name)}.log", "wb") as log:
+    with open_for_writing(folder / f"{_safe_name(name)}.log") as log:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     _CHILDREN[child.pid] = child
     training = TrainingProcess(name, child.pid, process_start_time(child.pid), str(path))
@@ -113,6 +122,8 @@ def list_trainings(library: Library) -> list[TrainingProcess]:
     folder = library.root / STATE_FOLDER
     names = []
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else []:
+        if record.is_symlink():
+            continue
         try:
             names.append(str(read_json(record, "record", 1 << 16)["name"]))
         except (UnbraidError, KeyError, TypeError):
@@ -166,7 +177,9 @@ def log_tail(library: Library, name: str, max_bytes: int = 4000) -> str:
     log = library.root / STATE_FOLDER / f"{_safe_name(name)}.log"
     if not log.is_file() or log.is_symlink():
         return ""
-    return read_bytes(log, "log", 1 << 26)[-max_bytes:].decode(errors="replace")
+    with open_regular(log, "log") as f:
+        f.seek(max(0, os.fstat(f.fileno()).st_size - max_bytes))
+        return f.read(max_bytes).decode(errors="replace")
 
 
 def process_start_time(pid: int) -> str:

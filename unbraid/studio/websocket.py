@@ -27,7 +27,7 @@ def handle_message(library: Library, message: str | bytes) -> bytes:
 
     Args:
         library: the runs of the studio.
-        message: the request in JSON.
+        message: the request in JSON, from a text or a binary frame.
     """
     number: Any = None
     try:

@@ -131,12 +131,20 @@ def test_lists_become_columns(tmp_path, kind):
         ({"x": [1.0], "y": [[1.0]]}, {"labels": ["y"]}, "cannot hold labels: found vector"),
         ({"x": [1.0]}, {"labels": ["x"]}, "no data columns besides its labels"),
         ({"x": [1.0]}, {"key": "w"}, "no column 'w'"),
-        ({"x": [1.0, 1.0]}, {"standardise": True}, "constant column: found x"),
     ],
 )
 def test_wrong_tables_are_named(tmp_path, columns, options, message):
     with pytest.raises(UnbraidError, match=message):
         load("vectors", path=write_parquet(tmp_path / "t.parquet", columns), **options)
+
+
+@needs_pyarrow
+def test_standardised_constant_columns_become_0(tmp_path):
+    columns = {"x": [0.1] * 3, "y": [1.0, 2.0, 3.0]}
+    np.save(tmp_path / "t.npy", np.stack(list(columns.values()), 1))
+    for path in (write_parquet(tmp_path / "t.parquet", columns), tmp_path / "t.npy"):
+        rows = load("vectors", path=str(path), standardise=True).pixels(np.arange(3))[:, :, 0, 0]
+        np.testing.assert_allclose(rows, [[0, -(1.5**0.5)], [0, 0], [0, 1.5**0.5]], atol=1e-6)
 
 
 @needs_pyarrow

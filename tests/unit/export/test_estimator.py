@@ -45,6 +45,57 @@ def test_scikit_learn_finds_no_fault():
     assert set(left) <= {"check_array_api_input"}, left  # skipped unless SCIPY_ARRAY_API is set
 
 
+@pytest.mark.parametrize("steps", [1, 20])
+def test_scikit_learn_finds_no_fault_in_the_defaults(steps):
+    results = check_estimator(Disentangler(steps=steps), on_skip=None, on_fail=None)
+    left = {r["check_name"]: str(r["exception"]) for r in results if r["status"] != "passed"}
+    assert len(results) > 40
+    assert set(left) <= {"check_array_api_input"}, left
+
+
+def test_vectors_are_standardised_and_returned_in_their_own_units(tmp_path):
+    """X has a large mean, columns of different spread and a constant column."""
+    X = 100 + np.hstack([random_rows(200) @ np.diag([1e-3, 1, 10, 1, 100]), np.full((200, 1), 0.1)])
+    how = SMALL_OPTIONS | {"steps": 300, "lr": 0.01}
+    model = Disentangler("vae", 5, out=tmp_path / "run", **how).fit(X)
+    rows = (X - X.mean(0)) / np.where(X.std(0) > 1e-9, X.std(0), 1)
+    plain = Disentangler("vae", 5, standardise=False, **how).fit(rows)
+    np.testing.assert_allclose(model.transform(X), plain.transform(rows), atol=1e-4)
+    back = model.inverse_transform(model.transform(X))
+    assert np.abs(back[:, 5] - 100.1).max() < 0.5, "the constant column has a deviation of 1"
+    assert ((back - X)[:, :5].var(0) < 0.9 * X[:, :5].var(0)).all()
+    np.testing.assert_allclose(model.sample(500)[:, :5].mean(0), X[:, :5].mean(0), atol=0.5 * X[:, :5].std(0).max())
+    density = plain.score(rows) - np.log(X[:, :5].std(0)).sum()
+    assert model.score(X) == pytest.approx(density, abs=1e-2), "the density of X, not of standardised rows"
+    assert Run.load(tmp_path / "run").recipe.data["standardise"] is True
+    np.testing.assert_allclose(
+        unbraid.encode(Run.load(tmp_path / "run"), quiet=True).mean, model.transform(X), atol=1e-5
+    )
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).inverse_transform(np.zeros((1, 5))),
+                          model.inverse_transform(np.zeros((1, 5))))  # fmt: skip
+    binary = Disentangler("vae", 2, likelihood="bernoulli", **SMALL_OPTIONS).fit((X > X.mean(0)).astype(float))
+    assert binary.scale_ is None
+
+
+@pytest.mark.parametrize("objective", ["beta_tcvae", "hfvae"])
+def test_unscaled_rows_do_not_break_pairwise_terms(objective):
+    latent = {"a": {"x": 1, "y": 1}, "b": 2}
+    model = Disentangler(objective, latent, steps=60, standardise=False, budget={"threads": 1, "log_every": 1})
+    losses = [row["loss"] for row in model.fit(100 + random_rows(200)).run_.ledger()]
+    assert np.isfinite(losses).all()
+    assert losses[-1] < 0.1 * losses[0]
+
+
+@pytest.mark.parametrize("data", [images(), random_rows(150)], ids=["images", "rows"])
+def test_codes_do_not_depend_on_the_other_rows(data):
+    nets = {} if data.ndim == 2 else {"nets": {"name": "conv", "channels": [8, 16], "hidden": 32}}
+    model = Disentangler("vae", 4, **({**SMALL_OPTIONS, "nets": "mlp"} | nets)).fit(data)
+    codes = model.transform(data)
+    assert np.array_equal(np.concatenate([model.transform(data[i : i + 1]) for i in range(len(data))]), codes)
+    order = np.random.default_rng(0).permutation(len(data))
+    assert np.array_equal(model.transform(data[order]), codes[order])
+
+
 def test_it_trains_the_recipe_that_fit_trains(tmp_path):
     model = Disentangler({"name": "beta_tcvae", "beta": 3}, 2, out=tmp_path / "one", random_state=7, **SMALL_OPTIONS)
     model.fit(images())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -84,6 +85,31 @@ def test_the_card_has_the_facts_of_the_run(scored_run, tmp_path):
     assert "title" in card.split("```bibtex")[1], "the papers to cite"
     assert "![Traversals" in card
     assert (tmp_path / "hub" / "traversals.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_the_card_holds_no_html_of_a_recipe(tmp_path):
+    """Names and descriptions come from a recipe, which may be another person's; the hub renders the card."""
+    tag = "<img src=x onerror=alert(1)>"
+    recipe = Recipe(
+        name=f"bars {tag}",
+        about=f"Bars {tag} & ![seen](https://example.org/seen.png)\n```\n<script>alert(2)</script>",
+        data=f"toy {tag}",
+        latent=2,
+        nets="decomposition_table1b",
+        budget={"steps": 1, "batch": 8},
+    )
+    run = fit(recipe, tmp_path / "run", dataset=toy_data(), quiet=True)
+    card = (write_hub(run, tmp_path / "hub") / "README.md").read_text()
+    text = card.split("---\n", 2)[2]  # without the header, which is data
+    blocks = re.findall(r"^(`{3,})\w+\n(.*?)^\1$", text, flags=re.MULTILINE | re.DOTALL)
+    for _, block in blocks:
+        text = text.replace(block, "")
+    assert len(blocks) == 3
+    assert "<img" not in text
+    assert "<script" not in text
+    assert "](https:" not in text
+    assert "# bars &lt;img src=x" in text
+    assert "Bars &lt;img src=x onerror=alert(1)&gt; &amp; ![seen]\\(https" in text
 
 
 def test_no_path_of_this_machine_is_exported(scored_run, tmp_path):

@@ -156,3 +156,17 @@ def test_a_discrete_factor_with_about_as_many_values_as_rows_is_warned_of():
     assert "nearly_unique_factors" in metrics.mig(z, index).settings
     assert "nearly_unique_factors" not in metrics.as_table(z, y).notes
     assert "nearly_unique_factors" not in metrics.as_table(z, rng.normal(size=200)).notes
+
+
+def test_free_text_is_left_out_unless_it_is_asked_for():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 200)
+    remark = np.array([f"remark {i}" for i in range(200)])
+    z, both = np.column_stack([y, rng.normal(size=200)]).astype(float), np.column_stack([y.astype(str), remark])
+    table = metrics.as_table(z, both, names=["shape", "remark"])
+    assert table.names == ("shape",)
+    assert table.notes["left_out_text"].startswith("remark (text")
+    assert metrics.mig(z, both).value == metrics.mig(z, y).value
+    asked = metrics.as_table(z, both, names=["shape", "remark"], kinds=["ordinal", "class"])
+    assert asked.names == ("shape", "remark")
+    assert metrics.as_table(z, remark).names == ("y0",)

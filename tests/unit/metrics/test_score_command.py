@@ -187,5 +187,60 @@ def test_words_as_codes_and_a_header_of_numbers_are_named(app, folder):
     assert "codes must be numbers" in str(done.exception)
     y = Codes.load(folder / "codes.npz").values
     (folder / "numbers.csv").write_text("0,1\n" + "".join(f"{a},{b}\n" for a, b in y))
-    done = invoke_score(app, "--codes", folder / "z.npy", "--factors", folder / "numbers.csv")
-    assert "is a header of numbers" in str(done.exception)
+    done = invoke_score(app, "--codes", folder / "z.npy", "--factors", folder / "numbers.csv", "--metrics", "mig")
+    assert done.exit_code == 0, done.exception
+    assert "header of factors: the first row, 0, 1, was read as column names" in " ".join(done.output.split())
+    (folder / "one.csv").write_text("0\n" + "".join(f"{a}\n" for a in y[:, 0]))
+    (folder / "tens.csv").write_text("10,20\n" + "".join(f"{a},{b}\n" for a, b in y))
+    for name in ("one.csv", "tens.csv"):
+        done = invoke_score(app, "--codes", folder / "z.npy", "--factors", folder / name)
+        assert "is a header of numbers" in str(done.exception)
+
+
+@pytest.mark.parametrize("names", [None, ["a", 3, 4], [10, 20, 30]])
+def test_headers_of_numbers_in_codes_and_labels_are_no_rows(app, folder, names):
+    pandas = pytest.importorskip("pandas")
+    z, y = np.load(folder / "z.npy"), Codes.load(folder / "codes.npz").values
+    pandas.DataFrame(z + 0.25, columns=names).to_csv(folder / "z.csv", index=False)
+    pandas.DataFrame(y).to_csv(folder / "n.csv", index=False)
+    done = invoke_score(app, "--codes", folder / "z.csv", "--factors", folder / "n.csv", "--metrics", "mig", "--json")
+    assert done.exit_code == 0, done.exception
+    report = json.loads(done.stdout)
+    assert report["rows"] == 300
+    assert report["factors"] == {"0": 3, "1": 12}
+    assert report["scores"]["mig"]["value"] > 0.95
+
+
+def test_free_text_is_no_factor_and_is_named_above_the_table(app, folder):
+    lines = (folder / "y.csv").read_text().splitlines()
+    remarks = [lines[0] + ",remark", *(f"{line},seen on day {i}" for i, line in enumerate(lines[1:]))]
+    (folder / "text.csv").write_text("\n".join(remarks) + "\n")
+    done = invoke_score(app, "--codes", folder / "z.npy", "--factors", folder / "text.csv", "--metrics", "mig")
+    assert done.exit_code == 0, done.exception
+    assert done.output.startswith("left out text: remark (text with about as many values as rows.")
+    stored = json.loads((folder / "scores.json").read_text())
+    assert stored["factors"] == {"shape": 3, "x": 12}
+    assert stored["scores"]["mig"]["value"] > 0.95
+
+
+def test_a_failing_metric_loses_no_other_score(app, folder, monkeypatch):
+    from unbraid.metrics import METRICS, Metric, Score
+
+    def failing(codes, factors=None, **inputs):
+        return codes.nothing
+
+    def nameless(codes, factors=None, **inputs):
+        return Score("nameless", None)
+
+    monkeypatch.setitem(METRICS, "failing", Metric(failing, "nothing"))
+    monkeypatch.setitem(METRICS, "nameless", Metric(nameless, "nothing"))
+    for seeds in (1, 2):
+        done = invoke_score(app, folder, "--metrics", "mig,failing,nameless", "--seeds", seeds, "--json")
+        assert done.exit_code == 0, done.exception
+        report = json.loads(done.stdout)
+        assert report["scores"]["mig"]["value"] > 0.95
+        assert report["skipped"]["failing"] == "AttributeError: 'Table' object has no attribute 'nothing'"
+        assert report["skipped"]["nameless"].startswith("TypeError")
+    done = invoke_score(app, folder, "--metrics", "failing")
+    assert "AttributeError" in str(done.exception)
+    assert isinstance(done.exception, UnbraidError)

@@ -19,7 +19,7 @@ from unbraid.model import NETS
 from unbraid.model.nets import upconv
 from unbraid.model.nets.upconv import MAX_PHASE_CHANNELS, Upconv
 from unbraid.runs.folder.file_names import STATE_FILE
-from unbraid.runs.folder.run_writer import KERNEL_VERSION
+from unbraid.runs.folder.resume_checks import KERNEL_VERSION
 
 ROOT = Path(__file__).parents[3]
 

@@ -1,4 +1,4 @@
-"""Every event of a callback can stop a run, by any kind of True; and what it stopped goes on to the same bits."""
+"""Every event of a callback can stop a run, with any kind of True; the resumed run ends with the same bits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUDGET = {"steps": 6, "batch": 8, "checkpoint_every": 2, "snapshots": [0, 3], "v
 
 
 class StoppingCallback:
-    """Asks to stop at one event of one step; notes what it was told."""
+    """Asks to stop at one event of one step; records all events."""
 
     def __init__(self, event="", step=-1, answer=True):
         self.event, self.step, self.answer, self.events = event, step, answer, []
@@ -59,18 +59,17 @@ def uninterrupted_weights(tmp_path_factory):
         ("saved", 5),
     ],
 )
-def test_every_event_stops_the_run_where_it_is_and_it_goes_on_to_the_same_bits(
-    event, step, tmp_path, uninterrupted_weights
-):
-    asks = StoppingCallback(event, step)
+def test_every_event_stops_the_run_and_it_resumes_to_the_same_bits(event, step, tmp_path, uninterrupted_weights):
+    callback = StoppingCallback(event, step)
     with pytest.raises(
-        TrainingInterrupted, match=f"stopped by StoppingCallback after step {step} of 6; continue with: unbraid train --resume"
+        TrainingInterrupted,
+        match=f"stopped by StoppingCallback after step {step} of 6; continue with: unbraid train --resume",
     ):
-        train(tmp_path / "run", [asks])
+        train(tmp_path / "run", [callback])
     state = Run.load(tmp_path / "run").state
     assert (state["status"], state["step"]) == ("stopped", step)
-    assert asks.events[-1][0] in (event, "saved")
-    assert not [told for told in asks.events if told[0] == "stepped" and told[1] > step]
+    assert callback.events[-1][0] in (event, "saved")
+    assert not [event for event in callback.events if event[0] == "stepped" and event[1] > step]
     again = train(tmp_path / "run", StoppingCallback(), resume=True)
     assert again.state["status"] == "done"
     assert (again.path / MODEL_FILE).read_bytes() == uninterrupted_weights
@@ -89,11 +88,11 @@ def test_any_kind_of_true_stops(answer):
 
 
 @pytest.mark.parametrize("answer", [None, False, np.False_, torch.tensor(False), 1, "yes", [True], np.ones(3, bool)])
-def test_other_answers_mean_nothing(answer):
+def test_other_return_values_do_not_stop(answer):
     assert notify((StoppingCallback("finished", 1, answer),), "finished", 1, "path") == ""
 
 
-def test_one_callback_needs_no_list_and_what_is_none_is_named(tmp_path):
+def test_one_callback_needs_no_list_and_other_objects_are_refused(tmp_path):
     with pytest.raises(TrainingInterrupted):
         train(tmp_path / "run", StoppingCallback("started", 0))
     for wrong in (7, "tensorboard", StoppingCallback, [print]):

@@ -1,4 +1,4 @@
-"""What a run is looked at on: its own part, a held-out one, another set; with factors left out. In Python and by verb."""
+"""The data that a run is evaluated on: a split, another data set, factors left out; in Python and on the command line."""
 
 import json
 import shutil
@@ -71,7 +71,7 @@ def test_factors_left_out_have_no_labels(run):
         unbraid.encode(run, leave_out=["clas"], quiet=True)
 
 
-def test_the_verbs_take_the_same_three_words(run):
+def test_commands_take_data_split_and_leave_out(run):
     out = run_cli("encode", run.path, "--split", "test", "--quiet")
     assert "1,617 codes of 3 columns (data digits, split test)" in out
     assert len(run.codes()) == 1617

@@ -1,4 +1,4 @@
-"""Verbs with other weights than the last: they show those, and leave what lies in the run as it is."""
+"""Commands with the weights of a snapshot or the best ones: they use those, and leave the files of the run unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from unbraid.runs.folder.file_names import AUDIT_FILE
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run with a snapshot and with best weights that are not the last, encoded, scored and audited."""
-    top = tmp_path_factory.mktemp("moments")
+    top = tmp_path_factory.mktemp("weights")
     toy = toy_data(96)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNBRAID_CACHE", str(top / "cache"))
@@ -53,7 +53,7 @@ def file_contents(run):
 
 
 @pytest.mark.parametrize("how", [["--best"], ["--at", 0]], ids=["best", "at"])
-def test_every_verb_takes_other_weights_and_leaves_the_run_as_it_is(how, run, tmp_path):
+def test_every_command_takes_other_weights_and_leaves_the_run_unchanged(how, run, tmp_path):
     before, other = file_contents(run), run.best() if how == ["--best"] else run.at(0)
     step = other.state["step"]
     done = invoke("encode", run.path, "-q", *how, "--out", tmp_path / "codes.npz")
@@ -84,7 +84,7 @@ def test_every_verb_takes_other_weights_and_leaves_the_run_as_it_is(how, run, tm
     assert file_contents(run) == before
 
 
-def test_pictures_of_a_moment_are_of_its_own_codes_not_of_the_audit(run):
+def test_figures_of_a_snapshot_use_its_own_codes_not_the_audit(run):
     books = json.loads((run.path / AUDIT_FILE).read_text())["leaf_mi"]
     assert {note.name: note.nats for note in summarise_leaves(run)} == pytest.approx(books)
     first = run.at(0)
@@ -96,7 +96,7 @@ def test_pictures_of_a_moment_are_of_its_own_codes_not_of_the_audit(run):
     assert bars == pytest.approx(list(own.kl))
 
 
-def test_a_report_of_a_moment_shows_no_scores_of_the_last_weights(run, tmp_path):
+def test_a_report_of_a_snapshot_shows_no_scores_of_the_last_weights(run, tmp_path):
     last = report(run, tmp_path / "last.html").read_text()
     page = report(run.at(0), tmp_path / "first.html").read_text()
     assert ">mig<" in last
@@ -104,7 +104,7 @@ def test_a_report_of_a_moment_shows_no_scores_of_the_last_weights(run, tmp_path)
     assert "after step 0" in page
 
 
-def test_what_cannot_be_asked_together_is_named(run, tmp_path):
+def test_options_that_exclude_each_other_are_named(run, tmp_path):
     for words, message in (
         (["encode", run.path, "--best"], "not overwritten: found the best weights. State where to write: --out"),
         (["encode", run.path, "--best", "--at", 0], "one set of weights at a time: found --best and --at"),

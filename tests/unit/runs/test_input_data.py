@@ -1,4 +1,4 @@
-"""`fit` takes data as people have them, and a run that was trained on them finds them again."""
+"""`fit` takes data of many kinds, and the run finds them again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def huggingface_items():
     ],
     ids=["dataset", "loader", "array", "mappings", "iterable"],
 )
-def test_fit_takes_what_people_have_and_the_run_opens_it_again(given, tmp_path):
+def test_fit_takes_many_kinds_of_data_and_the_run_opens_them_again(given, tmp_path):
     run = fit(tiny_recipe(validate_every=1), tmp_path / "r", dataset=given(), validation=given(), quiet=True)
     assert len(run.validations()) == 2
     alone = Run.load(tmp_path / "r")
@@ -79,16 +79,16 @@ def test_an_array_that_is_mapped_stays_where_it_is(tmp_path, cache):
     assert not list(cache.glob("stream-*"))
 
 
-def test_the_verbs_work_on_such_a_run(tmp_path):
+def test_commands_work_on_such_a_run(tmp_path):
     path = str(fit(tiny_recipe(), tmp_path / "r", dataset=PAIRS, quiet=True).path)
-    for verb in (["encode", path, "-q"], ["audit", path, "--rows", "8", "-q"], ["report", path]):
-        result = CliRunner().invoke(app, verb)
+    for arguments in (["encode", path, "-q"], ["audit", path, "--rows", "8", "-q"], ["report", path]):
+        result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
     with pytest.raises(UnbraidError, match="in memory has no splits"):
         encode(Run.load(path), split="test", quiet=True)
 
 
-def test_a_stopped_run_goes_on_without_being_given_its_data(tmp_path):
+def test_a_stopped_run_resumes_without_its_data_being_passed(tmp_path):
     class Stop:
         def stepped(self, step, row):
             return step == 1
@@ -98,7 +98,7 @@ def test_a_stopped_run_goes_on_without_being_given_its_data(tmp_path):
     assert fit(tiny_recipe(), tmp_path / "r", resume=True, quiet=True).state["status"] == "done"
 
 
-def test_data_that_are_gone_or_changed_are_named(tmp_path, cache):
+def test_missing_or_changed_data_are_named(tmp_path, cache):
     run = fit(tiny_recipe(), tmp_path / "r", dataset=PAIRS, quiet=True)
     (kept,) = cache.glob("stream-*.npy")
     np.save(kept, 255 - IMAGES)
@@ -124,10 +124,13 @@ def test_data_that_are_gone_or_changed_are_named(tmp_path, cache):
         ({"dataset": "sprites32"}, r"dataset must be data, not a name: found 'sprites32'; allowed: a Dataset.*recipe"),
         ({"dataset": {"train": [1]}}, "dataset: the source must be one data set.*Give one of its entries"),
         ({"dataset": 7}, "dataset: the source must be iterable"),
-        ({"dataset": PAIRS, "validation": [IMAGES[0], IMAGES[0, :, :4]]}, "validation: all images must have the same size"),
+        (
+            {"dataset": PAIRS, "validation": [IMAGES[0], IMAGES[0, :, :4]]},
+            "validation: all images must have the same size",
+        ),
     ],
 )
-def test_what_is_no_data_set_is_refused(given, message, tmp_path):
+def test_other_objects_are_refused(given, message, tmp_path):
     with pytest.raises(UnbraidError, match=message):
         fit(tiny_recipe(validate_every=1), tmp_path / "r", quiet=True, **given)
     assert not (tmp_path / "r").exists()

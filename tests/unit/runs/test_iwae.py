@@ -101,12 +101,12 @@ def test_rises_with_particles_on_average_and_stays_below() -> None:
     assert bounds[0] == pytest.approx(sum(draws) / 50, abs=0.15)  # one particle is the ELBO
 
 
-@pytest.mark.parametrize("piece", [1, 7, 64, 100_000])
-def test_memory_is_bounded_whatever_the_batch_and_particles(piece: int) -> None:
+@pytest.mark.parametrize("chunk_size", [1, 7, 64, 100_000])
+def test_memory_is_bounded_whatever_the_batch_and_particles(chunk_size: int) -> None:
     model, p = linear_gaussian(exact=True)
     x = sample_images(p, 5)
-    found = iwae(model, x, particles=50, chunk_size=piece)
-    assert model.decoder.most <= piece
+    found = iwae(model, x, particles=50, chunk_size=chunk_size)
+    assert model.decoder.most <= chunk_size
     assert torch.allclose(found, p.log_prob(x.flatten(1)))
 
 

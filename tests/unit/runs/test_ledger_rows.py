@@ -1,4 +1,4 @@
-"""The ledger as a table: columns, data frame, CSV, the verb, and validations in the picture."""
+"""The ledger as a table: columns, data frame, CSV, the command, and validations in the figure."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_picture_has_a_line_of_held_out_images_in_every_panel(run):
 
 
 @pytest.mark.parametrize("words", [["score", "--metrics", "mig"], ["report"], ["figure", "samples"]])
-def test_verbs_that_compute_take_a_device(run, words, tmp_path):
+def test_commands_that_compute_take_a_device(run, words, tmp_path):
     order = [words[0], words[1], str(run.path)] if words[0] == "figure" else [words[0], str(run.path), *words[1:]]
     result = CliRunner().invoke(app, [*order, "--device", "warp"])
     assert "device 'warp' cannot be used here" in str(result.exception)
@@ -98,4 +98,4 @@ def test_verbs_that_compute_take_a_device(run, words, tmp_path):
 def test_codes_have_no_device(tmp_path):
     (tmp_path / "z.npy").write_bytes(b"")
     result = CliRunner().invoke(app, ["score", str(tmp_path / "z.npy"), "--device", "cpu"])
-    assert "says where a run encodes" in str(result.exception)
+    assert "--device is the device of a run" in str(result.exception)

@@ -41,13 +41,13 @@ assert {t.dtype for t in (draw.z, draw.out, draw.log_p, *trainer.parts.model.par
 for name, steps, how in (("half", 4, "bf16"), ("plain", 4, "float32"), ("parts", 2, "bf16"), ("parts", 4, "bf16")):
     for objective in ("vae", "factor_vae"):
         folder = f"{sys.argv[1]}/{objective}/{name}"
-        told = recipe(objective, precision=how, steps=steps)
-        fit(told, folder, resume=name == "parts", quiet=True, dataset=toy_data())
+        plan = recipe(objective, precision=how, steps=steps)
+        fit(plan, folder, resume=name == "parts", quiet=True, dataset=toy_data())
 """
 
 
 def test_products_are_in_bf16_and_terms_in_float32(tmp_path):
-    """In a process of its own, told to use no instructions that some virtual processors have in name only."""
+    """In a subprocess without the instructions that some virtual CPUs only advertise."""
     env = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}
     done = subprocess.run(
         [sys.executable, "-c", BF16_SCRIPT, str(tmp_path)],
@@ -71,7 +71,7 @@ def test_products_are_in_bf16_and_terms_in_float32(tmp_path):
     assert recipe(precision="bf16").hash != recipe().hash
 
 
-def test_bf16_that_would_end_the_process_is_refused(tmp_path, monkeypatch):
+def test_bf16_that_would_kill_the_process_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("unbraid.runs.fitting.precision.bf16_works", lambda: False)
     with pytest.raises(UnbraidError, match="cannot be used on this processor"):
         fit(recipe(precision="bf16"), tmp_path / "a", quiet=True, dataset=toy_data())
@@ -100,13 +100,13 @@ def test_compiled_nets_train_to_rounding(tmp_path):
 def test_compiled_nets_resume_to_the_same_bits(objective, tmp_path):
     torch.set_default_dtype(torch.float32)
     for name, steps in (("whole", 4), ("parts", 2), ("parts", 4)):
-        told = recipe(objective, compile=True, steps=steps)
-        fit(told, tmp_path / name, resume=name == "parts", quiet=True, dataset=toy_data())
+        plan = recipe(objective, compile=True, steps=steps)
+        fit(plan, tmp_path / name, resume=name == "parts", quiet=True, dataset=toy_data())
     for name in (MODEL_FILE, CHECKPOINT_FILE, LEDGER_FILE):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_run_that_moves_to_another_device_goes_on_and_says_so(tmp_path, capsys):
+def test_a_run_that_moves_to_another_device_resumes_with_a_note(tmp_path, capsys):
     run = fit(recipe(steps=2), tmp_path / "a", quiet=True, dataset=toy_data())
     state = json.loads((run.path / STATE_FILE).read_text())
     (run.path / STATE_FILE).write_text(json.dumps({**state, "device": "cuda:0"}))

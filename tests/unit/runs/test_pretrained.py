@@ -1,4 +1,4 @@
-"""The trained runs of the repository: small, opened by name, and as good as what stands beside them."""
+"""The trained runs of the repository: small, opened by name, and with the scores that are stored with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_they_are_few_and_small():
 
 
 @pytest.mark.parametrize("name", pretrained_paths())
-def test_the_scores_beside_a_run_come_out_again(name):
+def test_the_stored_scores_of_a_run_are_reproduced(name):
     torch.set_default_dtype(torch.float32)
     run = unbraid.pretrained(name)
     codes = unbraid.encode(run, max_images=20_000, save=False, quiet=True)
@@ -31,7 +31,7 @@ def test_the_scores_beside_a_run_come_out_again(name):
     assert metrics.factor_vae(codes).value == pytest.approx(beside["factor_vae"], abs=0.02)
 
 
-def test_a_wrong_name_and_a_place_without_runs_are_named(tmp_path, monkeypatch):
+def test_a_wrong_name_and_a_folder_without_runs_are_named(tmp_path, monkeypatch):
     with pytest.raises(UnbraidError, match="unknown pretrained run 'beta_tcvae'"):
         unbraid.pretrained("beta_tcvae")
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))

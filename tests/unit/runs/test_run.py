@@ -47,7 +47,7 @@ def test_values_that_training_refuses_are_refused(run, bad):
 
 
 @pytest.mark.parametrize("bad", [[[["a"]]], [[1, 2], [3]], {"a": 1}, None])
-def test_what_is_no_image_is_named(run, bad):
+def test_other_inputs_than_images_are_named(run, bad):
     with pytest.raises(UnbraidError, match="images must"):
         run.encode(bad)
 
@@ -78,7 +78,7 @@ def test_damaged_files_are_named(run, tmp_path, name, text):
         READERS[name](Run.load(tmp_path))
 
 
-def test_an_audit_is_read_back_and_a_folder_for_reading_fails_before_the_work(run, monkeypatch):
+def test_an_audit_is_read_back_and_a_read_only_folder_fails_before_the_work(run, monkeypatch):
     written = audit(run, DATA, rows=8, quiet=True)
     assert run.saved_audit() == json.loads(json.dumps(written))
     monkeypatch.setattr(os, "access", lambda *given, **named: False)
@@ -107,18 +107,18 @@ def test_a_name_cannot_lead_out_of_the_folder_of_runs(name, tmp_path, monkeypatc
     with pytest.raises(UnbraidError, match="name of its run directory"):
         fit(recipe, quiet=True, dataset=DATA)
     assert list(tmp_path.iterdir()) == []
-    assert fit(recipe, tmp_path / "said", quiet=True, dataset=DATA).state["status"] == "done"  # with --out any will do
+    assert fit(recipe, tmp_path / "named", quiet=True, dataset=DATA).state["status"] == "done"  # with --out any will do
 
 
-def test_set_mends_a_file_before_it_is_refused(tmp_path):
+def test_set_corrects_a_file_before_it_is_refused(tmp_path):
     (tmp_path / "bad.toml").write_text('data = "sprites32"\nlatent = true\n[budget]\nsteps = "many"\nbatch = 8\n')
     with pytest.raises(UnbraidError, match="budget.steps"):
         Recipe.load(tmp_path / "bad.toml")
     mended = Recipe.load(tmp_path / "bad.toml", "budget.steps=3", "latent=4", "data.orientation=true")
     assert (mended.budget.steps, mended.latent, mended.data["orientation"]) == (3, 4, True)
-    said = CliRunner().invoke(app, ["train", str(tmp_path / "bad.toml"), "-s", "budget.steps=3", "-s", "latent=x("])
-    assert "budget" not in str(said.exception)
-    assert "x(" in str(said.exception)
+    result = CliRunner().invoke(app, ["train", str(tmp_path / "bad.toml"), "-s", "budget.steps=3", "-s", "latent=x("])
+    assert "budget" not in str(result.exception)
+    assert "x(" in str(result.exception)
 
 
 @pytest.mark.parametrize("path", ["x" * 5000, "x/" * 3000, "a\udcffb"])
@@ -131,7 +131,7 @@ def test_paths_too_long_or_not_utf8_are_named(verb, path, monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("error: ")
 
 
-def test_a_path_that_is_no_text_can_be_printed(tmp_path):
+def test_a_path_that_is_not_utf8_can_be_printed(tmp_path):
     command = [sys.executable, "-m", "unbraid", "recipes", "show", os.fsencode("a\udcffb.toml")]
     done = subprocess.run(command, capture_output=True, cwd=tmp_path)
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""`unbraid.score`: one function and one schema for the verb, the demo, the report and everybody else."""
+"""`unbraid.score`: one function and one schema for the command, the demo and the report."""
 
 import json
 import re
@@ -53,7 +53,9 @@ def test_a_table_is_scored_with_its_own_units_and_labels(tmp_path):
     notes = dict(table.notes)
     found = score(table, metrics="mig,sap", leave_out="b", seeds=2, out=tmp_path, quiet=True)
     expected = score(c.mean, c.values, metrics="mig,sap", leave_out="b", seeds=2, quiet=True, **options)
-    assert {n: (s.value, s.interval) for n, s in found.items()} == {n: (s.value, s.interval) for n, s in expected.items()}
+    assert {n: (s.value, s.interval) for n, s in found.items()} == {
+        n: (s.value, s.interval) for n, s in expected.items()
+    }
     assert found.factors == {"a": 3}
     assert found.settings["groups"] == {"z0+z1": [0, 1], "z2": [2]}
     assert table.notes == notes
@@ -78,13 +80,13 @@ def test_what_is_written_is_read_back(tmp_path):
     assert np.array_equal(read["mig"].table["matrix"], made["mig"].table["matrix"])
 
 
-def test_arrays_in_memory_write_nothing_unless_asked(tmp_path, monkeypatch):
+def test_arrays_in_memory_write_nothing_without_out(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     score(make_codes(), metrics="mig", quiet=True)
     assert not list(tmp_path.iterdir())
 
 
-def test_factors_left_out_are_not_scored_and_said():
+def test_factors_left_out_are_not_scored_and_noted():
     made = score(make_codes(), metrics="mig", leave_out="shape", quiet=True)
     assert made.factors == {"x": 12}
     assert made.settings["left_out"] == ["shape"]
@@ -95,7 +97,7 @@ def test_factors_left_out_are_not_scored_and_said():
         score(make_codes(), leave_out=["shape", "x"], quiet=True)
 
 
-def test_printing_says_something_in_a_few_lines_of_a_terminal():
+def test_printing_fits_into_a_few_lines_of_a_terminal():
     made = score(make_codes(), quiet=True)
     lines = str(made).splitlines()
     assert len(lines) <= 12

@@ -1,4 +1,4 @@
-"""Weights at stated steps: which steps, the same bits after a resume, and everything measured of them afterwards."""
+"""Snapshots: their steps, the same bits after a resume, and their scores."""
 
 from __future__ import annotations
 

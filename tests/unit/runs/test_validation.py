@@ -1,4 +1,4 @@
-"""Validation during training, what it decides, and callbacks: none of them moves a bit of the training."""
+"""Validation, early stopping and callbacks: none of them changes a bit of the training."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def recipe(objective: object = "vae", **budget: object) -> Recipe:
 
 def train(path, objective="vae", callbacks=(), resume=False, **budget):
     held = toy_data(40, seed=1) if budget.get("validate_every") else None
-    told = {"quiet": True, "dataset": toy_data(), "validation": held, "callbacks": callbacks, "resume": resume}
-    return fit(recipe(objective, **budget), path, **told)
+    options = {"quiet": True, "dataset": toy_data(), "validation": held, "callbacks": callbacks, "resume": resume}
+    return fit(recipe(objective, **budget), path, **options)
 
 
 class NoisyCallback:
-    """A callback that draws random numbers wherever it is called, and notes what it was told."""
+    """A callback that draws random numbers in every method, and records its events."""
 
     def __init__(self, stop: int = 0):
         self.stop, self.events = stop, []
@@ -60,7 +60,7 @@ class NoisyCallback:
 
 
 @pytest.mark.parametrize("objective", [FACTOR_VAE, DIP_VAE, MEMORY_BANK])
-def test_validation_snapshots_and_callbacks_leave_every_bit_of_training(objective, tmp_path):
+def test_validation_snapshots_and_callbacks_change_no_bit_of_training(objective, tmp_path):
     plain = train(tmp_path / "plain", objective)
     hears = NoisyCallback()
     with_all = train(
@@ -116,7 +116,7 @@ def test_a_run_ends_early_when_validation_no_longer_gets_better(tmp_path, monkey
     assert recipe(**how).hash != recipe(**{**how, "validate_every": 1}).hash
 
 
-def test_the_loss_of_a_validation_is_at_the_settled_prices_and_by_the_same_noise(tmp_path):
+def test_the_loss_of_a_validation_is_at_the_final_prices_and_with_the_same_noise(tmp_path):
     rising = {"name": "beta_vae", "beta": {"schedule": "linear", "start": 0, "stop": 4, "steps": 100}}
     run = train(tmp_path / "a", rising, validate_every=1, lr=1e-9, steps=2)
     first, second = run.validations()
@@ -140,7 +140,7 @@ def test_what_cannot_be_validated_is_refused_before_work(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-def test_the_test_part_of_a_named_set_is_taken(tmp_path):
+def test_the_test_split_of_a_named_set_is_used(tmp_path):
     split = {"name": "sprites32", "split": "train", "test": 0.01}
     tiny = Recipe(
         data=split, latent=2, nets="decomposition_table1b", budget={"steps": 1, "validate_every": 1, "batch": 16}
@@ -151,19 +151,19 @@ def test_the_test_part_of_a_named_set_is_taken(tmp_path):
     assert json.loads((run.path / LEDGER_FILE).read_text().splitlines()[-1])["validation"] is True
 
 
-def test_a_watch_counts_validations_that_were_no_better():
-    watch = EarlyStopping()
-    assert [watch.update({"step": s, "loss": x}) for s, x in enumerate((3.0, 2.0, 2.0, 2.5))] == [
+def test_early_stopping_counts_validations_without_improvement():
+    early_stopping = EarlyStopping()
+    assert [early_stopping.update({"step": s, "loss": x}) for s, x in enumerate((3.0, 2.0, 2.0, 2.5))] == [
         True,
         True,
         False,
         False,
     ]
-    assert (watch.best_loss, watch.checks_since_best) == (2.0, 2)
-    assert watch.update({"step": 9}) is False  # a loss that was not finite has none
+    assert (early_stopping.best_loss, early_stopping.checks_since_best) == (2.0, 2)
+    assert early_stopping.update({"step": 9}) is False  # a loss that was not finite has none
 
 
-def test_a_moment_says_which_step_it_is_and_scores_are_those_of_the_last_weights(tmp_path):
+def test_other_weights_state_their_step_and_have_no_scores(tmp_path):
     run = train(tmp_path / "run", validate_every=2, best=True, snapshots=[2])
     step = min(run.validations(), key=lambda row: row["loss"])["step"] + 1
     best = run.best()

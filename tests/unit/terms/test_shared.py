@@ -12,7 +12,7 @@ from unbraid import Recipe, fit
 from unbraid.latent import Latent
 from unbraid.priors import build
 from unbraid.runs.folder.file_names import STATE_FILE
-from unbraid.runs.folder.run_writer import KERNEL_VERSION
+from unbraid.runs.folder.resume_checks import KERNEL_VERSION
 from unbraid.terms import critic_kernels
 from unbraid.terms.critics import PriorRatio, PriorSpec, Ratio, RatioSpec
 

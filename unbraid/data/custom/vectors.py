@@ -32,7 +32,7 @@ def load(
         path: a .npy, .npz, .csv, .h5 or .parquet file.
         labels: names of columns that are labels, not data (of a .csv, .npz or .parquet), or the path of a label file.
         key: name of the array of an .npz or .h5 (required if an .h5 holds several), or of the column of a .parquet.
-        standardise: scale every column to mean 0 and standard deviation 1.
+        standardise: scale every column to mean 0 and standard deviation 1; constant columns become 0.
         partial: allow missing labels.
         split: the pieces of a .parquet named 'train' or 'test', if there are any; else a random split.
     """
@@ -55,21 +55,31 @@ def load(
         found=f"{np.abs(rows).max():g}",
         do="Scale them down.",
     )
+    scaling = {}
     if standardise:
-        spread = rows.std(axis=0)
-        expect(
-            (spread > 0).all(),
-            f"vectors: {source} has a constant column",
-            found=list(columns)[int(spread.argmin())],
-            do="Leave it out, or set standardise = false.",
-        )
-        rows = (rows - rows.mean(axis=0)) / spread
+        mean, scale = column_scaling(rows)
+        rows, scaling = (rows - mean) / scale, {"mean": mean, "scale": scale}
     factors, table = (
         label_files.factors_from_columns(label_columns, len(rows), str(source), partial)
         if label_columns
         else (None, None)
     )
-    return vector_dataset(source.stem, rows, factors, table, columns=list(columns))
+    return vector_dataset(source.stem, rows, factors, table, columns=list(columns), **scaling)
+
+
+def column_scaling(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the standard deviation of each column; the deviation of a constant column is 1.
+
+    Args:
+        rows: vectors "n d".
+
+    >>> column_scaling(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    (array([2., 5.]), array([1., 1.]))
+    """
+    rows = np.asarray(rows, np.float64, order="C")
+    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+    constant = deviation <= len(rows) * np.finfo(np.float64).eps * np.abs(mean)  # up to rounding
+    return mean, np.where(constant, 1.0, deviation)
 
 
 def _read_label_files(names: list[str], columns: Iterable[str]) -> dict[str, np.ndarray]:

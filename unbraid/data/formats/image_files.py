@@ -19,6 +19,8 @@ from unbraid.data.cache import array_cache
 
 T = TypeVar("T")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
+# Pillow would try all its formats, whatever the name: EPS, for one, starts Ghostscript
+IMAGE_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 GREY_MODES = ("1", "L", "LA", "La", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")  # Pillow modes without colours
 
 
@@ -225,7 +227,7 @@ def _open_image(file: Path | io.BytesIO) -> Iterator[Any]:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings(), Image.open(file) as image:
+        with warnings.catch_warnings(), Image.open(file, formats=IMAGE_FORMATS) as image:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             yield image
     except UnbraidError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ def read_vectors(table: ParquetTable, names: list[str], standardise: bool) -> tu
     Args:
         table: the table.
         names: columns of numbers, or of lists of one length.
-        standardise: scale every column to mean 0 and standard deviation 1.
+        standardise: scale every column to mean 0 and standard deviation 1; constant columns become 0.
     """
     for name in names:
         kind = table.column_kind(name)
@@ -74,7 +73,7 @@ def read_vectors(table: ParquetTable, names: list[str], standardise: bool) -> tu
             )
             advance(batch.num_rows)
         if standardise:
-            _standardise(array, titles, table.path)
+            _standardise(array)
 
     name = f"vectors-{array_cache.file_fingerprint(table.files, str(table.path.resolve()), names, standardise)}"
     return array_cache.load_or_generate(name, (table.num_rows, len(titles)), np.float32, fill, table.num_rows), titles
@@ -96,20 +95,16 @@ def _column_block(table: ParquetTable, column: Any, name: str, width: int, start
     return to_float64(column.flatten()).reshape(len(column), width)
 
 
-def _standardise(array: np.ndarray, titles: list[str], path: Path) -> None:
-    """Scale every column to mean 0 and standard deviation 1, in place and in chunks."""
+def _standardise(array: np.ndarray) -> None:
+    """Scale every column to mean 0 and standard deviation 1, in place and in chunks; constant columns become 0."""
     step = max(1, VALUES_PER_BATCH // array.shape[1])
     pieces = [slice(start, start + step) for start in range(0, len(array), step)]
     mean = np.sum([array[piece].sum(axis=0, dtype=np.float64) for piece in pieces], axis=0) / len(array)
     square = np.sum([((array[piece] - mean) ** 2).sum(axis=0) for piece in pieces], axis=0) / len(array)
-    expect(
-        (square > 0).all(),
-        f"vectors: {path} has a constant column",
-        found=titles[int(square.argmin())],
-        do="Leave it out, or set standardise = false.",
-    )
+    deviation = np.sqrt(square)
+    deviation[deviation <= len(array) * np.finfo(np.float64).eps * np.abs(mean)] = 1.0  # constant up to rounding
     for piece in pieces:
-        array[piece] = (array[piece] - mean) / np.sqrt(square)
+        array[piece] = (array[piece] - mean) / deviation
 
 
 def read_images(

@@ -37,7 +37,8 @@ def battery(
     """Run many metrics and return their scores by name.
 
     With 'all', a metric that cannot run on these data is skipped: its value is NaN, and `settings["skipped"]` holds the
-    reason. A metric that is named raises the error instead. Without factors only metrics of codes run.
+    reason. A metric that is named raises the error instead; only an error that is no `UnbraidError`, such as one in a
+    custom metric, is reported as skipped there too. Without factors only metrics of codes run.
 
     Args:
         codes: codes of any form that `as_table` accepts.
@@ -128,11 +129,13 @@ def _run_metrics(
         if bins is not None and "bins" in signature(metric.call).parameters:
             settings["bins"] = bins
         try:
-            scores[name] = replace(metric(table, seed=seed, **settings), name=name)
-        except UnbraidError as error:
-            if strict:
+            score = metric(table, seed=seed, **settings)
+            scores[name] = replace(score, name=name, value=float(score.value))
+        except Exception as error:  # a custom metric may raise anything; the scores of the others are kept
+            if strict and isinstance(error, UnbraidError):
                 raise
-            scores[name] = Score(name, float("nan"), {}, None, {**settings, "skipped": str(error)})
+            why = str(error) if isinstance(error, UnbraidError) else f"{type(error).__name__}: {error}"
+            scores[name] = Score(name, float("nan"), {}, None, {**settings, "skipped": why})
         if advance is not None:
             advance(note=name)
     return scores

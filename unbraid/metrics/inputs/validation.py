@@ -1,8 +1,9 @@
 """Validation of codes and labels: inputs of any form become a `Table`.
 
 `Score.settings` records each of these treatments: strings are encoded as classes; NaN, None, "" and masked labels are
-missing, and each factor uses the rows that have it; factors with a single value are dropped; a constant column of
-codes is dead, which is kept but never best; columns in no group are left out. Negative integers are ordinary values.
+missing, and each factor uses the rows that have it; factors with a single value are dropped, and so is free text; a
+constant column of codes is dead, which is kept but never best; columns in no group are left out. Negative integers
+are ordinary values.
 """
 
 from __future__ import annotations
@@ -72,9 +73,12 @@ def as_table(
         extra = {"factors": factors, "groups": groups, "kinds": kinds, "names": names}
         return _check_ready_table(codes, extra | {"prune": None if prune == "none" else prune}, needs_factors)
     z, tree, kl, scale = _read_codes(codes, groups, metric_name)
+    texts: tuple[str, ...] = ()
     if isinstance(codes, Codes) and factors is None and codes.values is not None and codes.factors is not None:
         factors = codes.values
-        kinds = kinds if kinds is not None else [f.kind for f in codes.factors.items]
+        if kinds is None:
+            kinds = [f.kind for f in codes.factors.items]
+            texts = tuple(f.name for f in codes.factors.items if f.values and isinstance(f.values[0], str))
         names = names if names is not None else codes.factors.names
     units = resolve_units(tree, None if isinstance(groups, Latent) else groups)
     expect(
@@ -83,7 +87,7 @@ def as_table(
         found="codes only",
         do="Provide labels with one row per row of codes.",
     )
-    y, v, kept, notes = validate_labels(factors, len(z), kinds, names)
+    y, v, kept, notes = validate_labels(factors, len(z), kinds, names, texts)
     notes |= _codes_notes(codes)
     kl = unit_kl(units, tree, kl)
     grouped = tuple(sorted(c for u in units for c in u.columns))
@@ -246,15 +250,16 @@ def validate_codes(codes: Any, metric_name: str = "") -> np.ndarray:
 
 
 def validate_labels(
-    factors: Any, n: int, kinds: Sequence[str] | None, names: Sequence[str] | None
+    factors: Any, n: int, kinds: Sequence[str] | None, names: Sequence[str] | None, texts: Sequence[str] = ()
 ) -> tuple[np.ndarray, np.ndarray, list[LabelColumn], dict[str, Any]]:
-    """Encode label columns as indices and numbers, drop factors with one value, and collect notes.
+    """Encode label columns as indices and numbers, drop factors with one value and free text, and collect notes.
 
     Args:
         factors: labels "n k", or None.
         n: the number of rows of the codes.
         kinds: the kind of each factor, or None.
         names: the name of each factor, or None.
+        texts: the factors whose values are text, although `factors` holds their indices.
     """
     if factors is None:
         return np.zeros((n, 0), np.int64), np.zeros((n, 0)), [], {}
@@ -298,11 +303,16 @@ def validate_labels(
     if missing:
         notes["missing_labels"] = missing
     alone = [
-        c.name for c in kept if c.kind != "continuous" and len(c.levels) > max(10, UNIQUE_SHARE * (c.index >= 0).sum())
+        c for c in kept if c.kind != "continuous" and len(c.levels) > max(10, UNIQUE_SHARE * (c.index >= 0).sum())
     ]
+    free = [c for c in alone if c.name in texts or (kinds is None and isinstance(c.levels[0], str))]
+    if free and len(free) < len(kept):
+        kept, alone = ([c for c in some if all(c is not f for f in free)] for some in (kept, alone))
+        why = "text with about as many values as rows. To score it, pass kinds= in Python, or replace it by numbers"
+        notes["left_out_text"] = f"{', '.join(c.name for c in free)} ({why})"
     if alone:
         why = "about as many values as rows: an index, or numbers that need kinds='continuous'?"
-        notes["nearly_unique_factors"] = f"{', '.join(alone)} ({why})"
+        notes["nearly_unique_factors"] = f"{', '.join(c.name for c in alone)} ({why})"
     return np.stack([c.index for c in kept], 1), np.stack([c.number for c in kept], 1), kept, notes
 
 

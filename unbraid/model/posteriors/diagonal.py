@@ -17,6 +17,8 @@ from unbraid.priors.gaussian import LOG_2PI, sum_columns_by_leaf
 class Diagonal(Posterior):
     """q(z|x) = Π_d N(μ_d(x), σ_d(x)²) on real columns; `log_scale` is log σ, zero in discrete ones.
 
+    log σ ≥ −20 (σ ≥ 2e-9), so that pairwise densities stay finite in float32.
+
     Kingma & Welling 2014; discrete leaves Maddison et al. 2017.
 
     >>> tree = Latent.of({"digit": "onehot(3)", "style": 2})

@@ -20,7 +20,8 @@ class Full(Posterior):
     """q(z|x) = N(μ(x), L(x) L(x)ᵀ) over the real columns; `log_scale` is log σ of the marginals.
 
     L = diag(s)·(I + T), T strictly lower triangular, so that the T of an encoder says how columns depend on each other
-    in units of their own scale. The marginal at a node is its block of L Lᵀ. Mathieu et al. 2019, Theorem 2, needs it.
+    in units of their own scale; log s ≥ −20. The marginal at a node is its block of L Lᵀ. Mathieu et al. 2019, Theorem 2,
+    needs it.
 
     >>> tree = Latent.of(3)
     >>> q = Full.from_params(tree, torch.randn(4, Full.param_count(tree)))
@@ -46,6 +47,7 @@ class Full(Posterior):
         """Split an encoder's output into means and logits, log s², and the numbers below the diagonal."""
         d, r = tree.width, len(tree.columns_of_kind("real"))
         loc, log_s, below = params[:, :d], 0.5 * params[:, d : d + r], params[:, d + r :]
+        log_s = relaxed_discrete.bound_log_scale(log_s)
         rows, columns = torch.tril_indices(r, r, -1, device=params.device)
         unit = torch.eye(r, dtype=params.dtype, device=params.device).repeat(params.shape[0], 1, 1)
         unit = unit.index_put((torch.arange(params.shape[0], device=params.device)[:, None], rows, columns), below)

@@ -18,7 +18,7 @@ LOG_2 = math.log(2)
 
 @dataclass(frozen=True)
 class Laplace(Posterior):
-    """q(z|x) = Π_d exp(−|z_d − μ_d(x)|/b_d(x)) / 2b_d(x) on real columns; `log_width` is log b. This library.
+    """q(z|x) = Π_d exp(−|z_d − μ_d(x)|/b_d(x)) / 2b_d(x) on real columns; `log_width` is log b ≥ −20. This library.
 
     >>> q = Laplace.from_params(Latent.of(1), torch.zeros(1, 2))
     >>> q.log_prob(torch.zeros(1, 1))[0, 0].exp(), q.scale    # ½ at the peak; standard deviation √2·b

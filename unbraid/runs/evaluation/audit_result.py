@@ -52,13 +52,35 @@ def read_audit(path: Path) -> Audit | None:
     if not is_file(file):
         return None
     found = read_json(file, "audit")
-    tables = isinstance(found, dict) and all(is_number_table(found.get(key)) for key in ("nats", "errors"))
     expect(
-        tables and {"estimator", "components", "rows", "balance"} <= set(found),
+        _is_audit(found),
         f"{file} is damaged: it is not an audit",
         do=f"Make it again with 'unbraid audit {quote(str(path))}'.",
     )
     return Audit(found)
+
+
+def _is_audit(found: Any) -> bool:
+    """Whether a JSON value has the fields of an audit, each of its type."""
+    if not isinstance(found, dict) or not all(is_number_table(found.get(key)) for key in ("nats", "errors")):
+        return False
+    bound, extra = found.get("iwae"), found.get("also", {})
+    bound_keys = ("bound", "error", "particles", "images")
+    return (
+        set(found["nats"]) <= set(found["errors"])
+        and isinstance(found.get("estimator"), str)
+        and isinstance(found.get("how", {}), dict)
+        and is_number_table({key: found.get(key) for key in ("components", "rows", "balance")})
+        and (bound is None or (isinstance(bound, dict) and is_number_table({key: bound.get(key) for key in bound_keys})))
+        and isinstance(extra, dict)
+        and all(map(_is_divergence, extra.values()))
+    )
+
+
+def _is_divergence(found: Any) -> bool:
+    if not isinstance(found, dict) or not {"value", "error", "unit"} <= set(found):
+        return False
+    return is_number_table({key: found[key] for key in ("value", "error") if key == "value" or found[key] is not None})
 
 
 def _format_divergence(found: dict[str, Any]) -> str:

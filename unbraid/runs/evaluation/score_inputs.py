@@ -78,8 +78,9 @@ def resolve_score_input(
     notes = {**found.notes, **(labels.notes if labels else {})}
     if factors is None:
         return replace(found, notes=notes)
-    if labels is not None and labels.folder is not None:
-        _check_header(found.codes, factors, labels.folder)
+    if labels is not None and labels.folder is not None and labels.names is None:
+        labels = _resolve_header(labels, len(found.codes))
+        factors, notes = labels.codes, {**notes, **labels.notes}
     return replace(found, factors=factors, names=labels.names if labels else None, notes=notes)
 
 
@@ -100,10 +101,10 @@ def _from_run(run: Run, data: Any, split: Split, quiet: bool, save: bool) -> Sco
     folder = run.path if run.snapshot is None else None
     if folder is not None and (run.path / CODES_FILE).is_file():
         codes = run.codes()
-        asked = {"data": str(data) if isinstance(data, str | Path) else None, "split": split or None}
+        wanted = {"data": str(data) if isinstance(data, str | Path) else None, "split": split or None}
         if data is None and not split:
             return ScoreInput(codes, folder=run.path, run=run)
-        if not isinstance(data, Dataset) and all(v is None or codes.notes.get(k) == v for k, v in asked.items()):
+        if not isinstance(data, Dataset) and all(v is None or codes.notes.get(k) == v for k, v in wanted.items()):
             return ScoreInput(codes, folder=run.path, run=run)
     from unbraid.runs.evaluation.encoding import encode
 
@@ -157,26 +158,39 @@ def read_array_file(path: str | Path, what: str) -> ScoreInput:
         allowed=_allowed_suffixes(),
     )
     table = read_table(path, what)
-    notes = {f"dropped_columns_of_{what}": [f"{name} (it numbers the rows)" for name in table.dropped]}
+    notes: dict[str, Any] = {}
+    if table.dropped:
+        notes[f"dropped_columns_of_{what}"] = [f"{name} (it numbers the rows)" for name in table.dropped]
+    if table.names and all(name.isdigit() for name in table.names):
+        notes[f"header_of_{what}"] = f"the first row, {_format_names(table.names)}, was read as column names"
     body = table.array
     if what == "codes":
         try:
             body = body.astype(np.float64)
         except ValueError as error:
             raise UnbraidError(f"codes {path} must be numbers: {error}.") from error
-    return ScoreInput(body, names=table.names, folder=path, notes=notes if table.dropped else {})
+    return ScoreInput(body, names=table.names, folder=path, notes=notes)
 
 
 def _allowed_suffixes() -> str:
     return ", ".join((".npz", ".npy", *TEXT_SUFFIXES))
 
 
-def _check_header(codes: Any, labels: Any, path: Path) -> None:
-    """Refuse labels with one row too many: the first row of the file is most likely a header."""
-    rows = len(codes)
+def _format_names(names: Sequence[str]) -> str:
+    return ", ".join([*names[:4], *(["…"] if len(names) > 4 else [])])
+
+
+def _resolve_header(labels: ScoreInput, rows: int) -> ScoreInput:
+    """Labels without a header that have one row more than the codes: a first row 0, 1, … is a header of pandas."""
+    table, path = labels.codes, labels.folder
+    if len(table) != rows + 1:
+        return labels
+    first = [str(cell) for cell in table[0]]
     expect(
-        len(labels) != rows + 1,
+        len(first) > 1 and first == [str(i) for i in range(len(first))],
         "codes and factors must have the same number of rows",
         found=f"{rows:,} codes, {rows + 1:,} labels",
         do=f"If the first row of {path} is a header of numbers, delete it or give the columns names that are no numbers.",
     )
+    note = f"the first row, {_format_names(first)}, was read as column names"
+    return replace(labels, codes=table[1:], names=first, notes={**labels.notes, "header_of_factors": note})

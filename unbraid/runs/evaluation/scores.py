@@ -63,20 +63,20 @@ class Scores(Mapping[str, Score]):
         return {name: s.settings["skipped"] for name, s in self.items() if "skipped" in s.settings}
 
     def __repr__(self) -> str:
-        gone = self.skipped
-        shown = "   ".join(str(s).replace(" ", "\0") for n, s in self.items() if n not in gone)
+        skipped = self.skipped
+        shown = "   ".join(str(s).replace(" ", "\0") for n, s in self.items() if n not in skipped)
         lines = textwrap.wrap(shown, 78, break_long_words=False, break_on_hyphens=False)
         body = [f"  {line}".replace("\0", " ") for line in lines]
-        return "\n".join([self.title, *body, *([f"  skipped: {', '.join(gone)}"] if gone else [])])
+        return "\n".join([self.title, *body, *([f"  skipped: {', '.join(skipped)}"] if skipped else [])])
 
     @property
     def title(self) -> str:
         """One line on data and settings."""
-        words = [f"scores of {self.rows:,} codes", *([f"{len(self.units)} units"] if self.units else [])]
+        parts = [f"scores of {self.rows:,} codes", *([f"{len(self.units)} units"] if self.units else [])]
         if self.factors:
-            words.append(f"factors {', '.join(f'{name} {size}' for name, size in self.factors.items())}")
+            parts.append(f"factors {', '.join(f'{name} {size}' for name, size in self.factors.items())}")
         settings = {key: self.settings.get(key) for key in ("data", "split", "protocol", "prune")}
-        return ", ".join([*words, *(f"{k} {v}" for k, v in settings.items() if v and v != "none")])
+        return ", ".join([*parts, *(f"{k} {v}" for k, v in settings.items() if v and v != "none")])
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -11,7 +11,7 @@ from typing import Any
 
 from unbraid.core import distributed
 from unbraid.core.errors import TrainingInterrupted
-from unbraid.core.files import write_json
+from unbraid.core.files import open_for_writing, write_json
 from unbraid.core.progress import progress_bar
 from unbraid.data.dataset import Dataset
 from unbraid.objectives.ledger import Ledger, short_name
@@ -73,7 +73,7 @@ def run_training_loop(trainer: Trainer, start: int, context: LoopContext, reques
     title = f"{trainer.parts.recipe.name} seed {trainer.parts.recipe.seed}"
     with (
         progress_bar(title, budget.steps, context.quiet, start) as advance,
-        open(path / LEDGER_FILE, "ab", buffering=0) as ledger_file,
+        open_for_writing(path / LEDGER_FILE, append=True) as ledger_file,
     ):
         for number in range(start, budget.steps):
             done, last = number + 1, number + 1 == budget.steps

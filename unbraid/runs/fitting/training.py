@@ -25,7 +25,7 @@ from unbraid.data.dataset import Dataset
 from unbraid.objectives.objective import Objective
 from unbraid.priors.base import Prior
 from unbraid.runs.building.builders import build_parts, build_trainer
-from unbraid.runs.building.custom_parts import CustomParts, import_modules, recipe_with_objects
+from unbraid.runs.building.custom_parts import NO_CUSTOM_PARTS, CustomParts, import_modules, recipe_with_objects
 from unbraid.runs.fitting import distributed_run
 from unbraid.runs.fitting.callbacks import notify, validate_callbacks
 from unbraid.runs.fitting.loop import LoopContext, run_training_loop
@@ -35,6 +35,7 @@ from unbraid.runs.fitting.trainer import choose_device
 from unbraid.runs.fitting.validation import select_validation_data
 from unbraid.runs.folder import backup, run_writer
 from unbraid.runs.folder.file_names import DATA_FILE
+from unbraid.runs.folder.resume_checks import recorded_recipe
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import Run
 
@@ -87,24 +88,51 @@ def fit(
     choose_device(recipe.budget.device)  # an error before the run directory is made
     listeners = validate_callbacks(callbacks)
     with run_writer.lock_run_folder(path):
-        recorded = run_writer.recorded_recipe(path) if resume else None
-        recipe = recipe_with_objects(recipe, custom, recorded, quiet=False)
-        if dataset is None and resume and is_file(path / DATA_FILE):
-            dataset = dataset_record.read_record(path / DATA_FILE)
-        parts = build_parts(recipe, dataset, custom)
-        distributed_run.check_distributed(parts)
-        held_out = select_validation_data(parts, validation, dataset is not None)
-        with _loop_context(path, parts, quiet, listeners, held_out) as context:
-            trainer = build_trainer(parts)
-            start = distributed_run.synchronise_start(trainer, context, resume, force)
-            if context.rank:
-                distributed_run.follow_rank_zero(trainer, start, context.pending_signals)
-            elif not backup.is_finished_run(path):
-                _train(trainer, start, context)
-            all_reduce_max(CONTINUE)  # every rank waits until rank 0 has written the run
+        return fit_locked(recipe, path, custom, listeners, validation, resume=resume, quiet=quiet, force=force)
+
+
+def fit_locked(
+    recipe: Recipe,
+    path: Path,
+    custom: CustomParts = NO_CUSTOM_PARTS,
+    callbacks: tuple[Any, ...] = (),
+    validation: Dataset | None = None,
+    *,
+    resume: bool = False,
+    quiet: bool = True,
+    force: bool = False,
+) -> Run:
+    """Train a recipe in a run directory that the caller has locked; see `fit`.
+
+    Args:
+        recipe: the recipe.
+        path: the run directory.
+        custom: parts that were passed as objects.
+        callbacks: validated callbacks.
+        validation: held-out images, by default the test split of the data.
+        resume: continue from the last checkpoint.
+        quiet: show no progress bar.
+        force: overwrite a run, or with resume accept changes.
+    """
+    recorded = recorded_recipe(path) if resume else None
+    recipe = recipe_with_objects(recipe, custom, recorded, quiet=False)
+    dataset = custom.dataset
+    if dataset is None and resume and is_file(path / DATA_FILE):
+        dataset = dataset_record.read_record(path / DATA_FILE)
+    parts = build_parts(recipe, dataset, custom)
+    distributed_run.check_distributed(parts)
+    held_out = select_validation_data(parts, validation, dataset is not None)
+    with _loop_context(path, parts, quiet, callbacks, held_out) as context:
+        trainer = build_trainer(parts)
+        start = distributed_run.synchronise_start(trainer, context, resume, force)
+        if context.rank:
+            distributed_run.follow_rank_zero(trainer, start, context.pending_signals)
+        elif not backup.is_finished_run(path):
+            _train(trainer, start, context)
+        all_reduce_max(CONTINUE)  # every rank waits until rank 0 has written the run
     if context.pending_signals:  # a signal in the last step: the run is finished, but the caller must not start another
         raise TrainingInterrupted(f"stopped by a signal; all {recipe.budget.steps} steps were done: {path}")
-    return Run(path, CustomParts(dataset, nets, prior))
+    return Run(path, CustomParts(dataset, custom.nets, custom.prior))
 
 
 @contextmanager

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from unbraid.core.errors import UnbraidError
-from unbraid.core.files import fsync_folder, is_file, read_json
+import numpy as np
+
+from unbraid.core.errors import TrainingInterrupted, UnbraidError
+from unbraid.core.files import fsync_folder, is_file, read_json, write_npy
 from unbraid.runs.folder.file_names import (
     AUDIT_FILE,
     BACKUP_FOLDER,
@@ -24,6 +27,7 @@ from unbraid.runs.folder.file_names import (
     OVER_TRAINING_FILES,
     RECIPE_FILE,
     REPORT_FILE,
+    ROWS_FILE,
     SCORES_FILE,
     SCORES_PICTURE,
     STATE_FILE,
@@ -73,7 +77,7 @@ def create_backup(path: Path) -> None:
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        for name in list_run_files(path):
+        for name in (ROWS_FILE, *list_run_files(path)):
             if is_file(path / name):
                 _link_or_copy(path / name, partial / name)
         fsync_folder(partial)
@@ -89,7 +93,7 @@ def create_backup(path: Path) -> None:
 
 
 def remove_run_files(path: Path, names: tuple[str, ...] = ()) -> None:
-    """Delete files of a run that `create_backup` has copied, run.json first.
+    """Delete files of a run that `create_backup` has copied, run.json first. data.npy stays: a recipe may name it.
 
     Args:
         path: the run directory.
@@ -109,10 +113,35 @@ def restore_backup(path: Path) -> None:
         return
     with suppress(OSError):  # the backup then stays in `before/`
         remove_run_files(path)
-        for name in list_run_files(path / BACKUP_FOLDER):
+        for name in (ROWS_FILE, *list_run_files(path / BACKUP_FOLDER)):
             if is_file(path / BACKUP_FOLDER / name):
+                (path / name).unlink(missing_ok=True)
                 _link_or_copy(path / BACKUP_FOLDER / name, path / name)
         delete_backup(path)
+
+
+@contextmanager
+def replace_rows(path: Path, rows: np.ndarray) -> Iterator[None]:
+    """Back up a run in a locked folder and store the data of a new one; restore the old run if the block fails.
+
+    A stopped run stays with its data, so that it can be resumed.
+
+    Args:
+        path: the run directory.
+        rows: the data of the new run.
+    """
+    create_backup(path)
+    remove_run_files(path)
+    try:
+        write_npy(path / ROWS_FILE, rows)
+        yield
+    except TrainingInterrupted:
+        raise
+    except BaseException:
+        restore_backup(path)
+        if not is_file(path / RECIPE_FILE):
+            (path / ROWS_FILE).unlink(missing_ok=True)
+        raise
 
 
 def delete_backup(path: Path) -> None:

@@ -10,6 +10,7 @@ RECIPE_FILE, STATE_FILE, LEDGER_FILE, CHECKPOINT_FILE = (
 )
 BEST_FILE = "best.safetensors"  # the weights of the best validation
 DATA_FILE = "data.npz"  # the location of data made by `unbraid.data.of`, and their labels
+ROWS_FILE = "data.npy"  # the data that an estimator was fitted on
 MODEL_FILE, CODES_FILE, AUDIT_FILE, SCORES_FILE = "model.safetensors", "codes.npz", "audit.json", "scores.json"
 SCORES_PICTURE, REPORT_FILE, LOCK_FILE = "scores.png", "report.html", ".lock"
 OVER_TRAINING_FILES = ("over_training.json", "over_training.png")  # the scores of snapshots

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def read_ledger(path: Path) -> list[dict[str, Any]]:
 
 
 def is_number_table(table: Any) -> bool:
-    """Return whether a JSON value is a table of finite numbers.
+    """Return whether a JSON value is a table of finite numbers; a whole number beyond the range of floats is none.
 
     Args:
         table: the value.
@@ -92,11 +93,15 @@ def is_number_table(table: Any) -> bool:
     """
     if not isinstance(table, dict):
         return False
-    return all(isinstance(x, int | float) and not isinstance(x, bool) and abs(x) < float("inf") for x in table.values())
+    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in table.values())
+    return numbers and all(abs(x) <= sys.float_info.max for x in table.values())
 
 
 def _is_row(row: Any) -> bool:
     """Whether a JSON value is a ledger row."""
     if not isinstance(row, dict) or not isinstance(row.get("step"), int):
         return False
-    return is_number_table(row.get("nats")) and is_number_table(row.get("prices"))
+    plain = {key: value for key, value in row.items() if isinstance(value, int | float) and not isinstance(value, bool)}
+    scores = row.get("scores", {})
+    known = {k: v for k, v in scores.items() if v is not None} if isinstance(scores, dict) else None
+    return all(map(is_number_table, (row.get("nats"), row.get("prices"), plain, known)))

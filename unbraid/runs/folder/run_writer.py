@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -18,10 +17,16 @@ import torch
 from unbraid._version import __version__
 from unbraid.core import distributed, locks
 from unbraid.core.errors import UnbraidError, expect
-from unbraid.core.files import is_file, read_json, read_toml, remove_partial_files, write_json, write_text
+from unbraid.core.files import (
+    is_file,
+    open_for_writing,
+    read_json,
+    remove_partial_files,
+    write_json,
+    write_text,
+)
 from unbraid.core.tensor_files import read_metadata, write_tensors
 from unbraid.data.cache import dataset_record
-from unbraid.model.nets.upconv import Upconv
 from unbraid.runs.building.custom_parts import CUSTOM_NAME, custom_part_shapes, fingerprint, foreign_parts
 from unbraid.runs.fitting.protocols import Parts, Trainer
 from unbraid.runs.folder import backup, checkpoint, snapshots
@@ -33,20 +38,14 @@ from unbraid.runs.folder.file_names import (
     LOCK_FILE,
     MODEL_FILE,
     RECIPE_FILE,
+    ROWS_FILE,
     STATE_FILE,
 )
+from unbraid.runs.folder.resume_checks import KERNEL_VERSION, check_resumable, own_kernels
 from unbraid.runs.folder.state_file import STATE_SCHEMA
-from unbraid.runs.recipe import Recipe
 
 # the files that training writes under the lock
-TRAINING_FILES = (RECIPE_FILE, DATA_FILE, STATE_FILE, LEDGER_FILE, CHECKPOINT_FILE, MODEL_FILE, BEST_FILE)
-KERNEL_VERSION = (
-    1  # of this library's kernels (upconvolutions, critics); 0 is torch. Raise it when their rounding changes.
-)
-
-
-class ResumeMismatchError(UnbraidError):
-    """A run was started in another way than it is to be resumed, so it would not end with the same weights."""
+TRAINING_FILES = (RECIPE_FILE, DATA_FILE, ROWS_FILE, STATE_FILE, LEDGER_FILE, CHECKPOINT_FILE, MODEL_FILE, BEST_FILE)
 
 
 @contextmanager
@@ -100,7 +99,7 @@ def open_run(path: Path, trainer: Trainer, threads: int, resume: bool, force: bo
     state = run_state(trainer, threads, "running", 0)
     done, size, ended = 0, 0, False
     if resume and old:
-        trainer.device_moves = _check_resumable(path, trainer.parts, state, force)
+        trainer.device_moves = check_resumable(path, trainer.parts, state, force)
         state = run_state(trainer, threads, "running", 0)
         if is_file(path / CHECKPOINT_FILE):
             done, size, ended = _load_checkpoint(path, trainer, force)
@@ -129,7 +128,7 @@ def _write_opening_files(path: Path, parts: Parts, state: dict[str, Any], steps_
             best = path / BEST_FILE
             if is_file(best) and read_metadata(best, "best weights").get("step", 0) > steps_done:
                 best.unlink()  # of a step that will be done again
-        with open(path / LEDGER_FILE, "ab") as f:
+        with open_for_writing(path / LEDGER_FILE, append=True) as f:
             f.truncate(size)
     else:
         backup.remove_run_files(path)
@@ -164,115 +163,6 @@ def _load_checkpoint(path: Path, trainer: Trainer, force: bool) -> tuple[int, in
     return done, min(size, note["ledger"]), ended
 
 
-def load_run_recipe(path: Path, *changes: str) -> Recipe:
-    """Return the changed recipe of a run directory; without recipe.toml, that of the checkpoint.
-
-    Args:
-        path: the run directory.
-        changes: assignments as in `Recipe.set`.
-    """
-    if not is_file(path / RECIPE_FILE) and is_file(path / CHECKPOINT_FILE):
-        known = checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE)
-        if known is not None:
-            return known.set(*changes)
-    expect(is_file(path / RECIPE_FILE), f"{path} is not a run directory, so there is nothing to resume")
-    try:
-        return Recipe.load(path / RECIPE_FILE, *changes)
-    except UnbraidError as error:
-        held = is_file(path / CHECKPOINT_FILE) and checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE) is not None
-        hint = " Delete it, and --resume uses the recipe of the checkpoint." if held else ""
-        raise UnbraidError(f"{error}{hint}") from error
-
-
-def recorded_recipe(path: Path) -> Recipe | None:
-    """Return the recipe that the weights of a run directory were trained by: that of the checkpoint, else recipe.toml.
-
-    Args:
-        path: the run directory.
-
-    Returns:
-        The recipe, or None if there is no run.
-    """
-    trained = checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE) if is_file(path / CHECKPOINT_FILE) else None
-    if trained is not None or not is_file(path / RECIPE_FILE):
-        return trained
-    return Recipe.from_dict(read_toml(path / RECIPE_FILE), str(path / RECIPE_FILE))
-
-
-def _check_resumable(path: Path, parts: Parts, now: dict[str, Any], force: bool) -> list[str]:
-    """Refuse to continue weights that were trained in another way; return the moves between devices, which are allowed.
-
-    More steps are allowed: no schedule depends on their number.
-    """
-    recorded = recorded_recipe(path)
-    known = read_json(path / STATE_FILE, "run state") if is_file(path / STATE_FILE) else None
-    if not isinstance(known, dict):
-        expect(
-            not is_file(path / CHECKPOINT_FILE) or force,
-            f"{path / STATE_FILE} is missing or damaged, so the settings of this run cannot be compared",
-            do="Continue without comparing them: --force.",
-        )
-        known = {}
-    expect(
-        recorded is not None or force,
-        f"{path} has no {RECIPE_FILE}, so the settings of this run cannot be compared",
-        do="Continue without comparing them: --force.",
-    )
-    changes = [] if recorded is None else recorded.differences(parts.recipe)
-    changed = [change for change in changes if not change.startswith("budget.steps:")] + [
-        f"{key}: {known[key]!r} → {now[key]!r}"
-        for key in ("threads", "torch", "unbraid", "n", "shape", "data")
-        if key in known
-        and known[key] != now[key]
-        and not (key == "threads" and _describe_ranks(known) != _describe_ranks(now))
-    ]
-    if changed and not force:
-        held = is_file(path / CHECKPOINT_FILE) and checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE) is not None
-        hint = f" If {RECIPE_FILE} was edited, delete that file: the checkpoint has the recipe." if held else ""
-        raise ResumeMismatchError(
-            f"{path} was started differently: found {'; '.join(changed)}. Resumed like this it would not end with the same "
-            f"weights. Undo the change, or pass --force.{hint}"
-        )
-    return _find_device_moves(path, parts, known, now)
-
-
-def _find_device_moves(path: Path, parts: Parts, known: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """The moves of a run to other devices, ranks or kernels, for run.json; a new one is printed."""
-    moves = list(known.get("moved", []))
-    kinds = [str(state.get("device", "")).split(":")[0] for state in (known, now)]
-    kernels = [f"kernel version {_kernel_version(state, parts)}" if state else "" for state in (known, now)]
-    for before, after in (kinds, [_describe_ranks(known), _describe_ranks(now)], kernels):
-        if before and before != after:
-            moves.append(f"{before} → {after} after step {known.get('step', '?')}")
-            print(
-                f"note: {path} continues on {after}, after {before}. Rounding differs, so the weights will not be those of a "
-                "run that did not move. run.json records this.",
-                file=sys.stderr,
-            )
-    return moves
-
-
-def _describe_ranks(state: dict[str, Any]) -> str:
-    count = state.get("ranks", 1)
-    return "one rank" if count == 1 else f"{count} ranks"
-
-
-def _own_kernels(parts: Parts) -> list[str]:
-    """The kernels of this library that a model trains with, by the keys that version 0.1 wrote into run.json."""
-    used = {
-        "upconv": any(isinstance(module, Upconv) for module in parts.model.modules()),
-        "critic": any(critic.reuses_forward_pass for critic in parts.critics.values()),
-    }
-    return [key for key, found in used.items() if found]
-
-
-def _kernel_version(state: dict[str, Any], parts: Parts) -> int:
-    """The version of the kernels a run was trained with; runs before it was recorded have one key per kernel, or none."""
-    if "kernels" in state or not (used := _own_kernels(parts)):
-        return int(state.get("kernels", 0))
-    return int(all(state.get(key) == "unbraid" for key in used))
-
-
 def run_state(trainer: Trainer, threads: int, status: str, steps_done: int) -> dict[str, Any]:
     """Return the contents of run.json.
 
@@ -284,7 +174,7 @@ def run_state(trainer: Trainer, threads: int, status: str, steps_done: int) -> d
     """
     parts, ranks = trainer.parts, distributed.group_rank_info().size
     optional = {
-        "kernels": KERNEL_VERSION if _own_kernels(parts) else 0,
+        "kernels": KERNEL_VERSION if own_kernels(parts) else 0,
         "ranks": ranks if ranks > 1 else 0,
         "moved": trainer.device_moves,
         "needs": foreign_parts(parts.recipe),
@@ -337,7 +227,7 @@ def save_checkpoint(path: Path, trainer: Trainer, steps_done: int, stopped_early
     """
     size = 0
     if (path / LEDGER_FILE).exists():
-        with open(path / LEDGER_FILE, "ab") as f:
+        with open_for_writing(path / LEDGER_FILE, append=True) as f:
             os.fsync(f.fileno())
             size = f.tell()
     recipe = trainer.parts.recipe

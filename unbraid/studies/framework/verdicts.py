@@ -77,8 +77,8 @@ class Verdict:
         c = self.contrast
         failed = [gate for gate in self.gates if not gate.passed]
         if self.decision == NOT_TESTED:
-            ours = f"ours {c.mean:+.3g}  n = {c.n} seeds" if c.n else "ours  0 seeds"
-            return [ours, f"NOT TESTED HERE  ({'; '.join(f'{gate.text}: {gate.found}' for gate in failed)})"]
+            measured = f"ours {c.mean:+.3g}  n = {c.n} seeds" if c.n else "ours  0 seeds"
+            return [measured, f"NOT TESTED HERE  ({'; '.join(f'{gate.text}: {gate.found}' for gate in failed)})"]
         if c.n < 2:
             return [
                 f"ours {c.mean:+.3g}  1 seed: no interval" if c.n else "ours  0 seeds: no interval",
@@ -151,9 +151,8 @@ def judge_claims(claims: Sequence[Claim], results: Results, seeds: Sequence[int]
     effects = [{s: claim.effect(results, s) for s in some} for claim, some in zip(claims, few, strict=True)]
     checked = [tuple(check_gates(claim.gates, results)) for claim in claims]
     tested = [all(gate.passed for gate in gates) for gates in checked]
-    judged = iter(
-        judge_effects(*(tuple(x for x, yes in zip(xs, tested, strict=True) if yes) for xs in (claims, effects)))
-    )
+    kept = [i for i, yes in enumerate(tested) if yes]
+    judged = iter(judge_effects([claims[i] for i in kept], [effects[i] for i in kept]))
     verdicts = [
         next(judged) if yes else replace(judge_effects([claim], [effect])[0], decision=NOT_TESTED, pilot=False)
         for claim, effect, yes in zip(claims, effects, tested, strict=True)

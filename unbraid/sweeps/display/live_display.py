@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from unbraid.core.errors import UnbraidError
+from unbraid.core.files import open_regular
 from unbraid.runs.folder.file_names import LEDGER_FILE
 from unbraid.sweeps.display.summary import best_run, format_duration
 from unbraid.sweeps.engine.job_results import JobResult
@@ -126,8 +128,8 @@ def _render_table(
 
 def _read_progress(path: Path) -> tuple[int, str]:
     """Read the number of steps and the latest terms from the end of the ledger."""
-    with suppress(OSError, ValueError, KeyError, IndexError):
-        with open(path / LEDGER_FILE, "rb") as f:
+    with suppress(UnbraidError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        with open_regular(path / LEDGER_FILE) as f:
             f.seek(max(0, os.path.getsize(path / LEDGER_FILE) - 4096))
             rows = map(json.loads, reversed(f.read().split(b"\n")[:-1]))
             line: Any = next((row for row in rows if not row.get("validation")), {})

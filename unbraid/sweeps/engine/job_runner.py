@@ -97,7 +97,7 @@ def train_or_load(job: Job, folder: Path, seconds: dict[str, float], callbacks: 
         callbacks: callbacks of training.
     """
     from unbraid.runs.fitting.training import fit
-    from unbraid.runs.folder.run_writer import ResumeMismatchError
+    from unbraid.runs.folder.resume_checks import ResumeMismatchError
 
     path = folder / job.name
     run = trained_run(path)

@@ -22,7 +22,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from unbraid.core.errors import TrainingInterrupted
+from unbraid.core.errors import TrainingInterrupted, UnbraidError
+from unbraid.core.files import open_for_writing
 from unbraid.sweeps.engine.job_results import LOG
 from unbraid.sweeps.planning.plan import parse_job_request
 
@@ -95,12 +96,11 @@ def redirect_output_to_log(path: Path) -> Iterator[None]:
     sys.stderr.flush()
     stderr = os.dup(2)
     try:
-        with suppress(OSError):  # a full disk: the worker's own stderr receives the output
+        with suppress(OSError, UnbraidError):  # a full disk, or a link: the worker's own stderr receives the output
             path.mkdir(parents=True, exist_ok=True)
-            log = os.open(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-            os.dup2(log, 1)
-            os.dup2(log, 2)
-            os.close(log)
+            with open_for_writing(path / LOG, append=True) as log:
+                os.dup2(log.fileno(), 1)
+                os.dup2(log.fileno(), 2)
             print(f"# {time.strftime('%F %T')} on {socket.gethostname()}, process {os.getpid()}", flush=True)
         yield
     finally:

@@ -16,6 +16,7 @@ from unbraid.sweeps.planning.plan import Job, Plan
 
 TRIAL_SECONDS = 0.5  # how long steps are timed for each kind of recipe
 MAX_TRIALS = 12  # kinds of recipes that are timed; further kinds are assumed to cost the average
+MAX_BUILT = 32  # models in memory
 WORKER_START_SECONDS = 6.0  # until a worker has loaded torch
 
 
@@ -37,24 +38,23 @@ class CostEstimate:
 
 
 def estimate_cost(plan: Plan, results: Mapping[str, JobResult | None], advance: Callable[..., None]) -> CostEstimate:
-    """Build every unfinished recipe of a plan and estimate the remaining cost.
+    """Check every unfinished recipe of a plan and estimate the remaining cost.
 
-    The seconds per step come from finished runs of the same kind, or from a short trial on this machine.
+    Recipes that differ only in the seed, the numbers of the objective or the budget share one build. The seconds per step come from finished runs of the same kind, or from a short trial on this machine.
 
     Args:
         plan: the plan.
         results: results so far, by run name.
         advance: called after each recipe with `note=`, the run name.
     """
-    from unbraid.runs.building.builders import build_parts
-
+    built: dict[str, Any] = {}
     speeds = _measured_speeds(plan, results)
     seconds, size, unbuildable, untimed_steps, rates = 0.0, 0, {}, 0, []
     for job in plan.jobs:
         if (result := results.get(job.name)) is not None and result.done:
             continue
         try:
-            parts = build_parts(job.recipe, job_dataset(job))
+            parts = _build_or_check(job, built)
             size += _disk_bytes(parts, job)
             kind = _cost_key(job)
             if kind not in speeds and len(speeds) < MAX_TRIALS:
@@ -69,6 +69,28 @@ def estimate_cost(plan: Plan, results: Mapping[str, JobResult | None], advance: 
         advance(note=job.name)
     seconds += untimed_steps * (statistics.mean(rates) if rates else 0.0)
     return CostEstimate(seconds, size, unbuildable, bool(rates))
+
+
+def _build_or_check(job: Job, built: dict[str, Any]) -> Any:
+    """The parts of a job, or those of an earlier job with the same parts, after a check of the objective."""
+    from unbraid import objectives
+    from unbraid.objectives import Objective
+    from unbraid.runs.building.builders import build_parts
+
+    recipe = job.recipe
+    objective = objectives.build(recipe.objective)
+    row = isinstance(objective, Objective)
+    options = repr(sorted(objective.critics.items())) if row else recipe.objective
+    plain = recipe.as_dict()
+    names = ("data", "latent", "prior", "likelihood", "posterior", "nets")
+    key = json.dumps([*(plain.get(name) for name in names), recipe.budget.batch, options], default=repr)
+    if key not in built:
+        if len(built) >= MAX_BUILT:
+            built.clear()
+        built[key] = build_parts(recipe, job_dataset(job))
+    elif row:
+        objective.check(built[key].tree, built[key].model.prior)
+    return built[key]
 
 
 def _cost_key(job: Job) -> str:

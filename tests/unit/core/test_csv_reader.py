@@ -77,3 +77,24 @@ def test_damage_is_named(tmp_path, content, says):
     (tmp_path / "y.csv").write_bytes(content)
     with pytest.raises(UnbraidError, match=says):
         read_table(tmp_path / "y.csv")
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ([["0", "1"], ["0.5", "1.25"], ["-2.5", "1e-3"]], True),
+        ([["7", "9"], ["0.5", "1.25"], ["2.5", "3.5"]], True),
+        ([["0", "1", "2", "3"], ["4", "4", "1", "0"], ["5", "5", "2", "1"]], True),
+        ([["0", "1"], ["1", "0"], ["1", "1"]], False),
+        ([["3", "3"], ["0.5", "1.25"], ["2.5", "3.5"]], False),
+        ([["5"], ["0.5"], ["2.5"]], False),
+        ([["x", "3"], ["0.5", "1"], ["1.5", "2"]], True),
+        ([["shape", "3"], *BODY, *BODY], True),
+        ([["heart", "3"], ["square", "4"], ["star", "5"]], False),
+        ([["NA", "3"], ["4", "4"], ["5", "5"]], False),
+    ],
+)
+def test_a_header_of_numbers_is_found(tmp_path, rows, named):
+    table = read_table(write_table(tmp_path / "y.csv", rows))
+    assert table.names == (tuple(rows[0]) if named else None)
+    assert len(table) == len(rows) - named

@@ -1,0 +1,141 @@
+"""Checks before a run is resumed: its recipe, settings, device and kernels against those of the run directory."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.files import is_file, read_json, read_toml
+from unbraid.model.nets.upconv import Upconv
+from unbraid.runs.fitting.protocols import Parts
+from unbraid.runs.folder import checkpoint
+from unbraid.runs.folder.file_names import CHECKPOINT_FILE, RECIPE_FILE, STATE_FILE
+from unbraid.runs.recipe import Recipe
+
+# of this library's kernels (upconvolutions, critics); 0 is torch. Raise it when their rounding changes.
+KERNEL_VERSION = 1
+
+
+class ResumeMismatchError(UnbraidError):
+    """A run was started in another way than it is to be resumed, so it would not end with the same weights."""
+
+
+def load_run_recipe(path: Path, *changes: str) -> Recipe:
+    """Return the changed recipe of a run directory; without recipe.toml, that of the checkpoint.
+
+    Args:
+        path: the run directory.
+        changes: assignments as in `Recipe.set`.
+    """
+    if not is_file(path / RECIPE_FILE) and is_file(path / CHECKPOINT_FILE):
+        known = checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE)
+        if known is not None:
+            return known.set(*changes)
+    expect(is_file(path / RECIPE_FILE), f"{path} is not a run directory, so there is nothing to resume")
+    try:
+        return Recipe.load(path / RECIPE_FILE, *changes)
+    except UnbraidError as error:
+        held = is_file(path / CHECKPOINT_FILE) and checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE) is not None
+        hint = " Delete it, and --resume uses the recipe of the checkpoint." if held else ""
+        raise UnbraidError(f"{error}{hint}") from error
+
+
+def recorded_recipe(path: Path) -> Recipe | None:
+    """Return the recipe that the weights of a run directory were trained by: that of the checkpoint, else recipe.toml.
+
+    Args:
+        path: the run directory.
+
+    Returns:
+        The recipe, or None if there is no run.
+    """
+    trained = checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE) if is_file(path / CHECKPOINT_FILE) else None
+    if trained is not None or not is_file(path / RECIPE_FILE):
+        return trained
+    return Recipe.from_dict(read_toml(path / RECIPE_FILE), str(path / RECIPE_FILE))
+
+
+def check_resumable(path: Path, parts: Parts, now: dict[str, Any], force: bool) -> list[str]:
+    """Refuse to continue weights that were trained in another way; return the moves between devices, which are allowed.
+
+    More steps are allowed: no schedule depends on their number.
+
+    Args:
+        path: the run directory.
+        parts: the parts of the run.
+        now: the contents of run.json for this process.
+        force: accept changes.
+    """
+    recorded = recorded_recipe(path)
+    known = read_json(path / STATE_FILE, "run state") if is_file(path / STATE_FILE) else None
+    if not isinstance(known, dict):
+        expect(
+            not is_file(path / CHECKPOINT_FILE) or force,
+            f"{path / STATE_FILE} is missing or damaged, so the settings of this run cannot be compared",
+            do="Continue without comparing them: --force.",
+        )
+        known = {}
+    expect(
+        recorded is not None or force,
+        f"{path} has no {RECIPE_FILE}, so the settings of this run cannot be compared",
+        do="Continue without comparing them: --force.",
+    )
+    changes = [] if recorded is None else recorded.differences(parts.recipe)
+    changed = [change for change in changes if not change.startswith("budget.steps:")] + [
+        f"{key}: {known[key]!r} → {now[key]!r}"
+        for key in ("threads", "torch", "unbraid", "n", "shape", "data")
+        if key in known
+        and known[key] != now[key]
+        and not (key == "threads" and _describe_ranks(known) != _describe_ranks(now))
+    ]
+    if changed and not force:
+        held = is_file(path / CHECKPOINT_FILE) and checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE) is not None
+        hint = f" If {RECIPE_FILE} was edited, delete that file: the checkpoint has the recipe." if held else ""
+        raise ResumeMismatchError(
+            f"{path} was started differently: found {'; '.join(changed)}. Resumed like this it would not end with the same "
+            f"weights. Undo the change, or pass --force.{hint}"
+        )
+    return _find_device_moves(path, parts, known, now)
+
+
+def _find_device_moves(path: Path, parts: Parts, known: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """The moves of a run to other devices, ranks or kernels, for run.json; a new one is printed."""
+    moves = list(known.get("moved", []))
+    kinds = [str(state.get("device", "")).split(":")[0] for state in (known, now)]
+    kernels = [f"kernel version {_kernel_version(state, parts)}" if state else "" for state in (known, now)]
+    for before, after in (kinds, [_describe_ranks(known), _describe_ranks(now)], kernels):
+        if before and before != after:
+            moves.append(f"{before} → {after} after step {known.get('step', '?')}")
+            print(
+                f"note: {path} continues on {after}, after {before}. Rounding differs, so the weights will not be those of a "
+                "run that did not move. run.json records this.",
+                file=sys.stderr,
+            )
+    return moves
+
+
+def _describe_ranks(state: dict[str, Any]) -> str:
+    count = state.get("ranks", 1)
+    return "one rank" if count == 1 else f"{count} ranks"
+
+
+def own_kernels(parts: Parts) -> list[str]:
+    """Return the kernels of this library that a model trains with, by the keys that older versions wrote into run.json.
+
+    Args:
+        parts: the parts of a run.
+    """
+    used = {
+        "upconv": any(isinstance(module, Upconv) for module in parts.model.modules()),
+        "critic": any(critic.reuses_forward_pass for critic in parts.critics.values()),
+    }
+    return [key for key, found in used.items() if found]
+
+
+def _kernel_version(state: dict[str, Any], parts: Parts) -> int:
+    """The version of the kernels a run was trained with; runs before it was recorded have one key per kernel, or none."""
+    if "kernels" in state or not (used := own_kernels(parts)):
+        return int(state.get("kernels", 0))
+    return int(all(state.get(key) == "unbraid" for key in used))
