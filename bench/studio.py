@@ -147,11 +147,11 @@ def rows() -> list[dict[str, Any]]:
             followed, inside = slider_latencies(Path(folder) / "runs", program)
             for name, took, middle, late in (("slider to pixels, 64×64 conv decoder", followed, 33, 60),
                                              ("the same inside an exported page", inside, 33, 60)):  # fmt: skip
-                said = f"{len(took)} moves in headless Chromium"
+                note = f"{len(took)} moves in headless Chromium"
                 half, p95 = statistics.median(took), float(np.quantile(took, 0.95))
                 for what, value, most in (("median", half, middle), ("95%", p95, late)):
                     made.append({"name": f"{name}: {what}", "ours": value / 1e3, "baseline": None, "ratio": value / most,
-                                 "limit": 1, "note": f"{said}; limit {most} ms"})  # fmt: skip
+                                 "limit": 1, "note": f"{note}; limit {most} ms"})  # fmt: skip
         first, again = time_run_table(Path(folder) / "many" / "runs")
         made.append({"name": f"table of {RUNS:,} runs, no index yet", "ours": first, "baseline": None, "ratio": None})
         made.append({"name": f"table of {RUNS:,} runs, from the index", "ours": again, "baseline": None, "ratio": None})

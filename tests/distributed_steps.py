@@ -23,15 +23,15 @@ def record_steps(case: str) -> StepArrays:
     """The ledger of each step, and the gradients of model and critics at the first and last step of a case."""
     with default_float32():
         trainer = build_trainer(build_parts(recipe(case), blob_images()))
-        told: StepArrays = {}
+        arrays: StepArrays = {}
         for number in range(STEPS):
             with distributed.collective_scope():
                 ledger = trainer.step(number, trainer.logged_terms)
-            told[f"{case}|{number}|ledger"] = np.array([float(n) for n in ledger.nats.values()])
+            arrays[f"{case}|{number}|ledger"] = np.array([float(n) for n in ledger.nats.values()])
             for name, optimiser in trainer.optimisers.items():
                 found = [p.grad.reshape(-1) for group in optimiser.param_groups for p in group["params"]]
-                told[f"{case}|{number}|{name}"] = torch.cat(found).numpy()
-    return told
+                arrays[f"{case}|{number}|{name}"] = torch.cat(found).numpy()
+    return arrays
 
 
 def record_detached_steps() -> StepArrays:
@@ -69,9 +69,9 @@ def main(out: str) -> None:
     """Run all cases with one start of the ranks, and write them."""
     torch.set_num_threads(1)
     with distributed.process_group(torch.device("cpu")) as world:
-        told = {key: found for case in CASES for key, found in record_steps(case).items()} | record_detached_steps()
+        arrays = {key: found for case in CASES for key, found in record_steps(case).items()} | record_detached_steps()
         if world.rank == 0:
-            np.savez(out, **told)
+            np.savez(out, **arrays)
 
 
 if __name__ == "__main__":

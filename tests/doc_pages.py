@@ -157,13 +157,13 @@ def _run_line(line: str, folder: Path, location: str, in_process: bool = False) 
     assert words[0] == "unbraid", f"{location}: no test can run: {line}"
     words, into = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, "")
     done = (_run_in_process if in_process else _run_subprocess)(words[1:], folder)
-    said = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     if comment.strip().startswith("error:"):
         pattern = ".*".join(re.escape(part.strip()) for part in comment.strip().split("…"))
-        assert done.returncode == 2, f"{location}: {line}\n{said}"
-        assert re.search(pattern, said, re.DOTALL), f"{location}: {line}\n{said}"
+        assert done.returncode == 2, f"{location}: {line}\n{output}"
+        assert re.search(pattern, output, re.DOTALL), f"{location}: {line}\n{output}"
     else:
-        assert done.returncode == 0, f"{location}: {line}\n{said}"
+        assert done.returncode == 0, f"{location}: {line}\n{output}"
     if into:
         (folder / into).write_text(done.stdout)
     return 1
@@ -193,7 +193,7 @@ def _run_in_process(arguments: list[str], folder: Path) -> subprocess.CompletedP
 def shown_commands(page: Path) -> list[tuple[int, str]]:
     """Every command of ours that a page shows, in blocks of any kind or within a line, with the number of its line.
 
-    What only stands for something (`…`, alternatives with `|`) is left out.
+    Placeholders (`…`, alternatives with `|`) are left out.
     """
     found = []
     text = page.read_text().replace("\\\n", " ")

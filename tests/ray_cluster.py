@@ -59,10 +59,12 @@ class RayCluster:
         fixed = ["--node-ip-address=127.0.0.1", f"--num-cpus={self.cores}", "--disable-usage-stats", "--block"]
         self.nodes_started += 1
         log = self.folder / f"node{self.nodes_started}.log"
-        with open(log, "wb") as said:
+        with open(log, "wb") as log_file:
             command = [ray, "start", *fixed, *(options or [f"--address={self.address}"])]
             self.nodes.append(
-                subprocess.Popen(command, env=self.environment, stdout=said, stderr=said, start_new_session=True)
+                subprocess.Popen(
+                    command, env=self.environment, stdout=log_file, stderr=log_file, start_new_session=True
+                )
             )
         wait_until(lambda: "Ray runtime started" in log.read_text(), 300)
 

@@ -216,12 +216,12 @@ def docstring_body(value: Any) -> str:
     parts += [f"```text\n{doc.formula}\n```"] if doc.formula and doc.formula not in doc.summary else []
     parts += [escape_markdown(paragraph) for paragraph in doc.text]
     hints = _type_hints(value)
-    said = [
+    described = [
         f"`{name}`\n: {escape_markdown(doc.options[name])}{f' *{escape_markdown(describe_annotation(hints[name]))}.*' if name in hints and describe_annotation(hints[name]) else ''}"
         for name in parameters
         if name in doc.options
     ]
-    parts += ["\n\n".join(said)] if said else []
+    parts += ["\n\n".join(described)] if described else []
     parts += [f"**Use it** {escape_markdown(doc.use)}"] if doc.use else []
     parts += [f"**Not** {escape_markdown(doc.avoid)}"] if doc.avoid else []
     parts += [f"```pycon\n{doc.example}\n```"] if doc.example else []

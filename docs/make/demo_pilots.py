@@ -76,12 +76,12 @@ def pilot_table(rows: list[dict]) -> str:
                 gap = b["mig"] - a["mig"]
                 lines.append(f"| {seed} | {threads} | {a['mig']:.2f} / {a['dci']:.2f} | {b['mig']:.2f} / {b['dci']:.2f} | {gap:+.2f} |")
     gaps, dci = [b["mig"] - a["mig"] for a, b in pairs], [b["dci"] - a["dci"] for a, b in pairs]
-    said = (
+    note = (
         f"\nIn {sum(g > 0 for g in gaps)} of {len(pairs)} runs the β-TCVAE is above in MIG (smallest gap {min(gaps):.2f}), in "
         f"{sum(g > 0 for g in dci)} in DCI (smallest gap {min(dci):.2f}); its median MIG is "
         f"{statistics.median(b['mig'] for _, b in pairs):.2f}."
     )
-    return "\n".join(lines) + "\n" + said
+    return "\n".join(lines) + "\n" + note
 
 
 def ablation_table(rows: list[dict]) -> str:

@@ -219,7 +219,7 @@ def disk_writes(recipe: Recipe, cost: dict[str, float], step: float, files: floa
     return {
         "seconds": step * budget.steps,
         "bytes": saves * cost["checkpoint"] + cost["bytes"],
-        "files": 2 * saves + files,  # a checkpoint, and run.json beside it
+        "files": 2 * saves + files,  # a checkpoint and run.json
         "rows": budget.steps / budget.log_every,
     }
 

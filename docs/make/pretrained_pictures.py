@@ -11,7 +11,7 @@ import unbraid
 from unbraid.figures import traversals
 
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"
-START_IMAGES = {"dsprites": None, "shapes3d": 30007}  # where they start: the middle of all factors; a room of three hues
+START_IMAGES = {"dsprites": None, "shapes3d": 30007}  # the image to start from; None is the middle of all factors
 
 
 def main() -> None:

@@ -38,10 +38,10 @@ def main() -> None:
             "UNBRAID_CACHE": str(Path(folder) / "cache"),
         }
         lines = []
-        for command, said in parts:
+        for command, comment in parts:
             began = time.perf_counter()
             subprocess.run(["sh", "-c", command], cwd=here, env=os.environ | changed, check=True, capture_output=True)
-            lines.append(f"{command:<{wide}}  # {max(1, round(time.perf_counter() - began))} s: {said}")
+            lines.append(f"{command:<{wide}}  # {max(1, round(time.perf_counter() - began))} s: {comment}")
             print(lines[-1], flush=True)
     README.write_text(text[: found.start(2)] + "\n".join(lines) + "\n" + text[found.end(2) :])
 

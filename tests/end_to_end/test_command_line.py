@@ -172,7 +172,7 @@ def test_a_figure_of_the_report_becomes_a_file(run, tmp_path):
     assert "t.pdf" in output
     assert (tmp_path / "t.pdf").read_bytes().startswith(b"%PDF")
     assert "traversals" in run_cli("figure")
-    assert "whole numbers" in run_cli("figure", "kl", run, "--images", "a", code=2)
+    assert "integers" in run_cli("figure", "kl", run, "--images", "a", code=2)
     assert "needs a run directory" in run_cli("figure", "kl", code=2)
 
 
@@ -189,7 +189,7 @@ def test_a_sweep_names_the_run_that_failed(tmp_path):
 
     good = Recipe.load("vae_sprites32").set("budget.steps=2")
     with pytest.raises(
-        UnbraidError, match=r"run bad-s0-\w{4} failed: .*needs images it can halve.*The others are done"
+        UnbraidError, match=r"run bad-s0-\w{4} failed: .*needs images it can halve.*The other runs are done"
     ):
         sweep(
             [good, good.set("name=bad", "nets.name=conv", "data.name=pinwheel", "likelihood.name=gaussian")],

@@ -68,6 +68,7 @@ READERS: dict[str, Reader] = {
     ),
     "recipe.toml": Reader(8, readers.make_recipe, readers.read_recipe, readers.recipe_difference),
     "sweep.toml": Reader(3, readers.make_sweep, readers.read_sweep, readers.sweep_difference),
+    "runs of pipes": Reader(2, readers.make_run_of_pipes, readers.read_run_of_pipes, readers.pipes_difference),
     "run.json": _run_file_reader("run.json", readers.corrupt_json, 3, readers.open_run, readers.run_difference),
     "ledger.jsonl": _run_file_reader(
         "ledger.jsonl", readers.corrupt_json, 5, readers.read_ledger, readers.ledger_difference

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from typing import Any
 
@@ -92,6 +93,7 @@ VALUES: list[Any] = [
     [1],
     [1, 2],
     [[1], [2]],
+    json.loads("[" * 100 + "]" * 100),
     [None],
     ["a"] * 100,
     {},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import shutil
 import tarfile
 import tomllib
@@ -405,7 +406,7 @@ def image_seeds() -> list[tuple[str, bytes]]:
         ("webp", rgb),
         ("ppm", rgb),
     ]
-    return [
+    return [("png", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 8\n(run) system\n")] + [
         (end, written_bytes(lambda f, e=end, p=p: p.save(f, {"jpg": "JPEG", "tif": "TIFF"}.get(e, e.upper()))))
         for end, p in kinds
     ]
@@ -634,6 +635,31 @@ def run_difference(path: Path, value: Any) -> str:
     if json.dumps(state, sort_keys=True) != json.dumps(json.loads((path / "run.json").read_bytes()), sort_keys=True):
         return "another state"
     return "" if np.isfinite(images).all() and images.shape == (2, 1, 8, 8) else f"samples of shape {images.shape}"
+
+
+def make_run_of_pipes(rng: Rng, folder: Path) -> tuple[Path, str]:
+    """A copy of an old run in which one file is a pipe, a link to a device, or a link that leads nowhere."""
+    path, name = (
+        folder / "run",
+        pick(["run.json", "recipe.toml", "ledger.jsonl", "model.safetensors", "codes.npz"], rng),
+    )
+    shutil.copytree(OLD_RUNS / "vae", path)
+    (path / name).unlink()
+    target = pick(["/dev/zero", "/dev/full", "/dev/tty", str(path), "nowhere", ""], rng)
+    (path / name).symlink_to(target) if target else os.mkfifo(path / name)
+    return path, name
+
+
+def read_run_of_pipes(inputs: tuple[Path, str]) -> Any:
+    """Every file of a run."""
+    from unbraid import Run
+
+    run = Run.load(inputs[0])
+    return run.recipe, run.state, run.ledger(), run.sample(1), run.codes()
+
+
+def pipes_difference(inputs: tuple[Path, str], _: Any) -> str:
+    return f"{inputs[1]} is no file and was read"
 
 
 def read_ledger(path: Path) -> Any:

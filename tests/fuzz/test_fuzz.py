@@ -81,3 +81,12 @@ def test_the_truths_agree_with_the_libraries_that_write(tmp_path):
     assert reference_parsers.parse_tar(readers.archive_seeds()[0][1])["d/a.png"] == readers.random_uint8(300).tobytes()
     assert reference_parsers.parse_table('a;"b; ""c"""\r\n1;2\n', ";") == [["a", 'b; "c"'], ["1", "2"]]
     assert io.BytesIO(readers.npz_seeds()[0]).getvalue()[:2] == b"PK"
+
+
+def test_pipes_and_devices_in_a_run_are_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNBRAID_CACHE", str(tmp_path))
+    monkeypatch.setattr(fuzz, "CASE_SECONDS", 20)
+    for case in range(30):
+        (tmp_path / str(case)).mkdir()
+        outcome, found = fuzz.run_case("runs of pipes", 3, case, tmp_path / str(case))
+        assert outcome == "named", found

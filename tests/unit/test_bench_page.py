@@ -12,11 +12,11 @@ def row(name: str, ratio: float) -> dict:
 def test_what_is_said_below_a_table_stays_with_its_own_tables(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "PAGE", tmp_path / "benchmarks.md")
     assert page.write_page({"core": [row("step", 3.0)], "peers": [row("vae", 1.5)]}, "a machine") == 1
-    said = "Made by hand.\n\n| part | now |\n|---|---|\n| layer | 5 ms |\n\nThe end."
-    page.PAGE.write_text(f"{page.PAGE.read_text().rstrip()}\n\n{said}\n")
+    below = "Made by hand.\n\n| part | now |\n|---|---|\n| layer | 5 ms |\n\nThe end."
+    page.PAGE.write_text(f"{page.PAGE.read_text().rstrip()}\n\n{below}\n")
     assert page.write_page({"peers": [row("vae", 2.5)]}, "another machine") == 0
     text = page.PAGE.read_text()
-    assert text.count(said) == 1
+    assert text.count(below) == 1
     assert "| vae | 100.00 ms | 200.00 ms | 2.5 | > 2 | n |" in text
     assert "1.5" not in text
     assert "Machine: a machine" in text.split("## peers")[0]

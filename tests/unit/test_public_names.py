@@ -8,13 +8,13 @@ IMPORT_ALL_SCRIPT = """
 import importlib, inspect, json, pkgutil, sys
 import unbraid, unbraid.metrics
 
-before = {f"{room.__name__}.{name}": type(getattr(room, name)).__name__
-          for room in (unbraid, unbraid.metrics) for name in room.__all__}
+before = {f"{package.__name__}.{name}": type(getattr(package, name)).__name__
+          for package in (unbraid, unbraid.metrics) for name in package.__all__}
 for found in pkgutil.walk_packages(unbraid.__path__, "unbraid."):
     if not found.name.endswith("__main__"):
         importlib.import_module(found.name)
-after = {f"{room.__name__}.{name}": type(getattr(room, name)).__name__
-         for room in (unbraid, unbraid.metrics) for name in room.__all__}
+after = {f"{package.__name__}.{name}": type(getattr(package, name)).__name__
+         for package in (unbraid, unbraid.metrics) for name in package.__all__}
 modules = {name for name in sys.modules if name.startswith("unbraid.")}
 shared = sorted(name for name, kind in after.items() if kind == "function" and name in modules)
 changed = {name: kind for name, kind in after.items() if kind != before[name]}

@@ -1,4 +1,4 @@
-"""What a whole run of the tests counted is told as it was: failures by name, reasons of skips, and no more of the page."""
+"""The summary of a test run: counts, failures by name, reasons of skips; the rest of the page is unchanged."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ REPORT = """<?xml version="1.0"?><testsuites><testsuite name="pytest" tests="5" 
 
 def test_counts_failures_and_reasons(tmp_path):
     (tmp_path / "all.xml").write_text(REPORT)
-    said = summary(tmp_path / "all.xml")
-    assert "**2 passed, 2 failed, 1 skipped** in 10 minutes, in one piece (2026-01-02, commit" in said
-    assert "- failed: `tests.a.test_bad`" in said
-    assert "- failed: `tests.b.test_broken`" in said
-    assert "- skipped, 1: no GPU" in said
+    text = summary(tmp_path / "all.xml")
+    assert "**2 passed, 2 failed, 1 skipped** in 10 minutes, in one piece (2026-01-02, commit" in text
+    assert "- failed: `tests.a.test_bad`" in text
+    assert "- failed: `tests.b.test_broken`" in text
+    assert "- skipped, 1: no GPU" in text
 
 
 def test_only_what_stands_between_the_marks_is_written_anew(tmp_path):

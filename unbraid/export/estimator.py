@@ -121,7 +121,10 @@ class Disentangler(TransformerMixin, BaseEstimator):
             raise
         self.shape_: tuple[int, ...] = rows.shape[1:]
         self.layout_ = layout
-        self.mean_, self.scale_ = column_scaling(rows) if recipe.data.get("standardise") else (None, None)
+        self.mean_: np.ndarray | None = None
+        self.scale_: np.ndarray | None = None
+        if recipe.data.get("standardise"):
+            self.mean_, self.scale_ = column_scaling(rows)
         self.run_ = run if self.out is not None else _delete_with_run(run)
         self._files = files
         return self

@@ -77,6 +77,17 @@ def test_csv_and_json_hold_everything(folder):
     assert len(found["models"]) == 25
 
 
+@pytest.mark.parametrize(
+    ("suffix", "format"), [(".csv", "csv"), (".json", "json"), (".md", "markdown"), (".tex", "latex")]
+)
+def test_the_name_of_the_file_gives_its_format(folder, tmp_path, suffix, format):
+    run_compare(folder, "--out", tmp_path / f"a{suffix}")
+    run_compare(folder, "--out", tmp_path / "b.txt", "--format", format)
+    assert (tmp_path / f"a{suffix}").read_text() == (tmp_path / "b.txt").read_text()
+    run_compare(folder, "--out", tmp_path / "c.csv", "--format", "json")
+    assert json.loads((tmp_path / "c.csv").read_text())
+
+
 def test_latex_is_escaped_and_balanced(folder, tmp_path):
     made = run_compare(folder, "-f", "latex", "-m", "mig,tc_q:root")
     assert r"\toprule" in made

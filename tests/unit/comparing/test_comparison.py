@@ -107,6 +107,16 @@ def test_failures_are_counted_and_named_and_repeats_count_once(tmp_path):
     assert "n=3, 1 failed, 1 unfinished" in str(table)
 
 
+def test_the_repeat_that_is_left_out_is_the_one_named(tmp_path):
+    write_run(tmp_path / "first", {"name": "vae"}, 0, {"mig": 0.3})
+    write_run(tmp_path / "second", {"name": "vae"}, 0, {"mig": 0.3, "dci": 0.5})
+    write_run(tmp_path / "third", {"name": "vae"}, 1, {"mig": 0.3, "dci": 0.5})
+    table = compare(tmp_path)
+    (group,) = table.groups
+    assert [model.name for model in group.models] == ["second", "third"]
+    assert "counted once: first" in "\n".join(table.notes)
+
+
 def test_scores_made_in_different_ways_are_never_one_column(tmp_path):
     write_run(tmp_path / "a", {"name": "vae"}, 0, {"mig": 0.3})
     write_run(tmp_path / "b", {"name": "vae"}, 1, {"mig": 0.4}, protocol="paper")

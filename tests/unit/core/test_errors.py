@@ -1,4 +1,4 @@
-"""Errors name what was asked, found, allowed and what to do."""
+"""Errors state the requirement, the value found, the values allowed and what to do."""
 
 import pytest
 

@@ -14,8 +14,21 @@ import torch
 
 from unbraid.codes import Codes
 from unbraid.core.errors import UnbraidError
-from unbraid.core.files import atomic_write, read_json, read_npy, read_npz, read_toml, write_json, write_npy, write_npz
-from unbraid.core.tensor_files import read_tensors, write_tensors
+from unbraid.core.files import (
+    atomic_write,
+    open_for_writing,
+    open_regular,
+    read_bytes,
+    read_json,
+    read_npy,
+    read_npz,
+    read_toml,
+    sha256,
+    write_json,
+    write_npy,
+    write_npz,
+)
+from unbraid.core.tensor_files import read_metadata, read_tensors, write_tensors
 from unbraid.latent import Latent
 
 
@@ -178,3 +191,39 @@ def test_a_member_that_is_no_array_is_named(tmp_path):
         archive.writestr("mean.npy", b"no array at all")
     with pytest.raises(UnbraidError, match="'mean', which is not an array"):
         read_npz(tmp_path / "x.npz", "codes")
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder"])
+def test_only_regular_files_are_read_or_written(tmp_path, kind):
+    path = tmp_path / "x"
+    {"device": lambda: path.symlink_to("/dev/zero"), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[kind]()
+    for read in (
+        open_regular,
+        read_bytes,
+        read_json,
+        read_toml,
+        read_npy,
+        read_npz,
+        sha256,
+        read_tensors,
+        read_metadata,
+    ):
+        with pytest.raises(UnbraidError):  # at once, and without filling the memory
+            read(path)
+    with pytest.raises((UnbraidError, OSError)):
+        open_for_writing(path)
+
+
+def test_a_link_is_read_through_but_not_written_through(tmp_path):
+    (tmp_path / "target").write_bytes(b"before")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    assert read_bytes(tmp_path / "link") == b"before"
+    for append in (False, True):
+        with pytest.raises(UnbraidError, match="links are not followed"):
+            open_for_writing(tmp_path / "link", append)
+    assert (tmp_path / "target").read_bytes() == b"before"
+    for append, found in ((False, b"ab"), (True, b"abab"), (False, b"ab")):
+        with open_for_writing(tmp_path / "plain", append) as f:
+            f.write(b"ab")
+            assert f.name == str(tmp_path / "plain")
+        assert (tmp_path / "plain").read_bytes() == found

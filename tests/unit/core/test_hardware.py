@@ -33,8 +33,8 @@ def test_threads_hold_inside_and_not_after():
 def test_the_default_heeds_cores_and_the_environment(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert 1 <= default_threads() <= 4
-    for said, found in (("1", 1), ("0", default_threads()), ("many", default_threads())):
-        monkeypatch.setenv("OMP_NUM_THREADS", said)
+    for limit, found in (("1", 1), ("0", default_threads()), ("many", default_threads())):
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
         assert default_threads() == found
 
 

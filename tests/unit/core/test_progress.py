@@ -13,8 +13,8 @@ def test_a_run_that_goes_on_counts_only_its_own_steps_towards_the_speed(monkeypa
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     with progress.progress_bar("run", 1000, initial=900) as advance:
         advance(50)
-    said = re.sub(" +", " ", capsys.readouterr().err)
-    assert said == "run: 950/1,000 0.5/s 100 s left \n"
+    line = re.sub(" +", " ", capsys.readouterr().err)
+    assert line == "run: 950/1,000 0.5/s 100 s left \n"
 
 
 def test_from_the_start_all_steps_count(monkeypatch, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import data_layouts
 import numpy as np
@@ -159,3 +160,25 @@ def test_damaged_pictures_are_left_out_if_that_is_meant(tmp_path):
     assert np.array_equal(
         load("images", path=whole, skip_damaged=True).pixels([1]), load("images", path=whole).pixels([1])
     )
+
+
+def test_only_image_formats_are_decoded_whatever_the_name(tmp_path, monkeypatch):
+    from PIL import EpsImagePlugin
+
+    from unbraid.data.formats.image_files import has_colour, read_image
+
+    def started(*_, **__):
+        raise AssertionError("Ghostscript was started")
+
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", started)
+    (tmp_path / "9.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n")
+    for read in (read_image, has_colour):
+        with pytest.raises(UnbraidError, match="its format is unknown"):
+            read(tmp_path / "9.png")
+
+
+def test_every_image_is_opened_with_its_formats():
+    """Pillow would else try all formats that it knows, some of which start other programs."""
+    for path in (Path(__file__).parents[3] / "unbraid").rglob("*.py"):
+        for line in path.read_text().splitlines():
+            assert "Image.open(" not in line or "formats=" in line, f"{path}: {line.strip()}"

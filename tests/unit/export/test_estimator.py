@@ -56,15 +56,18 @@ def test_scikit_learn_finds_no_fault_in_the_defaults(steps):
 def test_vectors_are_standardised_and_returned_in_their_own_units(tmp_path):
     """X has a large mean, columns of different spread and a constant column."""
     X = 100 + np.hstack([random_rows(200) @ np.diag([1e-3, 1, 10, 1, 100]), np.full((200, 1), 0.1)])
-    how = SMALL_OPTIONS | {"steps": 300, "lr": 0.01}
+    how = SMALL_OPTIONS | {"steps": 20, "lr": 0.01}
     model = Disentangler("vae", 5, out=tmp_path / "run", **how).fit(X)
     rows = (X - X.mean(0)) / np.where(X.std(0) > 1e-9, X.std(0), 1)
     plain = Disentangler("vae", 5, standardise=False, **how).fit(rows)
     np.testing.assert_allclose(model.transform(X), plain.transform(rows), atol=1e-4)
-    back = model.inverse_transform(model.transform(X))
-    assert np.abs(back[:, 5] - 100.1).max() < 0.5, "the constant column has a deviation of 1"
-    assert ((back - X)[:, :5].var(0) < 0.9 * X[:, :5].var(0)).all()
-    np.testing.assert_allclose(model.sample(500)[:, :5].mean(0), X[:, :5].mean(0), atol=0.5 * X[:, :5].std(0).max())
+    scale = np.append(X[:, :5].std(0), 1)
+    codes = 3 * random_rows(20)
+    for found, expected in (
+        (model.inverse_transform(codes), plain.inverse_transform(codes)),
+        (model.sample(20), plain.sample(20)),
+    ):
+        np.testing.assert_allclose((found - X.mean(0)) / scale, expected, atol=0.02)  # float32 of 100 ± 0.001
     density = plain.score(rows) - np.log(X[:, :5].std(0)).sum()
     assert model.score(X) == pytest.approx(density, abs=1e-2), "the density of X, not of standardised rows"
     assert Run.load(tmp_path / "run").recipe.data["standardise"] is True
@@ -73,13 +76,13 @@ def test_vectors_are_standardised_and_returned_in_their_own_units(tmp_path):
     )
     assert np.array_equal(pickle.loads(pickle.dumps(model)).inverse_transform(np.zeros((1, 5))),
                           model.inverse_transform(np.zeros((1, 5))))  # fmt: skip
-    binary = Disentangler("vae", 2, likelihood="bernoulli", **SMALL_OPTIONS).fit((X > X.mean(0)).astype(float))
+    binary = Disentangler("vae", 2, likelihood="bernoulli", **SMALL_OPTIONS).fit((X > 100).astype(float))
     assert binary.scale_ is None
 
 
 @pytest.mark.parametrize("objective", ["beta_tcvae", "hfvae"])
 def test_unscaled_rows_do_not_break_pairwise_terms(objective):
-    latent = {"a": {"x": 1, "y": 1}, "b": 2}
+    latent = {"a": {"x": 3, "y": 3}, "b": {"u": 3, "v": 3}}
     model = Disentangler(objective, latent, steps=60, standardise=False, budget={"threads": 1, "log_every": 1})
     losses = [row["loss"] for row in model.fit(100 + random_rows(200)).run_.ledger()]
     assert np.isfinite(losses).all()

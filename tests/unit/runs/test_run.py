@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 from tests.toys import toy_data
 from unbraid.cli import app, main
+from unbraid.codes import Codes
 from unbraid.core.errors import UnbraidError
+from unbraid.core.tensor_files import read_tensors, write_tensors
 from unbraid.figures.report import report
 from unbraid.figures.run_figures import ledger_curves
 from unbraid.runs.evaluation.auditing import audit
@@ -60,11 +62,18 @@ def test_tensors_with_a_gradient_are_taken(run):
 
 
 DEEP_JSON = "[" * 100_000 + "]" * 100_000
+AUDIT = '{"nats": {"kl": 1}, "errors": {"kl": 0}, "estimator": "exact", "rows": 3, "balance": 0, "components": %s}'
 DAMAGE = {
     "run.json": ["", "3", "[]", "{}", DEEP_JSON, '{"status": "done", "step": 1, "shape": 3}',
                  '{"status": "done", "step": "x", "shape": [1, 8, 8]}', '{"status": "done", "step": 2, "shape": [1, 8]}'],
-    "audit.json": ["", "null", "[1]", "{}", DEEP_JSON, '{"nats": {"kl": "x"}, "errors": {}}', '{"nats": [], "errors": {}}'],
+    "audit.json": ["", "null", "[1]", "{}", DEEP_JSON, '{"nats": {"kl": "x"}, "errors": {}}',
+                   AUDIT % '"x", "also": {}', AUDIT % '3, "also": {"w2": 3}',
+                   AUDIT % '3, "iwae": {"bound": "x"}', AUDIT % '3, "how": "closed"',
+                   AUDIT.replace('"kl": 0}', '"k": 0}') % "3", '{"nats": [], "errors": {}}'],
     "ledger.jsonl": ["x\n", "3\n", "{}\n", DEEP_JSON + "\n", '{"step": 1, "nats": {"kl": "x"}, "prices": {}}\n',
+                     '{"step": 0, "nats": {"kl": 1' + "0" * 400 + '}, "prices": {}}\n',
+                     '{"step": 0, "loss": 1' + "0" * 400 + ', "nats": {}, "prices": {}}\n',
+                     '{"step": 0, "nats": {}, "prices": {}, "scores": 3}\n',
                      '{"step": "1", "nats": {}, "prices": {}}\n', '{"step": 1, "nats": {"kl": NaN}, "prices": {}}\n'],
 }  # fmt: skip
 READERS = {"run.json": lambda r: r.state, "audit.json": lambda r: r.saved_audit(), "ledger.jsonl": lambda r: r.ledger()}
@@ -160,3 +169,40 @@ def test_a_report_names_the_damaged_file(run, name, text):
             report(Run.load(run.path, dataset=DATA))
     finally:
         path.unlink() if before is None else path.write_bytes(before)
+
+
+def test_a_report_needs_neither_steps_nor_terms(run, tmp_path):
+    for name in ("recipe.toml", "model.safetensors"):
+        (tmp_path / name).write_bytes((run.path / name).read_bytes())
+    state = {key: value for key, value in run.state.items() if key != "steps"}
+    (tmp_path / "run.json").write_text(json.dumps(state))
+    (tmp_path / "ledger.jsonl").write_text('{"step": 0, "loss": 1.0, "nats": {}, "prices": {}}\n')
+    assert report(Run.load(tmp_path, dataset=DATA)).is_file()
+
+
+def test_codes_with_words_for_numbers_are_named(tmp_path):
+    codes = {"mean": np.zeros((3, 2)), "kl": np.array(["a", "b"])}
+    np.savez(tmp_path / "codes.npz", **codes)
+    with pytest.raises(UnbraidError, match="kl that holds no numbers"):
+        Codes.load(tmp_path / "codes.npz")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused(run, tmp_path, value):
+    for name in ("recipe.toml", "run.json"):
+        (tmp_path / name).write_bytes((run.path / name).read_bytes())
+    tensors, note = read_tensors(run.path / "model.safetensors")
+    name = next(iter(tensors))
+    tensors[name].view(-1)[0] = value
+    write_tensors(tmp_path / "model.safetensors", tensors, note)
+    with pytest.raises(UnbraidError, match=r"are not finite: found NaN or infinity in 1 tensors"):
+        Run.load(tmp_path).sample(1)
+
+
+@pytest.mark.parametrize("depth", [100, 400, 3000])
+def test_deep_nesting_on_the_command_line_is_named(depth, tmp_path):
+    for command in (["train", "vae_sprites32", "--out", str(tmp_path / "r")], ["data", "make", "sprites32"]):
+        for field in ("latent", "size"):
+            done = CliRunner().invoke(app, [*command, "--set", f"{field}=" + "[" * depth + "]" * depth])
+            assert done.exit_code != 0
+            assert done.exception is None or isinstance(done.exception, UnbraidError | SystemExit), repr(done.exception)

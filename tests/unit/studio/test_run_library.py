@@ -72,6 +72,20 @@ def test_links_to_elsewhere_are_neither_listed_nor_followed(library, tmp_path):
         library.run("vae")
 
 
+@pytest.mark.parametrize("inside", ["before", "before/snapshots", "snapshots"])
+def test_links_in_a_backup_or_among_snapshots_are_not_followed(library, tmp_path, inside):
+    run, secret = library.root / "vae", tmp_path / "secret"
+    secret.write_text("{}")
+    if inside.startswith("before"):  # only the backup is left, so it would be opened
+        shutil.copytree(run, run / "before")
+        (run / "run.json").unlink()
+    (run / inside).mkdir(exist_ok=True)
+    (run / inside / "audit.json").unlink(missing_ok=True)
+    (run / inside / "audit.json").symlink_to(secret)
+    with pytest.raises(UnbraidError, match="links to a file outside"):
+        library.run("vae")
+
+
 def test_a_run_trained_anew_is_read_anew(library):
     before = library.explorer("vae")
     assert library.explorer("vae") is before

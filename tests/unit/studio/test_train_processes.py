@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -142,3 +143,72 @@ def test_errors_are_assigned_to_their_fields():
     assert recipe is not None
     assert recipe.objective["beta"] == 9
     assert recipe.budget.steps == 7
+
+
+class NoProcess:
+    """Stands for a training process that was started."""
+
+    commands: list = []
+
+    def __init__(self, command, **_):
+        time.sleep(0.3)  # two starts at once would overlap here
+        self.commands.append(command)
+        self.pid = 2**30 + len(self.commands)
+
+    def poll(self):
+        return None
+
+
+def test_two_starts_at_once_make_one_training(tmp_path, monkeypatch):
+    monkeypatch.setattr(train_processes.subprocess, "Popen", NoProcess)
+    monkeypatch.setattr(NoProcess, "commands", [])
+    monkeypatch.setattr(train_processes, "process_start_time", lambda pid: f"start of {pid}")
+    monkeypatch.setattr(train_processes, "_is_training", lambda pid, path: True)
+    library, recipe = Library(tmp_path), Recipe.from_dict(TINY)
+
+    def start(_):
+        try:
+            return train_processes.start_training(library, "one", recipe)
+        except UnbraidError as error:
+            return str(error)
+
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            begun, refused = sorted(pool.map(start, range(2)), key=lambda end: isinstance(end, str))
+        assert len(NoProcess.commands) == 1
+        assert "is being trained already" in refused
+        assert train_processes.find_training(library, "one").pid == begun.pid
+    finally:
+        train_processes._CHILDREN.clear()
+
+
+def test_no_file_is_written_through_a_link(tmp_path, monkeypatch):
+    monkeypatch.setattr(train_processes.subprocess, "Popen", NoProcess)
+    monkeypatch.setattr(NoProcess, "commands", [])
+    (tmp_path / "runs" / ".studio").mkdir(parents=True)
+    (tmp_path / "precious").write_text("precious")
+    library, recipe = Library(tmp_path / "runs"), Recipe.from_dict(TINY)
+    for name in ("one.log", "one.json", "two.log"):
+        (library.root / ".studio" / name).symlink_to(tmp_path / ("nowhere" if name == "two.log" else "precious"))
+    for name in ("one", "two"):
+        with pytest.raises(UnbraidError, match="links are not followed"):
+            train_processes.start_training(library, name, recipe)
+    assert train_processes.list_trainings(library) == []
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert not (tmp_path / "nowhere").exists()
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "linked" / ".studio").symlink_to(tmp_path / "out")
+    with pytest.raises(UnbraidError, match="follows no links"):
+        train_processes.start_training(Library(tmp_path / "linked"), "one", recipe)
+    assert not list((tmp_path / "out").iterdir())
+    assert NoProcess.commands == []
+
+
+@pytest.mark.parametrize("depth", [100, 400, 3000])
+def test_deep_nesting_is_an_error_of_its_field(depth):
+    base = Recipe.from_dict(TINY)
+    for key in ("latent", "objective.beta", "budget.steps"):
+        recipe, wrong = parse_form(base, {**form_fields(base), key: "[" * depth + "]" * depth})
+        assert recipe is None
+        assert key in wrong

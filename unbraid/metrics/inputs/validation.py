@@ -302,9 +302,7 @@ def validate_labels(
     missing = {c.name: int((c.index < 0).sum()) for c in kept if (c.index < 0).any()}
     if missing:
         notes["missing_labels"] = missing
-    alone = [
-        c for c in kept if c.kind != "continuous" and len(c.levels) > max(10, UNIQUE_SHARE * (c.index >= 0).sum())
-    ]
+    alone = [c for c in kept if c.kind != "continuous" and len(c.levels) > max(10, UNIQUE_SHARE * (c.index >= 0).sum())]
     free = [c for c in alone if c.name in texts or (kinds is None and isinstance(c.levels[0], str))]
     if free and len(free) < len(kept):
         kept, alone = ([c for c in some if all(c is not f for f in free)] for some in (kept, alone))

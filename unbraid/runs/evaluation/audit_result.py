@@ -71,7 +71,9 @@ def _is_audit(found: Any) -> bool:
         and isinstance(found.get("estimator"), str)
         and isinstance(found.get("how", {}), dict)
         and is_number_table({key: found.get(key) for key in ("components", "rows", "balance")})
-        and (bound is None or (isinstance(bound, dict) and is_number_table({key: bound.get(key) for key in bound_keys})))
+        and (
+            bound is None or (isinstance(bound, dict) and is_number_table({key: bound.get(key) for key in bound_keys}))
+        )
         and isinstance(extra, dict)
         and all(map(_is_divergence, extra.values()))
     )

@@ -1,4 +1,4 @@
-"""Estimate the cost of a sweep before it starts: build every recipe, time a few steps, and add up the file sizes."""
+"""Estimate the cost of a sweep before it starts: check every recipe, time a few steps, and add up the file sizes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class CostEstimate:
 def estimate_cost(plan: Plan, results: Mapping[str, JobResult | None], advance: Callable[..., None]) -> CostEstimate:
     """Check every unfinished recipe of a plan and estimate the remaining cost.
 
-    Recipes that differ only in the seed, the numbers of the objective or the budget share one build. The seconds per step come from finished runs of the same kind, or from a short trial on this machine.
+    Recipes that differ only in the seed, the numbers of the objective or the budget share one build. The seconds per
+    step come from finished runs of the same kind, or from a short trial on this machine.
 
     Args:
         plan: the plan.
