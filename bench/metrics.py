@@ -189,7 +189,12 @@ def voting_row(y: np.ndarray, codes: dict[str, np.ndarray], count: int = 10_000,
 
 
 def evaluation_row(y: np.ndarray, codes: dict[str, np.ndarray]) -> dict[str, Any]:
-    """All metrics on one table of 10,000 × 10."""
+    """All metrics on one table of 10,000 × 10.
+
+    Args:
+        y: labels.
+        codes: codes by name.
+    """
     names = {"names": FACTORS.names, "kinds": [f.kind for f in FACTORS.items]}
     seconds = time_call(lambda: metrics.battery(codes["mixed"], y, protocol="fast", **names))
     return row("battery, protocol fast, 10,000 × 10", seconds, None, 60, "seconds", at_least=False)

@@ -60,7 +60,17 @@ def seconds_per_step(run: VaeTrainer, number: int, steps: int) -> float:
 
 
 def step_cost_row(name: str, batch: int, nets: str, rounds: int = 9, **budget: Any) -> dict[str, Any]:
-    """Median seconds of a step, of vae's (or, with a budget, of the same step without it), and of their ratio, in turns."""
+    """Median seconds of a step and of the baseline, in alternation, and the median of their ratio.
+
+    The baseline is the step of vae or, with changes of the budget, the same step without them.
+
+    Args:
+        name: the objective.
+        batch: the batch size.
+        nets: the nets.
+        rounds: the number of alternations.
+        **budget: changes of the budget.
+    """
     steps = max(1, 256 // batch)
     ours, plain = make_trainer(name, batch, nets, **budget), make_trainer(name if budget else "vae", batch, nets)
     times: list[tuple[float, float]] = []

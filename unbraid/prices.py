@@ -26,7 +26,12 @@ class Schedule(ABC):
         """The value at a training step."""
 
     def charge(self, nats: Any, step: int) -> Any:
-        """The cost of a term, price times nats, at a training step."""
+        """The cost of a term, by default price times nats.
+
+        Args:
+            nats: the batch mean of the term; of each leaf with `per_leaf`.
+            step: the training step.
+        """
         now = self.value_at(step)
         return nats if now == 1 else now * nats
 

@@ -121,7 +121,9 @@ def _resolve_source(path: Path) -> Path:
     name = Sweep.load(path).name
     kept = [path.parent] if path.name == SWEEP_FILE else []
     found = next((p for p in (*kept, Path("runs") / name) if p.is_dir()), None)
-    expect(found is not None, f"the runs of {path} are not in runs/{name}", do="Name the directory you gave with --out.")
+    expect(
+        found is not None, f"the runs of {path} are not in runs/{name}", do="Name the directory you gave with --out."
+    )
     assert found is not None
     return found
 

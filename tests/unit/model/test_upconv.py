@@ -124,7 +124,9 @@ def test_a_run_started_with_torchs_upconvolutions_is_resumed_with_a_note(tmp_pat
     assert state.pop("kernels") == KERNEL_VERSION
     again = fit(recipe.set("budget.steps=3"), run.path, resume=True, quiet=True, dataset=toy_data())
     assert "moved" not in again.state
-    (run.path / STATE_FILE).write_text(json.dumps({**state, "step": 3, "upconv": "unbraid"}))  # before there was a number
+    (run.path / STATE_FILE).write_text(
+        json.dumps({**state, "step": 3, "upconv": "unbraid"})
+    )  # before there was a number
     fit(recipe.set("budget.steps=3"), run.path, resume=True, quiet=True, dataset=toy_data())
     assert "continues on" not in capsys.readouterr().err
     (run.path / STATE_FILE).write_text(json.dumps({**state, "step": 3}))  # as 0.1 wrote it
