@@ -55,7 +55,8 @@ def draw_sheet(
     """
     h, w = sheet.shape[:2]
     label = 0.085 * max((len(r) for r in rows), default=0) + 0.1
-    width = min(PAGE_WIDTH - label, w / 18) * scale
+    least = max(1.5, 0.5 * len(columns)) if columns else 0.0  # small images leave room for the labels
+    width = min(PAGE_WIDTH - label, max(w / 18, least)) * scale
     height = width * h / w + (0.4 if title else 0.1) + (0.25 if columns else 0)
     figure = Figure(figsize=(width + label, height), layout="constrained")
     axes = figure.subplots()

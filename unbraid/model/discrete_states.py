@@ -105,7 +105,11 @@ def expected_log_prior(prior: Prior, q: Posterior, z: Float[Tensor, "b d"]) -> F
     real = torch.zeros(q.tree.width, dtype=torch.bool, device=z.device)
     real[q.tree.columns_of_kind("real")] = True
     every = torch.where(real, z.unsqueeze(1), states)
-    return (state_probabilities(q).unsqueeze(-1) * prior.log_prob(every, 0.0)).sum(1)
+    nodes = prior.log_prob(every, 0.0)
+    unknown = torch.tensor([not prior.has_marginal(name) for name in q.tree.names], device=z.device)
+    # a NaN that no term uses would still spoil the gradient of the probabilities
+    expected = (state_probabilities(q).unsqueeze(-1) * nodes.masked_fill(unknown, 0.0)).sum(1)
+    return expected.masked_fill(unknown, math.nan)
 
 
 def expected_log_mixture(
