@@ -59,11 +59,11 @@ class Game:
         return {}
 
     def twin_columns(self) -> set[str]:
-        """See `Objective.marks`: none."""
+        """See `Objective.twin_columns`: none."""
         return set()
 
     def describe_prices(self) -> str:
-        """See `Objective.shown`."""
+        """See `Objective.describe_prices`."""
         kind = "Wasserstein game" if self.penalty else "GAN game"
         return f"{kind}, information {format_number(self.prices['information'])}"
 

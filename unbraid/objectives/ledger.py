@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Ledger:
     """Terms in nats per example, the prices charged at this step, and the loss they add up to.
 
-    `how` says by what means a term was worked out where there are two: the KL 'closed' or 'sampled'.
+    `methods` says by what means a term was worked out where there are two: the KL 'closed' or 'sampled'.
 
     >>> import torch
     >>> books = Ledger({"reconstruction": torch.tensor(80.0), "kl": torch.tensor(9.0)}, {"kl": 4.0}, torch.tensor(116.0))

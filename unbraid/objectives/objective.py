@@ -89,19 +89,19 @@ class Objective:
         return rows
 
     def check(self, tree: Latent, prior: Prior) -> None:
-        """Errors before work starts. See `checks.check`."""
+        """Errors before work starts. See `checks.check_objective`."""
         checks.check_objective(self, tree, prior)
 
     def effective_prices(self) -> dict[str, Any]:
-        """Effective prices of mi, tc between, tc within, dw. See `prices.effective`."""
+        """Effective prices of mi, tc between, tc within, dw. See `row_prices.effective_prices`."""
         return arithmetic.effective_prices(self.prices)
 
     def separate_prices(self) -> dict[str, Any]:
-        """Prices in a unit of their own. See `prices.apart`."""
+        """Prices in a unit of their own. See `row_prices.separate_prices`."""
         return arithmetic.separate_prices(self.prices)
 
     def twin_columns(self) -> set[str]:
-        """The columns of the table that hold the price of a twin. See `prices.marked`."""
+        """The columns of the table that hold the price of a twin. See `row_prices.twin_columns`."""
         return arithmetic.twin_columns(self.prices)
 
     def describe_prices(self) -> str:
@@ -126,7 +126,7 @@ class Objective:
         expanded_prices: Mapping[str, Price] | None = None,
         extra_terms: Iterable[str] = (),
     ) -> Ledger:
-        """Charge every priced term (and nothing else) for one draw; `also` names terms to enter without a price."""
+        """Charge every priced term (and nothing else) for one draw; `extra_terms` names terms to enter without a price."""
         expanded_prices = (
             self.expand_prices(draw.tree, draw.model.prior) if expanded_prices is None else expanded_prices
         )

@@ -30,7 +30,7 @@ def affine(price: Any, factor: float, offset: float = 0.0) -> Any:
 def effective_prices(prices: Mapping[str, Price]) -> dict[str, Any]:
     """Effective prices of mi, tc between groups (the root's), tc within them, and dw: sums along the tree of terms.
 
-    Schedules count as they settle. None where a price is a function. What has its own unit is in `apart`.
+    Schedules count as they settle. None where a price is a function. What has its own unit is in `separate_prices`.
 
     >>> effective_prices({"kl": 1.0, "tc_q@ratio": 35.0})
     {'mi': 1.0, 'tc between': 36.0, 'tc within': 36.0, 'dw': 1.0}

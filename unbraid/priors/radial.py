@@ -61,7 +61,7 @@ class LogNormal(Radial):
         return self._mean(n) + self.sigma * torch.randn_like(like)
 
     def log_second_moment(self, n: int) -> float:
-        """See `Radial.log_square`."""
+        """See `Radial.log_second_moment`."""
         return 2 * self._mean(n) + 2 * self.sigma**2
 
 
@@ -96,7 +96,7 @@ class Gamma(Radial):
         return sample_log_gamma(torch.full_like(like, shape)) + math.log(width)
 
     def log_second_moment(self, n: int) -> float:
-        """See `Radial.log_square`."""
+        """See `Radial.log_second_moment`."""
         shape, width = self._shape_and_width(n)
         return math.log(shape * (shape + 1)) + 2 * math.log(width)
 

@@ -56,7 +56,7 @@ class SplitHead(nn.Module):
         self.register_buffer("order", torch.tensor(discrete + rest).argsort(), persistent=False)
 
     def forward(self, h: Float[Tensor, "b hidden"]) -> Float[Tensor, "b p"]:
-        """Both halves, in the order `Posterior.of` reads."""
+        """Both halves, in the order `Posterior.from_params` reads."""
         return torch.cat([self.discrete(h[:, : self.middle]), self.real(h[:, self.middle :])], 1)[:, self.order]
 
 
@@ -109,7 +109,7 @@ def parse_widths(value: Any, name: str, depth: Any = None) -> tuple[int, ...]:
 
 
 def check_count(value: Any, name: str, maximum: int = MAX_WIDTH) -> int:
-    """A whole number from 1 to `most`."""
+    """A whole number from 1 to `maximum`."""
     expect(
         _is_whole(value) and 1 <= value <= maximum,
         f"nets.{name} is out of range",

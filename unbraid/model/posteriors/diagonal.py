@@ -34,12 +34,12 @@ class Diagonal(Posterior):
 
     @staticmethod
     def param_count(tree: Latent) -> int:
-        """See `Posterior.count`: one per column and a log-variance per real column."""
+        """See `Posterior.param_count`: one per column and a log-variance per real column."""
         return tree.width + len(tree.columns_of_kind("real"))
 
     @classmethod
     def from_params(cls, tree: Latent, params: Float[Tensor, "b p"], temperature: float = 1.0) -> Diagonal:
-        """See `Posterior.of`: the rest are log-variances."""
+        """See `Posterior.from_params`: the rest are log-variances."""
         return cls(tree, *relaxed_discrete.split_params(tree, params), temperature)
 
     def rsample(self) -> Float[Tensor, "*s d"]:

@@ -38,7 +38,7 @@ class Full(Posterior):
 
     @staticmethod
     def param_count(tree: Latent) -> int:
-        """See `Posterior.count`: and one number below the diagonal for each pair of real columns."""
+        """See `Posterior.param_count`: and one number below the diagonal for each pair of real columns."""
         r = len(tree.columns_of_kind("real"))
         return tree.width + r + r * (r - 1) // 2
 
@@ -155,7 +155,7 @@ class Full(Posterior):
         return torch.stack(parts).sum(0) - 0.5 * self.log_det()
 
     def within_leaf_dependence(self) -> Float[Tensor, "*s l"] | float:
-        """See `Posterior.inner`: only leaves of several columns bind any."""
+        """See `Posterior.within_leaf_dependence`: only leaves of several columns bind any."""
         if all(leaf.width == 1 or leaf.kind != "real" for leaf in self.tree.leaves):
             return 0.0
         return torch.stack([self.restrict(leaf.name)._column_dependence() for leaf in self.tree.leaves], -1)

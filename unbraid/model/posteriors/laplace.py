@@ -32,12 +32,12 @@ class Laplace(Posterior):
 
     @staticmethod
     def param_count(tree: Latent) -> int:
-        """See `Posterior.count`: one per column and a log b² per real column."""
+        """See `Posterior.param_count`: one per column and a log b² per real column."""
         return tree.width + len(tree.columns_of_kind("real"))
 
     @classmethod
     def from_params(cls, tree: Latent, params: Float[Tensor, "b p"], temperature: float = 1.0) -> Laplace:
-        """See `Posterior.of`: the rest are log b²."""
+        """See `Posterior.from_params`: the rest are log b²."""
         return cls(tree, *relaxed_discrete.split_params(tree, params), temperature)
 
     def rsample(self) -> Float[Tensor, "*s d"]:

@@ -140,7 +140,7 @@ def collect_results(
 ) -> Results:
     """Measure every finished run (each once) and write results.json; what is not there yet is left for later.
 
-    Runs that lie in the folder of results `kept` are taken from there.
+    Rows of runs in `results_folder` are taken from there.
     """
     from unbraid.sweeps.engine import job_results
 
@@ -265,7 +265,7 @@ def run_study(
 ) -> tuple[Results, list[Path]]:
     """Run a study or go on with it: declare, train, measure, judge, write. Returns the results and the files of the page.
 
-    Runs whose rows lie in the folder of results `kept` are not trained again.
+    Runs whose rows are in `results_folder` are not trained again.
     """
     from unbraid.studies.framework import study_page
 
