@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from unbraid.core.errors import UnbraidError
 from unbraid.metrics.evaluation.records import Score
-from unbraid.metrics.inputs.table import Table
-from unbraid.metrics.inputs.units import Unit
 from unbraid.metrics.inputs.validation import as_table
-from unbraid.metrics.scores.code_information import code_nats
+from unbraid.metrics.scores.code_information import code_nats, onehot_units
 
 
 def clustering_accuracy(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any) -> Score:
@@ -54,20 +51,6 @@ def clustering_accuracy(codes: Any, factors: Any = None, *, seed: int = 0, **inp
         {"unit": units[best[0]].name, "factor": table.names[best[1]], **table.notes},
         "this library",
     )
-
-
-def onehot_units(table: Table) -> list[Unit]:
-    """The one-hot units of a table; an error if there are none.
-
-    Args:
-        table: codes and labels.
-    """
-    found = [unit for unit in table.units if unit.kind == "onehot"]
-    if not found:
-        raise UnbraidError(
-            "this metric needs a one-hot unit: found none. Train with a discrete leaf, such as onehot(10)."
-        )
-    return found
 
 
 def contingency(clusters: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:

@@ -8,6 +8,8 @@ import numpy as np
 
 from unbraid.core.errors import UnbraidError
 from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.inputs.table import Table
+from unbraid.metrics.inputs.units import Unit
 from unbraid.metrics.inputs.validation import as_table, drop_label_options
 
 
@@ -26,11 +28,7 @@ def code_information(codes: Any, factors: Any = None, *, seed: int = 0, **inputs
     table = as_table(
         codes, None, metric_name="code_information", seed=seed, needs_factors=False, **drop_label_options(inputs)
     )
-    units = [unit for unit in table.units if unit.kind == "onehot"]
-    if not units:
-        raise UnbraidError(
-            "this metric needs a one-hot unit: found none. Train with a discrete leaf, such as onehot(10)."
-        )
+    units = onehot_units(table)
     nats = np.array([code_nats(table.z[:, list(unit.columns)]) for unit in units])
     return Score(
         "code_information",
@@ -40,6 +38,20 @@ def code_information(codes: Any, factors: Any = None, *, seed: int = 0, **inputs
         {"limit": float(np.log([len(unit.columns) for unit in units]).max()), **table.notes},
         "this library",
     )
+
+
+def onehot_units(table: Table) -> list[Unit]:
+    """The one-hot units of a table; an error if there are none.
+
+    Args:
+        table: codes and labels.
+    """
+    found = [unit for unit in table.units if unit.kind == "onehot"]
+    if not found:
+        raise UnbraidError(
+            "this metric needs a one-hot unit: found none. Train with a discrete leaf, such as onehot(10)."
+        )
+    return found
 
 
 def code_nats(probabilities: np.ndarray) -> float:
