@@ -27,6 +27,7 @@ PACKAGES = [
         "comparing",
         "sweeps",
         "studies",
+        "discovery",
         "catalogue",
     )
 ]
@@ -62,7 +63,7 @@ def test_names_of_runs_figures_and_export_show_an_example_too(name):
 
 
 def test_helpers_stay_out_of_the_reference_and_exist():
-    text = "".join(api.page_text(page) for page in api.PAGES)
+    text = "".join(api.name_text(*each) for page in api.PAGES for each in api.names_on_page(page))
     for module, names in api.UNDOCUMENTED_HELPERS.items():
         for name in names:
             assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
@@ -76,10 +77,23 @@ def test_every_public_name_is_on_a_page():
 
 
 def test_the_pages_of_the_reference_are_made_of_docstrings():
-    text = api.page_text("priors")
+    text = "".join(api.name_text(*each) for each in api.names_on_page("priors"))
     assert '{py:method} log_prob(z: Float[Tensor, "*s d"]' in text.replace("'", '"')
     assert "p(z) = Σ\\_c π\\_c Π\\_d N" in text
     assert ">>> Mixture(Latent.of(2)" in text
     assert "Disentangling disentanglement in variational autoencoders" in text
-    assert "{py:function} unbraid.fit(" in api.page_text("unbraid")
+    assert "{py:function} unbraid.fit(" in api.name_text("unbraid", "fit", unbraid.fit)
     assert set(unbraid.__all__) >= {"fit", "Run"}
+
+
+@pytest.mark.parametrize("page", api.PAGES)
+def test_every_public_name_has_a_page_with_typed_parameters(page):
+    listed = api.page_text(page)
+    for where, name, value in api.names_on_page(page):
+        text = api.name_text(where, name, value)
+        assert f"]({api.page_slugs()[where, name]}.md)" in listed
+        assert text.startswith(f"# {name}\n")
+        assert "any value" not in text, "say what is meant in ANY_MEANS"
+        assert not re.search(r": Any\b(?! \|)", text.partition("```")[0]), "Any says nothing"
+    slugs = [slug.lower() for slug in api.page_slugs().values()]
+    assert len(set(slugs)) == len(slugs), "names of files must differ in more than case"

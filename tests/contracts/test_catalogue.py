@@ -19,10 +19,17 @@ from unbraid.catalogue import (
 from unbraid.catalogue.docstrings import first_sentence
 from unbraid.cli import app
 from unbraid.core.papers import PAPERS
+from unbraid.runs.building import supervision_options
 
 ENTRIES = {(kind, name): entry for kind, known in KINDS.items() for name, entry in known.entries().items()}
 WITH_FORMULA = ("objectives", "priors", "posteriors", "likelihoods")
 NO_FORMULA = {"discrete", "categorical"}  # said in words: a relaxed density, a softmax
+
+
+def supervision_fields() -> set[str]:
+    tables = {"": "Supervision", "pairs.": "Pair", "labels.": "Label", "given.": "Given"}
+    records = {prefix: getattr(supervision_options, f"{name}Options") for prefix, name in tables.items()}
+    return {f"supervision.{prefix}{name}" for prefix, record in records.items() for name in record.__annotations__}
 
 
 def registered_names() -> dict[str, set[str]]:
@@ -42,7 +49,7 @@ def registered_names() -> dict[str, set[str]]:
     return {
         "data": set(DATASETS), "nets": {*NETS, *GAN_NETS}, "likelihoods": set(LIKELIHOODS), "posteriors": set(POSTERIORS),
         "priors": set(PRIORS), "objectives": set(OBJECTIVES), "terms": set(TERMS), "schedules": set(SCHEDULES),
-        "fields": {*Recipe.model_fields, *(f"budget.{name}" for name in Budget.model_fields)},
+        "fields": {*Recipe.model_fields, *(f"budget.{name}" for name in Budget.model_fields), *supervision_fields()},
         "estimators": {*ESTIMATORS, "memory_bank"}, "metrics": set(METRICS), "figures": set(FIGURES), "exports": set(EXPORTS),
     }  # fmt: skip
 
@@ -71,11 +78,13 @@ def test_an_objective_says_when_to_use_it_and_when_not_and_its_options_are_those
     import inspect
 
     from unbraid.objectives import OBJECTIVES
+    from unbraid.runs.recipe_fields import READINGS
 
     entry = ENTRIES["objectives", name]
     assert entry.doc.use.endswith(".")
     assert entry.doc.avoid.endswith(".")
     defaults = {p.name: p.default for p in inspect.signature(OBJECTIVES[name]).parameters.values()}
+    defaults |= {each.key: each.new for each in READINGS if each.key in defaults}  # what a new recipe gets
     assert {o.name: o.default for o in entry.options} == defaults
     assert all(o.about for o in entry.options)
 
@@ -139,9 +148,10 @@ def test_recipes_and_studies_are_listed_like_parts():
     from unbraid.runs.recipes import RECIPES
     from unbraid.studies import STUDIES
 
-    assert CliRunner().invoke(app, ["list", "recipes"]).output == CliRunner().invoke(app, ["recipes"]).output
-    assert all(name in CliRunner().invoke(app, ["list", "recipes"]).output for name in RECIPES)
-    assert all(name in CliRunner().invoke(app, ["list", "studies"]).output for name in STUDIES)
+    recipes, studies = (CliRunner().invoke(app, ["list", kind]).output for kind in ("recipes", "studies"))
+    assert recipes == CliRunner().invoke(app, ["recipes"]).output
+    assert all(name in recipes for name in RECIPES)
+    assert all(name in studies for name in STUDIES)
     assert "studies" in CliRunner().invoke(app, ["list"]).output
 
 

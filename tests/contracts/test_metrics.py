@@ -1,6 +1,7 @@
 """Every metric in METRICS has the properties it declares; a new entry is tested without edits here."""
 
 import json
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -226,3 +227,9 @@ def peak_bytes(name, d, n=300):
     tracemalloc.stop()
     assert np.isfinite(score.value)
     return peak
+
+
+def test_signatures_list_the_protocols():
+    for metric in METRICS.values():
+        if metric.protocols:
+            assert set(metric.protocols) <= set(get_args(get_type_hints(metric.call)["protocol"])), metric.call

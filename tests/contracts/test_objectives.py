@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+import unbraid.runs.building.supervision as supervision_module
+import unbraid.runs.fitting.trainer as trainer_module
 from unbraid.core.errors import UnbraidError
 from unbraid.core.tensor_files import read_tensors
+from unbraid.data.batches import fetch_batch
 from unbraid.data.dataset import Dataset, Pixels
+from unbraid.data.factors import Factors
 from unbraid.model.draw import Draw
 from unbraid.objectives import OBJECTIVES, ROWS, build
 from unbraid.runs.building.builders import build_parts
 from unbraid.runs.building.builders import build_trainer as prepare_any
 from unbraid.runs.fitting.seeding import default_float32
-from unbraid.runs.fitting.trainer import build_trainer, step
+from unbraid.runs.fitting.trainer import build_trainer, draw_batch, step
 from unbraid.runs.fitting.training import fit
 from unbraid.runs.recipe import Recipe
 
 SMALL_CRITIC = {"width": 32, "depth": 2, "lr": 1e-3}
+LEARNED_MIXTURE = {"name": "mixture", "means": 2, "variance": 1.0, "learned": True}
+TABLES = ("latent", "prior", "supervision")
 TWO_BRANCHES = {"a": 2, "b": {"x": 1, "y": 1}}
 CASES = {
     "beta_svae": {"latent": {"kind": "onehot(3)", "style": 3}},
@@ -42,6 +50,28 @@ CASES = {
     "decomposition exclusive": {"divergence": "exclusive_kl"},
     "decomposition ratio": {"divergence": "ratio", "critic": SMALL_CRITIC},
     "decomposition adversary": {"divergence": "adversary", "critic": SMALL_CRITIC},
+    "gvae": {"supervision": {"pairs": {"k": 1}}},
+    "ml_vae": {"supervision": {"pairs": {"k": 1, "group": 3, "n": 64}}, "shared": ["z0", "z1"]},
+    "ml_vae product": {"supervision": {"pairs": {"k": 2}}, "tie": "product"},
+    "ada_gvae": {"supervision": {"pairs": {"k": 0}}},
+    "ada_gvae mixed": {"latent": {"kind": "onehot(3)", "style": 3}, "supervision": {"pairs": {"k": 1}}},
+    "ada_ml_vae": {"supervision": {"pairs": {"source": "frames"}}},
+    "slow_vae": {"supervision": {"pairs": {"source": "frames", "gap": 2}}},
+    "s2_beta_vae": {"supervision": {"labels": {"n": 40}}},
+    "s2_beta_vae embed": {"supervision": {"labels": {"n": 40, "batch": 8}}, "loss": "embed"},
+    "s2_beta_vae cov": {"supervision": {"labels": {"missing": 0.5}}, "loss": "cov"},
+    "s2_beta_vae match": {"supervision": {"labels": {"leaves": "match"}}, "loss": "l2"},
+    "s2_factor_vae": {"supervision": {"labels": {"n": 40}}, "critic": SMALL_CRITIC, "gamma": 4.0},
+    "s2_beta_tcvae": {"supervision": {"labels": {"n": 40}}},
+    "s2_dip_vae": {"supervision": {"labels": {"n": 40}}},
+    "i_vae": {"supervision": {"given": {"factors": ["size"]}}, "prior": LEARNED_MIXTURE},
+    "i_vae encoder": {"supervision": {"given": {"time": 2, "encoder": True}}, "prior": LEARNED_MIXTURE},
+    "i_vae real": {"supervision": {"given": {"factors": ["x"]}}, "prior": {"name": "given_gaussian", "anchors": 8}},
+    "i_vae real encoder": {
+        "supervision": {"given": {"time": 96, "encoder": True}},
+        "prior": {"name": "given_gaussian", "anchors": 8},
+    },
+    "beta_tcvae tied": {"supervision": {"pairs": {"k": 1}, "tie": "group", "labels": {"n": 40}}},
     "row": {"prices": {"mi": 1.0, "tc:root": 3.0, "tc": 2.0, "dw": 1.0}, "latent": TWO_BRANCHES},
 }
 for _name in ROWS:
@@ -61,14 +91,15 @@ def blob_images(n: int = 96) -> Dataset:
     """8×8 images of a bright square that moves and grows."""
     generator = np.random.default_rng(0)
     images = np.zeros((n, 1, 8, 8), np.uint8)
-    for image, (x, y, s) in zip(images, generator.integers([0, 0, 2], [5, 5, 4], (n, 3)), strict=True):
+    labels = generator.integers([0, 0, 2], [5, 5, 4], (n, 3))
+    for image, (x, y, s) in zip(images, labels, strict=True):
         image[0, y : y + s, x : x + s] = 255
-    return Dataset("blobs", Pixels(images))
+    return Dataset("blobs", Pixels(images), Factors.of({"x": 5, "y": 5, "size": 2}, grid=False), labels - [0, 0, 2])
 
 
 def recipe(case: str, steps: int = 12) -> Recipe:
     options = dict(CASES[case])
-    tables = {key: options.pop(key) for key in ("latent", "prior") if key in options}
+    tables = {key: options.pop(key) for key in TABLES if key in options}
     return Recipe(
         data="blobs",
         **({"latent": 4} | tables),
@@ -102,7 +133,7 @@ def test_gradient_reaches_the_whole_model_and_no_critic(case: str) -> None:
     torch.manual_seed(0)
     for critic in parts.critics.values():
         critic.requires_grad_(False).zero_grad(set_to_none=True)  # as in `step`
-    draw = parts.model.draw(trainer.batches(1), len(parts.dataset), parts.objective.select_estimator(parts.critics))
+    draw = draw_batch(trainer, 1)
     parts.objective(draw, 1, parts.critics).loss.backward()
     for name in trainer.critic_optimisers:
         assert all(p.grad is None for p in parts.critics[name].parameters()), "the model's loss moves the critic"
@@ -133,11 +164,13 @@ def test_the_order_of_rows_changes_nothing_where_it_should_not(case: str) -> Non
     parts = build_parts(recipe(case), blob_images())
     for module in parts.modules.values():
         module.double().eval()
-    x = torch.rand(32, 1, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     torch.manual_seed(1)
-    draw = parts.model.draw(x, 96, parts.objective.select_estimator(parts.critics))
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (trainer_module, supervision_module):
+            patch.setattr(module, "fetch_batch", lambda *which: fetch_batch(*which).double())
+        draw = draw_batch(build_trainer(parts), 0)
     order = torch.randperm(32)
-    mixed = Draw(parts.model, x[order], draw.q.select_rows(order), draw.z[order], 96, draw.estimator)
+    mixed = reorder(draw, order)
     losses = []
     for each in (draw, mixed):
         torch.manual_seed(2)  # the draws from the prior
@@ -146,6 +179,14 @@ def test_the_order_of_rows_changes_nothing_where_it_should_not(case: str) -> Non
         assert losses[0] != pytest.approx(losses[1], rel=1e-9)
     else:
         assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+
+
+def reorder(draw: Draw, order: torch.Tensor) -> Draw:
+    """The draw with its rows, and those of its partners, in another order."""
+    partners = tuple(reorder(partner, order) for partner in draw.partners)
+    states = None if draw.states is None else draw.states[order]
+    rows = {"x": draw.x[order], "q": draw.q.select_rows(order), "z": draw.z[order], "states": states}
+    return replace(draw, **rows, partners=partners)
 
 
 def test_terms_without_a_price_are_not_worked_out() -> None:
@@ -186,7 +227,7 @@ def test_errors_name_the_fix() -> None:
 def test_rows_and_games_share_one_protocol(name: str) -> None:
     """recipe → parts → trainer: modules and optimisers to save, terms to log, a step that gives a ledger."""
     case = dict(CASES.get(name, {"noise": 3}))
-    tables = {key: case.pop(key) for key in ("latent", "prior") if key in case}
+    tables = {key: case.pop(key) for key in TABLES if key in case}
     plan = Recipe(
         data="blobs",
         **({"latent": {"k": "onehot(3)", "s": 2} if name not in ROWS else 4} | tables),

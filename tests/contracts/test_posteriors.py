@@ -139,6 +139,7 @@ CASES = [
     Case("student_t", 3),
     Case("generalised_gaussian", 3),
     Case("mixture", 2, (("variance", 0.5),)),
+    Case("given_gaussian", 2, (("hidden", 4), ("anchors", 5))),
     Case("sparse", 3, (("sigma0", 0.5),)),
     Case("uniform", 2, (("low", -60.0), ("high", 60.0))),
     Case("lp_nested", TREES[1]),

@@ -15,6 +15,7 @@ from unbraid.model.draw import Draw
 from unbraid.priors import Conditional, Gaussian, Joint, build
 from unbraid.priors.discrete import binary_log_prob, binary_sample, concrete_log_prob, concrete_sample
 from unbraid.terms import ESTIMATORS, exact, value_of
+from unbraid.terms.log_evidence import Evidence, EvidenceSpec
 
 MIXED = {"digit": "onehot(3)", "style": 2, "bits": "binary(2)"}
 
@@ -153,3 +154,30 @@ def test_beyond_the_limit_the_gradient_is_unbiased(monkeypatch):
         each = torch.stack(draws)
         error = each.std(0) / len(draws) ** 0.5
         assert ((each.mean(0) - known).abs() < 5 * error + 1e-6).all(), key
+
+
+@pytest.mark.parametrize("particles", [1, 2])
+def test_the_evidence_of_hard_codes_has_the_gradient_of_its_expectation(particles):
+    tree, log_x = Latent.of({"digit": "onehot(3)"}), torch.tensor([-1.0, -4.0, -2.5])
+    prior = build({"name": "gaussian"}, tree)
+    likelihood = SimpleNamespace(log_prob=lambda x, out: out @ log_x)  # the decoder passes the code on
+    model = SimpleNamespace(tree=tree, prior=prior, by_mass=True, charged=lambda q: q.hard(), likelihood=likelihood,
+                            decoder=lambda code: code)  # fmt: skip
+    logits = torch.tensor([0.5, -0.3, 0.2], requires_grad=True)
+
+    # every joint state of the particles, weighted by its probability
+    log_q = logits.log_softmax(-1)
+    log_w = log_x - math.log(3) - log_q
+    states_of_all = torch.cartesian_prod(*[torch.arange(3)] * particles).reshape(-1, particles)
+    bound = math.log(particles) - log_w[states_of_all].logsumexp(1)
+    expected = (log_q[states_of_all].sum(1).exp() * bound).sum()
+    (wanted,) = torch.autograd.grad(expected, logits)
+
+    torch.manual_seed(0)
+    rows = 40_000
+    q = Diagonal.from_params(tree, logits.expand(rows, -1), 0.7)
+    draw = Draw(model, torch.zeros(rows, 1, 1, 1), q, q.rsample(), rows)
+    found = Evidence(EvidenceSpec(particles))(draw)["evidence@iwae"].mean()
+    (ours,) = torch.autograd.grad(found, logits)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0.03)
+    torch.testing.assert_close(ours, wanted, rtol=0, atol=0.03)

@@ -384,7 +384,7 @@ def test_mean_differences_by_a_plain_loop(data):
 
 def test_the_svm_of_dip_vae_minimises_the_hinge_loss():
     """Kumar et al. 2017, Sec. 3: hinge with C = 0.01, against a slow sub-gradient descent of the printed objective."""
-    from unbraid.metrics.scores.beta_vae import squared_svm_classifier, svm_classifier
+    from unbraid.metrics.scores.beta_vae import svm_classifier
 
     rng = np.random.default_rng(0)
     x = np.abs(rng.normal(size=(300, 2)) + np.repeat([[0.0, 1.5], [1.5, 0.0]], 150, 0))
@@ -396,7 +396,7 @@ def test_the_svm_of_dip_vae_minimises_the_hinge_loss():
     for step in range(4000):  # ½‖w‖² + 0.01 Σ max(0, 1 − t w·x) is 1-strongly convex: steps of 1/step arrive
         w = w - 0.5 / (step + 2) * (w - 0.01 * (t * (t * (features @ w) < 1)) @ features)
     np.testing.assert_allclose(np.abs(w[:2]), weights[:, 1], atol=0.02)
-    assert np.abs(squared_svm_classifier(x, k, x, 2, 0)[1] - weights).max() > 0.1
+    assert np.abs(svm_classifier(x, k, x, 2, 0, "squared_hinge")[1] - weights).max() > 0.1
 
 
 def test_attributes_as_printed_are_plain_accuracies_with_an_unweighted_bias():

@@ -1,4 +1,4 @@
-"""The model room: posteriors, closed-form KL, likelihood, nets, draw, vae."""
+"""The model: posteriors, KLs in closed form, likelihoods, nets, draws and the VAE."""
 
 from unbraid.model.draw import Draw
 from unbraid.model.likelihood import LIKELIHOODS, Likelihood

@@ -34,7 +34,12 @@ class ClosedFormKL:
 
 
 def leaf_kl(q: Posterior, prior: Prior) -> Float[Tensor, "b l"] | None:
-    """KL(q(z_l|x) ‖ p(z_l)) of each leaf, or None where some leaf has no closed form."""
+    """KL(q(z_l|x) ‖ p(z_l)) of each leaf, or None where some leaf has no closed form.
+
+    Args:
+        q: the posterior of a batch.
+        prior: the prior.
+    """
     if type(prior) is Joint:
         pieces = [leaf_kl(q.restrict(name), prior.part(name)) for name in prior.part_names]
         known = [piece for piece in pieces if piece is not None]
@@ -47,6 +52,10 @@ def leaf_kl(q: Posterior, prior: Prior) -> Float[Tensor, "b l"] | None:
 
 def joint_kl(q: Posterior, prior: Prior) -> Float[Tensor, "b"] | None:
     """KL(q(z|x) ‖ p(z)), or None: of a prior that factorises, the sum of the parts' and what q binds between them.
+
+    Args:
+        q: the posterior of a batch.
+        prior: the prior.
 
     >>> from unbraid.latent import Latent
     >>> tree = Latent.of(2)
@@ -74,6 +83,11 @@ def joint_kl(q: Posterior, prior: Prior) -> Float[Tensor, "b"] | None:
 
 def kl_method(family: type[Posterior], prior: Prior, mass: bool = False) -> str:
     """'closed' or 'sampled': how `kl` is computed for this family and prior; `mass` where discrete leaves are masses.
+
+    Args:
+        family: the class of the posterior.
+        prior: the prior.
+        mass: discrete leaves are charged by probability mass.
 
     >>> from unbraid.latent import Latent
     >>> kl_method(Diagonal, Gaussian(Latent.of(2)))

@@ -1,4 +1,4 @@
-"""One draw from a model: a batch, its posterior, a sample, and what follows from them, worked out only when asked for."""
+"""One draw from a model: a batch, its posterior, a sample, and the quantities that follow from them, computed on first use."""
 
 from __future__ import annotations
 
@@ -22,10 +22,28 @@ PosteriorMixture = tuple[Posterior, Tensor]
 
 
 @dataclass(frozen=True)
+class LabelledRows:
+    """Posteriors of labelled images, drawn apart from the batch, with the values of their factors.
+
+    Args:
+        q: the posteriors.
+        values: values of the factors "b k", 0 where they are not known.
+        known: which of them are known, booleans "b k".
+    """
+
+    q: Posterior
+    values: Float[Tensor, "b k"]
+    known: Tensor
+
+
+@dataclass(frozen=True)
 class Draw:
     """x, q(z|x), z ~ q. `n` is the size of the data set; `estimator(draw, n)` gives the mixture that stands for q(z).
 
-    In a run over several ranks (`ground.ranks`) q and z are of the global batch, x and `out` this rank's rows of it.
+    In a run over several ranks (`core.distributed`) q and z are of the global batch, x and `out` this rank's rows of it.
+
+    With supervision a draw also carries `partners` (draws of other views of the same rows, ties applied), `labelled` rows,
+    and `states`, the value of u in p(z|u) for each row.
 
     >>> from unbraid.model import LIKELIHOODS, NETS, Vae
     >>> from unbraid.priors import build
@@ -43,6 +61,14 @@ class Draw:
     z: Float[Tensor, "b d"]
     n: int
     estimator: Callable[[Draw, int], PosteriorMixture] | None = None
+    partners: tuple[Draw, ...] = ()
+    labelled: LabelledRows | None = None
+    states: Tensor | None = None
+
+    @property
+    def views(self) -> tuple[Draw, ...]:
+        """The draw and its partners."""
+        return (self, *self.partners)
 
     @property
     def tree(self) -> Latent:

@@ -16,6 +16,7 @@ from torch import nn
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
+from unbraid.model.likelihood import Likelihood
 from unbraid.model.posterior import to_values
 from unbraid.model.posteriors import Diagonal
 from unbraid.priors.hard_codes import HardCodes
@@ -42,38 +43,60 @@ class InfoGan(nn.Module):
     has_elbo = False
     pixel_range = (0.0, 1.0)  # of the generator's sigmoid
 
+    @property
+    def decoding_parts(self) -> tuple[nn.Module, Tensor | None, Likelihood | None]:
+        """See `Vae.decoding_parts`: the generator already gives pixels."""
+        return self.generator, self.still, None
+
     def charged(self, q: Any) -> Any:
         """See `Vae.charged`: codes are hard already."""
         return q
 
     def posterior(self, x: Float[Tensor, "b c h w"]) -> Diagonal:
-        """Q(c|x): means and scales of real codes, logits of discrete ones."""
+        """See `Vae.posterior`: Q(c|x), means and scales of real codes, logits of discrete ones."""
         return self.posterior_from_hidden(self.trunk(x))
 
     def posterior_from_hidden(self, hidden: Float[Tensor, "b h"]) -> Diagonal:
-        """Q(c|x) from what the trunk makes of x."""
+        """Q(c|x) from what the trunk makes of x.
+
+        Args:
+            hidden: the output of the trunk "b h".
+        """
         return Diagonal.from_params(self.tree, self.encoder(hidden), self.temperature)
 
     def critic_score(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b"]:
-        """D(x): a logit for InfoGAN, a number for the Wasserstein critic."""
+        """D(x): a logit for InfoGAN, a number for the Wasserstein critic.
+
+        Args:
+            x: images "b c h w".
+        """
         return self.critic(self.trunk(x)).squeeze(1)
 
     def sample_inputs(self, n: int) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n e"]]:
-        """n draws of codes and noise."""
+        """n draws of codes and noise.
+
+        Args:
+            n: how many.
+        """
         codes = to_values(self.tree, self.prior.sample(n)).to(self.still)
         return codes, torch.randn(n, self.noise, device=self.still.device, dtype=self.still.dtype)
 
     def generate(self, codes: Float[Tensor, "n d"], noise: Float[Tensor, "n e"]) -> Float[Tensor, "n c h w"]:
-        """G(c, ε), images in [0, 1]."""
+        """G(c, ε), images in [0, 1].
+
+        Args:
+            codes: codes "n d".
+            noise: noise "n e".
+        """
         return self.generator(torch.cat([codes, noise], 1))
 
     def decode(self, values: Float[Tensor, "n d"]) -> Tensor:
-        """Images of codes at one fixed noise, so that a traversal shows the codes alone."""
+        """See `Vae.decode`: images at one fixed noise, so that a traversal shows the codes alone."""
         return self.generate(values, self.still.expand(values.shape[0], -1))
 
     @torch.no_grad()
     def sample(self, n: int) -> Tensor:
-        """Images of n draws of codes and noise."""
+        """See `Vae.sample`: codes and noise are drawn."""
         return self.generate(*self.sample_inputs(n))
 
     def draw(self, *args: Any, **kwargs: Any) -> None:
@@ -86,7 +109,12 @@ class InfoGan(nn.Module):
         raise UnbraidError(NO_ELBO)
 
     def information_bound(self, q: Diagonal, codes: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
-        """log Q(c|x) + H(c): Eq. 13 and its constant, a lower bound of I(c; G(c, ε)) in nats."""
+        """log Q(c|x) + H(c): Eq. 13 and its constant, a lower bound of I(c; G(c, ε)) in nats.
+
+        Args:
+            q: Q(c|x) of generated images.
+            codes: the codes "b d" that they were generated from.
+        """
         total = codes.new_zeros(len(codes))
         for leaf, s in zip(self.tree.leaves, self.tree.slices, strict=True):
             loc, c = q.loc[:, s], codes[:, s]

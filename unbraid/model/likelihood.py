@@ -30,11 +30,20 @@ class Likelihood(nn.Module):
 
     @abstractmethod
     def log_prob(self, x: Float[Tensor, "b c h w"], out: Tensor) -> Float[Tensor, "b"]:
-        """log p(x|out), summed over pixels and channels."""
+        """log p(x|out), summed over pixels and channels.
+
+        Args:
+            x: images "b c h w".
+            out: the output of the decoder.
+        """
 
     @abstractmethod
     def mean(self, out: Tensor) -> Tensor:
-        """E[x|out], as images."""
+        """E[x|out], as images.
+
+        Args:
+            out: the output of the decoder.
+        """
 
 
 class Bernoulli(Likelihood):

@@ -20,15 +20,19 @@ from unbraid.priors.gaussian import LOG_2PI
 TILE = 1 << 16  # pairs per tile: five buffers of float32 then fill about 1.3 MB, a typical second-level cache
 GPU_TILE = 1 << 24  # on a GPU, where starting an operation costs more than a cache saves: 64 MB a buffer at most
 SMALL = 1 << 17  # pairs × leaves below which one broadcast is as fast and needs no tiles
-MIN_EXPONENT = (
-    -60.0
-)  # exponents stop here: e⁻⁶⁰ counts for nothing, and subnormal numbers would slow every product twentyfold
+# exponents stop here: e⁻⁶⁰ counts for nothing, and subnormal numbers would slow every product twentyfold
+MIN_EXPONENT = -60.0
 
 
 def log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[Tensor, "b v"]:
     """log Σ_m w_bm q(z_b,v | x_m) at every node v, for rows z, components q and log weights "b m" (or "1 1").
 
     Rows and components need not be equally many: a memory bank, several ranks and audits have more components.
+
+    Args:
+        z: codes "b d".
+        q: the m posteriors.
+        log_weights: log weights "b m" or "1 1".
 
     >>> import math
     >>> q = Diagonal(Latent.of(2), torch.zeros(3, 2), torch.zeros(3, 2))
@@ -43,7 +47,13 @@ def log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[T
 
 
 def broadcast_log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[Tensor, "b v"]:
-    """The same in one broadcast: the definition, and the baseline that `log_mixture` is measured and tested against."""
+    """The same in one broadcast: the definition, and the baseline that `log_mixture` is measured and tested against.
+
+    Args:
+        z: codes "b d".
+        q: the m posteriors.
+        log_weights: log weights "b m" or "1 1".
+    """
     return (q.log_prob(z.unsqueeze(1)) + log_weights.unsqueeze(-1)).logsumexp(1)
 
 

@@ -1,6 +1,6 @@
-"""What q(z|x) is: a batch of posteriors on the latent tree, abstract. Families are final, one per file in `posteriors`.
+"""The posterior q(z|x): a batch of posteriors on the latent tree, abstract. Families are final, one per file in `posteriors`.
 
-Real leaves are the family's; discrete leaves are the same for every family (`relaxed`): Concrete on one-hot leaves,
+Real leaves are the family's; discrete leaves are the same for every family (`relaxed_discrete`): Concrete on one-hot leaves,
 relaxed bits on binary ones. z is in the coordinates of `priors.base`: itself, log z on the simplex, or logit z.
 """
 
@@ -41,12 +41,22 @@ class Posterior(ABC):
     @staticmethod
     @abstractmethod
     def param_count(tree: Latent) -> int:
-        """How many numbers an encoder must give."""
+        """The number of outputs that an encoder needs.
+
+        Args:
+            tree: the latent tree.
+        """
 
     @classmethod
     @abstractmethod
     def from_params(cls: type[Q], tree: Latent, params: Float[Tensor, "b p"], temperature: float = 1.0) -> Q:
-        """From an encoder's output; the first d numbers are means and logits."""
+        """From an encoder's output; the first d numbers are means and logits.
+
+        Args:
+            tree: the latent tree.
+            params: the output of the encoder.
+            temperature: the temperature of relaxed discrete leaves.
+        """
 
     @abstractmethod
     def rsample(self) -> Float[Tensor, "*s d"]:
@@ -54,7 +64,11 @@ class Posterior(ABC):
 
     @abstractmethod
     def leaf_log_prob(self, z: Float[Tensor, "*s d"]) -> Tensor:
-        """log q(z_l|x) of every leaf; broadcasts, so z "b 1 d" gives all pairs "b m l"."""
+        """log q(z_l|x) of every leaf; broadcasts, so z "b 1 d" gives all pairs "b m l".
+
+        Args:
+            z: codes "… d", in the coordinates of the prior.
+        """
 
     @property
     @abstractmethod
@@ -74,7 +88,11 @@ class Posterior(ABC):
         return cls.__name__.lower()
 
     def log_prob(self, z: Float[Tensor, "... d"]) -> Float[Tensor, "... v"]:
-        """log q(z_v|x) at every node v."""
+        """log q(z_v|x) at every node v.
+
+        Args:
+            z: codes "… d", in the coordinates of the prior.
+        """
         leaves = self.leaf_log_prob(z)
         return leaves @ tree_matrix(self.tree, "membership", leaves).T
 
@@ -88,7 +106,11 @@ class Posterior(ABC):
         return self.scale.square().mean(0).diag()
 
     def dependence(self, cut: Iterable[str] | None = None) -> Float[Tensor, "*s"] | float:
-        """KL(q(z|x) ‖ Π_v q(z_v|x)) over a cut of the tree (the leaves): 0 where columns are independent."""
+        """KL(q(z|x) ‖ Π_v q(z_v|x)) over a cut of the tree (the leaves): 0 where columns are independent.
+
+        Args:
+            cut: names of nodes that cover every leaf once; None for the leaves.
+        """
         assert self.independent
         return 0.0
 
@@ -98,12 +120,20 @@ class Posterior(ABC):
         return 0.0
 
     def restrict(self: Q, name: str) -> Q:
-        """The posterior of the columns below one node."""
+        """The posterior of the columns below one node.
+
+        Args:
+            name: the name of the node.
+        """
         columns = torch.as_tensor(self.tree.columns(name), device=self.loc.device)
         return self._copy(lambda t: t.index_select(-1, columns), tree=self.tree.subtree(name))
 
     def select_rows(self: Q, index: slice | Tensor) -> Q:
-        """Some examples of the batch."""
+        """Some examples of the batch.
+
+        Args:
+            index: the examples.
+        """
         return self._copy(lambda t: t[index])
 
     def hard(self: Q) -> Q:
@@ -131,6 +161,10 @@ class Posterior(ABC):
 
 def to_values(tree: Latent, z: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]:
     """Coordinates to values: exp for one-hot leaves, sigmoid for binary ones, nothing for real ones.
+
+    Args:
+        tree: the latent tree.
+        z: codes "… d", in the coordinates of the prior.
 
     >>> to_values(Latent.of({"on": "binary", "x": 1}), torch.zeros(1, 2))    # sigmoid(0), and 0 as it is
     tensor([[0.5000, 0.0000]])

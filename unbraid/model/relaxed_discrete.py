@@ -1,6 +1,6 @@
 """Discrete leaves of a posterior, the same for every family: Concrete on one-hot leaves, relaxed bits on binary ones.
 
-Each function walks the leaves in order and asks the family for the real ones by their slice of columns.
+Each function goes through the leaves in order and calls the family for real ones, with their slice of columns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ MIN_LOG_SCALE = -20.0  # σ = 2e-9: float32 cannot add less to a mean of order 1
 def sample(
     tree: Latent, logits: Float[Tensor, "*s d"], temperature: float, real: RealLeafFunction
 ) -> Float[Tensor, "*s d"]:
-    """One draw of every leaf; `real(slice)` draws a real leaf. Noise is drawn leaf by leaf, so a seed keeps its meaning."""
+    """One draw of every leaf; `real(slice)` draws a real leaf. Noise is drawn leaf by leaf, so a seed keeps its meaning.
+
+    Args:
+        tree: the latent tree.
+        logits: logits of the classes or bits.
+        temperature: the temperature of relaxed discrete leaves.
+        real: draws the real leaf of a slice of columns.
+    """
     pieces = []
     for leaf, s in zip(tree.leaves, tree.slices, strict=True):
         if leaf.kind == "real":
@@ -33,7 +40,15 @@ def sample(
 
 
 def log_prob(tree: Latent, z: Tensor, logits: Tensor, temperature: float, real: RealLeafFunction) -> Tensor:
-    """log q of every leaf "… l"; `real(slice)` is that of a real leaf."""
+    """log q of every leaf "… l"; `real(slice)` is that of a real leaf.
+
+    Args:
+        tree: the latent tree.
+        z: codes "… d", in the coordinates of the prior.
+        logits: logits of the classes or bits.
+        temperature: the temperature of relaxed discrete leaves.
+        real: the log density of the real leaf of a slice of columns.
+    """
     pieces = []
     for leaf, s in zip(tree.leaves, tree.slices, strict=True):
         if leaf.kind == "real":
@@ -46,7 +61,12 @@ def log_prob(tree: Latent, z: Tensor, logits: Tensor, temperature: float, real: 
 
 
 def code_mean(tree: Latent, loc: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]:
-    """Means of real columns, probabilities of discrete ones."""
+    """Means of real columns, probabilities of discrete ones.
+
+    Args:
+        tree: the latent tree.
+        loc: means and logits.
+    """
     if tree.all_real:
         return loc
     pieces = []
@@ -57,7 +77,13 @@ def code_mean(tree: Latent, loc: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]
 
 
 def column_index(tree: Latent, kind: str, like: Tensor) -> Tensor:
-    """The columns of one kind of leaf as a tensor, made once for a tree and device."""
+    """The columns of one kind of leaf as a tensor, made once for a tree and device.
+
+    Args:
+        tree: the latent tree.
+        kind: the kind of leaf.
+        like: a tensor of the type and device to use.
+    """
     cache = tree.__dict__.setdefault("_columns", {})
     key = (kind, like.device)
     if key not in cache:
@@ -66,8 +92,13 @@ def column_index(tree: Latent, kind: str, like: Tensor) -> Tensor:
 
 
 def split_params(tree: Latent, params: Float[Tensor, "b p"]) -> tuple[Tensor, Tensor]:
-    """An encoder's output as means and logits "b d" and a log-scale "b d" (half a log-square, 0 in discrete columns)."""
-    loc, log_square = params.split((tree.width, params.shape[1] - tree.width), 1)  # one op on the way back
+    """An encoder's output as means and logits "b d" and a log-scale "b d" (half a log-square, 0 in discrete columns).
+
+    Args:
+        tree: the latent tree.
+        params: the output of the encoder.
+    """
+    loc, log_square = params.split((tree.width, params.shape[1] - tree.width), 1)  # one operation in the backward pass
     log_scale = bound_log_scale(0.5 * log_square)
     if tree.all_real:
         return loc, log_scale
@@ -91,7 +122,12 @@ def bound_log_scale(log_scale: Tensor) -> Tensor:
 
 
 def scale(tree: Latent, log_scale: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]:
-    """exp of the log-scale in real columns, 0 in discrete ones."""
+    """exp of the log-scale in real columns, 0 in discrete ones.
+
+    Args:
+        tree: the latent tree.
+        log_scale: log standard deviations.
+    """
     if tree.all_real:
         return log_scale.exp()
     real = column_index(tree, "real", log_scale)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,6 +16,7 @@ from unbraid.model.draw import Draw
 from unbraid.model.likelihood import Likelihood
 from unbraid.model.posterior import Posterior, to_values
 from unbraid.model.posteriors import Diagonal
+from unbraid.model.ties import Tie
 from unbraid.priors.base import Prior
 
 
@@ -44,6 +47,7 @@ class Vae(nn.Module):
         self.family = family
         self.temperature = 1.0
         self.discrete = "density"
+        self.state_shift: nn.Module | None = None  # what a known u adds to the encoder's output
 
     has_elbo = True  # a likelihood and an ELBO: it can be audited and bounded
 
@@ -53,20 +57,48 @@ class Vae(nn.Module):
         return self.likelihood.low, self.likelihood.high
 
     @property
+    def decoding_parts(self) -> tuple[nn.Module, Tensor | None, Likelihood | None]:
+        """What `decode` computes: the net, the constant inputs that it takes after the codes, and the likelihood."""
+        return self.decoder, None, self.likelihood
+
+    @property
     def by_mass(self) -> bool:
         """True when terms charge discrete leaves by probability mass."""
         return self.discrete == "mass" and not self.tree.all_real
 
     def charged(self, q: Posterior) -> Posterior:
-        """The posterior that a bound on log p(x) is made of: hard where discrete leaves are charged by mass."""
+        """The posterior that a bound on log p(x) is made of: hard where discrete leaves are charged by mass.
+
+        Args:
+            q: the posterior.
+        """
         return q.hard() if self.by_mass else q
 
     def posterior(self, x: Float[Tensor, "b c h w"]) -> Posterior:
-        """q(z|x) for a batch."""
-        return self.family.from_params(self.tree, self.encoder(x), self.temperature)
+        """q(z|x) for a batch.
+
+        Args:
+            x: images "b c h w".
+        """
+        return self.family.from_params(self.tree, self._shift(self.encoder(x)), self.temperature)
+
+    def _shift(self, params: Tensor, states: Tensor | None = None) -> Tensor:
+        """The encoder's output with what u adds to it; where u is not known, the mean over p(u)."""
+        if self.state_shift is None:
+            return params
+        if states is None:
+            return params + self.prior.mean_shift(self.state_shift)
+        u = distributed.local_rows(states)
+        u = u.to(next(self.state_shift.parameters())) if u.is_floating_point() else u
+        return params + self.state_shift(u)
 
     def draw(
-        self, x: Float[Tensor, "b c h w"], n: int | None = None, estimator: Any = None, bound: bool = False
+        self,
+        x: Float[Tensor, "b c h w"],
+        n: int | None = None,
+        estimator: Any = None,
+        bound: bool = False,
+        states: Tensor | None = None,
     ) -> Draw:
         """A batch, its posterior and one sample of it; of several ranks each gives its images, and q and z are of all.
 
@@ -75,16 +107,52 @@ class Vae(nn.Module):
             n: the size of the data set (that of the batch).
             estimator: what stands for q(z).
             bound: decode hard codes where discrete leaves are charged by mass; a relaxed decode with masses bounds nothing.
+            states: u of each row, of all ranks, where p(z|u) is trained.
         """
-        q = self.family.from_params(self.tree, distributed.all_gather_rows(self.encoder(x)), self.temperature)
+        params = distributed.all_gather_rows(self._shift(self.encoder(x), states))
+        q = self.family.from_params(self.tree, params, self.temperature)
         q = self.charged(q) if bound else q
-        return Draw(self, x, q, q.rsample(), len(q) if n is None else n, estimator)
+        return Draw(self, x, q, q.rsample(), len(q) if n is None else n, estimator, states=states)
+
+    def draw_views(
+        self,
+        views: Sequence[Float[Tensor, "b c h w"]],
+        n: int | None = None,
+        estimator: Any = None,
+        tie: Tie | None = None,
+        changed: Tensor | None = None,
+    ) -> Draw:
+        """A draw of the first view with the others as partners; each view has its own sample, and q(z) from its own rows.
+
+        Args:
+            views: images of the views, row by row of the same things; one pass of the encoder serves all.
+            n: the size of the data set (that of the batch).
+            estimator: what stands for q(z).
+            tie: what the views share.
+            changed: which factors differ "b k", where the pairs say so.
+        """
+        params = self._shift(self.encoder(torch.cat(list(views)))).chunk(len(views))
+        qs = [self.family.from_params(self.tree, distributed.all_gather_rows(p), self.temperature) for p in params]
+        tied = qs if tie is None else tie(qs, changed)
+        draws = [
+            Draw(self, x, q, q.rsample(), len(q) if n is None else n, estimator)
+            for x, q in zip(views, tied, strict=True)
+        ]
+        return replace(draws[0], partners=tuple(draws[1:]))
 
     def decode(self, values: Float[Tensor, "b d"]) -> Tensor:
-        """Mean images of codes: real numbers, class probabilities, bits."""
+        """Mean images of codes: real numbers, class probabilities, bits.
+
+        Args:
+            values: codes "b d".
+        """
         return self.likelihood.mean(self.decoder(values))
 
     @torch.no_grad()
     def sample(self, n: int) -> Tensor:
-        """Mean images of n codes from the prior."""
+        """Mean images of n codes from the prior.
+
+        Args:
+            n: how many.
+        """
         return self.decode(to_values(self.tree, self.prior.sample(n, self.temperature)))

@@ -1,4 +1,4 @@
-"""Objectives by name: THE TABLE of rows, and games beside it; the arithmetic of prices, the ledger."""
+"""Objectives by name: rows of prices and GANs; effective prices and the ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ OBJECTIVES: dict[str, Callable[..., Objective | Game]] = {**ROWS, **GAMES}
 
 
 def build(spec: dict[str, Any]) -> Any:
-    """An objective from a recipe's table, `{name = "hfvae", beta = 4, …}`; bad options are named errors.
+    """An objective from a recipe's table, `{name = "hfvae", beta = 4, …}`; wrong options raise an `UnbraidError`.
+
+    Args:
+        spec: the table.
 
     >>> build({"name": "beta_vae", "beta": 8}).effective_prices()["dw"]
     8.0

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 def check_objective(objective: Objective, tree: Latent, prior: Prior) -> None:
-    """Unknown keys or nodes, an unfit prior or estimator, missing marginals."""
+    """Raise an error for unknown keys or nodes, an unsuitable prior or estimator, or missing marginals.
+
+    Args:
+        objective: the objective.
+        tree: the latent tree.
+        prior: the prior.
+    """
     for key in objective.prices:
         choose(plain_key(key), TERMS, f"term in objective {objective.name!r}")
         _check_node(objective, key, tree)
@@ -24,6 +30,7 @@ def check_objective(objective: Objective, tree: Latent, prior: Prior) -> None:
         choose(objective.estimator, {**ESTIMATORS, BankSpec.name: None}, f"estimator of objective {objective.name!r}")
     _check_latents(objective, tree, prior)
     _check_support(objective, prior)
+    _check_given(objective)
     _check_marginals(objective, tree, prior)
 
 
@@ -71,9 +78,10 @@ def _check_latents(objective: Objective, tree: Latent, prior: Prior) -> None:
     if objective.prior and not names & set(objective.prior):
         asked = " or ".join(map(repr, objective.prior))
         row = objective.name.replace("isa_", "beta_")
+        other = f", or use the same row under its own name, {row!r}" if row != objective.name else ""
         raise UnbraidError(
             f"objective {objective.name!r} is defined with prior {asked}: found {prior.name!r}. "
-            f"Set prior.name to {objective.prior[0]!r}, or use the same row under its own name, {row!r}."
+            f"Set prior.name to {objective.prior[0]!r}{other}."
         )
     expect(
         not objective.mixed or not tree.all_real,
@@ -113,6 +121,19 @@ def _check_support(objective: Objective, prior: Prior) -> None:
             do="Use an objective that only draws from the prior ('wae', 'info_gan'), "
             "or prior 'generalised_gaussian' with a large p.",
         )
+
+
+def _check_given(objective: Objective) -> None:
+    """Under p(z|u) the terms of the decomposition would need q(z|u), of which a batch has few rows."""
+    if not objective.needs_rows("states"):
+        return
+    refused = [key for key in objective.prices if {"q(z)"} & set(TERMS[plain_key(key)].needs) or key.startswith("kl:")]
+    expect(
+        not refused and "kl" not in objective.prices,
+        f"objective {objective.name!r} prices 'kl@given', whose prior is p(z|u)",
+        found=join_names(refused or ["kl"]),
+        do="These terms compare with p(z) and would need q(z|u). Price 'kl@given' alone, or with critics of the codes.",
+    )
 
 
 def _check_marginals(objective: Objective, tree: Latent, prior: Prior) -> None:

@@ -1,4 +1,4 @@
-"""A row of one's own, written in a recipe: prices by key."""
+"""A custom row of prices, written in a recipe."""
 
 from __future__ import annotations
 

@@ -1,14 +1,18 @@
-"""What a game is: an objective that is no row of prices, played between a generator, a critic and an encoder."""
+"""Objectives that are no row of prices: games between a generator, a critic and an encoder."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from unbraid.core.errors import expect
 from unbraid.core.papers import papers_in
 from unbraid.prices import format_number
+
+if TYPE_CHECKING:
+    from unbraid.latent import Latent
+    from unbraid.priors.base import Prior
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,13 @@ class Game:
     estimator: ClassVar[str] = ""
     has_elbo: ClassVar[bool] = False
 
-    def check(self) -> None:
-        """Errors in its numbers, before work starts."""
+    @property
+    def part_options(self) -> str:
+        """See `Objective.part_options`."""
+        return repr(self)
+
+    def check(self, tree: Latent | None = None, prior: Prior | None = None) -> None:
+        """See `Objective.check`: numbers out of range."""
         expect(
             self.lam >= 0 and self.penalty >= 0,
             f"lambda and penalty of {self.name!r} must be 0 or more",
@@ -61,6 +70,10 @@ class Game:
     def twin_columns(self) -> set[str]:
         """See `Objective.twin_columns`: none."""
         return set()
+
+    def needs_rows(self, kind: str) -> bool:
+        """See `Objective.needs_rows`: a GAN reads images alone."""
+        return False
 
     def describe_prices(self) -> str:
         """See `Objective.describe_prices`."""

@@ -1,4 +1,4 @@
-"""Games by name: one short function per paper, beside the rows."""
+"""GANs by name: one short function per paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger of one step: what each term costs in nats, what was charged for it, and whether the books balance."""
+"""The ledger of one step: the value of each term in nats, its price, and whether the terms add up to the KL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Ledger:
     """Terms in nats per example, the prices charged at this step, and the loss they add up to.
 
-    `methods` says by what means a term was worked out where there are two: the KL 'closed' or 'sampled'.
+    `methods` says how a term was computed where there are two ways: the KL 'closed' or 'sampled'.
 
     >>> import torch
     >>> books = Ledger({"reconstruction": torch.tensor(80.0), "kl": torch.tensor(9.0)}, {"kl": 4.0}, torch.tensor(116.0))
@@ -52,5 +52,9 @@ class Ledger:
 
 
 def short_name(key: str) -> str:
-    """A term's name for a narrow line."""
+    """A term's name for a narrow line.
+
+    Args:
+        key: the key of the term, `term[:node][@how]`.
+    """
     return (TERMS[key].short_name if key in TERMS else "") or key

@@ -1,6 +1,6 @@
-"""What an objective is: a row of prices over the terms of one decomposition of the KL.
+"""Objectives: a row of prices over the terms of one decomposition of the KL.
 
-Keys read `term[:node][@how]`: what, where, by what means. See `prices` for how they add up.
+Keys read `term[:node][@how]`: term, node and method. `row_prices` explains how they add up.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from unbraid.core.papers import papers_in
 from unbraid.latent import Latent
 from unbraid.model import closed_form_kl
+from unbraid.model.ties import Tie
 from unbraid.objectives import checks
 from unbraid.objectives import row_prices as arithmetic
 from unbraid.objectives.ledger import Ledger
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
     from unbraid.terms.critics import Critic
     from unbraid.terms.estimators import Estimator
 
+SUPERVISION_WORDS = {"pairs": "pairs", "labels": "labels of some images", "states": "u of every image (labels or time)"}
+
 
 @dataclass(frozen=True)
 class Objective:
     """A row: prices by key, the estimator of q(z) it needs, and the critics behind its `@` terms.
 
-    `prior` names the priors the row is defined with ("" for any); `mixed` asks for a tree with discrete leaves.
+    `prior` names the priors the row is defined with ("" for any); `mixed` asks for a tree with discrete leaves; `tie` is what
+    the views of a pair share.
 
     >>> row = Objective("mine", {"mi": 1.0, "tc": 4.0, "dw": 1.0}, "this library", "stratified")
     >>> row.effective_prices()["tc between"], row.needs()
@@ -43,6 +47,7 @@ class Objective:
     critics: Mapping[str, Any] = field(default_factory=dict)
     prior: tuple[str, ...] = ()
     mixed: bool = False
+    tie: Tie | None = None
     has_elbo: ClassVar[bool] = True  # it trains a model with prior, posterior and likelihood
 
     def __post_init__(self) -> None:
@@ -62,10 +67,19 @@ class Objective:
         """True when some price needs q(z) by an estimator."""
         return any("q(z)" in TERMS[plain_key(key)].needs for key in self.prices if plain_key(key) in TERMS)
 
+    @property
+    def part_options(self) -> str:
+        """The options that decide which parts are built; prices do not."""
+        return repr(sorted(self.critics.items()))
+
     def expand_prices(self, tree: Latent, prior: Prior | None = None) -> dict[str, Price]:
         """The prices with general terms spelled out: `tc:v` replaces `tc` at v, `dw:v` replaces `dw` below v.
 
         Branches below the prior's finest cut are left to dw, which is then KL(q(z_g) ‖ p(z_g)) of whole groups.
+
+        Args:
+            tree: the latent tree.
+            prior: the prior; None for one that factorises over leaves.
         """
         rows: dict[str, Price] = {}
         for key, price in self.prices.items():
@@ -89,7 +103,7 @@ class Objective:
         return rows
 
     def check(self, tree: Latent, prior: Prior) -> None:
-        """Errors before work starts. See `checks.check_objective`."""
+        """See `checks.check_objective`."""
         checks.check_objective(self, tree, prior)
 
     def effective_prices(self) -> dict[str, Any]:
@@ -109,12 +123,29 @@ class Objective:
         return ", ".join(as_schedule(price).describe(key) for key, price in self.prices.items())
 
     def needs(self) -> list[str]:
-        """What the row needs beside nets and prior, in words."""
+        """What the row needs besides nets and prior, in words."""
         needs = [f"estimator {self.estimator}"] if self.estimator else []
-        return needs + [f"{critic} critic" if hasattr(spec, "lr") else critic for critic, spec in self.critics.items()]
+        needs += [word for kind, word in SUPERVISION_WORDS.items() if self.needs_rows(kind)]
+        if self.tie is not None:
+            needs.append(f"tie {self.tie.method}, shared {self.tie.describe_shared()}")
+        listed = {name: spec for name, spec in self.critics.items() if getattr(spec, "listed", True)}
+        return needs + [f"{critic} critic" if hasattr(spec, "lr") else critic for critic, spec in listed.items()]
+
+    def needs_rows(self, kind: str) -> bool:
+        """True when a price or the tie reads 'pairs', 'labels' or 'states' of the rows.
+
+        Args:
+            kind: 'pairs', 'labels' or 'states'.
+        """
+        terms = (TERMS[plain_key(key)] for key in self.prices if plain_key(key) in TERMS)
+        return (kind == "pairs" and self.tie is not None) or any(kind in term.needs for term in terms)
 
     def select_estimator(self, critics: Mapping[str, Critic]) -> Estimator | None:
-        """What stands for q(z) in this row: a function of the batch, or the memory bank among the critics."""
+        """The estimator of q(z) of this row: a function of the batch, or the memory bank among the critics.
+
+        Args:
+            critics: the critics by name.
+        """
         banks = [critic for critic in critics.values() if isinstance(critic, Bank)]
         return banks[0].mixture if banks else ESTIMATORS.get(self.estimator)
 
@@ -126,7 +157,10 @@ class Objective:
         expanded_prices: Mapping[str, Price] | None = None,
         extra_terms: Iterable[str] = (),
     ) -> Ledger:
-        """Charge every priced term (and nothing else) for one draw; `extra_terms` names terms to enter without a price."""
+        """Charge every priced term (and nothing else) for one draw; `extra_terms` names terms to enter without a price.
+
+        Terms are averaged over the views of a pair, each with q(z) from its own rows; critics read the first view.
+        """
         expanded_prices = (
             self.expand_prices(draw.tree, draw.model.prior) if expanded_prices is None else expanded_prices
         )
@@ -139,7 +173,9 @@ class Objective:
         for key in ("reconstruction", *expanded_prices, *extra_terms):
             if key in nats:
                 continue
-            mean = given[key].mean() if key in given else value_of(draw, key).mean()
+            mean = (
+                given[key].mean() if key in given else _mean_of_views(draw, lambda view, key=key: value_of(view, key))
+            )
             if key in expanded_prices or key == "reconstruction":
                 price = as_schedule(expanded_prices.get(key, 1.0))
                 cost = _charge_by_leaf(draw, key, mean, price, step) if price.per_leaf else price.charge(mean, step)
@@ -161,9 +197,16 @@ def _uncovered(tree: Latent, node: str, priced: set[str]) -> list[str]:
     return [part for child in children if child not in priced for part in _uncovered(tree, child, priced)]
 
 
+def _mean_of_views(draw: Draw, value: Any, *dim: int) -> Any:
+    """The batch mean of a function of a draw, averaged over its views."""
+    if not draw.partners:
+        return value(draw).mean(*dim)
+    return sum(value(view).mean(*dim) for view in draw.views) / len(draw.views)
+
+
 def _charge_by_leaf(draw: Draw, key: str, mean: Any, price: Any, step: int) -> Any:
-    """A price charged leaf by leaf; what the leaves do not hold (columns bound to each other) is charged beside it."""
+    """Charge a price leaf by leaf; the dependence between columns, which is in no leaf, is charged in addition."""
     leaves = TERMS[key].leaves
     assert leaves is not None
-    each = leaves(draw).mean(0)
+    each = _mean_of_views(draw, leaves, 0)
     return price.charge(each, step) + price.rate(step) * (mean - each.sum())

@@ -1,4 +1,4 @@
-"""The objective table, worked out from the code: each row's prices, and what they come to term by term."""
+"""The table of objectives, computed from the code: prices and effective prices of each row."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from unbraid.objectives import OBJECTIVES
+from unbraid.objectives.objective import SUPERVISION_WORDS
 from unbraid.objectives.row_prices import COLUMNS
 from unbraid.objectives.symbols import Symbolic
 from unbraid.prices import format_number
@@ -31,7 +32,11 @@ FOOTNOTE = (
 
 
 def symbolic_objective(name: str) -> Any:
-    """An objective with letters for its numeric options (None if it needs options of its own, such as `row`)."""
+    """An objective with letters for its numeric options (None if it needs options of its own, such as `row`).
+
+    Args:
+        name: the name of the objective.
+    """
     make = OBJECTIVES[name]
     options: dict[str, Any] = {}
     for p in inspect.signature(make).parameters.values():
@@ -60,6 +65,7 @@ def _row(name: str, objective: Any) -> dict[str, str]:
         "prices": objective.describe_prices(),
         **cells,
         "needs": ", ".join(objective.needs()),
+        "supervision": ", ".join(words for words in objective.needs() if words in SUPERVISION_WORDS.values()),
         "cite": objective.cite,
     }
 

@@ -1,4 +1,4 @@
-"""The arithmetic of prices: keys `term[:node][@how]`, effective prices, and what stands apart from them.
+"""The arithmetic of prices: keys `term[:node][@how]`, effective prices, and prices in other units.
 
 Terms form a tree, `kl → {mi, agg}`, `agg → {tc, dw}`: pricing a parent prices all below it, and the effective price
 of a term is the sum along its path. Where each term stands is said by its record in `TERMS`.
@@ -18,7 +18,12 @@ COLUMNS = {"mi": ("mi", ""), "tc between": ("tc", "root"), "tc within": ("tc", "
 
 
 def affine(price: Any, factor: float, offset: float = 0.0) -> Any:
-    """factor · price + plus, for a number or a schedule that moves in steps of its ends.
+    """Return factor · price + offset, for a number or a schedule.
+
+    Args:
+        price: a number or a schedule.
+        factor: what the price is multiplied by.
+        offset: what is added.
 
     >>> from unbraid.prices import Linear
     >>> affine(Linear(1.0, 5.0, steps=10), -1, 1)
@@ -30,11 +35,16 @@ def affine(price: Any, factor: float, offset: float = 0.0) -> Any:
 def effective_prices(prices: Mapping[str, Price]) -> dict[str, Any]:
     """Effective prices of mi, tc between groups (the root's), tc within them, and dw: sums along the tree of terms.
 
-    Schedules count as they settle. None where a price is a function. What has its own unit is in `separate_prices`.
+    Schedules count with their last value. None where a price is a function. What has its own unit is in `separate_prices`.
+
+    Args:
+        prices: the prices by key.
 
     >>> effective_prices({"kl": 1.0, "tc_q@ratio": 35.0})
     {'mi': 1.0, 'tc between': 36.0, 'tc within': 36.0, 'dw': 1.0}
     """
+    if any("states" in TERMS[plain_key(key)].needs for key in prices):
+        return dict.fromkeys(COLUMNS)  # the prior is p(z|u), not the p(z) of these terms
 
     def own(term: str, node: str = "") -> Any:
         """What is paid for the term itself."""
@@ -64,6 +74,9 @@ def effective_prices(prices: Mapping[str, Price]) -> dict[str, Any]:
 def twin_columns(prices: Mapping[str, Price]) -> set[str]:
     """The columns of the table that show the price of a twin: tc_q for tc, dw_joint for dw.
 
+    Args:
+        prices: the prices by key.
+
     >>> sorted(twin_columns({"mi": 1.0, "tc_q": 2.0, "dw_joint": 1.0}))
     ['dw', 'tc between', 'tc within']
     """
@@ -73,6 +86,9 @@ def twin_columns(prices: Mapping[str, Price]) -> set[str]:
 
 def separate_prices(prices: Mapping[str, Price]) -> dict[str, Any]:
     """Prices that no effective price holds: other divergences, moments, entropy, the information of one node.
+
+    Args:
+        prices: the prices by key.
 
     >>> separate_prices({"kl": 1.0, "mi:anchors": -2.0, "agg@mmd": 10.0})
     {'mi:anchors': -2.0, 'agg@mmd': 10.0}
@@ -87,7 +103,13 @@ def separate_prices(prices: Mapping[str, Price]) -> dict[str, Any]:
 
 
 def parse_argument(text: str, name: str, default: int) -> int:
-    """The number in `name(12)`, or the default when the text is just the name."""
+    """The number in `name(12)`, or the default when the text is just the name.
+
+    Args:
+        text: the text.
+        name: the name before the bracket.
+        default: the number without a bracket.
+    """
     inside = text.removeprefix(name).strip()
     if not inside:
         return default

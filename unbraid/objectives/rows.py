@@ -1,6 +1,6 @@
-"""THE TABLE: one short function per paper; each returns a row of prices, in nats per example (sums over pixels, columns).
+"""The table of objectives: one short function per paper returns a row of prices. Nats are per example, summed over pixels.
 
-A docstring is what `unbraid show objective NAME` prints: summary, formula, options, `Use:`, `Not:`. See `catalogue.reading`.
+A docstring is what `unbraid show objective NAME` prints: summary, formula, options, `Use:`, `Not:`. See `catalogue.docstrings`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from unbraid.core.errors import choose
 from unbraid.objectives.custom_row import row
 from unbraid.objectives.objective import Objective
 from unbraid.objectives.row_prices import affine
+from unbraid.objectives.supervised_rows import SUPERVISED_ROWS
 from unbraid.prices import Capacity, FreeBits, Price
 from unbraid.terms.critics import RatioSpec
 
 PAPER_CRITIC = RatioSpec()  # Kim & Mnih's discriminator
-SHARED_OPTIONS = {  # what an option is, where several rows take it; a docstring's own words come first
+SHARED_OPTIONS = {  # descriptions of options that several rows take; those in a docstring have precedence
     "estimator": "what stands for q(z): stratified, mss, mws, naive or memory_bank(ROWS); 'unbraid list estimators'.",
     "critic": "the discriminator: a table of width, depth, lr, betas, steps.",
     "divergence": "D: mmd, mmd_rbf, inclusive_kl, exclusive_kl, ratio or adversary.",
     "rho": "weight of the new batch in the running covariance; 1 takes the batch alone.",
-    "gradient": "of the running covariance: literal (ρ times the batch's, as printed) or full (the batch's).",
+    "gradient": "of the running covariance: literal (ρ times the batch's, as printed; the default of new recipes) or full (the "
+    "batch's; the default of stored runs and in Python). At ρ = 1 the two are one.",
 }
 
 
@@ -52,10 +54,10 @@ def beta_vae(beta: Price = 4.0) -> Objective:
 def beta_svae(beta: Price = 4.0, masses: bool = False) -> Objective:
     """The β-VAE row on a tree with discrete leaves.
 
-    reconstruction + β KL(q(z|x) ‖ p(z)), discrete leaves relaxed        Esmaeili et al. 2018, Table 2
+    reconstruction + β KL(q(z|x) ‖ p(z))        Esmaeili et al. 2018, Table 2
 
     beta: price of the whole KL.
-    masses: take the KL of discrete leaves between probabilities, not relaxed densities.
+    masses: charge discrete leaves by mass where posterior.discrete is density; new recipes charge masses without it.
     Use: as the baseline for trees with one-hot or binary leaves.
     Not: on a tree of real leaves only (it is refused: that is beta_vae).
     """
@@ -376,5 +378,6 @@ ROWS: dict[str, Callable[..., Objective]] = {
     "decomposition": decomposition,
     "anchor_vae": anchor_vae,
     "hfs_vae": hfs_vae,
+    **SUPERVISED_ROWS,
     "row": row,
 }

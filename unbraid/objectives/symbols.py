@@ -19,7 +19,11 @@ class Symbolic:
 
     @classmethod
     def from_symbol(cls, symbol: str) -> Symbolic:
-        """One letter."""
+        """One letter.
+
+        Args:
+            symbol: the letter.
+        """
         return cls({symbol: 1})
 
     def __add__(self, other: Any) -> Symbolic:

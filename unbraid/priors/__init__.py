@@ -14,6 +14,7 @@ from unbraid.priors.discrete import Discrete
 from unbraid.priors.full_gaussian import FullGaussian
 from unbraid.priors.gaussian import Gaussian
 from unbraid.priors.generalised_gaussian import GeneralisedGaussian
+from unbraid.priors.given_gaussian import GivenGaussian
 from unbraid.priors.joint import Joint
 from unbraid.priors.lp_nested import LpNested, isa
 from unbraid.priors.mixture import Mixture
@@ -28,6 +29,7 @@ PRIORS: dict[str, Callable[..., Prior]] = {
     "student_t": StudentT,
     "generalised_gaussian": GeneralisedGaussian,
     "mixture": Mixture,
+    "given_gaussian": GivenGaussian,
     "sparse": Sparse,
     "uniform": Uniform,
     "lp_nested": LpNested,
@@ -44,6 +46,7 @@ __all__ = [
     "FullGaussian",
     "Gaussian",
     "GeneralisedGaussian",
+    "GivenGaussian",
     "Joint",
     "LpNested",
     "Mixture",
@@ -62,6 +65,10 @@ def build(spec: dict[str, Any], tree: Latent) -> Prior:
 
     A named prior covers the largest subtrees of leaves it is made for (real ones; any, for `vamp`); other discrete
     leaves get a uniform `discrete` prior.
+
+    Args:
+        spec: the table.
+        tree: the latent tree.
 
     >>> build({"name": "gaussian"}, Latent.of({"digit": "onehot(3)", "style": 2})).finest_cut
     ('digit', 'style.0', 'style.1')

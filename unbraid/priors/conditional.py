@@ -74,7 +74,11 @@ class Conditional(Prior):
             self.tables[name.replace(".", "/")] = nn.Parameter(logits, requires_grad=learned)
 
     def table(self, name: str) -> Float[Tensor, "rows k"]:
-        """Logits of one leaf's table: log-probabilities for a one-hot leaf."""
+        """Logits of one leaf's table: log-probabilities for a one-hot leaf.
+
+        Args:
+            name: the name of the leaf.
+        """
         logits = self.tables[name.replace(".", "/")]
         return logits.log_softmax(-1) if self.kind[name] == "onehot" else logits
 

@@ -24,6 +24,11 @@ def concrete_log_prob(y: Float[Tensor, "*s k"], logits: Float[Tensor, "*r k"], t
 
     Maddison et al. 2017 (ExpConcrete); finite in float32 at any temperature because z itself never appears. At temperature
     0 it is the log-mass of a hard z, Σ_k z_k a_k.
+
+    Args:
+        y: log z "… k".
+        logits: logits of the classes or bits.
+        temperature: the temperature of relaxed discrete leaves.
     """
     if temperature == 0:
         return (y.exp() * logits).sum(-1)
@@ -36,6 +41,11 @@ def binary_log_prob(y: Tensor, logits: Tensor, temperature: float) -> Tensor:
     """The relaxed Bernoulli density of y = logit z (a logistic law): log τ + u − 2 softplus(u), u = a − τ y.
 
     At temperature 0 it is the log-mass of a hard bit z: z log σ(a) + (1 − z) log σ(−a).
+
+    Args:
+        y: logit z.
+        logits: logits of the classes or bits.
+        temperature: the temperature of relaxed discrete leaves.
     """
     if temperature == 0:
         z = y.sigmoid()
@@ -45,7 +55,12 @@ def binary_log_prob(y: Tensor, logits: Tensor, temperature: float) -> Tensor:
 
 
 def concrete_sample(logits: Tensor, temperature: float) -> Tensor:
-    """log z of one Concrete draw: log-softmax((a + Gumbel)/τ); at temperature 0 the one-hot arg max, an exact draw."""
+    """log z of one Concrete draw: log-softmax((a + Gumbel)/τ); at temperature 0 the one-hot arg max, an exact draw.
+
+    Args:
+        logits: logits of the classes or bits.
+        temperature: the temperature of relaxed discrete leaves.
+    """
     gumbel = -torch.empty_like(logits).exponential_().clamp_min_(torch.finfo(logits.dtype).tiny).log()
     if temperature == 0:
         return hard_coordinates(logits + gumbel, "onehot")
@@ -53,21 +68,37 @@ def concrete_sample(logits: Tensor, temperature: float) -> Tensor:
 
 
 def binary_sample(logits: Tensor, temperature: float) -> Tensor:
-    """logit z of one relaxed Bernoulli draw: (a + Logistic)/τ; at temperature 0 a hard bit, an exact draw."""
+    """logit z of one relaxed Bernoulli draw: (a + Logistic)/τ; at temperature 0 a hard bit, an exact draw.
+
+    Args:
+        logits: logits of the classes or bits.
+        temperature: the temperature of relaxed discrete leaves.
+    """
     u = torch.rand_like(logits).clamp(torch.finfo(logits.dtype).eps, 1 - torch.finfo(logits.dtype).eps)
     noisy = logits + u.log() - (-u).log1p()
     return hard_coordinates(noisy, "binary") if temperature == 0 else noisy / temperature
 
 
 def hard_coordinates(y: Tensor, kind: str) -> Tensor:
-    """The nearest hard value in the same coordinates: log of the one-hot arg max, or ±∞ for a bit; constant for the gradient."""
+    """The nearest hard value in the same coordinates: log of the one-hot arg max, or ±∞ for a bit; constant for the gradient.
+
+    Args:
+        y: log z or logit z.
+        kind: the kind of leaf.
+    """
     if kind == "onehot":
         return nn.functional.one_hot(y.detach().argmax(-1), y.shape[-1]).to(y.dtype).log()
     return torch.where(y.detach() > 0, torch.inf, -torch.inf).to(y.dtype)
 
 
 def mass_kl(a: Float[Tensor, "b k"], b: Tensor, kind: str) -> Float[Tensor, "b"]:
-    """KL between probability masses, from logits: Σ_k π_k log π_k/p_k for a one-hot leaf, the sum over bits for a binary one."""
+    """KL between probability masses, from logits: Σ_k π_k log π_k/p_k for a one-hot leaf, the sum over bits for a binary one.
+
+    Args:
+        a: logits of π.
+        b: logits of p.
+        kind: the kind of leaf.
+    """
     if kind == "onehot":
         log_q, log_p = a.log_softmax(-1), b.log_softmax(-1)
         return (log_q.exp() * (log_q - log_p)).sum(-1)

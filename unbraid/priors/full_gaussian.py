@@ -56,7 +56,11 @@ class FullGaussian(Prior):
         return self.factor @ self.factor.T
 
     def marginal_factor(self, name: str) -> Float[Tensor, "k k"]:
-        """The Cholesky factor of one node's marginal covariance."""
+        """The Cholesky factor of one node's marginal covariance.
+
+        Args:
+            name: the name of the node.
+        """
         columns = self.tree.columns(name)
         rows = self.factor[columns]
         return torch.linalg.cholesky(rows @ rows.T) if len(columns) < self.tree.width else self.factor

@@ -73,7 +73,11 @@ class Gaussian(Prior):
 
     @torch.no_grad()
     def set_variances(self, variances: Float[Tensor, "d"]) -> None:
-        """Take these variances as they come; a learned prior with a fixed sum takes their shares of it."""
+        """Take these variances as they come; a learned prior with a fixed sum takes their shares of it.
+
+        Args:
+            variances: one variance per column.
+        """
         self.log_variance_free.copy_(variances.log())
 
     @property
@@ -100,7 +104,12 @@ class Gaussian(Prior):
 
 
 def sum_columns_by_leaf(tree: Latent, columns: Float[Tensor, "*s d"]) -> Float[Tensor, "*s l"]:
-    """Sum the columns of each leaf; nothing to do when every leaf has one column."""
+    """Sum the columns of each leaf; nothing to do when every leaf has one column.
+
+    Args:
+        tree: the latent tree.
+        columns: values of the columns.
+    """
     if tree.width == len(tree.leaves):
         return columns
     return torch.stack([columns[..., s].sum(-1) for s in tree.slices], -1)
@@ -108,6 +117,10 @@ def sum_columns_by_leaf(tree: Latent, columns: Float[Tensor, "*s d"]) -> Float[T
 
 def principal_variances(images: Float[Tensor, "n ..."], d: int) -> Float[Tensor, "d"]:
     """v_k = d·s_k²/Σ_{j≤d} s_j² of the centred images, descending; directions without variance get a sliver.
+
+    Args:
+        images: the images.
+        d: how many directions.
 
     >>> principal_variances(torch.tensor([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 2)
     tensor([1.8000, 0.2000])

@@ -68,7 +68,13 @@ class GeneralisedGaussian(Prior):
 
 
 def per_column_values(value: float | Sequence[float], d: int, what: str) -> Tensor:
-    """One positive number, or one per column, as a tensor."""
+    """One positive number, or one per column, as a tensor.
+
+    Args:
+        value: one number, or one per column.
+        d: the number of columns.
+        what: what it is, for errors.
+    """
     numbers = torch.as_tensor(value, dtype=torch.get_default_dtype())
     expect(
         numbers.shape in ((), (d,)),
@@ -85,7 +91,11 @@ def per_column_values(value: float | Sequence[float], d: int, what: str) -> Tens
 
 
 def resolve_scale(scale: float | str) -> float:
-    """The scale s of exp(−f^p/s): a number, or 'standard' (2) or 'paper' (1)."""
+    """The scale s of exp(−f^p/s): a number, or 'standard' (2) or 'paper' (1).
+
+    Args:
+        scale: the number or name.
+    """
     number = NAMED_SCALES.get(scale, scale) if isinstance(scale, str) else scale
     ok = isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < math.inf
     expect(ok, "scale must be a positive number or a name", found=repr(scale), allowed=NAMED_SCALES)
@@ -93,16 +103,28 @@ def resolve_scale(scale: float | str) -> float:
 
 
 def log_abs(z: Tensor) -> Tensor:
-    """log |z|, finite and with a finite gradient at 0 too."""
+    """log |z|, finite and with a finite gradient at 0 too.
+
+    Args:
+        z: the values.
+    """
     return z.abs().clamp_min(torch.finfo(z.dtype).tiny).log()
 
 
 def sample_log_gamma(shape: Tensor) -> Tensor:
-    """log of Gamma(shape) draws: Gamma(a) = Gamma(a+1)·U^{1/a}, so that small shapes do not underflow to 0."""
+    """log of Gamma(shape) draws: Gamma(a) = Gamma(a+1)·U^{1/a}, so that small shapes do not underflow to 0.
+
+    Args:
+        shape: the shapes a.
+    """
     uniform = torch.rand_like(shape).clamp_min(torch.finfo(shape.dtype).tiny)
     return torch._standard_gamma(shape + 1).log() + uniform.log() / shape
 
 
 def random_signs(like: Tensor) -> Tensor:
-    """Independent fair signs."""
+    """Independent fair signs.
+
+    Args:
+        like: a tensor of the type and device to use.
+    """
     return torch.randint_like(like, 0, 2) * 2 - 1

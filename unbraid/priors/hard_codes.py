@@ -26,7 +26,11 @@ class HardCodes(Prior):
 
     @staticmethod
     def leaf_entropy(leaf: Any) -> float:
-        """H(c_l) in nats."""
+        """H(c_l) in nats.
+
+        Args:
+            leaf: the leaf.
+        """
         return math.log(leaf.width) if leaf.kind == "onehot" else leaf.width * LOG_2
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:

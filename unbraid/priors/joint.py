@@ -41,7 +41,11 @@ class Joint(Prior):
         self.part_names = tuple(ordered)
 
     def part(self, name: str) -> Prior:
-        """The prior below one node of the cut."""
+        """The prior below one node of the cut.
+
+        Args:
+            name: the name of the node.
+        """
         part = self.parts[name.replace(".", "/")]
         assert isinstance(part, Prior)
         return part

@@ -24,7 +24,14 @@ PathStep = tuple[float, float, float]  # n of the node, n of the child taken, p 
 
 @lru_cache(maxsize=64)
 def cached_leaf_marginal(n: float, p0: float, scale: float, path: tuple[PathStep, ...]) -> LeafMarginal:
-    """The table of one column, made once."""
+    """The table of one column, made once.
+
+    Args:
+        n: the number of columns of the whole tree.
+        p0: the exponent of the root.
+        scale: the scale s.
+        path: the branches from the root to the column.
+    """
     return LeafMarginal(n, p0, scale, path)
 
 

@@ -94,7 +94,12 @@ class LpNested(Prior):
         return dict(zip(self.position, self.log_exponents.detach().exp().tolist(), strict=True))
 
     def exponent(self, node: Node, like: Tensor) -> Tensor:
-        """p_i of one inner node."""
+        """p_i of one inner node.
+
+        Args:
+            node: the node.
+            like: a tensor of the type and device to use.
+        """
         if node.name == "root":
             return like.new_tensor(self.p0)
         return self.log_exponents[self.position[self.exponent_names[node.name]]].exp().to(like.dtype)
@@ -130,7 +135,12 @@ class LpNested(Prior):
         return math.log(p0) - math.lgamma(n / p0) - n / p0 * log_s - power - n * math.log(2) - surface
 
     def log_norm_and_surface(self, node: Node, y: Float[Tensor, "*s d"]) -> tuple[Tensor, Tensor]:
-        """log f of a node (Eq. 6) and log S_f(1) − n log 2 (Eq. 8), from y = log |z|; logarithms do not overflow."""
+        """log f of a node (Eq. 6) and log S_f(1) − n log 2 (Eq. 8), from y = log |z|; logarithms do not overflow.
+
+        Args:
+            node: the node.
+            y: log |z|.
+        """
         columns = self.tree.columns(node.name)
         if len(columns) == 1 and isinstance(node, Leaf):
             return y[..., columns[0]], y.new_zeros(())

@@ -67,16 +67,14 @@ class Mixture(Prior):
             else:
                 self.register_buffer(name, value)
 
+    conditioned = True
     loc: Tensor
     log_scale: Tensor
     logits: Tensor
 
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
         """See `Prior.log_prob`."""
-        log_scale = self.log_scale.to(z.dtype)
-        u = (z.unsqueeze(-2) - self.loc.to(z.dtype)) * (-log_scale).exp()
-        components = self.sum_to_nodes(sum_columns_by_leaf(self.tree, -0.5 * (u.square() + LOG_2PI) - log_scale))
-        return (components + self.logits.log_softmax(-1).to(z.dtype).unsqueeze(-1)).logsumexp(-2)
+        return mixture_log_prob(self, z, self.loc, self.log_scale, self.logits)
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:
         """See `Prior.sample`."""
@@ -85,11 +83,69 @@ class Mixture(Prior):
         return loc + scale * torch.randn_like(loc)
 
     def covariance(self) -> Float[Tensor, "d d"]:
-        """See `Prior.covariance`: Σ_c π_c (diag v_c + μ_c μ_cᵀ) − m mᵀ."""
-        pi = self.logits.softmax(-1)
-        mean = pi @ self.loc
-        centred = self.loc - mean
-        return (pi @ (2 * self.log_scale).exp()).diag() + (centred * pi.unsqueeze(-1)).T @ centred
+        """See `Prior.covariance`."""
+        return mixture_covariance(self.loc, self.log_scale, self.logits)
+
+    def gaussian_given(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """See `Prior.gaussian_given`: u is the number of a component."""
+        return self.loc[u], self.log_scale[u], self.logits.log_softmax(-1)[u]
+
+    def build_shift(self, width: int) -> nn.Module:
+        """See `Prior.build_shift`."""
+        shift = nn.Embedding(len(self.loc), width)
+        nn.init.zeros_(shift.weight)
+        return shift
+
+    def mean_shift(self, shift: nn.Module) -> Tensor:
+        """See `Prior.mean_shift`."""
+        return self.logits.softmax(-1) @ shift(torch.arange(len(self.loc), device=self.loc.device))
+
+    def observe(self, u: Tensor) -> None:
+        """See `Prior.observe`: there is a component for each state."""
+        count = int(u.max()) + 1
+        expect(
+            len(self.loc) == count,
+            "prior 'mixture' needs one component for each state of u",
+            found=f"{len(self.loc)} components, {count} states",
+            do=f"Set prior.means = {count}, prior.variance = 1.0 and prior.learned = true.",
+        )
+
+
+def mixture_log_prob(
+    prior: Prior,
+    z: Float[Tensor, "*s d"],
+    loc: Float[Tensor, "c d"],
+    log_scale: Float[Tensor, "c d"],
+    logits: Float[Tensor, "c"],
+) -> Float[Tensor, "*s v"]:
+    """log Σ_c π_c Π_d N(z_d; μ_cd, σ²_cd) at every node of a prior's tree.
+
+    Args:
+        prior: the prior.
+        z: where.
+        loc: means μ.
+        log_scale: log σ.
+        logits: log π up to a constant.
+    """
+    log_scale = log_scale.to(z.dtype)
+    u = (z.unsqueeze(-2) - loc.to(z.dtype)) * (-log_scale).exp()
+    components = prior.sum_to_nodes(sum_columns_by_leaf(prior.tree, -0.5 * (u.square() + LOG_2PI) - log_scale))
+    return (components + logits.log_softmax(-1).to(z.dtype).unsqueeze(-1)).logsumexp(-2)
+
+
+def mixture_covariance(
+    loc: Float[Tensor, "c d"], log_scale: Float[Tensor, "c d"], logits: Float[Tensor, "c"]
+) -> Float[Tensor, "d d"]:
+    """Σ_c π_c (diag v_c + μ_c μ_cᵀ) − m mᵀ.
+
+    Args:
+        loc: means μ.
+        log_scale: ½ log v.
+        logits: log π up to a constant.
+    """
+    pi = logits.softmax(-1)
+    centred = loc - pi @ loc
+    return (pi @ (2 * log_scale).exp()).diag() + (centred * pi.unsqueeze(-1)).T @ centred
 
 
 def _means(means: str | int | Sequence[Sequence[float]], d: int) -> Tensor:

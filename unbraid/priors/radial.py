@@ -23,15 +23,29 @@ class Radial(ABC):
 
     @abstractmethod
     def log_density(self, log_v: Tensor, n: int) -> Tensor:
-        """log ψ0(v), a density in v."""
+        """log ψ0(v), a density in v.
+
+        Args:
+            log_v: log v.
+            n: the number of columns.
+        """
 
     @abstractmethod
     def sample(self, like: Float[Tensor, "b"], n: int) -> Float[Tensor, "b"]:
-        """log v of some draws."""
+        """log v of some draws.
+
+        Args:
+            like: a tensor whose shape, type and device are used.
+            n: the number of columns.
+        """
 
     @abstractmethod
     def log_second_moment(self, n: int) -> float:
-        """log E v²."""
+        """log E v².
+
+        Args:
+            n: the number of columns.
+        """
 
 
 @dataclass(frozen=True)
@@ -105,7 +119,11 @@ RADIALS: dict[str, type[Radial] | None] = {"chi": None, "log_normal": LogNormal,
 
 
 def read_radial(spec: str | Mapping[str, Any]) -> Radial | None:
-    """A law by name, or a table `{name = "log_normal", sigma = 0.3}`; None is that of Eq. 11, 'chi'."""
+    """A law by name, or a table `{name = "log_normal", sigma = 0.3}`; None is that of Eq. 11, 'chi'.
+
+    Args:
+        spec: the table of the recipe, or a name.
+    """
     table = {"name": spec} if isinstance(spec, str) else dict(spec)
     name = str(table.pop("name", "chi"))
     made = choose(name, RADIALS, "radial law")

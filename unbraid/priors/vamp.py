@@ -52,7 +52,11 @@ class Vamp(Prior):
                 self.inputs.copy_(found[torch.arange(self.components) % len(found)])
 
     def posteriors(self, temperature: float = 1.0) -> Any:
-        """q(z | u_k) of all pseudo-inputs."""
+        """q(z | u_k) of all pseudo-inputs.
+
+        Args:
+            temperature: the temperature of relaxed discrete leaves.
+        """
         expect(
             self.encode is not None,
             "prior 'vamp' has no encoder yet",

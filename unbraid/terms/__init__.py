@@ -8,7 +8,7 @@ from typing import Any
 from unbraid.core.shapes import Tensor
 from unbraid.model.draw import Draw
 from unbraid.model.pairwise import log_mixture
-from unbraid.terms import critics, decomposition, divergence, log_evidence, moments
+from unbraid.terms import critics, decomposition, divergence, label_terms, log_evidence, moments, supervised
 from unbraid.terms.critics import Critic, PriorRatio, PriorSpec, Ratio, RatioSpec
 from unbraid.terms.estimators import ESTIMATORS, exact
 from unbraid.terms.memory_bank import Bank, BankSpec
@@ -21,11 +21,17 @@ TERMS: dict[str, Term] = {
     **critics.TERMS,
     **moments.TERMS,
     **log_evidence.TERMS,
+    **supervised.TERMS,
+    **label_terms.TERMS,
 }
 
 
 def value_of(draw: Draw, key: str) -> Tensor:
-    """A term of a draw by its key, in nats per example; terms with a critic come from that.
+    """The value of a term for a draw, in nats per example; terms with a critic are computed by the critic.
+
+    Args:
+        draw: the batch with its posteriors and samples.
+        key: the key of the term, `term[:node][@how]`.
 
     >>> import torch
     >>> from unbraid.latent import Latent
@@ -41,6 +47,9 @@ def value_of(draw: Draw, key: str) -> Tensor:
 
 def needing(need: str) -> tuple[str, ...]:
     """The terms that need something of q or p.
+
+    Args:
+        need: what is needed, such as 'q(z)' or 'log p'.
 
     >>> needing("masses")
     ('kl@categorical',)
@@ -58,7 +67,11 @@ def divergences() -> dict[str, str]:
 
 
 def critic_specs(keys: Iterable[str], options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The specs of the critics behind some keys, each once, made of a row's own options.
+    """The specs of the critics of these terms, each once, from the options of a row.
+
+    Args:
+        keys: the keys of the terms.
+        options: the options of the row.
 
     >>> list(critic_specs(["kl", "moments_od@mean", "moments_d@mean", "agg@ratio"]))
     ['moments_mean', 'prior_ratio']

@@ -1,8 +1,8 @@
-"""One pass of a critic for two, both ways: the model's step reads log D/(1−D) of its codes, and the critic's own step again.
+"""One forward pass of a critic that serves two steps: the model's, which reads log D/(1−D) of its codes, and the critic's own.
 
-Weights of the critic move only after both, so what the first worked out holds for the second. On the way back too: a row has
-one ratio, so what its gradient is worth in any layer is a number times the same vector, and each weight's gradient over both
-classes is one product. By hand, because autograd would go back twice and add two products of half the rows.
+The weights of the critic change only after both steps, so the result of the first pass is valid in the second. The gradients
+are written by hand: a row has one ratio, so its gradient in any layer is a number times the same vector, and the gradient of a
+weight over both classes is one product. Autograd would run two backward passes and add two products of half the rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from unbraid.core import distributed
 
 @dataclass(frozen=True)
 class CriticPass:
-    """A critic's way through its layers: what each of them read, and the ratio at the end."""
+    """The forward pass of a critic: the input of each layer, and the ratio."""
 
     weights: list[Tensor]
     inputs: list[Tensor]
@@ -29,7 +29,7 @@ class CriticPass:
 
     @cached_property
     def gradients(self) -> list[Tensor]:
-        """∂ratio/∂ of what was read by the first layer, and of what each layer gave."""
+        """The gradients of the ratio in the input of the first layer and in the output of each layer."""
         given = self.ratio.new_tensor([[1.0, -1.0]]).expand(len(self.ratio), 2)
         found = [given]
         for weight, read in zip(self.weights[:0:-1], self.inputs[:0:-1], strict=True):
@@ -40,7 +40,12 @@ class CriticPass:
 
 @torch.no_grad()
 def passed(net: nn.Sequential, values: Tensor) -> CriticPass:
-    """The pass of codes through fully connected layers with leaky ReLU between them, and two logits."""
+    """Pass codes through fully connected layers with leaky ReLU between them, to two logits.
+
+    Args:
+        net: the layers.
+        values: codes "b d".
+    """
     layers: Any = [part for part in net if isinstance(part, nn.Linear)]
     slope = next(part.negative_slope for part in net if isinstance(part, nn.LeakyReLU))
     x, read = values.detach(), []
@@ -62,7 +67,7 @@ class RatioOfCodes(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, None]:
-        """What the ratio's gradient is worth in the codes."""
+        """The gradient in the codes."""
         return ctx.made.gradients[0] * given[0][:, None], None
 
 
@@ -77,7 +82,7 @@ class RatioOfWeights(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
-        """One product for each layer: Σ over the rows of both classes."""
+        """The gradients of the weights: one product per layer over the rows of both classes."""
         price, found = torch.cat(given)[:, None], []
         for *read, real, false in zip(*(m.inputs for m in ctx.made), *(m.gradients[1:] for m in ctx.made), strict=True):
             back = torch.cat([real, false]) * price
@@ -86,12 +91,17 @@ class RatioOfWeights(torch.autograd.Function):
 
 
 def can_share() -> bool:
-    """Not across ranks, which spread the rows of a pass, and not where nothing is differentiated."""
+    """True when a pass can be shared: in one process, while gradients are computed."""
     return torch.is_grad_enabled() and distributed.group_rank_info().size == 1
 
 
 def model_log_ratio(critic: Any, values: Tensor) -> Tensor:
-    """`critic.log_ratio(values)` in the model's step; kept for the critic's where its weights can learn."""
+    """`critic.log_ratio(values)` in the step of the model; the pass is stored if the critic is trained afterwards.
+
+    Args:
+        critic: the critic.
+        values: codes "b d".
+    """
     if not (can_share() and all(p.requires_grad for p in critic.parameters())):
         return critic.log_ratio(values)
     made = passed(critic.net, values)
@@ -100,7 +110,13 @@ def model_log_ratio(critic: Any, values: Tensor) -> Tensor:
 
 
 def critic_log_ratios(critic: Any, values: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor]:
-    """`critic.log_ratio` of both classes in its own step, that of the codes as kept if codes and weights are still those."""
+    """`critic.log_ratio` of both classes in the step of the critic; a stored pass is used if codes and weights are unchanged.
+
+    Args:
+        critic: the critic.
+        values: codes "b d".
+        negatives: codes of the other class.
+    """
     kept, critic.cached_pass = critic.cached_pass, None
     if not can_share():
         return critic.log_ratio(values.detach()), critic.log_ratio(negatives.detach())
@@ -110,5 +126,5 @@ def critic_log_ratios(critic: Any, values: Tensor, negatives: Tensor) -> tuple[T
 
 
 def _state(critic: Any) -> tuple[int, ...]:
-    """A number for each weight that grows when it is written to; not by fused optimisers, which move it after both steps."""
+    """The version counters of the weights; fused optimisers, which run after both steps, do not raise them."""
     return tuple(p._version for p in critic.parameters())

@@ -1,4 +1,4 @@
-"""Critics: terms with a memory. They train parameters of their own, or keep statistics."""
+"""Critics: terms with a state. They train their own parameters, or keep statistics."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Critic(nn.Module):
     """
 
     spec: Any
+    trained_by_model = False  # its parameters, if any, are trained by the model's optimiser and loss
     paired = True  # its loss reads codes of an independent batch
     last_log_odds: tuple[Tensor, Tensor] | None = None  # of the two classes in the last loss, where there are two
     reuses_forward_pass = False  # its loss begins with the pass that `forward` made (`unbraid.terms.critic_kernels`)
@@ -40,11 +41,16 @@ class Critic(nn.Module):
         """The terms this critic estimates, for the model's step."""
 
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor | None:
-        """The critic's own loss on detached codes, `other` from an independent batch; None if nothing is trained."""
+        """The critic's own loss on detached codes, `other` from an independent batch; None if nothing is trained.
+
+        Args:
+            values: codes "b d" of the batch, detached.
+            other: codes "b d" of an independent batch.
+        """
         return None
 
     def last_accuracy(self) -> float | None:
-        """The share of codes told apart rightly in the last loss, ½ is chance; None for what is no classifier."""
+        """The share of codes that the last loss classified correctly (chance is ½); None if the critic is no classifier."""
         if self.last_log_odds is None:
             return None
         real, false = self.last_log_odds
@@ -52,7 +58,13 @@ class Critic(nn.Module):
 
 
 def classifier_loss(critic: Critic, real: Float[Tensor, "b"], false: Float[Tensor, "b"]) -> Tensor:
-    """½ E[−log D] + ½ E[−log(1−D')] of two classes by their log D/(1−D), which the critic keeps for its accuracy."""
+    """½ E[−log D] + ½ E[−log(1−D')] of two classes by their log D/(1−D), which the critic keeps for its accuracy.
+
+    Args:
+        critic: the critic.
+        real: log D/(1−D) of codes.
+        false: log D/(1−D) of the other class.
+    """
     critic.last_log_odds = (real.detach(), false.detach())
     return 0.5 * (softplus(-real).mean() + softplus(false).mean())
 
@@ -96,18 +108,32 @@ class RatioSpec:
         return ("tc_q@ratio",)
 
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Ratio:
-        """The critic for one tree."""
+        """The critic for one tree.
+
+        Args:
+            tree: the latent tree.
+            prior: the prior.
+            family: the class of the posterior.
+        """
         return Ratio(tree, self)
 
     def build_net(self, d: int) -> nn.Sequential:
-        """Hidden layers with leaky ReLU 0.2, and two logits."""
+        """Hidden layers with leaky ReLU 0.2, and two logits.
+
+        Args:
+            d: the number of columns.
+        """
         sizes = [d] + [self.width] * self.depth
         layers = [layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.LeakyReLU(0.2))]
         return nn.Sequential(*layers, nn.Linear(sizes[-1], 2))
 
 
 def ratio_spec(options: Mapping[str, Any]) -> RatioSpec:
-    """The density-ratio critic of a row's option `critic`."""
+    """The density-ratio critic of a row's option `critic`.
+
+    Args:
+        options: the options of the row.
+    """
     return options.get("critic", RatioSpec())
 
 
@@ -129,7 +155,11 @@ class Ratio(Critic):
         self.net = spec.build_net(tree.width)
 
     def log_ratio(self, values: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
-        """log D/(1−D): how much likelier the code is a real one than one of the other class."""
+        """log D/(1−D): the log odds that a code is real and not of the other class.
+
+        Args:
+            values: codes "b d".
+        """
         logits = distributed.map_rows(self.net, values)
         return logits[:, 0] - logits[:, 1]
 
@@ -138,16 +168,25 @@ class Ratio(Critic):
         return {"tc_q@ratio": model_log_ratio(self, draw.values)}
 
     def permute_codes(self, other: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
-        """The other class: codes of an independent batch, each leaf permuted on its own."""
+        """The other class: codes of an independent batch, each leaf permuted on its own.
+
+        Args:
+            other: codes "b d" of an independent batch.
+        """
         return permute_leaves(self.tree, other)
 
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor:
-        """½ E[−log D(z)] + ½ E[−log(1−D(perm z'))], z' from an independent batch. Kim & Mnih 2018, Algorithm 2."""
+        """See `Critic.loss`: ½ E[−log D(z)] + ½ E[−log(1−D(perm z'))], z' from `other`. Kim & Mnih 2018, Algorithm 2."""
         return classifier_loss(self, *critic_log_ratios(self, values, self.permute_codes(other.detach())))
 
     @torch.no_grad()
     def accuracy(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> float:
-        """The share of codes told apart rightly; ½ is chance. Kim & Mnih 2018, Fig. 37."""
+        """The share of codes classified correctly; chance is ½. Kim & Mnih 2018, Fig. 37.
+
+        Args:
+            values: codes "b d".
+            other: codes "b d" of an independent batch.
+        """
         real = self.log_ratio(values) > 0
         false = self.log_ratio(self.permute_codes(other)) <= 0
         return float(torch.cat([real, false]).double().mean())
@@ -175,12 +214,16 @@ class PriorSpec:
         return (f"agg@{self.how}",)
 
     def build(self, tree: Latent, prior: Any, family: Any = None) -> PriorRatio:
-        """The critic's net for one tree and prior."""
+        """See `RatioSpec.build`."""
         return PriorRatio(tree, self, prior)
 
 
 def prior_spec(method: str) -> Callable[[Mapping[str, Any]], PriorSpec]:
-    """What makes the critic against the prior of a row's option `critic`."""
+    """Return the function that makes the critic against the prior from the option `critic` of a row.
+
+    Args:
+        method: 'ratio' or 'adversary'.
+    """
     return lambda given: PriorSpec(method, given.get("critic", RatioSpec()))
 
 
@@ -188,7 +231,7 @@ class PriorRatio(Critic):
     """log q(z)/p(z) by a classifier that tells codes from draws of the prior. Kim & Mnih 2018, Eqs. 7 and 12.
 
     As an adversary the model pays −log(1−D(z)) instead, D the odds of a code being a code: the GAN loss that does not
-    saturate, log 2 at rest and not in nats of any KL (Makhzani et al. 2015).
+    saturate, log 2 at equilibrium and not in nats of any KL (Makhzani et al. 2015).
 
     >>> from unbraid.priors import build
     >>> critic = PriorSpec("ratio", RatioSpec(width=8, depth=1)).build(Latent.of(2), build({}, Latent.of(2)))
@@ -206,7 +249,7 @@ class PriorRatio(Critic):
         self._temperature = 1.0
 
     def log_ratio(self, values: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:
-        """log D/(1−D): how much likelier the value is a code than a draw of the prior."""
+        """See `Ratio.log_ratio`: the log odds that a value is a code and not a draw from the prior."""
         logits = distributed.map_rows(self.net, values)
         return logits[:, 0] - logits[:, 1]
 
@@ -217,14 +260,19 @@ class PriorRatio(Critic):
         return {f"agg@{self.method}": ratio if self.method == "ratio" else softplus(ratio)}
 
     def loss(self, values: Float[Tensor, "b d"], other: Float[Tensor, "b d"]) -> Tensor:
-        """½ E[−log D(z)] + ½ E[−log(1−D(z_p))], z_p ~ p."""
+        """See `Critic.loss`: ½ E[−log D(z)] + ½ E[−log(1−D(z_p))], z_p ~ p."""
         with torch.no_grad():
             drawn = to_values(self.tree, self._prior[0].sample(len(values), self._temperature).to(values))
         return classifier_loss(self, *critic_log_ratios(self, values, drawn))
 
 
 def permute_leaves(tree: Latent, values: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
-    """Each leaf permuted over the batch on its own, all its columns together. Kim & Mnih 2018, Algorithm 1."""
+    """Each leaf permuted over the batch on its own, all its columns together. Kim & Mnih 2018, Algorithm 1.
+
+    Args:
+        tree: the latent tree.
+        values: codes "b d".
+    """
     b = len(values)
     order = torch.rand(b, len(tree.leaves), device=values.device).argsort(0)
     if tree.width != len(tree.leaves):

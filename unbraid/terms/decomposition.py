@@ -30,7 +30,7 @@ def reconstruction(draw: Draw, node: str = "") -> Nats:
 def kl(draw: Draw, node: str = "") -> Nats:
     """KL(q(z_v|x) ‖ p(z_v)): in closed form where there is one, else log q − log p at the sample. Kingma & Welling 2014.
 
-    The root is the whole KL. A node below it is a term of its own, priced beside `kl`.
+    The root is the whole KL. A node below it is a separate term, priced in addition to `kl`.
     """
     if node and node != "root":
         at = draw.tree.index(node)
@@ -42,14 +42,19 @@ def kl(draw: Draw, node: str = "") -> Nats:
 
 
 def kl_leaves(draw: Draw, node: str = "") -> Float[Tensor, "b l"]:
-    """KL(q(z_l|x) ‖ p(z_l)) of each leaf: in closed form where there is one, else at the sample."""
+    """KL(q(z_l|x) ‖ p(z_l)) of each leaf: in closed form where there is one, else at the sample.
+
+    Args:
+        draw: the batch with its posteriors and samples.
+        node: not used.
+    """
     known = closed_form_kl.leaf_kl(draw.model.charged(draw.q), draw.model.prior)
     at = list(draw.tree.leaf_nodes)
     return draw.log_qx[:, at] - draw.log_p[:, at] if known is None else known
 
 
 def kl_sampled(draw: Draw, node: str = "") -> Nats:
-    """log q(z|x) − log p(z) at the sample: the number the books balance to."""
+    """log q(z|x) − log p(z) at the sample: the number that the terms of the decomposition add up to."""
     return draw.log_qx[:, 0] - draw.log_p[:, 0]
 
 
@@ -57,7 +62,7 @@ def kl_categorical(draw: Draw, node: str = "") -> Nats:
     """KL(q(z|x) ‖ p) with discrete leaves as probability masses, Σ_k π_k log π_k/p_k; real ones as in `kl`.
 
     The parts' KLs and what q binds between them, each part as a whole, so that columns may be correlated under q or p.
-    The relaxed density and the mass differ by nats, so this reading of a discrete KL has its own name.
+    The relaxed density and the mass differ by nats, so this definition of a discrete KL has its own name.
     """
     prior, q = draw.model.prior, draw.q
     if not isinstance(prior, Joint):

@@ -45,6 +45,13 @@ def mmd_squared(
     Σ_{i≠j} k(x_i, x_j)/b(b−1) + Σ_{i≠j} k(y_i, y_j)/m(m−1) − 2 Σ_ij k(x_i, y_j)/bm, and for large batches its mean over
     blocks of at least `block` rows: as unbiased, and its cost grows with b, not b² (Zaremba et al. 2013).
 
+    Args:
+        x: codes "b d".
+        y: draws "m d" from the prior.
+        kernel: 'imq' or 'rbf'.
+        scales: the scales s.
+        block: rows per block.
+
     >>> x = torch.tensor([[0.0], [1.0]])
     >>> round(float(mmd_squared(x, x, "rbf", (1.0,))), 4)    # −(1 − exp(−½))
     -0.3935
@@ -57,7 +64,7 @@ def mmd_squared(
 
 
 class _Kernel(torch.autograd.Function):
-    """The statistic and its gradient in x, worked out together: no "b b" matrix is kept for the way back."""
+    """The statistic and its gradient in x, computed together, so that no "b b" matrix is stored for the backward pass."""
 
     @staticmethod
     def forward(ctx, x, y, kernel, constants):
@@ -78,7 +85,7 @@ class _Kernel(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, upstream):
-        """The gradient was worked out on the way forward."""
+        """The gradient was computed in the forward pass."""
         (gradient,) = ctx.saved_tensors
         return upstream * gradient, None, None, None
 
@@ -144,6 +151,9 @@ def support(draw: Draw, node: str = "") -> Float[Tensor, ""]:
 def hausdorff(z: Float[Tensor, "b r"]) -> Float[Tensor, ""]:
     """Σ_{i<j} max_{a,c} min_u ‖(z_ai, z_cj) − (z_ui, z_uj)‖₂ over pairs of columns.
 
+    Args:
+        z: codes "b r".
+
     >>> corners = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     >>> hausdorff(corners), hausdorff(corners[:3])    # a full grid, and one with a corner missing
     (tensor(0.), tensor(1.))
@@ -159,7 +169,7 @@ def hausdorff(z: Float[Tensor, "b r"]) -> Float[Tensor, ""]:
     a, c, u = torch.tensor(worst, device=z.device).T
     i, j = pairs.T
     squares = (z[a, i] - z[u, i]).square() + (z[c, j] - z[u, j]).square()
-    safe = torch.where(squares > 0, squares, torch.ones_like(squares))  # √ has no slope at 0
+    safe = torch.where(squares > 0, squares, torch.ones_like(squares))  # the gradient of √ is infinite at 0
     return torch.where(squares > 0, safe.sqrt(), torch.zeros_like(squares)).sum()
 
 

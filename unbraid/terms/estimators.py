@@ -81,6 +81,9 @@ ESTIMATORS: dict[str, Estimator] = {name: _minibatch(name) for name in WEIGHTS}
 def exact(all_posteriors: Posterior) -> Estimator:
     """q(z) over the whole data set: every posterior with weight 1/N.
 
+    Args:
+        all_posteriors: the posteriors of all images.
+
     >>> from unbraid.latent import Latent
     >>> from unbraid.model import Diagonal
     >>> tree = Latent.of(2)

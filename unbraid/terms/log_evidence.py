@@ -1,4 +1,4 @@
-"""log p(x), estimated while training: what a weight on HFVAE's third term needs outside of toys."""
+"""log p(x), estimated while training: needed for a weight on HFVAE's third term."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from unbraid.core import distributed
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
+from unbraid.model import discrete_states
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import to_values
 from unbraid.terms.critics import Critic
@@ -34,12 +35,16 @@ class EvidenceSpec:
         return ("evidence@iwae",)
 
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Evidence:
-        """The estimate, which keeps nothing."""
+        """See `RatioSpec.build`: the estimate keeps nothing."""
         return Evidence(self)
 
 
 def evidence_spec(options: Mapping[str, Any]) -> EvidenceSpec:
-    """The estimate of a row's option `particles`."""
+    """The estimate of a row's option `particles`.
+
+    Args:
+        options: the options of the row.
+    """
     return EvidenceSpec(options.get("particles", 8))
 
 
@@ -48,7 +53,7 @@ class Evidence(Critic):
 
     KL(q(x) ‖ p(x)) = −log N − E log p(x), term ③ of Esmaeili et al. 2018, Eq. 7, so −log p(x) is ③ but for a constant. The
     bound tightens with K, and pays the encoder for a tighter one: with few particles its gradient is that of an ELBO.
-    Burda et al. 2016.
+    Burda et al. 2016. Discrete leaves that are charged by mass are drawn hard, with the score-function gradient.
     """
 
     def __init__(self, spec: EvidenceSpec):
@@ -66,7 +71,11 @@ class Evidence(Critic):
             lambda z: model.likelihood.log_prob(images, model.decoder(to_values(draw.tree, z))), z
         )
         log_w = log_x + model.prior.log_prob(z, q.temperature)[:, 0] - q.log_prob(z)[:, 0]
-        return {"evidence@iwae": math.log(k) - log_w.unflatten(0, (b, k)).logsumexp(1)}
+        bound = math.log(k) - log_w.unflatten(0, (b, k)).logsumexp(1)
+        if model.by_mass:  # hard codes pass no gradient to the probabilities that they are drawn from
+            log_mass = discrete_states.log_mass(q, z).unflatten(0, (b, k)).sum(1)
+            bound = discrete_states.score_function(bound.unsqueeze(-1), log_mass).squeeze(-1)
+        return {"evidence@iwae": bound}
 
 
 TERMS: dict[str, Term] = {

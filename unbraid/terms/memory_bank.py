@@ -36,7 +36,7 @@ class BankSpec:
         return ()
 
     def build(self, tree: Latent, prior: Any, family: type[Posterior] = Diagonal) -> Bank:
-        """An empty bank for one tree and family of posteriors."""
+        """See `RatioSpec.build`: an empty bank."""
         return Bank(tree, self, family)
 
 
@@ -44,6 +44,12 @@ def bank_weights(b: int, k: int, n: int, like: Tensor) -> Float[Tensor, "b m"]:
     """Log weights of a batch of b and a bank of k: 1/N for one's own posterior, (N−1)/(N(B−1+K)) for each other.
 
     With K = 0 it is the stratified form of Esmaeili et al. 2018, Eq. 13.
+
+    Args:
+        b: rows of the batch.
+        k: rows of the bank.
+        n: images in the data set.
+        like: a tensor of the type and device to use.
 
     >>> bank_weights(3, 2, 10, torch.zeros(())).exp().sum(1)
     tensor([1., 1., 1.])
@@ -54,11 +60,11 @@ def bank_weights(b: int, k: int, n: int, like: Tensor) -> Float[Tensor, "b m"]:
 
 
 class Bank(Critic):
-    """The last posteriors of this epoch, constant for the gradient, beside the batch's own.
+    """The last posteriors of this epoch, constant for the gradient, in addition to those of the batch.
 
     Past batches of one epoch share no datum with the present one (batches are drawn without replacement), so the
     weights stay right; at the end of an epoch the bank is emptied. Stale posteriors are those of a slightly
-    different encoder: that is its bias. Its contents are buffers, so a resumed run goes on to the same bits.
+    different encoder: that is its bias. Its contents are buffers, so a resumed run gives the same bits.
 
     >>> from unbraid.objectives import build
     >>> build({"name": "beta_tcvae", "estimator": "memory_bank(512)"}).critics["memory_bank"].rows
@@ -80,7 +86,12 @@ class Bank(Critic):
         return {}
 
     def mixture(self, draw: Draw, n: int) -> PosteriorMixture:
-        """The batch and the bank as one mixture; then, in training, the batch is filed (`Draw` asks only once)."""
+        """The batch and the bank as one mixture; in training, the batch is then added to the bank (`Draw` calls this only once).
+
+        Args:
+            draw: the batch with its posteriors and samples.
+            n: images in the data set.
+        """
         q = draw.q
         filed, batches = (int(c) for c in self.count)
         if batches % max(n // len(q), 1) == 0:

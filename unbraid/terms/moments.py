@@ -50,12 +50,16 @@ class MomentsSpec:
         return (f"moments_od@{self.of}", f"moments_d@{self.of}")
 
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Moments:
-        """The running covariance for one tree."""
+        """See `RatioSpec.build`: the running covariance."""
         return Moments(tree, self)
 
 
 def moments_spec(source: str) -> Callable[[Mapping[str, Any]], MomentsSpec]:
-    """What makes the running covariance of a row's options `rho` and `gradient`."""
+    """Return the function that makes the running covariance from the options `rho` and `gradient` of a row.
+
+    Args:
+        source: 'mean' or 'code'.
+    """
     return lambda given: MomentsSpec(source, given.get("rho", 1.0), given.get("gradient", "full"))
 
 
@@ -63,6 +67,10 @@ def code_covariance(q: Posterior, source: str = "code") -> Float[Tensor, "r r"]:
     """Cov[μ(x)] over the batch, and for `of='code'` + E[Σ(x)]: the covariance of z ~ q(z). Real columns only.
 
     Public code adds `diag` of a batch × d matrix, which is one number; right is the mean variance of each column.
+
+    Args:
+        q: the posterior of a batch.
+        source: 'mean' for Cov[μ(x)] alone, 'code' for the covariance of z.
     """
     real = q.tree.columns_of_kind("real")
     mean = q.loc[:, real]

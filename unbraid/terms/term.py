@@ -1,4 +1,4 @@
-"""What a term is: one record with all that is known of it, so that every list of terms follows from one dict."""
+"""The record of a term, which holds all its properties, so that every list of terms follows from one dict."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CriticRef:
-    """The critic behind a term: a name (terms of one name share it), and what makes its spec of a row's own options.
+    """Which critic computes a term, and how its options are read from the row; terms with the same name share a critic.
 
-    `make` takes the options by name and reads those it knows; a critic with an option of its own touches no other.
+    `make` takes all options of the row by name and reads those of its critic.
 
     >>> from unbraid.terms import TERMS
     >>> TERMS["moments_d@mean"].critic.name
@@ -33,7 +33,8 @@ class Term:
             may price apart, 'node' where any one node has a term of its own.
         leaves: its value leaf by leaf "b l", if it has one.
         needs: 'q(z)' (an estimator of the aggregate posterior), 'log p' (the density of the prior, which must not be 0
-            anywhere; its gradient trains a learned prior), 'masses' (of discrete leaves), 'real' (no discrete leaves).
+            anywhere; its gradient trains a learned prior), 'masses' (of discrete leaves), 'real' (no discrete leaves); of
+            the rows 'pairs' (a partner), 'labels' (labelled rows), 'states' (the value of u in p(z|u)).
         estimates_kl: it estimates that very part of the KL, whatever the means.
         twin: the term in whose column the table shows it.
         critic: what gives it instead of `call`.
@@ -64,6 +65,9 @@ class Term:
 def split_key(key: str) -> tuple[str, str, str]:
     """`term[:node][@how]` in three parts.
 
+    Args:
+        key: the key of the term, `term[:node][@how]`.
+
     >>> split_key("tc:pose"), split_key("tc_q@ratio")
     (('tc', 'pose', ''), ('tc_q', '', 'ratio'))
     """
@@ -73,7 +77,10 @@ def split_key(key: str) -> tuple[str, str, str]:
 
 
 def plain_key(key: str) -> str:
-    """The key without its node: what stands in `TERMS`.
+    """The key without its node, as in `TERMS`.
+
+    Args:
+        key: the key of the term, `term[:node][@how]`.
 
     >>> plain_key("tc:pose"), plain_key("tc_q@ratio")
     ('tc', 'tc_q@ratio')

@@ -1,4 +1,4 @@
-"""The spatial-broadcast net: the code is laid at every pixel beside its coordinates. Watters et al. 2019."""
+"""The spatial-broadcast net: every pixel gets the code and its coordinates. Watters et al. 2019."""
 
 from __future__ import annotations
 
@@ -56,7 +56,12 @@ class Broadcast(nn.Module):
 
 
 def halved_size(shape: Shape, channels: tuple[int, ...]) -> tuple[int, int]:
-    """Height and width after one halving per entry of `channels`."""
+    """Height and width after one halving per entry of `channels`.
+
+    Args:
+        shape: channels, height and width of the images.
+        channels: channels of the convolutions.
+    """
     factor = 2 ** len(channels)
     expect(
         min(shape[1:]) >= factor,

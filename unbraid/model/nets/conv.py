@@ -72,7 +72,11 @@ class Conv:
         return encoder, nn.Sequential(*down, Upconv(self.down[-1], outputs, 4, 2, 1, back[-1]))
 
     def map_sizes(self, shape: Shape) -> list[tuple[int, int]]:
-        """Height and width of the image and after each halving."""
+        """Height and width of the image and after each halving.
+
+        Args:
+            shape: channels, height and width of the images.
+        """
         times = len(self.up)
         factor = 2**times
         expect(

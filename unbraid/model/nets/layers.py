@@ -1,4 +1,4 @@
-"""What nets are made of: activations, norms, stacks of layers, the encoder's last layer, and the checks of options."""
+"""Building blocks of nets: activations, norms, stacks of layers, the encoder's last layer, and the checks of options."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ Pair = tuple[nn.Module, nn.Module]
 ActivationFactory = Callable[[], nn.Module]
 MAX_WIDTH, MAX_DEPTH = 16_384, 64
 
-relu = partial(
-    nn.ReLU, inplace=True
-)  # the layer before keeps no use of its output, so a copy would only cost memory traffic
+# in place: the layer before does not need its output, and a copy costs memory traffic
+relu = partial(nn.ReLU, inplace=True)
 
 ACTIVATIONS: dict[str, ActivationFactory] = {
     "relu": relu,
@@ -61,12 +60,25 @@ class SplitHead(nn.Module):
 
 
 def encoder_head(hidden: int, tree: Latent, params: int, split: bool = False) -> nn.Module:
-    """The encoder's last layer: plain, or split between discrete and real leaves."""
+    """The encoder's last layer: plain, or split between discrete and real leaves.
+
+    Args:
+        hidden: width of the last hidden layer.
+        tree: the latent tree.
+        params: how many numbers the posterior needs.
+        split: separate layers for discrete and real leaves.
+    """
     return SplitHead(hidden, tree, params) if split and not tree.all_real else nn.Linear(hidden, params)
 
 
 def linear_layers(sizes: Sequence[int], act: ActivationFactory, norm: str = "none") -> list[nn.Module]:
-    """Fully connected layers from one size to the next, each followed by its norm and activation."""
+    """Fully connected layers from one size to the next, each followed by its norm and activation.
+
+    Args:
+        sizes: the input width and that of each layer.
+        act: makes an activation.
+        norm: name of the norm.
+    """
     return [
         layer
         for a, b in zip(sizes[:-1], sizes[1:], strict=True)
@@ -75,18 +87,31 @@ def linear_layers(sizes: Sequence[int], act: ActivationFactory, norm: str = "non
 
 
 def activation(name: Any) -> ActivationFactory:
-    """An activation by its name in TOML."""
+    """An activation by its name in TOML.
+
+    Args:
+        name: the name.
+    """
     return choose(name, ACTIVATIONS, "activation")
 
 
 def check_norm(name: Any) -> str:
-    """The name of a norm, checked."""
+    """The name of a norm, checked.
+
+    Args:
+        name: the name.
+    """
     choose(name, NORMS, "norm")
     return str(name)
 
 
 def parse_widths(value: Any, name: str, depth: Any = None) -> tuple[int, ...]:
     """Layer widths from TOML: a list, or one width for `depth` layers.
+
+    Args:
+        value: the value in TOML.
+        name: the option, for errors.
+        depth: the number of layers, if one width is given.
 
     >>> parse_widths([32, 64], "channels"), parse_widths(100, "width", 3)
     ((32, 64), (100, 100, 100))
@@ -109,7 +134,13 @@ def parse_widths(value: Any, name: str, depth: Any = None) -> tuple[int, ...]:
 
 
 def check_count(value: Any, name: str, maximum: int = MAX_WIDTH) -> int:
-    """A whole number from 1 to `maximum`."""
+    """A whole number from 1 to `maximum`.
+
+    Args:
+        value: the value.
+        name: the option, for errors.
+        maximum: the largest number allowed.
+    """
     expect(
         _is_whole(value) and 1 <= value <= maximum,
         f"nets.{name} is out of range",

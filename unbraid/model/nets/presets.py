@@ -1,4 +1,4 @@
-"""The papers' nets, frozen by paper and table: a run that names one is the same for ever."""
+"""The papers' nets, frozen by paper and table, so that a run that names one can be repeated."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ PRESETS: dict[str, Callable[..., Pair]] = {
     "factor_vae_table1_bare": Conv((32, 32, 64, 64), (64, 64, 32, 32), 128, bare=True),
     "factor_vae_table2": Conv((32, 32, 64, 64), (64, 64, 32, 32), 256),
     "factor_vae_table3": Conv((32, 32, 64, 64), (64, 64, 32, 32), 256),
+    "factor_vae_table2_bare": Conv((32, 32, 64, 64), (64, 64, 32, 32), 256, bare=True),
+    "factor_vae_table3_bare": Conv((32, 32, 64, 64), (64, 64, 32, 32), 256, bare=True),
     "hfvae_table3": Mlp((400, 400), (200, 400), split=True),
     "hfvae_table4": Mlp((1200, 1200, 800), (400, 1200, 1200), down_act=nn.Tanh, split=True),
     "hfvae_table5": Conv((32, 32, 64, 64), (64, 64, 32, 32), 512, norm="batch", split=True, inner_act=nn.Tanh),
@@ -28,6 +30,7 @@ PRESETS: dict[str, Callable[..., Pair]] = {
         (1200, 1200), 400, (400, 1200, 1200), down_act=nn.Tanh, code_to_style=True
     ),
     "decomposition_table1a": Conv((32, 32, 64, 64), (64, 64, 64, 32), 128),
+    "decomposition_table1a_bare": Conv((32, 32, 64, 64), (64, 64, 64, 32), 128, bare=True),
     "decomposition_table1b": Mlp((100,), (100,)),
     "decomposition_table1c": dcgan,
     "isa_vae_a4": Mlp((1200, 1200), (1200, 1200, 1200), down_act=nn.Tanh),

@@ -1,4 +1,4 @@
-"""The upconvolution of the nets: torch's, with two ways around what it does slowly on the CPU (docs/benchmarks.md)."""
+"""The upconvolution of the nets: torch's, with faster code for two slow cases on the CPU (docs/benchmarks.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HALVING = ((4, 4), (2, 2), (1, 1), (1, 1), 1)  # kernel, stride, padding, dilati
 class Upconv(nn.ConvTranspose2d):
     """`nn.ConvTranspose2d`, with its parameters and its numbers up to rounding.
 
-    Compiled, exported, in half precision and on other devices it is torch's own.
+    Under autocast it is in bfloat16. Compiled, exported, in other precisions and on other devices it is torch's own.
 
     >>> up = Upconv(32, 1, 4, 2, 1)
     >>> x = torch.randn(2, 32, 8, 8)
@@ -30,21 +30,38 @@ class Upconv(nn.ConvTranspose2d):
         if not plain or not uses_fast_path(input, self.weight):
             return super().forward(input, output_size)
         settings = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
-        return _Upconv.apply(input, self.weight, self.bias, settings)
+        dtype = torch.bfloat16 if torch.is_autocast_enabled("cpu") else input.dtype
+        bias = None if self.bias is None else self.bias.to(dtype)
+        return _Upconv.apply(input.to(dtype), self.weight.to(dtype), bias, settings)
 
 
 def uses_fast_path(x: Tensor, weight: Tensor) -> bool:
-    """Whether an upconvolution of x goes our way: on the CPU, in float32 or float64, run as it is written."""
-    same = x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64)
-    elsewhere = x.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
-    return same and not elsewhere
+    """Whether an upconvolution of x takes the fast path: on the CPU, in float32, float64 or under autocast to
+    bfloat16, neither compiled nor exported.
+
+    Args:
+        x: the input.
+        weight: the weights.
+    """
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
+    if torch.is_autocast_enabled("cpu"):
+        return torch.get_autocast_dtype("cpu") == torch.bfloat16 and torch.float64 not in (x.dtype, weight.dtype)
+    return x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64)
 
 
 def by_phases(x: Tensor, weight: Tensor, bias: Tensor | None, extra_rows: int, extra_columns: int) -> Tensor:
     """An upconvolution 4×4 of stride 2 and padding 1 as one convolution 2×2 of stride 1 and four copies.
 
     An output at (2r + p, 2s + q) sees 2×2 inputs, through weights that depend on its phase (p, q) alone; so the four
-    phases are output channels of one convolution, where torch's way leaves most of a vector empty for one channel.
+    phases are output channels of one convolution, where torch leaves most of a vector empty for one channel.
+
+    Args:
+        x: the input "b c h w".
+        weight: the weights "c o 4 4".
+        bias: the bias "o", or None.
+        extra_rows: rows to add below.
+        extra_columns: columns to add on the right.
     """
     (n, c, h, w), many = x.shape, weight.shape[1]
     kernel = weight.flip(2, 3).reshape(c, many, 2, 2, 2, 2).permute(3, 5, 1, 0, 2, 4).reshape(4 * many, c, 2, 2)

@@ -1,4 +1,4 @@
-"""Families of q(z|x) by name. To add one: a file here and a line in `POSTERIORS`; closed forms, if any, go in `model.closed`."""
+"""Families of q(z|x) by name. To add one: a file here and a line in `POSTERIORS`; closed forms go in `model.closed_form_kl`."""
 
 from unbraid.model.posterior import Posterior
 from unbraid.model.posteriors.diagonal import Diagonal

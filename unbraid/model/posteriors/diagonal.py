@@ -75,5 +75,11 @@ class Diagonal(Posterior):
 
 
 def normal_log_prob(z: Tensor, loc: Tensor, log_scale: Tensor) -> Tensor:
-    """log N(z; μ, σ²) of each column."""
+    """log N(z; μ, σ²) of each column.
+
+    Args:
+        z: the values.
+        loc: the means μ.
+        log_scale: log σ.
+    """
     return -0.5 * (((z - loc) * (-log_scale).exp()).square() + LOG_2PI) - log_scale

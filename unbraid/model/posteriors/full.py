@@ -44,7 +44,7 @@ class Full(Posterior):
 
     @classmethod
     def from_params(cls, tree: Latent, params: Float[Tensor, "b p"], temperature: float = 1.0) -> Full:
-        """Split an encoder's output into means and logits, log s², and the numbers below the diagonal."""
+        """See `Posterior.from_params`: means and logits, log s², and the numbers below the diagonal."""
         d, r = tree.width, len(tree.columns_of_kind("real"))
         loc, log_s, below = params[:, :d], 0.5 * params[:, d : d + r], params[:, d + r :]
         log_s = relaxed_discrete.bound_log_scale(log_s)
@@ -57,7 +57,14 @@ class Full(Posterior):
     def from_factor(
         cls, tree: Latent, loc: Float[Tensor, "b d"], factor: Float[Tensor, "b r r"], temperature: float = 1.0
     ) -> Full:
-        """From means (and logits) and the Cholesky factor over the real columns."""
+        """From means (and logits) and the Cholesky factor over the real columns.
+
+        Args:
+            tree: the latent tree.
+            loc: means and logits.
+            factor: the Cholesky factor "b r r".
+            temperature: the temperature of relaxed discrete leaves.
+        """
         marginal = 0.5 * factor.square().sum(-1).log()
         if not tree.all_real:
             marginal = torch.zeros_like(loc).index_copy(1, relaxed_discrete.column_index(tree, "real", loc), marginal)
@@ -77,7 +84,7 @@ class Full(Posterior):
         return rest.index_copy(-1, real, drawn)
 
     def log_prob(self, z: Float[Tensor, "... d"]) -> Float[Tensor, "... v"]:
-        """log q(z_v|x) at every node v: by its block of the covariance; broadcasts like `Posterior.log_prob`."""
+        """See `Posterior.log_prob`: every node by its block of the covariance."""
         leaves = self.leaf_log_prob(z)
         names = [leaf.name for leaf in self.tree.leaves]
         nodes = []
@@ -109,7 +116,11 @@ class Full(Posterior):
         return [real[c] for c in self.tree.columns(name) if c in real]
 
     def marginal_factor(self, name: str) -> Float[Tensor, "*s k k"]:
-        """The Cholesky factor of the marginal covariance of one node's real columns."""
+        """The Cholesky factor of the marginal covariance of one node's real columns.
+
+        Args:
+            name: the name of the node.
+        """
         at = self._positions(name)
         if at == list(range(len(at))):
             return self.factor[..., : len(at), : len(at)]

@@ -63,13 +63,15 @@ def build_model(recipe: Recipe, shape: tuple[int, int, int], custom: CustomParts
     return _kind_of(objective).build_model(recipe, shape, custom)
 
 
-def build_trainer(parts: Parts) -> Trainer:
+def build_trainer(parts: Parts, stored_precision: str = "") -> Trainer:
     """Move the parts to their device and make their optimisers.
 
     Args:
         parts: the parts, as `build_parts` returns them.
+        stored_precision: what budget.precision = "auto" chose when the run began; "" for a new run.
     """
-    return _kind_of(parts.objective).build_trainer(parts)
+    build = _kind_of(parts.objective).build_trainer
+    return build(parts, stored_precision) if stored_precision else build(parts)  # only rows of prices have a choice
 
 
 def _kind_of(objective: object) -> ObjectiveKind:

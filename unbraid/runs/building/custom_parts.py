@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.core.errors import UnbraidError, expect, join_names
+from unbraid.core.errors import UnbraidError, command_or_python, expect, join_names
 
 if TYPE_CHECKING:
     from torch import nn
@@ -98,6 +98,7 @@ def move_cwd_last() -> None:
 def part_registries() -> dict[str, Any]:
     """Return the registries of parts that a recipe can name, by kind."""
     from unbraid.data import DATASETS
+    from unbraid.data.pairs import PAIR_SOURCES
     from unbraid.model import LIKELIHOODS, NETS, POSTERIORS
     from unbraid.objectives import OBJECTIVES
     from unbraid.priors import PRIORS
@@ -111,6 +112,7 @@ def part_registries() -> dict[str, Any]:
         "likelihood": LIKELIHOODS,
         "objective": OBJECTIVES,
         "term": TERMS,
+        "source of pairs": PAIR_SOURCES,
     }
 
 
@@ -129,6 +131,9 @@ def named_parts(recipe: Recipe) -> Iterator[tuple[str, str]]:
     for table in [recipe.prior, *(parts.values() if isinstance(parts, dict) else [])]:
         if isinstance(table, dict):
             yield "prior", str(table.get("name", "gaussian"))
+    pairs = recipe.supervision.get("pairs")
+    if isinstance(pairs, dict):
+        yield "source of pairs", str(pairs.get("source", "factors"))
     prices = recipe.objective.get("prices", {})
     for key in prices if isinstance(prices, dict) else ():
         term, _, how = key.partition("@")
@@ -189,11 +194,12 @@ def check_foreign_parts(recipe: Recipe, state: dict[str, Any], path: Path) -> No
     lacking = [part for part in missing if part in parts]
     if lacking:
         modules = [str(m) for m in modules] if isinstance(modules, list) else []
-        flags = " ".join(f"--import {m}" for m in modules)
+        flags = " ".join(f"--import {m}" for m in modules) or "--import MODULE"
+        load = f"imports={modules or ['MODULE']}"
         raise UnbraidError(
             f"{path} needs parts from outside this library: {join_names(lacking)}. They come from "
             f"{join_names(modules) or 'a module that was not recorded'}. If you trust that code, add "
-            f"{flags or '--import MODULE'} (in Python Run.load(…, imports={modules or ['MODULE']}))."
+            f"{command_or_python(f'{flags} (in Python {load})', f'{load} (in commands {flags})')}."
         )
 
 
@@ -218,6 +224,7 @@ def recipe_with_objects(
         )
         expect(pair, "nets must be two modules: nets=(encoder, decoder)", found=type(custom.nets).__name__)
         encoder, decoder = custom.nets
+        _refuse_lazy_layers(encoder, decoder)
         tables["nets"] = {
             "encoder": _class_name(encoder, before.nets.get("encoder"), quiet),
             "decoder": _class_name(decoder, before.nets.get("decoder"), quiet),
@@ -235,6 +242,24 @@ def recipe_with_objects(
         tables["objective"] = {"row": custom.objective.name, "prices": prices}
     named = {key: {"name": CUSTOM_NAME, **table} for key, table in tables.items()}
     return recipe.model_copy(update=named) if named else recipe
+
+
+def _refuse_lazy_layers(encoder: nn.Module, decoder: nn.Module) -> None:
+    """Name the lazy layers of nets, which have no weights to count and to initialise before a first call."""
+    from torch.nn.parameter import is_lazy
+
+    lazy = [
+        f"{net}.{name.rpartition('.')[0]}"
+        for net, module in (("encoder", encoder), ("decoder", decoder))
+        for name, parameter in module.named_parameters()
+        if is_lazy(parameter)
+    ]
+    expect(
+        not lazy,
+        "nets must have all their weights before training",
+        found=f"lazy layers {join_names(dict.fromkeys(lazy))}",
+        do="Call both nets once, such as encoder(torch.zeros(1, 3, 64, 64)), before you pass them.",
+    )
 
 
 def check_objects(

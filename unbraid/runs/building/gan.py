@@ -39,6 +39,7 @@ class GameParts:
     model: InfoGan
     objective: Game
     critics: dict[str, Critic] = field(default_factory=dict)  # none: the discriminator belongs to the model
+    supervision: None = None
 
     @property
     def modules(self) -> nn.ModuleDict:
@@ -137,10 +138,7 @@ def check_supported(recipe: Recipe, custom: CustomParts = NO_CUSTOM_PARTS) -> No
 
 @default_float32()
 def build_model(
-    recipe: Recipe,
-    shape: tuple[int, int, int],
-    custom: CustomParts = NO_CUSTOM_PARTS,
-    objective: Game | None = None,
+    recipe: Recipe, shape: tuple[int, int, int], custom: CustomParts = NO_CUSTOM_PARTS, objective: Game | None = None
 ) -> InfoGan:
     """Build the InfoGAN of a recipe with initial weights.
 

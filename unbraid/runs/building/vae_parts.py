@@ -20,6 +20,7 @@ from unbraid.model import LIKELIHOODS, NETS, POSTERIORS, Vae
 from unbraid.objectives.objective import Objective
 from unbraid.prices import Price, as_schedule
 from unbraid.runs.building.custom_parts import NO_CUSTOM_PARTS, CustomParts, check_objects, copy_float32
+from unbraid.runs.building.supervision import Supervision, build_supervision, check_supervision
 from unbraid.runs.fitting.seeding import default_float32, step_seed
 from unbraid.runs.recipe import Recipe
 from unbraid.terms.critics import Critic
@@ -38,6 +39,7 @@ class VaeParts:
     objective: Objective
     critics: dict[str, Critic]
     temperature: Price
+    supervision: Supervision | None = None
 
     @property
     def modules(self) -> nn.ModuleDict:
@@ -64,13 +66,16 @@ def build_parts(
     tree = recipe.tree
     temperature = recipe.temperature
     _check_temperature(temperature)
+    objective, supervision = build_supervision(recipe, objective, dataset, tree)
     with torch.random.fork_rng(devices=[]), default_float32():
         torch.manual_seed(step_seed(recipe.seed, -1))
         model = build_model(recipe, dataset.shape, custom, lambda n: sample_images(dataset, n, recipe.seed))
         objective.check(tree, model.prior)
+        if supervision is not None:
+            check_supervision(supervision, model)
         critics = {name: spec.build(tree, model.prior, model.family) for name, spec in objective.critics.items()}
     _check_pixels(dataset, model, recipe)
-    return VaeParts(recipe, dataset, tree, model, objective, critics, temperature)
+    return VaeParts(recipe, dataset, tree, model, objective, critics, temperature, supervision)
 
 
 @default_float32()
@@ -98,9 +103,12 @@ def build_model(
     if custom.nets is None:
         encoder, decoder = _build_named(recipe.nets, NETS, "net", **fixed)
     else:
-        encoder, decoder = _copy_nets(custom.nets, tuple(shape), tree, family.param_count(tree))
+        encoder, decoder = _copy_nets(custom.nets, tuple(shape), tree, family.param_count(tree), recipe.family)
     model = Vae(tree, encoder, decoder, prior, likelihood, family)
     model.discrete = recipe.discrete
+    if recipe.supervision.get("given", {}).get("encoder"):
+        expect(prior.conditioned, "given.encoder needs prior 'mixture' or 'given_gaussian'", found=repr(prior.name))
+        model.state_shift = prior.build_shift(family.param_count(tree))
     prior.attach(model, shape, images)
     with torch.no_grad():
         model.eval()
@@ -125,7 +133,9 @@ def _copy_prior(prior: priors.Prior, tree: Latent) -> priors.Prior:
     return copy_float32(prior)
 
 
-def _copy_nets(nets: Any, shape: tuple[int, ...], tree: Latent, params: int) -> tuple[nn.Module, nn.Module]:
+def _copy_nets(
+    nets: Any, shape: tuple[int, ...], tree: Latent, params: int, family: str
+) -> tuple[nn.Module, nn.Module]:
     """Copy nets passed as objects and try them on one blank image and one code."""
     encoder, decoder = copy_float32(nets[0]), copy_float32(nets[1])
     try:
@@ -141,9 +151,21 @@ def _copy_nets(nets: Any, shape: tuple[int, ...], tree: Latent, params: int) -> 
         tuple(found.shape) == (1, params),
         "the encoder must return the parameters of the posterior",
         found=tuple(found.shape),
-        allowed=f"b × {params} for {tree}",
+        allowed=f"b × {params}",
+        do=_describe_parameters(tree, params, family),
     )
     return encoder, decoder
+
+
+def _describe_parameters(tree: Latent, params: int, family: str) -> str:
+    """Explain the columns that an encoder returns for a tree."""
+    real = sum(leaf.width for leaf in tree.leaves if leaf.kind == "real")
+    others = tree.width - real
+    parts = [f"means of {real} real columns, then their log-scales"] if real else []
+    if family not in ("diagonal", "laplace") and real:
+        parts = [f"the parameters of posterior {family!r} for {real} real columns"]
+    parts += [f"{others} logits of discrete leaves"] if others else []
+    return f"The columns are {' and '.join(parts)}: {params} for {tree}."
 
 
 def load_data(recipe: Recipe, dataset: Dataset | None) -> Dataset:
