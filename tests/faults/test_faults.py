@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 from tests.faults.__main__ import markdown_table, run_campaign
-from tests.faults.trials import FAULTS, Trial, kill_processes
+from tests.faults.catalogue import CHEAP, FAULTS
+from tests.faults.trials import Trial, kill_processes
 from tests.suite_summary import PAGE
 
 
@@ -18,10 +19,13 @@ from tests.suite_summary import PAGE
 def test_nothing_is_lost_and_the_end_is_the_same(fault):
     if fault == "disk full" and (os.geteuid() != 0 or shutil.which("mount") is None):
         pytest.skip("only root can mount a small disk")
-    (trial,) = run_campaign(1, seed=1, only=fault, quiet=True)
-    assert trial.struck, trial
-    assert trial.same, trial
-    assert not trial.lost, trial
+    trials = run_campaign(1, seed=1, only=fault, quiet=True)
+    assert len(trials) == CHEAP.get(fault, 1)
+    for trial in trials:
+        assert trial.struck or fault in CHEAP, trial  # a fit of a moment may be over before it is struck
+        assert trial.same, trial
+        assert not trial.lost, trial
+    assert any(trial.struck for trial in trials)
 
 
 @pytest.mark.slow

@@ -236,15 +236,3 @@ def fill_disk(context: TrialContext) -> Trial:
             return full
 
         return run_trial(context, plan, strike, lambda: wait_for_output(start_sweep(context)), wait=False)
-
-
-FAULTS: dict[str, Callable[[TrialContext], Trial]] = {
-    "worker killed": kill_worker,
-    "driver killed": kill_driver,
-    "shard killed": kill_shard,
-    "disk full": fill_disk,
-    "rank killed": kill_rank,
-    "Ray worker killed": kill_ray_worker,
-    "Ray driver killed": kill_driver,
-    "Ray node killed": kill_ray_node,
-}

@@ -1,0 +1,219 @@
+"""`discover` from data to pages: a tiny run, interruptions at any job, names, more minutes and new pictures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import unbraid
+from unbraid.cli import app
+from unbraid.core.errors import TrainingInterrupted, UnbraidError
+from unbraid.discovery import plan as plans
+from unbraid.discovery import training_stages
+from unbraid.discovery.new_pictures import transform
+from unbraid.discovery.plan import DiscoveryPlan
+from unbraid.discovery.time_limit import TimeLimit
+from unbraid.runs.folder.leaf_names import read_leaf_names
+from unbraid.sweeps.engine.job_runner import claim_and_run
+
+NASTY = "<script>alert(1)</script> & 'width'"
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    """Train jobs in this process: starting workers takes longer than these runs. `stop_before` interrupts a job."""
+    control = {"stop_before": -1, "done": 0}
+
+    def run_here(plan, workers, display):
+        results = {}
+        for job in plan.jobs:
+            if control["done"] == control["stop_before"]:
+                raise TrainingInterrupted("stopped by the test")
+            results[job.name] = claim_and_run(job, plan.folder, None)
+            control["done"] += 1
+        return results
+
+    monkeypatch.setattr(training_stages, "run_plan", run_here)
+    monkeypatch.setattr(plans, "MIN_FIRST_STEPS", 6)
+    monkeypatch.setattr(plans, "COMPARABLE_FIRST_STEPS", 0)
+    monkeypatch.setattr(plans, "RUNG_RATIOS", (1.0, 2.0, 3.0))
+    monkeypatch.setattr(TimeLimit, "shorten", lambda limit, plan, finished, count: plan)
+    monkeypatch.setattr("unbraid.sweeps.planning.cost_estimate.TRIAL_SECONDS", 0.0)
+    return control
+
+
+@pytest.fixture(scope="module")
+def bars() -> np.ndarray:
+    """Small pictures of a bar with two factors: position and brightness."""
+    pictures = np.zeros((60, 8, 8), np.uint8)
+    for k in range(60):
+        pictures[k, :, k % 6 : k % 6 + 2] = 100 + 15 * (k // 6)
+    return pictures
+
+
+def small_discovery(data, out, **options):
+    return unbraid.discover(data, out, **{"minutes": 0.05, "seeds": 2, "latents": 3, "quiet": True, **options})
+
+
+def test_one_call_leaves_a_page_codes_and_a_run_like_any_other(in_process, bars, tmp_path):
+    found = small_discovery(bars, tmp_path / "found")
+    assert found.complete
+    text = found.page.read_text()
+    assert "other seeds" in text
+    assert not re.search(r"(src|href)=\"(?!data:|#)", text), "the page makes no request"
+    assert str(tmp_path) not in text, "the page names no folder of this machine"
+    rows = list(csv.reader(found.codes_table.read_text().splitlines()))
+    assert len(rows) == 61
+    assert rows[0][0] == "file"
+    run = unbraid.Run.load(found.folder / "best")
+    assert run.encode(run.dataset().pixels([0])).shape == (1, 3)
+    assert (found.folder / "explore.html").is_file()
+    assert {f["status"] for f in found.factors} <= {"stable", "partly stable", "unstable", "weak"}
+    again = small_discovery(bars, tmp_path / "found")
+    assert again.result == found.result
+
+
+def test_a_dry_run_stops_before_training(in_process, bars, tmp_path):
+    assert small_discovery(bars, tmp_path / "dry", dry=True).result == {}
+    assert in_process["done"] == 0
+    plan = DiscoveryPlan.load(tmp_path / "dry")
+    assert plan.seeds == 2
+    assert [rung.steps for rung in plan.rungs] == [6, 12, 18]
+    small_discovery(bars, tmp_path / "dry")
+    assert DiscoveryPlan.load(tmp_path / "dry") == plan, "the stored plan is the one that is trained"
+
+
+@pytest.mark.slow
+def test_a_discovery_that_was_interrupted_anywhere_continues_to_the_same_choice(in_process, bars, tmp_path):
+    whole = small_discovery(bars, tmp_path / "whole")
+    total = in_process["done"]
+    plan = json.loads((tmp_path / "whole/plan.json").read_text())
+    for stop in np.random.default_rng(0).permutation(total)[:3]:
+        out = tmp_path / f"stop{stop}"
+        small_discovery(bars, out, dry=True)
+        local = json.loads((out / "plan.json").read_text())
+        shared = {
+            **plan,
+            "settings": [
+                {**s, "recipe": one["recipe"]} for s, one in zip(plan["settings"], local["settings"], strict=True)
+            ],
+        }
+        (out / "plan.json").write_text(json.dumps(shared))
+        in_process.update(done=0, stop_before=int(stop))
+        with pytest.raises(TrainingInterrupted, match="the same command continues|The same command continues"):
+            small_discovery(bars, out)
+        assert (
+            "not finished" in (out / "discovery.html").read_text()
+            or "No run is finished" in (out / "discovery.html").read_text()
+        )
+        in_process.update(done=0, stop_before=-1)
+        continued = small_discovery(bars, out)
+        assert continued.result["run"] == whole.result["run"]
+        assert continued.result["factors"] == whole.result["factors"]
+
+
+def test_more_minutes_continue_the_same_runs_and_keep_names(in_process, bars, tmp_path):
+    first = small_discovery(bars, tmp_path / "more")
+    leaf = unbraid.Run.load(first.folder / "best").recipe.tree.leaves[0].name
+    done = CliRunner().invoke(app, ["name", str(first.folder / "best"), leaf, NASTY])
+    assert done.exit_code == 0, done.output
+    second = small_discovery(bars, tmp_path / "more", more=0.05)
+    assert second.result["steps"] > first.result["steps"]
+    assert second.complete
+    if second.result["run"] == first.result["run"]:
+        assert read_leaf_names(second.folder / "best") == {leaf: NASTY}
+
+
+def test_names_are_shown_and_escaped_everywhere(in_process, bars, tmp_path):
+    from unbraid.export import EXPORTS
+    from unbraid.figures.report import report
+
+    found = small_discovery(bars, tmp_path / "named")
+    best = found.folder / "best"
+    leaf = found.factors[0]["leaf"] if found.factors else "z0"
+    assert CliRunner().invoke(app, ["name", str(best), leaf, NASTY]).exit_code == 0
+    run = unbraid.Run.load(best)
+    pages = [found.page, report(run), EXPORTS["html"](run, None), EXPORTS["hub"](run, None) / "README.md"]
+    for page in pages:
+        assert "<script>alert" not in page.read_text(), page.name
+    for page in pages[:1] if found.factors else []:
+        assert "&lt;script&gt;" in page.read_text()
+    assert "\\u003cscript" in pages[2].read_text()
+    assert json.loads((best / "hub/config.json").read_text())["leaf_names"] == {leaf: NASTY}
+    assert "&lt;script&gt;" in pages[3].read_text()
+    listed = CliRunner().invoke(app, ["name", str(best)]).output
+    assert NASTY in listed
+    if found.factors:
+        assert any(NASTY in head for head in next(csv.reader(found.codes_table.read_text().splitlines())))
+    wrong = CliRunner().invoke(app, ["name", str(best), "z99", "x"])
+    assert isinstance(wrong.exception, UnbraidError)
+
+
+def test_new_pictures_of_any_size_are_encoded_and_unusual_ones_marked(in_process, bars, tmp_path):
+    found = small_discovery(bars, tmp_path / "found")
+    place = tmp_path / "new"
+    place.mkdir()
+    Image.fromarray(bars[3]).save(place / "known.png")
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (50, 70, 3), dtype=np.uint8)).save(place / "noise.png")
+    (place / "broken.png").write_bytes(b"no picture")
+    done = transform(found.folder / "best", place, tmp_path / "new.csv", batch=1, quiet=True)
+    rows = {row["file"]: row for row in csv.DictReader((tmp_path / "new.csv").read_text().splitlines())}
+    assert rows.keys() == {"known.png", "noise.png"}
+    assert done.skipped.keys() == {"broken.png"}
+    assert float(rows["noise.png"]["elbo_percentile"]) < float(rows["known.png"]["elbo_percentile"])
+    with pytest.raises(UnbraidError, match=r"\.csv"):
+        transform(found.folder / "best", place, tmp_path / "new.txt", quiet=True)
+
+
+def test_vectors_are_standardised_and_transformed_alike(in_process, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(80, 5)) * [1, 10, 100, 1, 1] + 3
+    found = small_discovery(rows.astype(np.float32), tmp_path / "rows")
+    assert found.data.kind == "vectors"
+    np.save(tmp_path / "more.npy", rows[:7].astype(np.float32))
+    assert transform(found.folder / "best", tmp_path / "more.npy", tmp_path / "rows.csv", quiet=True).count == 7
+
+
+def test_two_discoveries_do_not_share_a_folder(in_process, bars, tmp_path):
+    from unbraid.core.locks import file_lock
+
+    with file_lock(tmp_path / "busy/.lock"), pytest.raises(UnbraidError, match="another process"):
+        small_discovery(bars, tmp_path / "busy")
+
+
+def test_a_plan_gets_more_settings_with_more_time(bars, tmp_path):
+    from unbraid.discovery.data_inspection import prepare_data
+    from unbraid.discovery.plan import candidate_settings, make_plan
+
+    summary = prepare_data(bars, tmp_path / "data", quiet=True)
+    settings = [replace(s, step_seconds=0.01) for s in candidate_settings(summary, tmp_path / "data")]
+    short, long = (make_plan(settings, 60 * m, m, 2, summary.digest) for m in (2, 30))
+    assert len(short.settings) < len(long.settings)
+    assert long.rungs[-1].steps > short.rungs[-1].steps
+    assert short.seconds < 2 * 60
+    assert long.seconds < 30 * 60
+    kinds = {s.name.split("-")[0] for s in long.settings}
+    assert {"beta_tcvae", "hfvae"} <= kinds
+    low = settings[0].lowered()
+    assert low.recipe["objective"]["beta"] == pytest.approx(settings[0].recipe["objective"]["beta"] / 4, rel=0.01)
+
+
+@pytest.mark.slow
+def test_the_command_trains_with_workers_and_prints_what_it_found(bars, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "bars"
+    place.mkdir()
+    for k, picture in enumerate(bars):
+        Image.fromarray(picture).save(place / f"{k:02d}.png")
+    done = CliRunner().invoke(
+        app, ["discover", "bars", "--minutes", "0.1", "--seeds", "2", "--workers", "1", "--quiet"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "page:" in done.output
+    assert (tmp_path / "discovery/codes.csv").read_text().splitlines()[1].startswith("00.png,")

@@ -1,0 +1,313 @@
+"""`unbraid.discover`: from data without labels to a chosen model and factors with a confidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect
+from unbraid.core.files import ensure_writable_folder, is_file, read_json
+from unbraid.core.hardware import cpu_count
+from unbraid.core.locks import file_lock
+from unbraid.discovery.data_inspection import DataSummary, prepare_data
+from unbraid.discovery.measurements import MeasuringData
+from unbraid.discovery.plan import (
+    PLAN_FILE,
+    SEEDS,
+    CandidateSetting,
+    DiscoveryPlan,
+    candidate_settings,
+    extend_plan,
+    make_plan,
+)
+from unbraid.discovery.results import BEST_FOLDER, CODES_TABLE, DATA_FOLDER, PAGE_FILE, RESULT_FILE, write_results
+from unbraid.discovery.time_limit import TimeLimit
+from unbraid.discovery.training_stages import PROGRESS_FILE, RUNS_FOLDER, RungRunner
+from unbraid.runs.run import Run
+
+MAX_MINUTES = 7 * 24 * 60
+
+
+@dataclass(frozen=True)
+class DiscoveryRequest:
+    """What a caller asks of the plan.
+
+    Args:
+        minutes: time for the whole call.
+        seeds: seeds of every setting.
+        first_seed: the first of them.
+        workers: runs at once.
+        latents: number of continuous leaves; 0 chooses it.
+        batch: pictures per step; 0 chooses it.
+    """
+
+    minutes: float
+    seeds: int
+    first_seed: int
+    workers: int
+    latents: int
+    batch: int
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The result of a discovery, read from its folder.
+
+    Args:
+        folder: the folder.
+        data: the summary of the data.
+        plan: the plan.
+        result: the content of discovery.json; empty after `dry`.
+
+    >>> import numpy as np
+    >>> from unbraid import discover
+    >>> rows = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
+    >>> found = discover(rows, tmp / "found", dry=True, quiet=True)
+    >>> found.data.kind, found.complete
+    ('vectors', False)
+    """
+
+    folder: Path
+    data: DataSummary
+    plan: DiscoveryPlan
+    result: dict[str, Any]
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Discovery:
+        """Read the folder of a discovery.
+
+        Args:
+            folder: the folder.
+        """
+        folder = Path(folder)
+        expect(
+            is_file(folder / PLAN_FILE),
+            f"{folder} is not the folder of a discovery",
+            found=f"no {PLAN_FILE} in it",
+            do="Make one with 'unbraid discover PICTURES --out DIR'.",
+        )
+        result = read_json(folder / RESULT_FILE, "result") if is_file(folder / RESULT_FILE) else {}
+        return cls(folder, DataSummary.load(folder / DATA_FOLDER), DiscoveryPlan.load(folder), result)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the plan was finished."""
+        return bool(self.result.get("complete"))
+
+    @property
+    def factors(self) -> list[dict[str, Any]]:
+        """Active leaves of the chosen run with confidence, information and kind, stable ones first."""
+        return list(self.result.get("factors", []))
+
+    @property
+    def stable_factors(self) -> list[str]:
+        """Leaves that most seeds find."""
+        return [f["leaf"] for f in self.factors if f["status"] == "stable"]
+
+    @property
+    def best(self) -> Run:
+        """The chosen run."""
+        return Run.load(self.folder / BEST_FOLDER)
+
+    @property
+    def page(self) -> Path:
+        """The page discovery.html."""
+        return self.folder / PAGE_FILE
+
+    @property
+    def codes_table(self) -> Path:
+        """The table codes.csv."""
+        return self.folder / CODES_TABLE
+
+    def lines(self) -> list[str]:
+        """The result as lines of text."""
+        if not self.result:
+            return ["nothing is trained yet"]
+        rows = [self.result["reason"], *(f"warning: {text}" for text in self.result["warnings"])]
+        for f in self.factors:
+            nats = "" if f["nats"] is None else f"{f['nats']:.2f} nats, "
+            name = f"{f['leaf']} {f['name']!r}" if f["name"] else f["leaf"]
+            found = f"found in {f['found']} of {f['seeds']} other seeds"
+            rows.append(f"  {name:<10} {f['status']:<14} {found}, {nats}{f['kind']}")
+        return rows
+
+    def __repr__(self) -> str:
+        return "\n".join([f"discovery in {self.folder}", *self.lines()])
+
+
+def discover(
+    data: Any,
+    out: str | Path = "discovery",
+    *,
+    minutes: float = 10.0,
+    more: float = 0.0,
+    dry: bool = False,
+    size: int = 0,
+    resize: str = "crop",
+    max_pictures: int = 20_000,
+    latents: int = 0,
+    batch: int = 0,
+    seeds: int = SEEDS,
+    first_seed: int = 0,
+    workers: int = 0,
+    options: dict[str, Any] | None = None,
+    quiet: bool = False,
+) -> Discovery:
+    """Find independent factors in data without labels, say how far each can be trusted, and choose a model.
+
+    The data are inspected, a plan is made that fits the time, settings are trained with several seeds and dropped by
+    successive halving, and the setting whose seeds agree most (UDR) is chosen. Ctrl-C leaves a valid result of what is
+    there; the same call continues. A finished discovery is returned at once, and `more` adds minutes to it.
+
+    Args:
+        data: a folder, a file, the name of a data set, a `Dataset`, or anything that `unbraid.data.of` accepts.
+        out: the folder of the result.
+        minutes: time for the whole call, which decides the steps of the plan.
+        more: minutes to add to a discovery whose plan is finished.
+        dry: stop after the plan.
+        size: side of the pictures in training; 0 chooses it.
+        resize: 'crop', 'pad' or 'stretch': how pictures become squares.
+        max_pictures: largest number of pictures used, which bounds memory.
+        latents: number of continuous leaves; 0 chooses it.
+        batch: pictures per step; 0 chooses it.
+        seeds: seeds of every setting.
+        first_seed: the first of them.
+        workers: runs at once, one thread each; 0 means one per core.
+        options: options of a named data set or of a file.
+        quiet: print nothing.
+
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
+    >>> discover(rows, tmp / "found", minutes=0.1, dry=True, quiet=True).plan.seeds
+    3
+    """
+    start = time.monotonic()
+    expect(0 < minutes <= MAX_MINUTES and 0 <= more <= MAX_MINUTES, "minutes must be positive",
+           found=f"minutes {minutes:g}, more {more:g}", allowed=f"up to {MAX_MINUTES:,}")  # fmt: skip
+    folder = Path(out)
+    say = _silent if quiet else _print_line
+    fields = {"size": size, "resize": resize, "max_pictures": max_pictures, "options": options, "quiet": quiet}
+    ensure_writable_folder(folder)
+    with file_lock(
+        folder / ".lock", message=f"another process works in {folder}. Wait for it, or choose another --out."
+    ):
+        summary = prepare_data(data, folder / DATA_FOLDER, **fields)  # type: ignore[arg-type]
+        _say_all(summary.lines(), say)
+        workers = workers or cpu_count()
+        requested = DiscoveryRequest(minutes, seeds, first_seed, workers, latents, batch)
+        plan, is_new = _load_or_make_plan(folder, summary, start, requested, say)
+        _say_all(plan.lines(), say)
+        if dry:
+            say(f"plan written: {folder / PLAN_FILE}; without --dry the training starts")
+            return Discovery(folder, summary, plan, {})
+        examples = MeasuringData.load(plan.settings[0].recipe["data"], summary.nats)
+        limit = TimeLimit(start + 60 * minutes) if is_new else None
+        stages = RungRunner(folder, plan, examples, workers, quiet, say, limit)
+        extending = plan.added and not stages.is_complete
+        if more and not extending:  # an extension that was interrupted is finished, not extended again
+            if not stages.is_complete:
+                _train_and_report(stages, summary, say)
+            stages = _add_minutes(stages, more)
+        return _train_and_report(stages, summary, say)
+
+
+def _load_or_make_plan(
+    folder: Path, summary: DataSummary, begin: float, requested: DiscoveryRequest, say: Callable[[str], None]
+) -> tuple[DiscoveryPlan, bool]:
+    """The stored plan once training has begun, else a new one; and whether it is new."""
+    if is_file(folder / PLAN_FILE):
+        plan = DiscoveryPlan.load(folder)
+        begun = is_file(folder / PROGRESS_FILE) or (folder / RUNS_FOLDER).is_dir()
+        same = (plan.minutes, plan.seeds, plan.first_seed) == (requested.minutes, requested.seeds, requested.first_seed)
+        if plan.digest == summary.digest and (begun or same):
+            say(f"the plan in {folder / PLAN_FILE} continues")
+            return plan, False
+        expect(not begun, f"{folder} holds a discovery of other data", do="Choose another --out.")
+    candidates = candidate_settings(summary, folder / DATA_FOLDER, requested.latents, requested.batch)
+    settings = measure_settings(candidates, requested.minutes)
+    left = requested.minutes * 60 - (time.monotonic() - begin)
+    plan = make_plan(settings, left, requested.minutes, requested.workers, summary.digest, requested.seeds)
+    plan = replace(plan, first_seed=requested.first_seed)
+    plan.save(folder)
+    return plan, True
+
+
+def measure_settings(settings: Sequence[CandidateSetting], minutes: float) -> list[CandidateSetting]:
+    """Time some steps of each setting on this machine; settings with the same nets and objective are timed once.
+
+    Args:
+        settings: the candidates.
+        minutes: the time of the plan; short plans time fewer candidates.
+    """
+    from unbraid.runs.building.builders import build_parts
+    from unbraid.sweeps.planning.cost_estimate import measure_step_seconds
+
+    known: dict[tuple[str, str], float] = {}
+    timed, dataset = [], None
+    for setting in settings[: 2 if minutes < 2 else len(settings)]:
+        key = (str(setting.recipe["nets"]), setting.name.split("-")[0])
+        if key not in known:
+            parts = build_parts(setting.run_recipe(0, 1), dataset)
+            dataset = parts.dataset
+            known[key] = measure_step_seconds(parts)
+        timed.append(replace(setting, step_seconds=round(known[key], 6)))
+    return timed
+
+
+def _add_minutes(stages: RungRunner, more: float) -> RungRunner:
+    """Add a rung of more steps for the finalists of a finished plan."""
+    start = time.monotonic()
+    finalists = measure_settings([stages.settings[name] for name in stages.current], more)
+    plan = extend_plan(stages.plan, finalists, more)
+    plan.save(stages.folder)
+    stages.say(f"added:      {more:g} minutes, {plan.rungs[-1].steps:,} steps per run")
+    limit = TimeLimit(start + 60 * more)
+    return RungRunner(stages.folder, plan, stages.data, stages.workers, stages.quiet, stages.say, limit)
+
+
+def _train_and_report(stages: RungRunner, summary: DataSummary, say: Callable[[str], None]) -> Discovery:
+    if stages.is_complete and _is_written(stages.folder):
+        found = Discovery.load(stages.folder)
+        if found.complete and found.result.get("steps") == stages.plan.rungs[-1].steps:
+            say("this discovery is finished; --more MINUTES continues it")
+            return found
+    stop: BaseException | None = None
+    try:
+        stages.run()
+    except (TrainingInterrupted, KeyboardInterrupt) as interruption:
+        stop = interruption
+        say("\nstopped: writing the result of what is there")
+    finally:
+        stages.close()
+    say("comparing seeds and writing the pages")
+    result = write_results(stages, summary, complete=stop is None)
+    found = Discovery(stages.folder, summary, stages.plan, result)
+    if stop is not None:
+        _say_all(found.lines(), say)
+        raise TrainingInterrupted(f"stopped; {found.page} shows what is there. The same command continues.") from None
+    return found
+
+
+def _is_written(folder: Path) -> bool:
+    try:
+        return all(is_file(folder / name) for name in (RESULT_FILE, PAGE_FILE, CODES_TABLE)) and bool(
+            Run.load(folder / BEST_FOLDER).state
+        )
+    except UnbraidError:
+        return False
+
+
+def _say_all(lines: Sequence[str], say: Callable[[str], None]) -> None:
+    for line in lines:
+        say(line)
+
+
+def _print_line(text: str) -> None:
+    print(text, flush=True)
+
+
+def _silent(text: str) -> None:
+    del text

@@ -1,0 +1,145 @@
+"""Successive halving: which settings continue after a rung, and why the others stop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from unbraid.discovery.measurements import RunMeasurement
+from unbraid.discovery.selection import Agreement, as_plain, measure_agreement
+
+MIN_ACTIVE = 2  # leaves that a setting must use on average
+MIN_GAIN = 0.05  # of the gainable nats; a reconstruction below it is no better than the mean picture
+MIN_COLLAPSE_STEPS = 300  # before, a run without active leaves may only have learned too little
+WORST_GAIN = 0.5  # of the best gain; settings below it reconstruct too badly to be compared
+
+
+@dataclass(frozen=True)
+class SettingRecord:
+    """Measurements of one setting at one rung.
+
+    Args:
+        name: the setting.
+        steps: steps of its runs.
+        seeds: seeds that finished.
+        failed: runs that failed.
+        active: mean number of active leaves.
+        elbo: mean held-out ELBO in nats.
+        gain: mean share of the gainable nats.
+        agreement: UDR over its seeds as plain numbers, by variant; empty below two seeds.
+        models: agreement of each run with the others.
+    """
+
+    name: str
+    steps: int
+    seeds: tuple[int, ...]
+    failed: int
+    active: float
+    elbo: float
+    gain: float
+    agreement: dict[str, dict[str, Any]]
+    models: tuple[float, ...] = ()
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether its runs use fewer than two leaves, or reconstruct no better than the mean picture."""
+        return self.active < MIN_ACTIVE or self.gain < MIN_GAIN
+
+    @property
+    def udr(self) -> float:
+        """Mean of both variants of UDR; 0 below two seeds."""
+        return float(self.agreement["both"]["mean"]) if self.agreement else 0.0
+
+    def as_plain(self) -> dict[str, Any]:
+        """The record as JSON."""
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
+
+    @classmethod
+    def from_plain(cls, table: dict[str, Any]) -> SettingRecord:
+        """Read a record from JSON.
+
+        Args:
+            table: the result of `as_plain`.
+        """
+        return cls(**{**table, "seeds": tuple(table["seeds"]), "models": tuple(table["models"])})
+
+
+def record_setting(name: str, steps: int, runs: Sequence[RunMeasurement], failed: int = 0) -> SettingRecord:
+    """Summarise the runs of a setting.
+
+    Args:
+        name: the setting.
+        steps: steps of its runs.
+        runs: measurements of the runs that finished.
+        failed: number of runs that failed.
+    """
+    agreement: Agreement | None = measure_agreement([run.codes for run in runs]) if len(runs) > 1 else None
+    plain = (
+        {key: as_plain(getattr(agreement, key)) for key in ("lasso", "spearman", "both")}
+        if agreement is not None
+        else {}
+    )
+    return SettingRecord(
+        name,
+        steps,
+        tuple(run.seed for run in runs),
+        failed,
+        float(np.mean([run.active for run in runs])) if runs else 0.0,
+        round(float(np.mean([run.elbo for run in runs])), 3) if runs else -math.inf,
+        round(float(np.mean([run.gain for run in runs])), 4) if runs else 0.0,
+        plain,
+        () if agreement is None else tuple(round(v, 4) for v in agreement.models),
+    )
+
+
+def select_survivors(records: Sequence[SettingRecord], keep: int) -> tuple[list[str], dict[str, str]]:
+    """Return the settings that continue, best first, and the reason for each that stops.
+
+    Settings that failed, collapsed, or gain less than half of the best gain stop first; of the rest the largest UDR
+    continue. Runs of fewer than 300 steps are ranked by UDR alone.
+
+    Args:
+        records: one record per setting.
+        keep: number of settings that continue.
+    """
+    dropped: dict[str, str] = {}
+    best = max((r.gain for r in records), default=0.0)
+    for r in records:
+        if len(r.seeds) < 2:
+            dropped[r.name] = f"{r.failed} of its runs failed" if r.failed else "fewer than two runs finished"
+        elif r.steps < MIN_COLLAPSE_STEPS:
+            continue
+        elif r.collapsed:
+            dropped[r.name] = f"collapsed: {r.active:.1f} active leaves, {100 * r.gain:.0f}% of the gainable nats"
+        elif r.gain < WORST_GAIN * best:
+            dropped[r.name] = (
+                f"reconstructs too badly: {100 * r.gain:.0f}% of the gainable nats against {100 * best:.0f}%"
+            )
+    alive = sorted((r for r in records if r.name not in dropped), key=lambda r: (-r.udr, -r.elbo))
+    for r in alive[keep:]:
+        dropped[r.name] = f"UDR {r.udr:.2f}, below {keep} other settings"
+    kept = [r.name for r in alive[:keep]]
+    if not kept:  # something must be shown: the least bad setting
+        usable = [r for r in records if r.seeds]
+        kept = [max(usable, key=lambda r: (r.gain, r.elbo)).name] if usable else []
+        dropped.pop(kept[0], None) if kept else None
+    return kept, dropped
+
+
+def settings_to_lower(records: Sequence[SettingRecord], keep: int) -> list[str]:
+    """Settings to try again with lower prices: those that collapsed, if fewer than `keep` others are alive.
+
+    Runs of fewer than 300 steps are not judged: they may only have learned too little.
+
+    Args:
+        records: one record per setting.
+        keep: number of settings that continue.
+    """
+    alive = sum(len(r.seeds) > 1 and not r.collapsed for r in records)
+    judged = [r for r in records if len(r.seeds) > 1 and r.steps >= MIN_COLLAPSE_STEPS]
+    collapsed = sorted((r for r in judged if r.collapsed), key=lambda r: -r.gain)
+    return [r.name for r in collapsed[: max(0, keep - alive)]]
