@@ -1,4 +1,4 @@
-"""Diagnostics page of one run: ledger, information per leaf, q(z) against the prior, position maps, audit."""
+"""Diagnostics page: training logs of several runs; information per leaf, q(z) against the prior and audit of one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from nicegui import ui
 from unbraid import metrics
 from unbraid.core.errors import UnbraidError
 from unbraid.core.files import read_json
-from unbraid.runs.evaluation.auditing import audit
-from unbraid.runs.evaluation.leaf_summary import DEAD_NATS, sample_prior_values
+from unbraid.runs import audit
+from unbraid.runs.evaluation.leaf_summary import DEAD_NATS, LeafSummary, sample_prior_values
 from unbraid.runs.folder.file_names import AUDIT_FILE, MODEL_FILE
-from unbraid.runs.run import Run
-from unbraid.studio import plots
+from unbraid.studio import ledger_plot, plots
 from unbraid.studio.explorer import Explorer
 from unbraid.studio.run_library import Library
 
@@ -22,36 +21,21 @@ POSITION_NAMES = (
     {"x", "pos_x", "posx", "position_x", "x_position"},
     {"y", "pos_y", "posy", "position_y", "y_position"},
 )
+MAX_CURVES, MAX_RUN_CHOICES = 8, 2000  # runs in one plot, runs to choose from
 MAX_CODES = 4000  # codes used for a density
 
 
-async def build_page(library: Library, name: str, run_in_thread: Any) -> None:
-    """Build the page: the ledger at once, the other figures when they are computed.
+def build_page(library: Library, names: list[str], run_in_thread: Any) -> None:
+    """Build the page: curves first, the other figures of the first run when they are computed.
 
     Args:
         library: the runs of the studio.
-        name: the run.
+        names: the run, and others whose curves are shown with it.
         run_in_thread: awaitable that calls a function outside the event loop.
     """
+    name = names[0]
     run = library.run(name)
-    state = ui.label("").classes("quiet").props('role="status"')
-    curves = ui.plotly(plots.plot_ledger([])).classes("w-full").props('aria-label="Ledger"')
-    seen: dict[str, Any] = {"size": -1}
-
-    async def refresh() -> None:
-        try:
-            rows = await run_in_thread(library.run(name).ledger)
-            now = Run.load(run.path).state
-        except (UnbraidError, OSError) as error:
-            state.set_text(str(error))
-            return
-        state.set_text(f"{now['status']}, step {now['step']:,} of {now.get('steps', now['step']):,}")
-        if len(rows) != seen["size"]:
-            seen["size"] = len(rows)
-            curves.update_figure(plots.plot_ledger(rows))
-
-    await refresh()
-    ui.timer(2.0, refresh)
+    _show_curves(library, names, run_in_thread)
     box = ui.element("div").classes("w-full")
     with box:
         waiting = ui.label(
@@ -81,6 +65,73 @@ async def build_page(library: Library, name: str, run_in_thread: Any) -> None:
     ui.timer(0.05, fill, once=True)
 
 
+def _show_curves(library: Library, names: list[str], run_in_thread: Any) -> None:
+    """Show the training log of one or several runs with its controls, updated while they train."""
+    ui.html("<h2>Training log: nats per example over the steps</h2>", sanitize=False)
+    state = ui.label("").classes("quiet").props('role="status"')
+    with ui.row().classes("items-center w-full"):
+        known = [name for name in library.names() if name != names[0]][:MAX_RUN_CHOICES]
+        others = ui.select(list(dict.fromkeys([*names[1:], *known])), value=names[1:], multiple=True,
+                           label="Compare with", with_input=True).props("use-chips")  # fmt: skip
+        others.style("min-width: min(100%, 20rem)")
+        log_scale = ui.switch("Log scale")
+        robust = ui.switch("Ignore the first steps", value=True)
+        robust.tooltip("The first tenth of the steps does not set the range of the axes; double-click a panel for all.")
+        ui.label("Smoothing").classes("quiet")
+        smoothing = ui.slider(min=0, max=0.99, step=0.01, value=0).props('label aria-label="Smoothing"')
+        smoothing.style("width: 10rem")
+    legend = ui.element("div").classes("legend")
+    box = ui.element("div").classes("panels").props('aria-label="Training log" role="group"')
+    with box:
+        empty = ui.label("The training log is still empty.").classes("quiet")
+    panels: dict[str, Any] = {}
+    seen: dict[str, Any] = {"key": None, "ledgers": {}}
+
+    def redraw() -> None:
+        options = ledger_plot.CurveOptions(bool(log_scale.value), float(smoothing.value or 0), bool(robust.value))
+        figures = ledger_plot.plot_ledgers(seen["ledgers"], options)
+        empty.set_visibility(not figures)
+        for key in [key for key in panels if key not in figures]:
+            panels.pop(key).delete()
+        for key, figure in figures.items():
+            if key in panels:
+                panels[key].update_figure(figure)
+            else:
+                with box:
+                    panels[key] = ui.plotly(figure).classes("w-full")
+        legend.clear()
+        colours = ledger_plot.run_colours(list(seen["ledgers"])) if len(seen["ledgers"]) > 1 else {}
+        with legend:
+            for one, colour in colours.items():
+                with ui.element("span"):
+                    ui.element("i").style(f"background: {colour}")
+                    ui.label(one)
+
+    async def refresh() -> None:
+        shown = [names[0], *(others.value or [])][:MAX_CURVES]
+        try:
+            found = await run_in_thread(lambda: {one: _read_log(library, one) for one in shown})
+        except (UnbraidError, OSError) as error:
+            state.set_text(str(error))
+            return
+        now = found[names[0]][1]
+        state.set_text(f"{now['status']}, step {now['step']:,} of {now.get('steps', now['step']):,}")
+        key = [(one, len(rows)) for one, (rows, _) in found.items()]
+        if key != seen["key"]:
+            seen.update(key=key, ledgers={one: rows for one, (rows, _) in found.items()})
+            redraw()
+
+    for control in (log_scale, robust, smoothing):
+        control.on_value_change(redraw)
+    others.on_value_change(refresh)
+    ui.timer(2.0, refresh)
+
+
+def _read_log(library: Library, name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    run = library.run(name)
+    return run.ledger(), run.state
+
+
 def static_figures(explorer: Explorer) -> list[plots.Figure]:
     """Figures without controls: leaves, leaf × factor, leaf × leaf, latents over positions.
 
@@ -91,7 +142,7 @@ def static_figures(explorer: Explorer) -> list[plots.Figure]:
     made = []
     known = [note for note in notes if note.nats is not None]
     if known:
-        names = [f"{note.name} · {note.factor}" if note.factor else note.name for note in known]
+        names = [_leaf_title(note) for note in known]
         made.append(
             plots.plot_bars(names, [float(note.nats or 0) for note in known], DEAD_NATS, "Information of each leaf")
         )
@@ -114,6 +165,11 @@ def static_figures(explorer: Explorer) -> list[plots.Figure]:
         kept = [c for c, on in zip(columns, spread, strict=True) if on]
         made.append(plots.plot_heatmap(bound, kept, kept, "|correlation| of leaf × leaf", 1.0))
     return made + position_figures(explorer)
+
+
+def _leaf_title(note: LeafSummary) -> str:
+    """Given name or factor of a leaf, then its own name."""
+    return f"{note.title} · {note.name}" if note.title else note.name
 
 
 def position_figures(explorer: Explorer) -> list[plots.Figure]:

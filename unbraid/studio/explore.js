@@ -3,10 +3,11 @@
 
 const run = asked_run(), get = (id) => document.getElementById(id);
 const slots = { a: null, b: null }; // the two stored codes
-let content = null, code = null, controls = null, busy = false, again = false, seed = 0, at = 0;
+let content = null, code = null, controls = null, map = null, busy = false, again = false, seed = 0, at = 0, warning = "";
 
 async function follow() {
   // request the current code; while a response is pending only the latest request is remembered
+  mark();
   if (busy) { again = true; return; }
   busy = true;
   do {
@@ -22,6 +23,20 @@ async function follow() {
   busy = false;
 }
 
+function mark() {
+  // name the columns that lie outside the values of the training data, and show the code on the map
+  if (map) map.draw();
+  const [low, high] = content.seen || [[], []], wrong = [];
+  for (const leaf of content.leaves.filter((leaf) => leaf.kind === "real" && content.seen))
+    for (let i = leaf.start; i < leaf.start + leaf.width; i++)
+      if (code[i] < low[i] - 1e-4 || code[i] > high[i] + 1e-4)
+        wrong.push(`${leaf.given || leaf.factor || leaf.name} ${code[i].toFixed(2)} (seen ${low[i].toFixed(2)} … ${high[i].toFixed(2)})`);
+  const notes = [...(warning ? [warning] : []), ...(wrong.length ? [`Outside the training range: ${wrong.join(", ")}.`] : [])];
+  get("range").textContent = notes.join(" ");
+  get("range").hidden = !notes.length;
+  get("image").classList.toggle("outside", wrong.length > 0);
+}
+
 function go(values) {
   code.set(values);
   controls.show();
@@ -35,6 +50,7 @@ function see({ head, images }) {
   controls.posterior({ mean: head.mean, scale: head.scale });
   tell(head.label);
   content.home = head.mean;
+  warning = head.warning || "";
   go(head.mean);
 }
 
@@ -143,16 +159,22 @@ async function begin() {
     const { head, images } = await live.ask({ ask: "open", run });
     content = { ...head, threshold: 0.05, home: head.start };
     code = Float32Array.from(head.start);
+    content.rename = async (leaf, name) => {
+      const reply = await fetch("/studio/name", { method: "POST", body: JSON.stringify({ run, leaf: leaf.name, name }) });
+      tell(reply.ok ? `${leaf.name} is named.` : await reply.text(), !reply.ok);
+    };
     controls = makeControls(content, code, follow);
     controls.place();
     controls.show();
     show_bytes(get("image"), images[0]);
     wire();
+    if (content.map) map = makeMap(run, content, { choose, go, current: () => code, show_in: show_bytes });
     await strip();
     const wanted = sessionStorage.getItem("unbraid-code"), from = new URLSearchParams(location.search).get("at");
     if (wanted && from === "wall") go(JSON.parse(wanted));
     else if (content.count) await choose(content.middle);
     get("explorer").dataset.ready = "yes";
+    if (map) await map.begin();
   } catch (error) {
     tell(error.message, true);
   }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,19 +12,20 @@ import torch
 from unbraid.codes import Codes
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.data.formats.image_files import as_named_file, read_image, to_chw
+from unbraid.runs import Run
 from unbraid.runs.evaluation.leaf_summary import (
     LeafSummary,
     load_or_encode_codes,
-    median_row,
     sample_prior_values,
     summarise_leaves,
 )
-from unbraid.runs.run import Run
+from unbraid.studio.latent_map import LatentMap, dataset_indices, typical_row
 from unbraid.studio.vector_images import VectorCanvas
 
 MAX_UPLOAD_BYTES = 8 << 20
 TRAVERSAL_STEPS = 9  # images per traversal row
 RANGE_MODES = ("prior", "data", "image")
+UNUSUAL_QUANTILE = 0.99  # an image with a larger error than this share of the data is marked
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class EncodedImage:
         mean: the posterior mean of every column.
         scale: the posterior scale of every column.
         label: factor values or file name.
+        warning: why the image is unlike the training images; "" if it is not.
     """
 
     image: np.ndarray
@@ -45,6 +46,7 @@ class EncodedImage:
     mean: np.ndarray
     scale: np.ndarray
     label: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,11 @@ class Explorer:
         run: the run.
         leaf_summaries: one summary per leaf, most informative first.
         codes: codes of the data; None if the data are missing.
-        start_code: the code that the explorer shows first.
     """
 
     run: Run
     leaf_summaries: tuple[LeafSummary, ...]
     codes: Codes | None
-    start_code: np.ndarray
 
     @classmethod
     def from_run(cls, run: Run) -> Explorer:
@@ -71,13 +71,32 @@ class Explorer:
             run: the run.
         """
         codes = load_or_encode_codes(run)
-        notes = tuple(summarise_leaves(run, codes))
-        start = (
-            np.median(sample_prior_values(run, 64), 0)
-            if codes is None or not len(codes)
-            else codes.mean[median_row(codes)]
-        )
-        return cls(run, notes, codes, np.asarray(start, np.float32))
+        return cls(run, tuple(summarise_leaves(run, codes)), codes if codes is not None and len(codes) else None)
+
+    @cached_property
+    def latent_map(self) -> LatentMap | None:
+        """The map of the codes; None if there are no codes."""
+        return None if self.codes is None else LatentMap(self)
+
+    @cached_property
+    def start_row(self) -> int | None:
+        """Row of the codes to start from, a typical and well reconstructed image; None if there are no codes."""
+        return None if self.codes is None else typical_row(self)
+
+    @cached_property
+    def start_code(self) -> np.ndarray:
+        """The code that is shown first."""
+        if self.codes is None or self.start_row is None:
+            return np.asarray(np.median(sample_prior_values(self.run, 64), 0), np.float32)
+        return np.asarray(self.codes.mean[self.start_row], np.float32)
+
+    @cached_property
+    def training_range(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The smallest and largest value of each column that the decoder met: posterior means ± 2σ of the data."""
+        if self.codes is None:
+            return None
+        reach = 0.0 if self.codes.scale is None else 2 * self.codes.scale
+        return (self.codes.mean - reach).min(0), (self.codes.mean + reach).max(0)
 
     @cached_property
     def dataset(self) -> Any:
@@ -95,12 +114,9 @@ class Explorer:
 
     @property
     def start_index(self) -> int:
-        """Index of the first image to show: the one with the median code if codes have indices, else the middle one."""
-        count = 0 if self.dataset is None else len(self.dataset)
-        if self.codes is None or self.codes.index is None or not len(self.codes):
-            return count // 2
-        found = int(self.codes.index[median_row(self.codes)])
-        return found if found < count else count // 2
+        """Index of the first image to show: that of `start_row` if codes have indices, else the middle one."""
+        index = None if self.start_row is None else dataset_indices(self, np.array([self.start_row]))
+        return int(index[0]) if index is not None else (0 if self.dataset is None else len(self.dataset) // 2)
 
     def parse_code(self, numbers: Any) -> np.ndarray:
         """Validate a code sent by the browser: one finite number per column of the tree.
@@ -177,8 +193,11 @@ class Explorer:
         values = self.dataset.labels(np.array([index]))
         if values is None:
             return ""
-        names = [factor.name for factor in self.dataset.factors.items]
-        return ", ".join(f"{name} {value:g}" for name, value in zip(names, values[0], strict=True))
+        shown = []
+        for factor, value in zip(self.dataset.factors.items, values[0], strict=True):
+            named = 0 <= value < len(factor.values) and isinstance(factor.values[int(value)], str)
+            shown.append(f"{factor.name} {factor.values[int(value)] if named else format(value, 'g')}")
+        return ", ".join(shown)
 
     def uploaded_image(self, content: bytes, name: str = "the uploaded file") -> EncodedImage:
         """Encode an uploaded picture, cropped and resized to the shape of the training images.
@@ -197,7 +216,13 @@ class Explorer:
         expect(channels in (1, 3) and height > 1, "this run was not trained on pictures")
         expect(height == width, "uploads need a run on square images", found=f"{height}×{width}")
         pixels = to_chw(read_image(as_named_file(content, name), size=height, grey=channels == 1), channels)
-        return self.encode_image(pixels.astype(np.float32) / 255, name)
+        encoded = self.encode_image(pixels.astype(np.float32) / 255, name)
+        known = None if self.latent_map is None else self.latent_map.errors
+        error = float(((encoded.image / 255.0 - encoded.reconstruction / 255.0) ** 2).mean())
+        if known is None or error <= np.quantile(known, UNUSUAL_QUANTILE):
+            return encoded
+        share = f"{float((known < error).mean()):.1%}"
+        return replace(encoded, warning=f"Unlike the training images: reconstructed worse than {share} of them.")
 
     def thumbnails(self, first: int, count: int) -> tuple[list[int], np.ndarray]:
         """Return the indices and pixels of evenly spaced images.
@@ -247,12 +272,7 @@ class Explorer:
             start: the code that the other columns keep.
             mode: where the range comes from, one of `RANGE_MODES`.
         """
-        expect(
-            mode in RANGE_MODES,
-            "unknown range of a traversal",
-            found=repr(mode),
-            allowed=RANGE_MODES,
-        )
+        expect(mode in RANGE_MODES, "unknown range of a traversal", found=repr(mode), allowed=RANGE_MODES)
         rows = []
         for note in self.leaf_summaries:
             for column in range(1 if note.kind == "onehot" else note.width):
@@ -265,34 +285,6 @@ class Explorer:
                 )
         return rows
 
-    def traversal_gif(self, start: np.ndarray, leaf: str, frames: int = 32, scale: int = 4) -> bytes:
-        """Animate the traversal of one leaf as a GIF.
-
-        Args:
-            start: the code that the other columns keep.
-            leaf: name of the leaf.
-            frames: number of frames of a real leaf.
-            scale: magnification of the pixels.
-        """
-        from PIL import Image
-
-        note = next((note for note in self.leaf_summaries if note.name == leaf), None)
-        expect(note is not None, "the latent tree has no such leaf", found=repr(str(leaf)[:80]))
-        assert note is not None
-        _, values = self.traversal_values(note, 0, "image")
-        if note.kind == "real":
-            turn = np.sin(np.linspace(0, 2 * np.pi, frames, endpoint=False))
-            middle, reach = (note.low[0] + note.high[0]) / 2, (note.high[0] - note.low[0]) / 2
-            values = (middle + reach * turn)[:, None].astype(np.float32)
-        codes = np.repeat(start[None], len(values), 0)
-        codes[:, note.start : note.start + values.shape[1]] = values
-        pictures = [Image.fromarray(_pillow_array(image)) for image in self.decode(codes)]
-        large = [p.resize((p.width * scale, p.height * scale), Image.Resampling.NEAREST) for p in pictures]
-        out = io.BytesIO()
-        pace = 60 if note.kind == "real" else 500
-        large[0].save(out, "GIF", save_all=True, append_images=large[1:], duration=pace, loop=0)
-        return out.getvalue()
-
 
 def to_uint8(images: np.ndarray) -> np.ndarray:
     """Convert images in 0 … 1 to uint8 pixels "n h w c".
@@ -301,10 +293,3 @@ def to_uint8(images: np.ndarray) -> np.ndarray:
         images: images "n c h w".
     """
     return np.rint(np.clip(np.nan_to_num(images), 0, 1) * 255).astype(np.uint8).transpose(0, 2, 3, 1)
-
-
-def _pillow_array(image: np.ndarray) -> np.ndarray:
-    """Convert pixels "h w c" for Pillow: grey, RGB, or other channels next to each other."""
-    if image.shape[2] == 3:
-        return np.ascontiguousarray(image)
-    return np.ascontiguousarray(np.concatenate([image[..., i] for i in range(image.shape[2])], 1))

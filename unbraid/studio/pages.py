@@ -10,11 +10,19 @@ from fastapi import Request
 from nicegui import ui
 
 from unbraid.core.errors import UnbraidError
-from unbraid.studio import diagnostics, run_table, train_form
+from unbraid.studio import diagnostics, run_comparison, run_table, train_page
 from unbraid.studio.run_library import Library
 
-PAGES = {"/": "Runs", "/explore": "Explore", "/wall": "Traversals", "/diagnostics": "Diagnostics", "/train": "Train"}
-RUN_PAGES = ("/explore", "/wall", "/diagnostics")  # pages about one run
+PAGES = {
+    "/": "Runs",
+    "/explore": "Explore",
+    "/wall": "Traversals",
+    "/diagnostics": "Diagnostics",
+    "/label": "Label",
+    "/train": "Train",
+}
+MAX_COMPARED = 4  # runs next to each other
+RUN_PAGES = ("/explore", "/wall", "/diagnostics", "/label")  # pages about one run
 
 
 def register_pages(library: Library, run_in_thread: Any) -> None:
@@ -35,7 +43,7 @@ def register_pages(library: Library, run_in_thread: Any) -> None:
     def explore(run: str = "") -> None:
         with page_frame("/explore", run):
             if run_exists(library, run):
-                add_assets("explore.css", "studio.css", scripts=("controls.js", "live.js", "explore.js"))
+                add_assets("explore.css", "studio.css", scripts=("controls.js", "live.js", "map.js", "explore.js"))
                 add_markup("explore.html")
 
     @ui.page("/wall", title="Traversals · unbraid studio")
@@ -43,19 +51,23 @@ def register_pages(library: Library, run_in_thread: Any) -> None:
         runs = request.query_params.getlist("run")
         with page_frame("/wall", runs[0] if len(runs) == 1 else ""):
             if all(run_exists(library, run) for run in runs or [""]):
+                if len(runs) > 1:
+                    ui.html("<h1>Compare</h1>", sanitize=False)
+                    run_comparison.show_comparison(library, runs[:MAX_COMPARED])
                 add_assets("explore.css", "studio.css", scripts=("controls.js", "live.js", "wall.js"))
                 add_markup("wall.html")
 
     @ui.page("/diagnostics", title="Diagnostics · unbraid studio")
-    async def diagnose(run: str = "") -> None:
-        with page_frame("/diagnostics", run):
-            if run_exists(library, run):
-                await diagnostics.build_page(library, run, run_in_thread)
+    def diagnose(request: Request) -> None:
+        runs = request.query_params.getlist("run")[: diagnostics.MAX_CURVES] or [""]
+        with page_frame("/diagnostics", runs[0]):
+            if all(run_exists(library, run) for run in runs):
+                diagnostics.build_page(library, runs, run_in_thread)
 
     @ui.page("/train", title="Train · unbraid studio")
     def train(run: str = "") -> None:
         with page_frame("/train", run):
-            train_form.build_page(library, run_in_thread)
+            train_page.build_page(library, run_in_thread)
 
 
 def page_url(path: str, run: str = "") -> str:

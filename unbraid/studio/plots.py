@@ -9,11 +9,8 @@ import numpy as np
 
 INK, BLUE, ORANGE, GREY = "#717c8e", "#3b82c4", "#dd6b20", "#a0aec0"
 LINES = (BLUE, ORANGE, "#2f9e62", "#8464c8", "#c9428c", "#8a9099", "#c9971c", "#2ba3a3")
-COLOUR_SCALE = [
-    [0, "rgba(59,130,196,0.04)"],
-    [0.5, "rgba(59,130,196,0.55)"],
-    [1, "rgba(33,96,160,1)"],
-]  # transparent, so it works on light and dark backgrounds
+# transparent, so it works on light and dark backgrounds
+COLOUR_SCALE = [[0, "rgba(59,130,196,0.04)"], [0.5, "rgba(59,130,196,0.55)"], [1, "rgba(33,96,160,1)"]]
 AXIS = {"gridcolor": "rgba(128,138,155,.25)", "zerolinecolor": "rgba(128,138,155,.4)", "automargin": True}
 CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
 Figure = dict[str, Any]
@@ -51,41 +48,6 @@ def escape_text(text: Any) -> str:
         text: the label.
     """
     return str(text).replace("&", "&amp;").replace("<", "&lt;")
-
-
-def plot_ledger(rows: Sequence[dict[str, Any]], max_points: int = 400) -> Figure:
-    """Plot every term over the steps, one panel per term, with its current price.
-
-    Args:
-        rows: rows of the ledger.
-        max_points: approximate upper limit of points per curve.
-    """
-    if not rows:
-        return make_figure([], "The ledger is still empty")
-    keys = list(rows[-1]["nats"])[:12]
-    rows = rows[:: max(1, len(rows) // max_points)]
-    data, layout = [], {}
-    across = min(3, len(keys))
-    down = -(-len(keys) // across)
-    for i, key in enumerate(keys):
-        n = "" if i == 0 else str(i + 1)
-        points = [(row["step"], row["nats"][key]) for row in rows if key in row["nats"]]
-        data.append(
-            {
-                "type": "scatter", "mode": "lines", "x": [p[0] for p in points], "y": [p[1] for p in points],
-                "name": escape_text(key), "line": {"color": LINES[i % len(LINES)], "width": 1.6},
-                "xaxis": f"x{n}", "yaxis": f"y{n}",
-            }
-        )  # fmt: skip
-        price = rows[-1].get("prices", {}).get(key)
-        label = f"{key} × {price:g}" if isinstance(price, int | float) else key
-        layout[f"xaxis{n}"] = {
-            **AXIS,
-            "title": {"text": "step", "font": {"size": 11}} if i >= len(keys) - across else None,
-        }
-        layout[f"yaxis{n}"] = {**AXIS, "title": {"text": escape_text(label), "font": {"size": 11}}}
-    layout["grid"] = {"rows": down, "columns": across, "pattern": "independent", "ygap": 0.3, "xgap": 0.18}
-    return make_figure(data, "Ledger, nats per example", 90 + 190 * down, showlegend=False, **layout)
 
 
 def plot_bars(names: Sequence[str], nats: Sequence[float], threshold: float, title: str) -> Figure:
@@ -207,8 +169,10 @@ def plot_positions(means: np.ndarray, x: np.ndarray, y: np.ndarray, names: Seque
         data.append({"type": "heatmap", "z": z, "xaxis": f"x{k}", "yaxis": f"y{k}", "colorscale": "RdBu", "zmin": -most,
                      "zmax": most, "showscale": False, "name": escape_text(names[i])})  # fmt: skip
         layout[f"xaxis{k}"] = {
-            "visible": True,
             "showticklabels": False,
+            "showgrid": False,
+            "zeroline": False,
+            "ticks": "",
             "title": {"text": escape_text(names[i]), "font": {"size": 11}},
         }
         layout[f"yaxis{k}"] = {"visible": False, "scaleanchor": f"x{k}", "autorange": "reversed"}

@@ -10,8 +10,10 @@ from fastapi import Request, Response, WebSocket, WebSocketDisconnect
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.export.html import render_explorer
+from unbraid.runs.folder.leaf_names import name_leaf
 from unbraid.studio.explorer import MAX_UPLOAD_BYTES
 from unbraid.studio.run_library import Library
+from unbraid.studio.traversal_gif import leaf_gif, wall_gif
 from unbraid.studio.uploads import read_body
 from unbraid.studio.websocket import MAX_REQUEST_BYTES, handle_message, image_response, pack_message
 
@@ -21,7 +23,9 @@ ASSETS = {  # the only files that are served
     "explore.css": ("unbraid.export", "text/css"),
     "live.js": ("unbraid.studio", "text/javascript"),
     "explore.js": ("unbraid.studio", "text/javascript"),
+    "map.js": ("unbraid.studio", "text/javascript"),
     "wall.js": ("unbraid.studio", "text/javascript"),
+    "label.js": ("unbraid.studio", "text/javascript"),
     "studio.css": ("unbraid.studio", "text/css"),
 }
 
@@ -71,8 +75,11 @@ def register_routes(app: Any, library: Library, run_in_thread: Any) -> None:
             wanted = json.loads(await read_body(request, MAX_REQUEST_BYTES))
             expect(isinstance(wanted, dict), "a request is a JSON object")
             explorer = await run_in_thread(library.explorer, wanted.get("run", ""))
-            code = explorer.parse_code(wanted.get("z"))
-            content = await run_in_thread(explorer.traversal_gif, code, wanted.get("leaf"))
+            code = explorer.start_code if wanted.get("z") is None else explorer.parse_code(wanted["z"])
+            if "mode" in wanted:
+                content = await run_in_thread(wall_gif, explorer, code, str(wanted["mode"]))
+            else:
+                content = await run_in_thread(leaf_gif, explorer, code, wanted.get("leaf"))
         except (UnbraidError, ValueError, OverflowError, RecursionError, OSError) as error:
             return Response(str(error)[:2000], 400, media_type="text/plain")
         return Response(content, media_type="image/gif")
@@ -87,8 +94,32 @@ def register_routes(app: Any, library: Library, run_in_thread: Any) -> None:
             text, media_type="text/html", headers={"content-disposition": "attachment; filename=explore.html"}
         )
 
+    register_naming(app, library, run_in_thread)
     app.add_api_route("/studio/file/{name}", asset, methods=["GET"])
     app.add_api_route("/studio/drop", upload, methods=["POST"])
     app.add_api_route("/studio/film", film, methods=["POST"])
     app.add_api_route("/studio/share", share, methods=["GET"])
     app.add_api_websocket_route("/studio/live", live)
+
+
+def register_naming(app: Any, library: Library, run_in_thread: Any) -> None:
+    """Register the route that names a leaf of a run.
+
+    Args:
+        app: the FastAPI app.
+        library: the runs of the studio.
+        run_in_thread: awaitable that calls a function outside the event loop.
+    """
+
+    async def name(request: Request) -> Response:
+        try:
+            wanted = json.loads(await read_body(request, MAX_REQUEST_BYTES))
+            expect(isinstance(wanted, dict), "a request is a JSON object")
+            run = await run_in_thread(library.run, wanted.get("run", ""))
+            leaves = [leaf.name for leaf in run.recipe.tree.leaves]
+            name_leaf(run.path, leaves, str(wanted.get("leaf", "")), str(wanted.get("name", "")))
+        except (UnbraidError, ValueError, RecursionError, OSError) as error:
+            return Response(str(error)[:2000], 400, media_type="text/plain")
+        return Response("named", media_type="text/plain")
+
+    app.add_api_route("/studio/name", name, methods=["POST"])

@@ -11,9 +11,10 @@ from threading import RLock
 from typing import Any
 
 from unbraid.core.errors import expect
+from unbraid.runs import Run
 from unbraid.runs.folder.file_names import BACKUP_FOLDER, MODEL_FILE, RECIPE_FILE
+from unbraid.runs.folder.leaf_names import NAMES_FILE
 from unbraid.runs.folder.snapshots import SNAPSHOT_FOLDER
-from unbraid.runs.run import Run
 from unbraid.studio.explorer import Explorer
 
 MAX_DEPTH = 3  # runs of a sweep are one folder down, runs of a study two
@@ -125,7 +126,7 @@ def _find_runs(folder: Path, prefix: str, depth: int) -> list[str]:
 def _fingerprint(path: Path) -> Any:
     """Modification times, sizes and inodes of the files that the explorer reads."""
     found = []
-    for name in (MODEL_FILE, RECIPE_FILE, "codes.npz", "audit.json"):
+    for name in (MODEL_FILE, RECIPE_FILE, "codes.npz", "audit.json", NAMES_FILE):
         try:
             state = (path / name).stat()
             found.append((name, state.st_mtime_ns, state.st_size, state.st_ino))

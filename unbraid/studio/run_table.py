@@ -2,23 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from nicegui import ui
 
 from unbraid.comparing import compare, runs_in
 from unbraid.comparing.quantities import direction_arrow
+from unbraid.comparing.setting_labels import varying_fields
 from unbraid.comparing.table_export import table_records
 from unbraid.core.errors import UnbraidError
 from unbraid.studio import plots
+from unbraid.studio.run_comparison import best_value, format_field
+from unbraid.studio.run_grid import open_page, show_run_grid
 from unbraid.studio.run_library import Library
 
+SHOWN_FIELDS = ("objective.name", "data.name")  # recipe fields with columns of their own
+MAX_FIELDS = 40
 FIRST_QUANTITIES = ("mig", "dci", "factor_vae", "reconstruction", "kl", "elbo")
 
 
-def load_run_table(library: Library) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return one row per run, and the names of all quantities.
+@dataclass(frozen=True)
+class RunTable:
+    """The runs below a directory as a table.
+
+    Args:
+        rows: one row per run: name, objective, data, seed, state, why, its numbers by name, and "fields".
+        quantities: names of all numbers, the most common first.
+        fields: recipe fields that differ between runs.
+    """
+
+    rows: list[dict[str, Any]]
+    quantities: list[str]
+    fields: list[str]
+
+    def best_rows(self, quantity: str) -> set[int]:
+        """Return the rows with the best value of a quantity among finished runs.
+
+        Args:
+            quantity: the quantity.
+        """
+        found = {i: row[quantity] for i, row in enumerate(self.rows) if quantity in row and row["state"] == "done"}
+        best = best_value(list(found.values()), quantity)
+        return {i for i, value in found.items() if value == best}
+
+    def field_values(self, field: str) -> list[str]:
+        """Return the values of a recipe field, as text.
+
+        Args:
+            field: the field.
+        """
+        return sorted({format_field(row["fields"].get(field)) for row in self.rows})
+
+
+def load_run_table(library: Library) -> RunTable:
+    """Return one row per run, with its numbers and the recipe fields that differ.
 
     Args:
         library: the runs of the studio.
@@ -39,11 +77,14 @@ def load_run_table(library: Library) -> tuple[list[dict[str, Any]], list[str]]:
                 "seed": model.seed,
                 "state": model.state,
                 "why": model.why,
+                "fields": dict(fields),
                 **numbers,
             }
         )
     first = [name for name in FIRST_QUANTITIES if name in names]
-    return rows, first + [name for name in names if name not in first]
+    readable = list({id(row["fields"]): row["fields"] for row in rows if row["state"] != "damaged"}.values())
+    differing = [key for key in varying_fields(readable) if key not in SHOWN_FIELDS] if readable else []
+    return RunTable(rows, first + [name for name in names if name not in first], differing[:MAX_FIELDS])
 
 
 def load_setting_table(library: Library, max_quantities: int = 10) -> tuple[list[str], list[dict[str, Any]]]:
@@ -77,10 +118,11 @@ async def build_page(library: Library, run_in_thread: Any) -> None:
 
     async def fill() -> None:
         try:
-            rows, numbers = await run_in_thread(load_run_table, library)
+            table = await run_in_thread(load_run_table, library)
         except (UnbraidError, OSError) as error:
             status.set_text(str(error))
             return
+        rows, numbers = table.rows, table.quantities
         damaged = sum(row["state"] == "damaged" for row in rows)
         status.set_text(
             f"{len(rows):,} runs below {library.root.name}"
@@ -90,64 +132,13 @@ async def build_page(library: Library, run_in_thread: Any) -> None:
         )
         with box:
             if rows:
-                _show_run_grid(rows, numbers)
+                show_run_grid(table)
             if len(numbers) > 1:
                 _show_tradeoff(rows, numbers)
             if numbers:
                 _show_setting_table(*await run_in_thread(load_setting_table, library))
 
     ui.timer(0.05, fill, once=True)
-
-
-def _show_run_grid(rows: list[dict[str, Any]], numbers: list[str]) -> None:
-    """Show the table of runs; a click on a name opens the run, selected runs can be compared."""
-    shown = numbers[:20]  # columns get keys of our own: a run may give its quantities any name
-    keys = ("name", "objective", "data", "seed", "state", "why")
-    lines = [{k: row[k] for k in keys} | {f"q{i}": row.get(n) for i, n in enumerate(shown)} for row in rows]
-    damaged = any(row["why"] for row in rows)
-    number = {"type": "numericColumn", "width": 120, "valueFormatter": "value == null ? '' : value.toPrecision(3)"}
-    heads: list[dict[str, Any]] = [
-        {"field": "name", "headerName": "run", "pinned": "left", "width": 240, "filter": True},
-        *({"field": f, "filter": True, "width": 130} for f in ("objective", "data", "state")),
-        *([{"field": "why", "headerName": "what is wrong", "width": 320, "tooltipField": "why"}] if damaged else []),
-        {"field": "seed", "width": 80},
-        *({"field": f"q{i}", "headerName": name, **number} for i, name in enumerate(shown)),
-    ]
-    options = {
-        "columnDefs": heads,
-        "rowData": lines,
-        "rowSelection": {
-            "mode": "multiRow",
-            "checkboxes": True,
-            "headerCheckbox": False,
-            "enableClickSelection": False,
-        },
-        "defaultColDef": {"sortable": True, "resizable": True},
-        "pagination": True,
-        "paginationPageSize": 50,
-        "paginationPageSizeSelector": False,
-    }
-    grid = ui.aggrid(options, auto_size_columns=False).style("height: 420px").classes("w-full")
-
-    def opened(event: Any) -> None:
-        if event.args.get("colId") == "name":
-            open_page("/explore", [str(event.args["data"]["name"])])
-
-    grid.on("cellClicked", opened, ["colId", "data"])
-
-    async def compare_traversals() -> None:
-        chosen = [str(row["name"]) for row in await grid.get_selected_rows()]
-        if not 2 <= len(chosen) <= 4:
-            ui.notify(f"Select two to four runs; {len(chosen)} selected.", type="warning")
-            return
-        open_page("/wall", chosen)
-
-    with ui.row().classes("items-center q-my-sm"):
-        ui.button("Compare traversals of selected runs", on_click=compare_traversals)
-        names = [row["name"] for row in rows if row["state"] != "damaged"][:2000]
-        ui.select(
-            names, label="Open a run", with_input=True, on_change=lambda e: open_page("/explore", [e.value])
-        ).style("min-width: 16rem")
 
 
 def _show_setting_table(numbers: list[str], rows: list[dict[str, Any]]) -> None:
@@ -163,12 +154,22 @@ def _show_setting_table(numbers: list[str], rows: list[dict[str, Any]]) -> None:
         ui.table(columns=heads, rows=lines, row_key="c0", pagination=20).props("dense flat")
 
 
+def common_pair(rows: list[dict[str, Any]], numbers: list[str]) -> tuple[str, str]:
+    """Return two quantities that most runs have; the reconstruction is one of them if it is as common as any.
+
+    Args:
+        rows: the rows of the table.
+        numbers: names of at least two quantities.
+    """
+    common = sorted(numbers, key=lambda name: (-sum(name in row for row in rows), name != "reconstruction"))
+    return common[0], next(name for name in common if name != common[0])
+
+
 def _show_tradeoff(rows: list[dict[str, Any]], numbers: list[str]) -> None:
     """Plot two selectable quantities; a click on a point opens its run."""
     ui.html("<h2>Trade-off</h2>", sanitize=False)
     with ui.row():
-        first = "reconstruction" if "reconstruction" in numbers else numbers[0]
-        second = next((n for n in numbers if n != first), first)
+        first, second = common_pair(rows, numbers)
         across = ui.select(numbers, value=first, label="Across").style("min-width: 10rem")
         up = ui.select(numbers, value=second, label="Up").style("min-width: 10rem")
     plot = ui.plotly(plots.make_figure([], "")).classes("w-full").props('aria-label="Trade-off"')
@@ -186,13 +187,3 @@ def _show_tradeoff(rows: list[dict[str, Any]], numbers: list[str]) -> None:
     for chosen in (across, up):
         chosen.on_value_change(redraw)
     redraw()
-
-
-def open_page(path: str, runs: list[str]) -> None:
-    """Navigate the browser tab to a page.
-
-    Args:
-        path: path of the page.
-        runs: runs for its query.
-    """
-    ui.navigate.to(path + "?" + "&".join(f"run={quote(run, safe='')}" for run in runs))

@@ -14,6 +14,7 @@ from typing import Any
 
 from unbraid.core.errors import UnbraidError
 from unbraid.studio.auth import App, protect_app
+from unbraid.studio.left_pages import ignore_disconnects, silence_left_pages
 from unbraid.studio.run_library import Library
 from unbraid.studio.websocket import MAX_REQUEST_BYTES
 
@@ -36,7 +37,7 @@ def create_app(library: Library, token: str, port: int) -> App:
         from nicegui import app, ui
     except ImportError as error:
         raise UnbraidError(MISSING_EXTRA) from error
-    from unbraid.studio import pages, routes
+    from unbraid.studio import labelling, pages, routes
 
     workers = ThreadPoolExecutor(2, thread_name_prefix="studio")
 
@@ -46,11 +47,13 @@ def create_app(library: Library, token: str, port: int) -> App:
 
     routes.register_routes(app, library, run_in_thread)
     pages.register_pages(library, run_in_thread)
+    labelling.register_labelling(app, library, run_in_thread)
     outer = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     ui.run_with(
         outer, title="unbraid studio", dark=None, show_welcome_message=False, favicon="🧶", reconnect_timeout=30.0
     )
-    return protect_app(outer, token, port)
+    silence_left_pages()
+    return ignore_disconnects(protect_app(outer, token, port))
 
 
 def free_port(port: int = 0) -> int:

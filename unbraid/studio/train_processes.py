@@ -19,8 +19,9 @@ from typing import Any
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import ensure_writable_folder, open_for_writing, open_regular, read_json, write_json, write_text
 from unbraid.core.locks import file_lock
+from unbraid.runs import Recipe
+from unbraid.runs.building import custom_parts
 from unbraid.runs.folder.file_names import RECIPE_FILE
-from unbraid.runs.recipe import Recipe
 from unbraid.studio.run_library import Library
 
 STATE_FOLDER = ".studio"
@@ -74,7 +75,8 @@ def _start_training(library: Library, folder: Path, name: str, recipe: Recipe | 
     path = library.path(name)
     previous = find_training(library, name)
     expect(previous is None or not previous.alive, f"{name} is being trained already")
-    command = [sys.executable, "-m", "unbraid", "train"]
+    imports = [word for module in custom_parts.IMPORTED_MODULES for word in ("--import", module)]
+    command = [sys.executable, "-m", "unbraid", "train", *imports]
     if recipe is None:
         library.run(name)
         command += ["--resume", "--out", str(path)]

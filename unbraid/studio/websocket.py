@@ -16,6 +16,7 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.runs.describing.titles import description, display_name
 from unbraid.studio.explorer import EncodedImage, Explorer
+from unbraid.studio.latent_matching import align_rows
 from unbraid.studio.run_library import Library
 
 MAX_REQUEST_BYTES = 1 << 20
@@ -37,6 +38,8 @@ def handle_message(library: Library, message: str | bytes) -> bytes:
         kind = request.get("ask")
         known = isinstance(kind, str) and kind in HANDLERS
         expect(known, "unknown request", found=repr(str(kind)[:40]), allowed=HANDLERS)
+        # the run whose latents set order and signs, by name in the request
+        request["reference"] = library.explorer(request["like"]) if request.get("like") is not None else None
         head, images = HANDLERS[kind](library.explorer(request.get("run", "")), request)
     except (UnbraidError, ValueError, OverflowError, RecursionError, OSError) as error:
         head, images = {"error": str(error)[:2000]}, []
@@ -68,6 +71,7 @@ def _handle_open(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
                 "nats": note.nats,
                 "dead": note.dead,
                 "factor": note.factor,
+                "given": note.label,
                 "low": list(note.low),
                 "high": list(note.high),
             }
@@ -78,8 +82,38 @@ def _handle_open(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
         "start": explorer.start_code.tolist(),
         "count": 0 if dataset is None else len(dataset),
         "middle": explorer.start_index,
+        "seen": None if explorer.training_range is None else [bound.tolist() for bound in explorer.training_range],
+        "map": _describe_map(explorer),
     }
     return head, [explorer.decode(explorer.start_code[None])[0]]
+
+
+def _describe_map(explorer: Explorer) -> dict[str, Any] | None:
+    """Axes and colours of the map, with readable names of the columns."""
+    found = explorer.latent_map
+    if found is None:
+        return None
+    columns = explorer.tree.column_names
+    owners = {columns[note.start + i]: note for note in explorer.leaf_summaries for i in range(note.width)}
+    labels = {}
+    for axis in found.axes:
+        note = owners.get(axis)
+        title = "" if note is None else note.title
+        labels[axis] = f"{title} ({axis})" if title else axis
+    return {"axes": labels, "colours": found.colours}
+
+
+def _handle_map(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
+    expect(explorer.latent_map is not None, "this run has no codes and its data are not on this machine")
+    assert explorer.latent_map is not None
+    return explorer.latent_map.points(request.get("across"), request.get("up"), request.get("colour")), []
+
+
+def _handle_point(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
+    expect(explorer.latent_map is not None, "this run has no codes and its data are not on this machine")
+    assert explorer.latent_map is not None
+    head, image = explorer.latent_map.image(request.get("point"))
+    return head, [image]
 
 
 def _handle_decode(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
@@ -93,6 +127,7 @@ def image_response(encoded: EncodedImage) -> ResponseParts:
         encoded: the image with its posterior.
     """
     head = {"mean": encoded.mean.tolist(), "scale": encoded.scale.tolist(), "label": encoded.label}
+    head["warning"] = encoded.warning
     return head, [encoded.image, encoded.reconstruction]
 
 
@@ -118,15 +153,21 @@ def _handle_strip(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
 def _handle_wall(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
     start = explorer.parse_code(request["z"]) if request.get("z") is not None else explorer.start_code
     rows = explorer.traversal_grid(start, str(request.get("mode", "prior")))
+    if (reference := request.get("reference")) is not None:
+        rows = align_rows(reference, explorer, rows)
     head = [
         {
             "leaf": row["note"].name,
             "factor": row["note"].factor,
+            "given": row["note"].label,
             "nats": row["note"].nats,
             "dead": row["note"].dead,
             "column": row["column"],
+            "wide": row["note"].kind == "real" and row["note"].width > 1,
             "labels": row["labels"],
             "codes": np.round(row["codes"].astype(float), 4).tolist(),
+            "partner": row.get("partner"),
+            "correlation": row.get("correlation"),
         }
         for row in rows
     ]
@@ -140,4 +181,6 @@ HANDLERS: dict[str, Callable[[Explorer, dict[str, Any]], ResponseParts]] = {
     "prior": _handle_prior,
     "strip": _handle_strip,
     "wall": _handle_wall,
+    "map": _handle_map,
+    "point": _handle_point,
 }

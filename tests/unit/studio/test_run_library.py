@@ -43,7 +43,7 @@ def test_damaged_and_foreign_runs_are_shown_as_such(library):
     pytest.importorskip("nicegui")
     from unbraid.studio.run_table import load_run_table
 
-    rows = {row["name"]: row for row in load_run_table(library)[0]}
+    rows = {row["name"]: row for row in load_run_table(library).rows}
     assert rows["vae"]["state"] == "done"
     assert not rows["vae"]["why"]
     assert rows["broken"]["state"] == rows["foreign"]["state"] == "damaged"

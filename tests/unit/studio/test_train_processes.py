@@ -17,7 +17,8 @@ from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import Run
 from unbraid.studio import train_processes
 from unbraid.studio.run_library import Library
-from unbraid.studio.train_form import form_fields, parse_form, training_progress
+from unbraid.studio.train_form import cost_fields, describe_fields, estimate_seconds, form_fields, parse_form
+from unbraid.studio.training_list import training_progress
 
 TINY = {"data": {"name": "digits", "size": 8}, "latent": 2, "nets": {"name": "mlp", "width": [8]},
         "budget": {"steps": 1_000_000, "batch": 16, "threads": 1, "log_every": 10}}  # fmt: skip
@@ -126,7 +127,10 @@ def test_an_unchanged_form_is_the_recipe_itself():
 
     for name in RECIPES:
         base = Recipe.load(name)
-        assert parse_form(base, form_fields(base)) == (base, {})
+        recipe, wrong = parse_form(base, form_fields(base))
+        own = base.data["name"] == "images"  # a recipe for pictures of the user, who has to say where they are
+        assert list(wrong) == (["data.path"] if own else [])
+        assert recipe == (None if own else base)
 
 
 def test_errors_are_assigned_to_their_fields():
@@ -212,3 +216,43 @@ def test_deep_nesting_is_an_error_of_its_field(depth):
         recipe, wrong = parse_form(base, {**form_fields(base), key: "[" * depth + "]" * depth})
         assert recipe is None
         assert key in wrong
+
+
+def test_every_field_has_a_sentence_and_its_kind():
+    fields = {field.key: field for field in describe_fields(Recipe.load("beta_tcvae_images"))}
+    assert all(field.help.strip() for field in fields.values()), [f.key for f in fields.values() if not f.help]
+    assert fields["budget.amsgrad"].switch
+    assert fields["data.grey"].switch
+    assert fields["budget.optimiser"].choices == ("adam", "adamw", "radam", "sgd")
+    assert fields["budget.steps"].basic
+    assert fields["data.path"].basic
+    assert not fields["budget.amsgrad"].basic
+    assert "≥ 1" in fields["budget.steps"].help
+
+
+def test_own_pictures_need_a_folder_that_exists(tmp_path):
+    base = Recipe.load("beta_tcvae_images")
+    recipe, wrong = parse_form(base, form_fields(base) | {"data.path": str(tmp_path / "nothing")})
+    assert recipe is None
+    assert "no such folder" in wrong["data.path"]
+    recipe, wrong = parse_form(base, form_fields(base) | {"data.path": str(tmp_path), "data.grey": "true"})
+    assert wrong == {}
+    assert recipe.data == {"name": "images", "size": 64, "path": str(tmp_path), "grey": True}
+
+
+def test_fields_that_need_each_other_are_set_together():
+    base = Recipe.from_dict(TINY)
+    recipe, wrong = parse_form(base, form_fields(base) | {"budget.best": "true", "budget.validate_every": "5"})
+    assert wrong == {}
+    assert recipe.budget.best
+    recipe, wrong = parse_form(base, form_fields(base) | {"budget.best": "true"})
+    assert recipe is None
+    assert "validate_every" in wrong["budget.best"]
+
+
+def test_the_time_of_a_step_is_measured():
+    recipe = Recipe.from_dict(TINY)
+    assert 0 < estimate_seconds(recipe) < 10
+    fields = form_fields(recipe)
+    assert cost_fields(fields) == cost_fields(fields | {"budget.steps": "9", "seed": "4"})
+    assert cost_fields(fields) != cost_fields(fields | {"budget.batch": "9"})

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,18 +12,8 @@ from PIL import Image
 
 from unbraid.core.errors import UnbraidError
 from unbraid.studio.explorer import MAX_UPLOAD_BYTES
-from unbraid.studio.run_library import Library
+from unbraid.studio.traversal_gif import leaf_gif, wall_gif
 from unbraid.studio.websocket import handle_message
-
-OLD_RUNS = Path(__file__).parents[2] / "data" / "runs_of_0_1"
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    root = tmp_path_factory.mktemp("runs")
-    for name in ("vae", "hfvae_discrete", "info_gan"):
-        shutil.copytree(OLD_RUNS / name, root / name)
-    return Library(root)
 
 
 def send_message(library, **request):
@@ -161,8 +149,25 @@ def test_a_small_file_of_many_pixels_is_refused(library):
 
 def test_a_gif_moves_one_leaf(library):
     explorer = library.explorer("hfvae_discrete")
-    gif = Image.open(io.BytesIO(explorer.traversal_gif(explorer.start_code, "digit")))
+    gif = Image.open(io.BytesIO(leaf_gif(explorer, explorer.start_code, "digit")))
     assert gif.n_frames == next(leaf.width for leaf in explorer.leaf_summaries if leaf.name == "digit")
     gif.close()
     with pytest.raises(UnbraidError, match="no such leaf"):
-        explorer.traversal_gif(explorer.start_code, "../x")
+        leaf_gif(explorer, explorer.start_code, "../x")
+
+
+def test_a_gif_of_the_wall_moves_every_live_leaf(library):
+    explorer = library.explorer("hfvae_discrete")
+    gif = Image.open(io.BytesIO(wall_gif(explorer, explorer.start_code, "data")))
+    assert gif.n_frames >= 2 * 9 - 2
+    gif.close()
+    with pytest.raises(UnbraidError, match="range"):
+        wall_gif(explorer, explorer.start_code, "no")
+
+
+def test_a_wall_like_another_run_has_its_order_and_signs(library):
+    head, _ = send_message(library, ask="wall", run="vae", mode="data", like="vae")
+    for row in head["rows"]:
+        assert row["partner"] == [row["leaf"], row["column"]]
+        assert row["correlation"] == pytest.approx(1)
+    assert "error" in send_message(library, ask="wall", run="vae", mode="data", like="../outside")[0]
