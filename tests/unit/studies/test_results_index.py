@@ -6,6 +6,8 @@ from unbraid.studies import STUDIES
 from unbraid.studies.framework import results_index
 from unbraid.studies.framework.results import Results, RunResult
 
+ALIVE = {"active": 5.0, "reconstruction": 20.0, "mean_image": 100.0}  # numbers that pass the gates
+
 
 def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
     study = STUDIES["hfvae_table2"]
@@ -13,7 +15,7 @@ def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
         RunResult(
             arm.label,
             seed,
-            numbers={"factor_vae": 0.5 + 0.1 * i + 0.001 * seed, "dci": 0.5 - 0.1 * i + 0.001 * seed * i},
+            numbers={"factor_vae": 0.5 + 0.1 * i + 0.001 * seed, "dci": 0.5 - 0.1 * i + 0.001 * seed * i, **ALIVE},
         )
         for i, arm in enumerate(study.arms("cpu"))
         for seed in range(12)
@@ -23,7 +25,8 @@ def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
     said = results_index.write_index(tmp_path).read_text()
     assert "6 claims judged: 3 hold, 3 do not hold, 0 undecided." in said
     assert said.count("| ✔ holds |") == 1 + 3  # the head of the tally, and three claims
-    assert "| Esmaeili et al. 2018 | 3 | 3 | 0 | 0 | [hfvae_table2](hfvae_table2/page.md) |" in said
+    assert "| Esmaeili et al. 2018 | 6 | 3 | 3 | 0 | 0 | [hfvae_table2](hfvae_table2/page.md) |" in said
+    assert "**Esmaeili et al. 2018**\n\n- ✔ holds: HFVAE scores above" in said
     assert "`pinwheel`" in said.split("Not run yet")[1]
     dots = results_index.claim_points(tmp_path)["hfvae_table2"]
     assert len(dots) == 6
@@ -36,14 +39,15 @@ def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
 
 def test_one_seed_has_a_number_and_no_interval_and_none_has_neither(tmp_path):
     (tmp_path / "isa_tradeoff").mkdir()
-    rows = tuple(RunResult(arm, 0, numbers={"mig": mig}) for arm, mig in (("beta2", 0.4), ("isa2", 0.45)))
+    rows = tuple(RunResult(arm, 0, numbers={"mig": mig, **ALIVE}) for arm, mig in (("beta2", 0.4), ("isa2", 0.45)))
     Results("isa_tradeoff", "cpu", rows, {"commit": "abc"}).save(tmp_path / "isa_tradeoff")
     said = results_index.write_index(tmp_path).read_text()
     assert "| at β = 2 the ISA prior raises MIG | … undecided (pilot) | +0.05 MIG | 1 |" in said
-    assert "| at β = 1 the ISA prior raises MIG | … undecided (pilot) | not measured | 0 |" in said
+    assert "| at β = 1 the ISA prior raises MIG | – not tested here | not measured | 0 |" in said
     assert "nan" not in said
     assert (
-        "0 claims judged: 0 hold, 0 do not hold, 0 undecided. 5 more have at most one seed and are not judged." in said
+        "0 claims judged: 0 hold, 0 do not hold, 0 undecided. 5 more could not be tested in our settings: a gate failed. "
+        "2 more have at most one seed and are not judged." in said
     )
 
 

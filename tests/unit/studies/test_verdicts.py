@@ -7,7 +7,7 @@ import pytest
 
 from unbraid.comparing.statistics import seeds_needed, smallest_gap
 from unbraid.core.errors import UnbraidError
-from unbraid.studies.framework.effects import paired_difference
+from unbraid.studies.framework.effects import paired_difference, pooled_difference
 from unbraid.studies.framework.results import Results, RunResult
 from unbraid.studies.framework.study import Claim
 from unbraid.studies.framework.verdicts import DOES_NOT_HOLD, HOLDS, UNDECIDED, judge_claims, judge_effects
@@ -90,3 +90,30 @@ def test_one_seed_shows_its_number_without_verdict_and_no_seed_shows_neither():
     one, none = judge_effects([claim(), claim()], [{0: 0.16}, {0: None}])
     assert one.lines() == ["ours +0.16  1 seed: no interval", "UNDECIDED  (needs 2 seeds or more)"]
     assert none.lines()[0] == "ours  0 seeds: no interval"
+
+
+def test_a_claim_about_medians_is_judged_by_the_bootstrap_of_their_difference():
+    # an outlying pair moves the mean of the differences below 0, not the difference of the medians
+    rng = np.random.default_rng(0)
+    first, second = 0.5 + rng.normal(0, 0.01, 12), 0.4 + rng.normal(0, 0.01, 12)
+    first[0], second[0] = 0.0, 5.0
+    rows = tuple(
+        RunResult(arm, seed, numbers={"mig": float(value)})
+        for arm, values in (("a", first), ("b", second))
+        for seed, value in enumerate(values)
+    )
+    claims = [
+        claim("mean", min_effect=0.02),
+        claim("median", min_effect=0.02, pooled=pooled_difference("mig", "a", "b")),
+    ]
+    mean, median = judge_claims(claims, Results("made", "cpu", rows))
+    assert mean.decision == UNDECIDED
+    assert median.decision == HOLDS
+    assert median.contrast.mean == pytest.approx(np.median(first) - np.median(second))
+    assert (
+        0 < median.contrast.low < median.low < median.contrast.mean < median.high < 0.2
+    )  # Holm's level is the wider one
+    swapped = claim(min_effect=0.02, pooled=pooled_difference("mig", "b", "a"))
+    assert judge_claims([swapped], Results("made", "cpu", rows))[0].decision == DOES_NOT_HOLD
+    alone = judge_claims([claims[1]], Results("made", "cpu", rows[:1] + rows[12:13]))[0]
+    assert (alone.decision, alone.contrast.n) == (UNDECIDED, 1)

@@ -6,6 +6,7 @@ An effect is positive on the claimed side. It is None if a run is missing. Both 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,40 @@ from unbraid.comparing import matched_reconstruction
 from unbraid.studies.framework.results import Results
 
 Effect = Callable[[Results, int], float | None]
+PooledEffect = Callable[[Results, Sequence[int]], tuple[float, np.ndarray]]
+BOOTSTRAP_DRAWS = 20_000
+
+
+def at_scale(**effects: Effect) -> Effect:
+    """The effect of the scale of the results, for a claim whose arms have other settings at another scale.
+
+    Args:
+        effects: effect by scale; 'cpu' is also that of a scale that is not named.
+    """
+    return lambda results, seed: effects.get(results.scale, effects["cpu"])(results, seed)
+
+
+def pooled_difference(quantity: str, arm: str, other: str, statistic: Callable[..., Any] = np.median) -> PooledEffect:
+    """A statistic of a quantity over the seeds of `arm` − that of `other`, with its bootstrap over pairs (Efron 1979).
+
+    Both arms of a pair are drawn together. The percentile interval serves quantiles inside the sample: for medians of 10 to 50
+    pairs it covered 0 in 93–97% of 400 simulations at level 95% (normal, skewed and bimodal values), at 5 pairs it is too narrow.
+    That of a maximum is not consistent.
+
+    Args:
+        quantity: name of the measured number.
+        arm: label of the first arm.
+        other: label of the second arm.
+        statistic: a function of values and an axis.
+    """
+
+    def effect(results: Results, seeds: Sequence[int]) -> tuple[float, np.ndarray]:
+        pairs = np.array([[results.value(each, s, quantity) for each in (arm, other)] for s in seeds], float)
+        index = np.random.default_rng(0).integers(0, len(pairs), (BOOTSTRAP_DRAWS, len(pairs)))
+        drawn, found = statistic(pairs[index], axis=1), statistic(pairs, axis=0)
+        return float(found[0] - found[1]), drawn[:, 0] - drawn[:, 1]
+
+    return effect
 
 
 def paired_difference(quantity: str, arm: str, other: str, sign: float = 1.0) -> Effect:
@@ -46,6 +81,43 @@ def mean_above(quantity: str, arms: Sequence[str], threshold: float = 0.0, sign:
         found = [results.value(arm, seed, quantity) for arm in arms]
         known = [value for value in found if value is not None]
         return sign * (float(np.mean(known)) - threshold) if len(known) == len(found) else None
+
+    return effect
+
+
+def chosen_restart(results: Results, seed: int, arms: Sequence[str], by: str) -> str | None:
+    """The arm with the highest value of a quantity that needs no labels; None if a run is missing.
+
+    Args:
+        results: the results.
+        seed: the seed.
+        arms: restarts of one setting.
+        by: name of the quantity.
+    """
+    found = {arm: results.value(arm, seed, by) for arm in arms}
+    known = {arm: value for arm, value in found.items() if value is not None}
+    return max(known, key=lambda arm: known[arm]) if len(known) == len(found) else None
+
+
+def chosen_difference(
+    quantity: str, arms: Sequence[str], by: str, other: str = "", threshold: float = 0.0, sign: float = 1.0
+) -> Effect:
+    """sign · (quantity of the chosen restart − quantity of `other`, or − threshold) at the same seed.
+
+    Args:
+        quantity: name of the measured number.
+        arms: restarts of one setting.
+        by: the quantity whose highest value chooses.
+        other: label of the other arm; without one the threshold is subtracted.
+        threshold: the fixed number.
+        sign: −1 if smaller is claimed.
+    """
+
+    def effect(results: Results, seed: int) -> float | None:
+        arm = chosen_restart(results, seed, arms, by)
+        against = results.value(other, seed, quantity) if other else threshold
+        value = None if arm is None else results.value(arm, seed, quantity)
+        return None if value is None or against is None else sign * (value - against)
 
     return effect
 
@@ -86,20 +158,23 @@ def within_margin(quantity: str, arm: str, other: str, margin: float) -> Effect:
     return effect
 
 
-def group_difference(quantity: str, first: Sequence[str], second: Sequence[str]) -> Effect:
-    """Mean of a quantity over one group of arms minus its mean over another, at the same seed.
+def group_difference(
+    quantity: str, first: Sequence[str], second: Sequence[str], statistic: Callable[[Sequence[float]], Any] = np.mean
+) -> Effect:
+    """Mean, or another statistic, of a quantity over one group of arms minus that over another, at the same seed.
 
     Args:
         quantity: name of the measured number.
         first: labels of the first group.
         second: labels of the second group.
+        statistic: such as `max`, for the best of each group.
     """
 
     def effect(results: Results, seed: int) -> float | None:
         found = [[results.value(arm, seed, quantity) for arm in arms] for arms in (first, second)]
         known = [[v for v in side if v is not None] for side in found]
         complete = all(len(a) == len(b) for a, b in zip(found, known, strict=True))
-        return float(np.mean(known[0]) - np.mean(known[1])) if complete else None
+        return float(statistic(known[0]) - statistic(known[1])) if complete else None
 
     return effect
 

@@ -78,7 +78,8 @@ def alive(arms: Sequence[str], quantity: str = "active", at_least: float = 1.0) 
         quantity: name of the number of active latents.
         at_least: the smallest mean.
     """
-    return _every(f"arms are alive: {at_least:g} active latents or more", arms, quantity, lambda v: v >= at_least)
+    words = "arms are alive: {:g} active latents or more" if quantity == "active" else f"{quantity} is {{:g}} or more"
+    return _every(words.format(at_least), arms, quantity, lambda v: v >= at_least)
 
 
 def reconstructs(arms: Sequence[str], share: float = 0.9) -> Gate:
@@ -100,6 +101,17 @@ def reconstructs(arms: Sequence[str], share: float = 0.9) -> Gate:
         return max(ratios) <= share, f"largest ratio {max(ratios):.2f}"
 
     return Gate(f"arms reconstruct better than the mean image, by a ratio of {share:g} or less", check)
+
+
+def explains(arms: Sequence[str], share: float = 0.6) -> Gate:
+    """Every arm leaves at most `share` of the nats between a perfect model and the mean image: for images of grey levels.
+
+    Args:
+        arms: labels of the arms.
+        share: the largest mean of `unexplained` (see `measurements.unexplained_share`).
+    """
+    text = f"arms leave {share:g} or less of the nats between a perfect model and the mean image"
+    return _every(text, arms, "unexplained", lambda value: value <= share)
 
 
 def in_range(quantity: str, arms: Sequence[str], chance: float, ceiling: float, above: float = 0.1) -> Gate:
@@ -167,6 +179,22 @@ def at_most(quantity: str, arm: str, limit: float, text: str) -> Gate:
         text: the condition in words.
     """
     return _every(text, [arm], quantity, lambda value: value <= limit)
+
+
+def working_arms(
+    arms: Sequence[str], quantity: str = "", chance: float = 0.0, ceiling: float = 0.95, at_least: float = 3.0
+) -> tuple[Gate, ...]:
+    """The usual gates of a contrast: arms are alive, reconstruct at half the nats of the mean image, and can be told apart.
+
+    Args:
+        arms: labels of the arms of the contrast.
+        quantity: name of the metric; without one its range is not checked.
+        chance: what codes that know nothing score.
+        ceiling: what the best arm must stay below.
+        at_least: the smallest mean number of active latents.
+    """
+    seen = (in_range(quantity, arms, chance, ceiling),) if quantity else ()
+    return (alive(arms, at_least=at_least), reconstructs(arms, share=0.5), *seen)
 
 
 def _every(text: str, arms: Sequence[str], quantity: str, met: Callable[[float], bool]) -> Gate:

@@ -13,13 +13,8 @@ from typing import Any
 from unbraid.studies.framework.study import Study
 
 UNCHECKED_FIELDS = ("about", "cite", "cost", "deviations")  # descriptive fields of a `Study`; they judge nothing
-SKIPPED_FIELDS = (
-    "ctx",
-    "type_params",
-    "type_comment",
-    "kind",
-    "type_ignores",
-)  # empty, or different between Python versions
+# empty, or different between Python versions
+SKIPPED_FIELDS = ("ctx", "type_params", "type_comment", "kind", "type_ignores")
 
 
 def study_checksum(study: Study) -> str:
@@ -49,6 +44,47 @@ def source_checksum(source: str) -> str:
     True
     """
     return hashlib.sha256(repr(_canonical(checked_tree(source))).encode()).hexdigest()[:12]
+
+
+def measuring_checksum(study: Study) -> str:
+    """The checksum of what measures a study's runs: `measure`, `measure_jointly` and all that they use of the same file.
+
+    Settings are covered by the hash of each recipe, and contrasts are worked out again from the kept numbers, so neither a
+    setting of another scale nor a new claim makes kept numbers stale.
+
+    Args:
+        study: the study.
+    """
+    return hashlib.sha256(repr(_canonical(measuring_tree(_source(study)))).encode()).hexdigest()[:12]
+
+
+def measuring_tree(source: str) -> ast.Module:
+    """The top-level definitions of a module that `measure` and `measure_jointly` reach by name.
+
+    Args:
+        source: the text of the module.
+
+    >>> tree = measuring_tree("A = 1\\nB = 2\\ndef measure(run):\\n    return A\\ndef arms():\\n    return B\\n")
+    >>> [type(node).__name__ for node in tree.body]
+    ['Assign', 'FunctionDef']
+    """
+    tree = checked_tree(source)
+    defines = [(node, set(_defined_names(node))) for node in tree.body]
+    reached, todo = set[str](), {"measure", "measure_jointly"}
+    while todo:
+        reached |= todo
+        used = {n.id for node, names in defines if names & todo for n in ast.walk(node) if isinstance(n, ast.Name)}
+        todo = used - reached
+    return ast.Module([node for node, names in defines if names & reached], [])
+
+
+def _defined_names(node: ast.stmt) -> Iterator[str]:
+    """The names that a top-level statement defines."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            yield from (each.id for each in ast.walk(target) if isinstance(each, ast.Name))
 
 
 def checked_tree(source: str) -> ast.Module:

@@ -46,11 +46,22 @@ class Results:
     metadata: dict[str, Any] = field(default_factory=dict)  # commit, settings, machine, what is not like the paper
 
     def row(self, arm: str, seed: int) -> RunResult | None:
-        """The run of an arm with a seed, finished or not."""
+        """The run of an arm with a seed, finished or not.
+
+        Args:
+            arm: the label of the arm.
+            seed: the seed.
+        """
         return next((row for row in self.rows if row.arm == arm and row.seed == seed), None)
 
     def value(self, arm: str, seed: int, quantity: str) -> float | None:
-        """A number of one finished run; None where it is not there."""
+        """A number of one finished run, or None.
+
+        Args:
+            arm: the label of the arm.
+            seed: the seed.
+            quantity: the name of the number.
+        """
         row = self.row(arm, seed)
         return None if row is None or row.status != "done" else row.numbers.get(quantity)
 
@@ -61,7 +72,12 @@ class Results:
         return tuple(sorted(set.intersection(*done) if done else every))
 
     def values(self, arm: str, quantity: str) -> list[float]:
-        """A number over the finished seeds of an arm."""
+        """A number over the finished seeds of an arm.
+
+        Args:
+            arm: the label of the arm.
+            quantity: the name of the number.
+        """
         found = (self.value(arm, seed, quantity) for seed in self.seeds(arm))
         return [value for value in found if value is not None]
 
@@ -77,7 +93,7 @@ class Results:
 
     @property
     def failed_rows(self) -> tuple[RunResult, ...]:
-        """Runs that did not finish, with their reasons. None is ever dropped without a word."""
+        """Runs that did not finish, with their reasons; none is dropped silently."""
         return tuple(row for row in self.rows if row.status != "done")
 
     @property
@@ -89,7 +105,11 @@ class Results:
         return {name: versions for name, versions in found.items() if len(versions) > 1}
 
     def save(self, folder: str | Path) -> Path:
-        """Write `results.json`."""
+        """Write `results.json`.
+
+        Args:
+            folder: the folder.
+        """
         path = Path(folder) / RESULTS_FILE
         rows = [_row_dict(row) for row in self.rows]
         content = {"schema": SCHEMA, "study": self.study, "scale": self.scale, "about": self.metadata, "rows": rows}
@@ -98,7 +118,11 @@ class Results:
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
-        """Read `results.json`, or the one in a folder."""
+        """Read `results.json`, or the one in a folder.
+
+        Args:
+            path: the file or its folder.
+        """
         path = Path(path)
         path = path / RESULTS_FILE if path.is_dir() else path
         plain = read_json(path, "results of a study")
@@ -118,5 +142,9 @@ def _row_dict(row: RunResult) -> dict[str, Any]:
 
 
 def round_numbers(numbers: dict[str, float]) -> dict[str, float]:
-    """Six figures are plenty, and keep the committed files small."""
+    """Round numbers to six digits, which keeps the committed files small.
+
+    Args:
+        numbers: the numbers by name.
+    """
     return {name: float(f"{value:.6g}") for name, value in numbers.items()}

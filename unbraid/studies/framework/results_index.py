@@ -20,16 +20,23 @@ if TYPE_CHECKING:
 INDEX_FILE, CLAIMS_PLOT_FILE = "index.md", "claims.png"
 MAX_DRAWN_EFFECT = 100  # larger ratios, of claims with tiny intervals, are drawn here
 COLOURS = {"holds": "#1a7f4b", "does not hold": "#b3372f", "undecided": "#b08a1e", "not tested here": "#8a8f98"}
-INTRO = """# Claims of five papers, judged by one rule
+TITLE = "# Which claims of the papers hold?"
+HEADLINES = "## Headline claims by paper"
+RULE = """Each claim was tested by training with paired seeds. The verdict follows from the t interval of its effect over
+seeds, at the 95% level with Holm's correction over the claims of its page:
 
-Every claim below was tested by training with paired seeds. Its verdict depends on the t interval of its effect over seeds, at the
-Holm-adjusted level over the claims of its page. The interval lies on the claimed side of 0 (**holds**), on the other side or
-entirely within the margin of no interest (**does not hold**), or neither (**undecided**). A verdict applies to the setting of its
-page; the page lists the differences from the paper. *Pilot*: a headline claim with fewer than ten seeds."""
+- **holds**: the interval is on the claimed side of 0;
+- **does not hold**: it is on the other side, or so narrow around 0 that the effect is too small to matter;
+- **undecided**: neither. More seeds may decide it;
+- **not tested here**: our setting could not have shown the effect (a collapsed model, a saturated metric, a critic at chance).
+
+A verdict applies to the setting of its page, which lists the differences from the paper. *Pilot* marks a headline
+claim with fewer than ten seeds."""
 
 CAPTION = (
-    "One dot per claim: its effect divided by half the width of its interval. Right of 1 the interval lies on the claimed "
-    "side of 0, left of −1 on the other side."
+    "One dot per claim: its effect divided by half the width of its interval. Right of 1 the interval is on the claimed "
+    "side of 0, left of −1 on the other side. A red dot between −1 and 1 has an interval so narrow that the effect is too "
+    "small to matter."
 )
 REPLICATIONS = {"isa_tradeoff": "isa_latents"}  # study → study with the same recipes and further seeds
 PLURALS = {"holds": "hold", "does not hold": "do not hold"}
@@ -62,13 +69,14 @@ def index_markdown(folder: Path) -> str:
     counts = {mark: decisions.count(mark) for mark in VERDICT_MARKS if mark != NOT_TESTED}
     counted = ", ".join(f"{n} {mark if n == 1 else PLURALS.get(mark, mark)}" for mark, n in counts.items())
     parts = [
-        INTRO,
+        TITLE,
         f"{len(judged)} of {len(judged) + len(waiting)} studies have run; {len(decisions)} claims judged: {counted}.",
     ]
     parts[-1] += f" {untested} more could not be tested in our settings: a gate failed." if untested else ""
     parts[-1] += f" {alone} more have at most one seed and are not judged." if alone else ""
-    if decisions:
-        parts += [_tally(judged), f"![{CAPTION}]({CLAIMS_PLOT_FILE})\n\n{CAPTION}"]
+    parts += [_tally(judged)] if judged else []
+    parts += [RULE, *([f"![One dot per claim, by study]({CLAIMS_PLOT_FILE})\n\n{CAPTION}"] if decisions else [])]
+    parts += [headlines] if (headlines := _headline_claims(judged)) else []
     for name, verdicts in judged.items():
         parts.append(_section(name, STUDIES[name], verdicts))
         if REPLICATIONS.get(name) in known:
@@ -83,21 +91,49 @@ def index_markdown(folder: Path) -> str:
 
 def _tally(verdicts_by_study: Mapping[str, Sequence[Verdict]]) -> str:
     """Table of verdict counts by paper."""
-    papers: dict[str, list[str]] = {}
-    for name in verdicts_by_study:
-        papers.setdefault(STUDIES[name].cite.split(",")[0], []).append(name)
+    papers = _studies_by_paper(verdicts_by_study)
     lines = [
-        f"| paper | {' | '.join(VERDICT_MARKS.values())} | studies |",
-        "|---" * (len(VERDICT_MARKS) + 2) + "|",
+        f"| paper | tested | {' | '.join(VERDICT_MARKS.values())} | studies |",
+        "|---" * (len(VERDICT_MARKS) + 3) + "|",
     ]
-    for paper in sorted(papers, key=lambda p: (p == OWN_STUDY_CITE, p)):
+    for paper in papers:
         decisions = [
             verdict.decision for name in papers[paper] for verdict in verdicts_by_study[name] if verdict.contrast.n > 1
         ]
         links = ", ".join(f"[{name}]({name}/page.md)" for name in papers[paper])
         numbers = " | ".join(str(decisions.count(decision)) for decision in VERDICT_MARKS)
-        lines.append(f"| {'our own questions' if paper == OWN_STUDY_CITE else paper} | {numbers} | {links} |")
+        tested = sum(decision != NOT_TESTED for decision in decisions)
+        lines.append(f"| {_paper_title(paper)} | {tested} | {numbers} | {links} |")
     return "\n".join(lines)
+
+
+def _headline_claims(verdicts_by_study: Mapping[str, Sequence[Verdict]]) -> str:
+    """Section with the verdict of each headline claim, by paper; "" if there is none."""
+    lines = []
+    for paper, names in _studies_by_paper(verdicts_by_study).items():
+        judged = [
+            (verdict.decision, claim.text)
+            for name in names
+            for claim, verdict in zip(STUDIES[name].claims, verdicts_by_study[name], strict=True)
+            if claim.headline and verdict.contrast.n > 1
+        ]
+        if judged:
+            lines.append(
+                f"**{_paper_title(paper)}**\n\n" + "\n".join(f"- {VERDICT_MARKS[d]}: {text}" for d, text in judged)
+            )
+    return "\n\n".join([HEADLINES, *lines]) if lines else ""
+
+
+def _studies_by_paper(verdicts_by_study: Mapping[str, Sequence[Verdict]]) -> dict[str, list[str]]:
+    """Names of studies by the first paper that they cite; our own come last."""
+    papers: dict[str, list[str]] = {}
+    for name in verdicts_by_study:
+        papers.setdefault(STUDIES[name].cite.split(",")[0], []).append(name)
+    return dict(sorted(papers.items(), key=lambda item: (item[0] == OWN_STUDY_CITE, item[0])))
+
+
+def _paper_title(paper: str) -> str:
+    return "our own questions" if paper == OWN_STUDY_CITE else paper
 
 
 def _section(name: str, study: Study, verdicts: Sequence[Verdict]) -> str:
@@ -132,7 +168,7 @@ def replication_markdown(name: str, original: Results, replication_name: str, re
         f"([{replication_name}]({replication_name}/page.md)):",
         "",
     ]
-    for claim in STUDIES[name].claims:
+    for claim in (claim for claim in STUDIES[name].claims if claim.pooled is None):
         old, new = ([claim.effect(r, s) for s in r.seeds()] for r in (original, replication))
         fresh, every = ([v for v in values if v is not None] for values in (new, old + new))
         if fresh:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -23,13 +23,13 @@ from unbraid.studies.framework.provenance import (
     current_commit,
     differing_versions,
     measurement_versions,
+    measuring_checksum,
     study_checksum,
 )
 from unbraid.studies.framework.results import RESULTS_FILE, Results, RunResult, round_numbers
 from unbraid.studies.framework.study import SCALES, Arm, Study, study_recipes
 
 if TYPE_CHECKING:
-    from unbraid.runs.run import Run
     from unbraid.sweeps.planning.plan import Plan
 
 DECLARATION_FILE, MEASUREMENTS_FILE = "declared.json", "study.json"
@@ -37,7 +37,13 @@ FAILURE_KEY, COMMIT_KEY = "could not be measured", "measured at"
 
 
 def seeds_of(study: Study, scale: str, count: int = 0) -> tuple[int, ...]:
-    """The seeds of a scale, or the first `count` of them (more are counted on from the last)."""
+    """The seeds of a scale, or `count` seeds; seeds beyond those of the scale continue after the last.
+
+    Args:
+        study: the study.
+        scale: the scale of the study, such as 'cpu' or 'paper'.
+        count: how many; 0 for those of the scale.
+    """
     expect(scale in SCALES, "a study has three scales", found=repr(scale), allowed=SCALES)
     known = tuple(study.seeds[scale])
     more = range(known[-1] + 1, known[-1] + 1 + max(0, count - len(known)))
@@ -47,7 +53,15 @@ def seeds_of(study: Study, scale: str, count: int = 0) -> tuple[int, ...]:
 def build_plan(
     name: str, study: Study, scale: str, seeds: Sequence[int], out: Path
 ) -> tuple[Plan, list[tuple[Arm, int]]]:
-    """The sweep of a study, and the arm and seed of each of its runs."""
+    """The sweep of a study, and the arm and seed of each of its runs.
+
+    Args:
+        name: the name of the study.
+        study: the study.
+        scale: the scale of the study, such as 'cpu' or 'paper'.
+        seeds: the seeds.
+        out: the folder of the study.
+    """
     from unbraid.sweeps.planning.plan import Job, Plan
 
     every = study_recipes(study, name, scale, seeds)
@@ -56,7 +70,15 @@ def build_plan(
 
 
 def declare(name: str, study: Study, scale: str, seeds: Sequence[int], out: Path) -> dict[str, Any]:
-    """Write down claims, contrasts, settings and seeds before they are judged; a later change is added, never overwritten."""
+    """Store claims, contrasts, settings and seeds before they are judged; a later change is added, and nothing is overwritten.
+
+    Args:
+        name: the name of the study.
+        study: the study.
+        scale: the scale of the study, such as 'cpu' or 'paper'.
+        seeds: the seeds.
+        out: the folder of the study.
+    """
     every = study_recipes(study, name, scale, seeds)
     content = {
         "claims": [[c.name, c.text, c.source, c.paper_value, c.paper_effect, c.min_effect] for c in study.claims],
@@ -75,7 +97,13 @@ def declare(name: str, study: Study, scale: str, seeds: Sequence[int], out: Path
 
 
 def train(plan: Plan, workers: int = 0, quiet: bool = False) -> None:
-    """Walk the sweep of a study; a run that fails is recorded and does not stop the others."""
+    """Train all runs of a study; a run that fails is recorded and does not stop the others.
+
+    Args:
+        plan: the plan of the study.
+        workers: worker processes; 0 for one per core.
+        quiet: show no progress bar.
+    """
     from unbraid.sweeps.display.live_display import LiveDisplay
     from unbraid.sweeps.engine.scheduler import run_plan
 
@@ -106,7 +134,7 @@ def load_kept_rows(
         return {}
     places, names = results.metadata.get("runs", {}), {job.name for job in plan.jobs}
     done = {str(places.get(f"{row.arm}/{row.seed}")): row for row in results.rows if row.status == "done"}
-    same = results.metadata.get("code", study_checksum(study)) == study_checksum(study) and set(done) <= names
+    same = results.metadata.get("code", measuring_checksum(study)) == measuring_checksum(study) and set(done) <= names
     expect(same, f"{results_folder / name} holds results of other recipes, seeds or measurements of study {name!r}",
            do="Move it away, or keep these elsewhere.")  # fmt: skip
     current = measurement_versions(study)
@@ -122,7 +150,12 @@ def load_kept_rows(
 
 
 def merge_declarations(about: dict[str, Any], previous: dict[str, Any]) -> dict[str, Any]:
-    """The declaration of results that went on from kept ones: the first commit stays, later ones are added."""
+    """The declaration of results that continue kept ones: the first commit stays, later ones are added.
+
+    Args:
+        about: the new declaration.
+        previous: the kept declaration.
+    """
     later = [c for c in (*previous.get("changed", []), about["commit"], *about["changed"]) if c != previous["commit"]]
     return {"commit": previous["commit"], "changed": list(dict.fromkeys(later))}
 
@@ -138,13 +171,24 @@ def collect_results(
     results_folder: Path | None = None,
     force: bool = False,
 ) -> Results:
-    """Measure every finished run (each once) and write results.json; what is not there yet is left for later.
+    """Measure every finished run once and write results.json; unfinished runs are left for later.
 
     Rows of runs in `results_folder` are taken from there.
+
+    Args:
+        name: the name of the study.
+        study: the study.
+        scale: the scale of the study, such as 'cpu' or 'paper'.
+        seeds: the seeds.
+        out: the folder of the study.
+        workers: worker processes; 0 for one per core.
+        quiet: show no progress bar.
+        results_folder: the folder of kept results.
+        force: pool rows that other versions measured.
     """
     from unbraid.sweeps.engine import job_results
 
-    plan, told = build_plan(name, study, scale, seeds, out)
+    plan, arms_and_seeds = build_plan(name, study, scale, seeds, out)
     before = load_kept_rows(name, study, scale, plan, results_folder, force)
     found = {job.name: job_results.read_result(plan.folder, job) for job in plan.jobs}
     todo = [job.name for job in plan.jobs if job.name not in before]
@@ -152,7 +196,7 @@ def collect_results(
     numbers = measure_runs(name, study, done, workers, quiet)
     versions = measurement_versions(study)
     rows, places = [], {}
-    for job, (arm, seed) in zip(plan.jobs, told, strict=True):
+    for job, (arm, seed) in zip(plan.jobs, arms_and_seeds, strict=True):
         outcome = found[job.name]
         if job.name in before:
             rows.append(before[job.name])
@@ -167,13 +211,11 @@ def collect_results(
         rows.append(RunResult(arm.label, seed, status, round_numbers(got), seconds, reason, versions, measured_at))
         places[f"{arm.label}/{seed}"] = job.name
     if study.measure_jointly is not None:
-        rows = add_joint_measurements(
-            study.measure_jointly, rows, {key: plan.folder / place for key, place in places.items()}
-        )
+        rows = add_joint_measurements(study, rows, {key: plan.folder / place for key, place in places.items()})
     about = {**declare(name, study, scale, seeds, out), "runs": places, "unlike": study.deviations}
     if before and results_folder is not None:
         about |= merge_declarations(about, Results.load(results_folder / name).metadata)
-    results = Results(name, scale, tuple(rows), {**about, "code": study_checksum(study)})
+    results = Results(name, scale, tuple(rows), {**about, "code": measuring_checksum(study)})
     results.save(out)
     return results
 
@@ -181,8 +223,16 @@ def collect_results(
 def measure_runs(
     name: str, study: Study, run_paths: Sequence[Path], workers: int = 0, quiet: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """The numbers of each run, by its name: read where they were measured before by the same code, else measured now."""
-    provenance = {"code": study_checksum(study), "versions": measurement_versions(study)}
+    """The numbers of each run by its name: read if the same code measured them before, else measured now.
+
+    Args:
+        name: the name of the study.
+        study: the study.
+        run_paths: the run directories.
+        workers: worker processes; 0 for one per core.
+        quiet: show no progress bar.
+    """
+    provenance = {"code": measuring_checksum(study), "versions": measurement_versions(study)}
     known = {path.name: _read_measurements(path, provenance) for path in run_paths}
     todo = [path for path in run_paths if known[path.name] is None]
     with progress_bar(f"measuring {name}", len(todo), quiet) as advance:
@@ -200,20 +250,26 @@ def measure_runs(
     return {each: dict(found) for each, found in known.items() if found is not None}
 
 
-def add_joint_measurements(
-    measure_jointly: Callable[[Sequence[Run]], Sequence[dict[str, float]]],
-    rows: Sequence[RunResult],
-    run_paths: Mapping[str, Path],
-) -> list[RunResult]:
-    """The rows with the numbers that need all runs of an arm at once: of those that lie on this disk, if there are two."""
-    from unbraid.runs.run import Run
+def add_joint_measurements(study: Study, rows: Sequence[RunResult], run_paths: Mapping[str, Path]) -> list[RunResult]:
+    """Add the numbers that need a group of runs at once, computed from the runs on this disk if there are at least two.
 
+    Args:
+        study: the study.
+        rows: the rows of the results.
+        run_paths: run directories by name.
+    """
+    from unbraid.runs import Run
+
+    assert study.measure_jointly is not None
+    groups: dict[object, list[RunResult]] = {}
+    for row in rows:
+        if row.status == "done" and run_paths[f"{row.arm}/{row.seed}"].is_dir():
+            groups.setdefault(study.joint_group(row.arm, row.seed), []).append(row)
     added: dict[tuple[str, int], dict[str, float]] = {}
-    for arm in dict.fromkeys(row.arm for row in rows):
-        there = [r for r in rows if r.arm == arm and r.status == "done" and run_paths[f"{arm}/{r.seed}"].is_dir()]
-        if len(there) > 1:
-            found = measure_jointly([Run.load(run_paths[f"{arm}/{row.seed}"]) for row in there])
-            added |= {(arm, row.seed): numbers for row, numbers in zip(there, found, strict=True)}
+    for group in groups.values():
+        if len(group) > 1:
+            found = study.measure_jointly([Run.load(run_paths[f"{row.arm}/{row.seed}"]) for row in group])
+            added |= {(row.arm, row.seed): numbers for row, numbers in zip(group, found, strict=True)}
     return [replace(row, numbers=round_numbers(row.numbers | added.get((row.arm, row.seed), {}))) for row in rows]
 
 
@@ -231,10 +287,10 @@ def _read_measurements(path: Path, provenance: dict[str, Any]) -> dict[str, Any]
 
 
 def _measure_run(name: str, path: str, provenance: dict[str, Any]) -> dict[str, Any]:
-    """One run's numbers, written beside it. A measurement that cannot be made is a result with its reason."""
+    """Measure one run and write its numbers into its directory. A failed measurement is a result with a reason."""
     import torch
 
-    from unbraid.runs.run import Run
+    from unbraid.runs import Run
     from unbraid.studies import STUDIES
 
     torch.set_num_threads(1)
@@ -263,9 +319,20 @@ def run_study(
     results_folder: Path | None = None,
     force: bool = False,
 ) -> tuple[Results, list[Path]]:
-    """Run a study or go on with it: declare, train, measure, judge, write. Returns the results and the files of the page.
+    """Run or continue a study: declare, train, measure, judge, write. Returns the results and the files of the page.
 
     Runs whose rows are in `results_folder` are not trained again.
+
+    Args:
+        name: the name of the study.
+        study: the study.
+        out: the folder of the study.
+        scale: the scale of the study, such as 'cpu' or 'paper'.
+        seeds: how many seeds; 0 for those of the scale.
+        workers: worker processes; 0 for one per core.
+        quiet: show no progress bar.
+        results_folder: the folder of kept results.
+        force: pool rows that other versions measured.
     """
     from unbraid.studies.framework import study_page
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unbraid.core.progress import Advance
-from unbraid.studies.framework.effects import Effect
+from unbraid.studies.framework.effects import Effect, PooledEffect
 from unbraid.studies.framework.gates import Gate
 
 if TYPE_CHECKING:
-    from unbraid.runs.recipe import Recipe
-    from unbraid.runs.run import Run
+    from unbraid.runs import Recipe, Run
     from unbraid.studies.framework.results import Results
 
 SCALES = ("tiny", "cpu", "paper")
@@ -36,6 +35,7 @@ class Claim:
         max_seeds: if above 0, the claim's arms have only the first so many seeds (see `Arm`).
         gates: conditions that must be met before the claim is judged (see `gates`).
         question: the threshold or contrast is ours, no paper prints it.
+        pooled: for a claim about all seeds at once, such as their median: judged in place of the mean of `effect`.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Claim:
     max_seeds: int = 0
     gates: tuple[Gate, ...] = ()
     question: bool = False
+    pooled: PooledEffect | None = None
 
     @property
     def margin(self) -> float:
@@ -67,6 +68,7 @@ class Arm:
         method: group of the arm in figures.
         setting: value of the setting.
         max_seeds: if above 0, only the first so many seeds are run: for expensive arms that no headline claim needs.
+        seed_offset: what is added to the study's seed: arms that differ in nothing else are restarts of one setting.
     """
 
     label: str
@@ -74,6 +76,7 @@ class Arm:
     method: str = ""
     setting: float | None = None
     max_seeds: int = 0
+    seed_offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,8 @@ class Study:
         arms: maps a scale to arms.
         seeds: seeds by scale.
         measure: numbers of one run.
-        measure_jointly: numbers that need all runs of one arm, one dict per run.
+        measure_jointly: numbers that need several runs at once, one dict per run.
+        joint_group: maps the label of an arm and a seed to the group that is measured jointly; by default the arm.
         figures: draws figures from results and runs folder into a folder, and returns their file names.
         deviations: how the setting differs from the paper.
         main: runs a study without training: folder and progress callback to output.
@@ -129,10 +133,22 @@ class Study:
     seeds: Mapping[str, Sequence[int]] = field(default_factory=dict)
     measure: Callable[[Run], dict[str, float]] | None = None
     measure_jointly: Callable[[Sequence[Run]], Sequence[dict[str, float]]] | None = None
+    joint_group: Callable[[str, int], object] = lambda arm, seed: arm
     figures: Callable[[Results, Path, Path], Sequence[str]] | None = None
     deviations: str = ""
     main: Callable[[Path, Advance], StudyOutput] | None = None
     steps: int = 0
+
+
+def arm_recipe_fields(arm: Arm, name: str, seed: int) -> dict[str, Any]:
+    """Fields of the recipe of one run.
+
+    Args:
+        arm: the arm.
+        name: name of the study.
+        seed: the study's seed.
+    """
+    return {**arm.recipe, "name": f"{name}-{arm.label}", "seed": seed + arm.seed_offset}
 
 
 def study_recipes(study: Study, name: str, scale: str, seeds: Sequence[int]) -> list[tuple[Arm, int, Recipe]]:
@@ -144,11 +160,11 @@ def study_recipes(study: Study, name: str, scale: str, seeds: Sequence[int]) -> 
         scale: 'tiny', 'cpu' or 'paper'.
         seeds: the seeds.
     """
-    from unbraid.runs.recipe import Recipe
+    from unbraid.runs import Recipe
 
     assert study.arms is not None
     return [
-        (arm, seed, Recipe.from_dict({**arm.recipe, "name": f"{name}-{arm.label}", "seed": seed}, f"study {name!r}"))
+        (arm, seed, Recipe.from_dict(arm_recipe_fields(arm, name, seed), f"study {name!r}"))
         for place, seed in enumerate(seeds)
         for arm in study.arms(scale)
         if not arm.max_seeds or place < arm.max_seeds

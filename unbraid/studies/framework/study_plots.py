@@ -13,7 +13,7 @@ from unbraid.core.errors import UnbraidError
 from unbraid.studies.framework.results import Results
 
 if TYPE_CHECKING:
-    from unbraid.runs.run import Run
+    from unbraid.runs import Run
 
 
 def create_figure(columns: int, width: float = 3.6, height: float = 3.5) -> tuple[Any, Any]:
@@ -92,6 +92,36 @@ def plot_tradeoff(axes: Any, results: Results, methods: Mapping[str, Sequence[st
     axes.set(xlabel=x, ylabel=y)
 
 
+def plot_paper_points(axes: Any, numbers: Mapping[str, Any], points: Sequence[tuple[str, str, str]]) -> None:
+    """Plot printed numbers as hollow points with their names; a point that the paper does not print is left out.
+
+    Args:
+        axes: matplotlib axes.
+        numbers: the paper's numbers by key.
+        points: name, key of the horizontal and key of the vertical number of each point.
+    """
+    for name, x, y in points:
+        if x in numbers and y in numbers:
+            point = (numbers[x].value, numbers[y].value)
+            axes.plot(*point, "o", mfc="none", color="grey", ms=6)
+            axes.annotate(name, point, fontsize=7, color="grey", textcoords="offset points", xytext=(4, -9))
+
+
+def arms_by_method(results: Results, prefixes: Mapping[str, str]) -> dict[str, list[str]]:
+    """The arms of each method: those whose label is its prefix and a number, so that every setting of a scale is drawn.
+
+    Args:
+        results: the results.
+        prefixes: prefix of the labels by method.
+
+    >>> from unbraid.studies.framework.results import RunResult
+    >>> rows = tuple(RunResult(arm, 0) for arm in ("tc1", "isatc1", "tc2.5"))
+    >>> arms_by_method(Results("demo", "cpu", rows), {"β-TCVAE": "tc"})
+    {'β-TCVAE': ['tc1', 'tc2.5']}
+    """
+    return {m: [a for a in results.arms if a == head + arm_setting(a)] for m, head in prefixes.items()}
+
+
 def arm_setting(arm: str) -> str:
     """Return the setting in an arm's label: 'beta4' → '4'.
 
@@ -158,7 +188,7 @@ def load_paired_runs(results: Results, runs: Path, *arms: str) -> list[Run]:
         runs: folder of the runs.
         arms: labels of the arms.
     """
-    from unbraid.runs.run import Run
+    from unbraid.runs import Run
 
     for seed in results.seeds(*arms):
         places = [runs / str(results.metadata["runs"][f"{arm}/{seed}"]) for arm in arms]
@@ -176,7 +206,7 @@ def plot_marginals(axes: Any, run: Run, title: str) -> None:
         title: title of the axes.
     """
     from unbraid.figures.drawing import LINE_COLOURS
-    from unbraid.runs.evaluation.encoding import encode
+    from unbraid.runs import encode
 
     codes = encode(run, max_images=20_000, quiet=True, save=False)
     scale = np.zeros_like(codes.mean) if codes.scale is None else codes.scale
@@ -210,3 +240,25 @@ def plot_matrix(
     axes.set_xticks(range(values.shape[1]), columns or range(values.shape[1]), fontsize=7)
     axes.set_yticks(range(values.shape[0]), rows or range(values.shape[0]), fontsize=7)
     axes.set_title(title, fontsize=9)
+
+
+def plot_correlations(
+    latents: Any, factors: Any, codes: np.ndarray, values: np.ndarray, title: str, names: Sequence[str]
+) -> None:
+    """Plot |correlation| of the active latents with each other and with labels.
+
+    Args:
+        latents: matplotlib axes for the latents.
+        factors: matplotlib axes for the labels.
+        codes: codes "n d".
+        values: labels "n k".
+        title: title of both axes.
+        names: names of the labels.
+    """
+    live = np.flatnonzero(codes.std(0) > 0.1)
+    live = live if live.size else np.arange(codes.shape[1])  # a run of a few steps uses none
+    both, width = np.abs(np.corrcoef(codes[:, live].T, values.T)), len(live)
+    columns = [f"z{c}" for c in live]
+    plot_matrix(latents, both[:width, :width], f"{title}: latents", columns, columns)
+    plot_matrix(factors, both[:width, width:], f"{title}: factors", columns, names)
+    factors.tick_params(axis="x", rotation=50)

@@ -1,6 +1,7 @@
 """Verdicts: the claims of one page judged by one rule, from one effect per seed.
 
-The interval of a claim is the t interval over seeds at its Holm-adjusted level among the claims of the page.
+The interval of a claim is the t interval over seeds at its Holm-adjusted level among the claims of the page; a claim about
+all seeds at once, such as their median, has the percentile interval of a bootstrap over seeds.
 holds:          the interval lies on the claimed side of 0.
 does not hold:  it lies on the other side, or entirely within ± the claim's margin (a fifth of the paper's effect).
 undecided:      otherwise; the number of seeds that would decide is reported.
@@ -13,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from unbraid.comparing.statistics import (
     Contrast,
     holm_adjust,
@@ -21,7 +24,6 @@ from unbraid.comparing.statistics import (
     seeds_for_equivalence,
     seeds_needed,
     smallest_gap,
-    t_interval,
 )
 from unbraid.core.errors import expect
 from unbraid.studies.framework.gates import GateOutcome, check_gates
@@ -152,20 +154,23 @@ def judge_claims(claims: Sequence[Claim], results: Results, seeds: Sequence[int]
     checked = [tuple(check_gates(claim.gates, results)) for claim in claims]
     tested = [all(gate.passed for gate in gates) for gates in checked]
     kept = [i for i, yes in enumerate(tested) if yes]
-    judged = iter(judge_effects([claims[i] for i in kept], [effects[i] for i in kept]))
+    judged = iter(judge_effects([claims[i] for i in kept], [effects[i] for i in kept], results))
     verdicts = [
-        next(judged) if yes else replace(judge_effects([claim], [effect])[0], decision=NOT_TESTED, pilot=False)
+        next(judged) if yes else replace(judge_effects([claim], [effect], results)[0], decision=NOT_TESTED, pilot=False)
         for claim, effect, yes in zip(claims, effects, tested, strict=True)
     ]
     return [replace(verdict, gates=gates) for verdict, gates in zip(verdicts, checked, strict=True)]
 
 
-def judge_effects(claims: Sequence[Claim], effects: Sequence[Mapping[int, float | None]]) -> list[Verdict]:
+def judge_effects(
+    claims: Sequence[Claim], effects: Sequence[Mapping[int, float | None]], results: Results | None = None
+) -> list[Verdict]:
     """Judge the claims of one page from their effects.
 
     Args:
         claims: the claims.
         effects: per claim a map from seed to effect; None if a run is missing.
+        results: the results, which claims about all seeds at once need (`Claim.pooled`).
 
     >>> claim = Claim("a", "A above B", "Fig. 1", effect=lambda results, seed: None, paper_effect=0.1)
     >>> effects = [{0: 0.1, 1: 0.12, 2: 0.11}, {0: 0.0, 1: 0.001, 2: -0.001}, {0: 0.1, 1: -0.3}]
@@ -176,23 +181,53 @@ def judge_effects(claims: Sequence[Claim], effects: Sequence[Mapping[int, float 
         len(claims) == len(effects), "there must be effects for every claim", found=f"{len(effects)} of {len(claims)}"
     )
     known = [{s: float(e) for s, e in found.items() if e is not None and e == e} for found in effects]
-    first = [one_sample_contrast(list(found.values()), draws=1) for found in known]
-    p = [c.p for c in first]
+    p = [_contrast(claim, found, results, draws=1).p for claim, found in zip(claims, known, strict=True)]
     levels, adjusted = holm_levels(p), holm_adjust(p)
     tests = sum(value == value for value in p)
     return [
         _judge_claim(
-            claim, found, level if level == level else 0.95, float(a), tests, tuple(s for s in every if s not in found)
+            claim,
+            found,
+            level if level == level else 0.95,
+            float(a),
+            tests,
+            tuple(s for s in every if s not in found),
+            results,
         )
         for claim, every, found, level, a in zip(claims, effects, known, levels, adjusted, strict=True)
     ]
 
 
+def _contrast(
+    claim: Claim, effect_by_seed: Mapping[int, float], results: Results | None, level: float = 0.95, draws: int = 2000
+) -> Contrast:
+    """Effects against 0 by the t test, or, for a claim about all seeds at once, by its bootstrap.
+
+    The bootstrap's p value is twice the smaller share of draws on one side of 0, so the interval at level 1 − α excludes 0
+    where p < α. Its deviation is the standard error times √n.
+    """
+    c = one_sample_contrast(list(effect_by_seed.values()), level, draws)
+    if claim.pooled is None or results is None or c.n < 2:
+        return c
+    value, drawn = claim.pooled(results, list(effect_by_seed))
+    low, high = (float(end) for end in np.quantile(drawn, [0.5 - level / 2, 0.5 + level / 2]))
+    p = min(1.0, 2 * float(min((drawn <= 0).mean(), (drawn >= 0).mean())))
+    deviation = float(drawn.std()) * c.n**0.5
+    return replace(
+        c, mean=value, low=low, high=high, deviation=deviation, p=p, effect=float("nan"), bootstrap=(low, high)
+    )
+
+
 def _judge_claim(
-    claim: Claim, effect_by_seed: Mapping[int, float], level: float, p: float, n_tests: int, missing: tuple[int, ...]
+    claim: Claim,
+    effect_by_seed: Mapping[int, float],
+    level: float,
+    p: float,
+    n_tests: int,
+    missing: tuple[int, ...],
+    results: Results | None,
 ) -> Verdict:
-    values = list(effect_by_seed.values())
-    c, plain = one_sample_contrast(values, level), t_interval(values)
+    c, plain = _contrast(claim, effect_by_seed, results, level), _contrast(claim, effect_by_seed, results, draws=1)
     decision, note = _decide(c, claim.margin)
     seeds = None
     if decision == UNDECIDED and c.n >= 2:
@@ -203,7 +238,8 @@ def _judge_claim(
         seeds = min((max(n, c.n + 1) for n in routes if n is not None), default=None)
     return Verdict(
         claim.name, decision, c, plain.low, plain.high, p, n_tests, claim.margin, smallest_gap(c.deviation, c.n, level),
-        seeds, claim.headline and c.n < HEADLINE_SEEDS, missing, note, (), _is_blind(claim, c, level), _rank_p(values),
+        seeds, claim.headline and c.n < HEADLINE_SEEDS, missing, note, (), _is_blind(claim, c, level),
+        float("nan") if claim.pooled else _rank_p(list(effect_by_seed.values())),
     )  # fmt: skip
 
 

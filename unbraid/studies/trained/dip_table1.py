@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unbraid.studies.framework import study_plots
+from unbraid.studies.framework import gates, study_plots
 from unbraid.studies.framework.effects import paired_difference
 from unbraid.studies.framework.paper_numbers import DIP_VAE, KUMAR
 from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.shared_settings import (
+    ORIENTED_SPRITES,
+    PRICES_SCALED,
+    SPRITE_STEPS,
+    printed_settings,
+    scaled_row,
+)
 from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
-BETAS, LAMBDAS = (1, 4, 16, 60), (5, 20, 50)
-DIP_ARM = "dip20"  # fixed before any run: upper half of the printed range
+BETAS = (1, 4, 60)
+LAMBDAS = (1, 2, 5, 10, 20, 50)  # as printed; Table 1 has the best one
+CPU_LAMBDAS = (20, 50)  # the two best by Higgins' score on pilot seed 100, as the paper chooses
+DIP_ARM = "dip50"
+RHO = 1.0  # of the running covariance: the paper prints none; 1 is the covariance of the batch
 ARM_PREFIXES = {"β-VAE": "beta", "DIP-VAE-I": "dip"}
 PAPER_POINTS = (
     ("VAE", "error_vae", "vae"),
@@ -27,43 +37,33 @@ PAPER_POINTS = (
     ("DIP", "error_dip", "dip"),
 )
 SPLIT = {"split": "train", "test": 0.1}
-DATA: dict[str, dict[str, Any]] = {
-    "tiny": {"name": "sprites32", **SPLIT},
-    "cpu": {"name": "sprites32", "orientation": True, **SPLIT},
-    "paper": {"name": "dsprites", **SPLIT},
-}
-BUDGET: dict[str, dict[str, Any]] = {
-    "tiny": {"batch": 32, "steps": 20, "lr": 1e-3, "threads": 1},
-    "cpu": {"batch": 64, "steps": 5000, "lr": 1e-3, "threads": 1},
-    "paper": {"batch": 64, "steps": 300_000, "lr": 1e-4},
-}
+PAPER_BETAS = (1, 2, 4, 8, 16, 25, 32, 60, 64, 100, 128, 200, 256)  # the text lists twelve, Table 1 has 60 as well
 
 
 def arms(scale: str) -> list[Arm]:
-    """β-VAE over β (1 is the VAE), and DIP-VAE-I over λ_od with λ_d = 10 λ_od and a running covariance.
+    """β-VAE over β (1 is the VAE), and DIP-VAE-I over λ_od with λ_d = 10 λ_od and the literal running covariance.
 
     Args:
         scale: 'tiny', 'cpu' or 'paper'.
     """
-    common = {
-        "data": DATA[scale],
-        "latent": 10,
-        "nets": {"name": "factor_vae_table1" if scale == "paper" else "mlp"},
-        "budget": BUDGET[scale],
-    }
-    betas = BETAS if scale != "tiny" else (1, 4)
-    beta = [Arm(f"beta{b}", {**common, "objective": {"name": "beta_vae", "beta": float(b)}}, "β-VAE", b) for b in betas]
-    lambdas = LAMBDAS if scale == "cpu" else (20,) if scale == "tiny" else (1, 2, 5, 10, 20, 50)
-    dip = [
-        Arm(
-            f"dip{od}",
-            {**common, "objective": {"name": "dip_vae_i", "lambda_od": float(od), "rho": 0.1}},
-            "DIP-VAE-I",
-            od,
-        )
-        for od in lambdas
-    ]
-    return beta + dip
+    if scale == "paper":
+        beta = [
+            Arm(f"beta{b}", printed_settings("beta_vae_2dshapes_dip", beta=float(b)), "β-VAE", b) for b in PAPER_BETAS
+        ]
+        dip = "dip_vae_i_2dshapes_printed"
+        return beta + [
+            Arm(f"dip{od}", printed_settings(dip, lambda_od=float(od), lambda_d=10.0 * od), "DIP-VAE-I", od)
+            for od in LAMBDAS
+        ]
+    setting = ORIENTED_SPRITES[scale]
+    common = {**setting, "data": {**setting["data"], **SPLIT}, "latent": 10}
+    betas = {"tiny": (1, 4), "cpu": BETAS}[scale]
+    made = [Arm(f"beta{b}", {**common, "objective": scaled_row(scale, {"kl": b})}, "β-VAE", b) for b in betas]
+    for od in {"tiny": (20,), "cpu": CPU_LAMBDAS}[scale]:
+        prices = {"kl": 1, "moments_od@mean": od, "moments_d@mean": 10 * od}
+        objective = scaled_row(scale, prices, rho=RHO, gradient="literal")
+        made.append(Arm(f"dip{od}", {**common, "objective": objective}, "DIP-VAE-I", od))
+    return made
 
 
 def measure(run: Run) -> dict[str, float]:
@@ -73,7 +73,9 @@ def measure(run: Run) -> dict[str, float]:
         run: the run.
     """
     from unbraid import data, metrics
+    from unbraid.runs.evaluation.auditing import audit
     from unbraid.runs.evaluation.encoding import encode
+    from unbraid.studies.framework.measurements import active_columns, gate_numbers
 
     table = {**run.recipe.data, "split": "test"}
     held = data.load(table.pop("name"), **table)
@@ -81,16 +83,20 @@ def measure(run: Run) -> dict[str, float]:
     index = np.asarray(codes.index)[:4000]
     images = held.pixels(index)
     error = float(np.mean((run.decode(codes.mean[:4000]) - images) ** 2))
-    deviation = codes.mean.std(0)
-    active = deviation > 0.1
+    active = active_columns(codes)
     related = np.abs(np.corrcoef(codes.mean[:, active].T)) if active.sum() > 1 else np.zeros((1, 1))
     off = related[~np.eye(len(related), dtype=bool)]
+    nats = audit(run, rows=1024, components=20_000, quiet=True)["nats"]
     return {
         "higgins": float(metrics.beta_vae(codes, protocol="dip_vae").value),
+        "factor_vae": float(metrics.factor_vae(codes, protocol="paper").value),
         "mig": float(metrics.mig(codes).value),
         "error": error,
         "correlation": float(off.mean()) if off.size else 0.0,
-        "active": float(active.sum()),
+        "reconstruction": float(nats["reconstruction"]),
+        "kl": float(nats["kl"]),
+        "tc": float(nats["tc_q:root"]),
+        **gate_numbers(run, codes),
     }
 
 
@@ -103,12 +109,8 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
         out: folder for the figures.
     """
     drawn, (left, right) = study_plots.create_figure(2, 4.6)
-    methods = {name: [a for a in results.arms if a.startswith(head)] for name, head in ARM_PREFIXES.items()}
-    study_plots.plot_tradeoff(left, results, methods, "error", "higgins")
-    for name, x_key, y_key in PAPER_POINTS:
-        point = (DIP_VAE[x_key].value, DIP_VAE[y_key].value)
-        left.plot(*point, "o", mfc="none", color="grey", ms=6)
-        left.annotate(name, point, fontsize=7, color="grey", textcoords="offset points", xytext=(4, -9))
+    study_plots.plot_tradeoff(left, results, study_plots.arms_by_method(results, ARM_PREFIXES), "error", "higgins")
+    study_plots.plot_paper_points(left, DIP_VAE, PAPER_POINTS)
     left.set(xscale="log", xlabel="squared error per pixel, test images", ylabel="Higgins' score (linear SVM)")
     study_plots.add_legend(left, title="hollow: printed, 64×64", title_fontsize=7)
     study_plots.plot_boxes(right, results, results.arms, "correlation")
@@ -135,13 +137,7 @@ def draw_correlations(results: Results, runs: Path, out: Path) -> str:
         codes = encode(run, data.load(table.pop("name"), **table), max_images=20_000, quiet=True, save=False)
         assert codes.values is not None
         assert codes.factors is not None
-        live = np.flatnonzero(codes.mean.std(0) > 0.1)
-        width = len(live)
-        both = np.abs(np.corrcoef(codes.mean[:, live].T, codes.values.T))
-        names = [f"z{c}" for c in live]
-        study_plots.plot_matrix(axes[2 * k], both[:width, :width], f"{arm}: latents", names, names)
-        study_plots.plot_matrix(axes[2 * k + 1], both[:width, width:], f"{arm}: factors", names, codes.factors.names)
-        axes[2 * k + 1].tick_params(axis="x", rotation=50)
+        study_plots.plot_correlations(axes[2 * k], axes[2 * k + 1], codes.mean, codes.values, arm, codes.factors.names)
     drawn.savefig(out / "dip_table1_correlations.png", dpi=110)
     return "dip_table1_correlations.png"
 
@@ -159,41 +155,29 @@ def _paper_gap(first: str, second: str) -> float:
     return DIP_VAE[first].value - DIP_VAE[second].value
 
 
+def _score_claim(other: str, text: str) -> Claim:
+    key = "vae" if other == "beta1" else other.replace("beta", "beta_")
+    return Claim(
+        f"above_{'vae' if other == 'beta1' else other}",
+        text,
+        f"{KUMAR}, Table 1",
+        paired_difference("higgins", DIP_ARM, other),
+        paper_value=f"98.7 against {100 * DIP_VAE[key].value:.1f}",
+        paper_effect=_paper_gap("dip", key),
+        unit="Higgins' score",
+        headline=True,
+        gates=gates.working_arms((DIP_ARM, other), "higgins", chance=0.2),
+    )
+
+
 STUDY = Study(
     about="DIP-VAE against β-VAE: Higgins' score, test error, correlated latents",
     cite=f"{KUMAR}, Tables 1, 3 and Fig. 1",
-    cost={"tiny": "10 s", "cpu": "50 min", "paper": "9 runs × 12 h a seed"},
+    cost={"tiny": "10 s", "cpu": "100 core-minutes", "paper": "19 runs × 12 h a seed"},
     claims=(
-        Claim(
-            "above_vae",
-            "DIP-VAE scores above the VAE",
-            f"{KUMAR}, Table 1",
-            paired_difference("higgins", DIP_ARM, "beta1"),
-            paper_value="98.7 against 81.3",
-            paper_effect=_paper_gap("dip", "vae"),
-            unit="Higgins' score",
-            headline=True,
-        ),
-        Claim(
-            "above_beta4",
-            "DIP-VAE scores above β-VAE (4)",
-            f"{KUMAR}, Table 1",
-            paired_difference("higgins", DIP_ARM, "beta4"),
-            paper_value="98.7 against 80.7",
-            paper_effect=_paper_gap("dip", "beta_4"),
-            unit="Higgins' score",
-            headline=True,
-        ),
-        Claim(
-            "above_beta60",
-            "DIP-VAE scores above β-VAE (60)",
-            f"{KUMAR}, Table 1",
-            paired_difference("higgins", DIP_ARM, "beta60"),
-            paper_value="98.7 against 95.7",
-            paper_effect=_paper_gap("dip", "beta_60"),
-            unit="Higgins' score",
-            headline=True,
-        ),
+        _score_claim("beta1", "DIP-VAE, at its best λ, scores above the VAE"),
+        _score_claim("beta4", "DIP-VAE scores above β-VAE (4)"),
+        _score_claim("beta60", "DIP-VAE scores above β-VAE (60)"),
         Claim(
             "cheap",
             "at little cost in reconstruction: less than a fifth of what β = 60 costs",
@@ -203,6 +187,18 @@ STUDY = Study(
             min_effect=1e-4,
             unit="squared error per pixel",
             headline=True,
+            gates=gates.working_arms((DIP_ARM, "beta60")),
+        ),
+        Claim(
+            "cheaper_than_beta4",
+            "DIP-VAE reconstructs better than β-VAE (4)",
+            f"{KUMAR}, Table 1",
+            paired_difference("error", "beta4", DIP_ARM),
+            paper_value=".0018 against .0032",
+            paper_effect=_paper_gap("error_beta_4", "error_dip"),
+            unit="squared error per pixel",
+            headline=True,
+            gates=gates.working_arms((DIP_ARM, "beta4")),
         ),
         Claim(
             "less_correlated",
@@ -212,6 +208,7 @@ STUDY = Study(
             min_effect=0.02,
             unit="mean |r| of active latents",
             headline=True,
+            gates=gates.working_arms((DIP_ARM, "beta1")),
         ),
         Claim(
             "beta_correlates",
@@ -221,14 +218,19 @@ STUDY = Study(
             min_effect=0.02,
             unit="mean |r| of active latents",
             headline=True,
+            gates=gates.working_arms(("beta1", "beta4")),
         ),
+    ),
+    controls=(
+        Claim("kl", "a higher β lowers the KL", "definition", paired_difference("kl", "beta1", "beta4"), min_effect=1.0,
+              unit="nats"),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
     figures=figures,
-    deviations="32×32 sprites with orientation (92,160 images) in place of dSprites, a dense net, 5,000 steps; λ_od of Table 1 "
-    "and the rate of the running covariance (0.1) are not printed and are ours, fixed before any run. Here β = 60 "
-    "switches every column off (error .040): the two claims that compare with it hold against a model that has "
-    "learned nothing. DIP-VAE's own error is 42% above the VAE's, where the paper prints 6%.",
-)
+    deviations=f"32×32 sprites with orientation (92,160 images) in place of dSprites, a dense net of 400 and 200 units, "
+    f"{SPRITE_STEPS:,} steps. {PRICES_SCALED}. Printed are neither λ_od of Table 1 nor ρ of the running covariance. On pilot "
+    "seed 100 (VAE: Higgins' score .58, error .0041) λ_od = 20 at ρ = .1, gradient as printed, scored .58 (.0033), at ρ = 1 .67 "
+    "(.0040), λ_od = 50 at ρ = 1 .69 (.0044): the last is judged.",
+)  # fmt: skip

@@ -14,7 +14,6 @@ from unbraid.studies.framework.paper_numbers import KIM
 from unbraid.studies.framework.results import Results
 from unbraid.studies.framework.shared_settings import COLOUR_SPRITES, kim_settings
 from unbraid.studies.framework.study import Arm, Claim, Study
-from unbraid.studies.trained.factor_vae_tradeoff import SMALL_CRITIC
 
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
@@ -24,6 +23,7 @@ BETAS, GAMMAS = (1, 4), (10, 40)
 GAMMA_ARMS = [f"gamma{g}" for g in GAMMAS]
 SNAPSHOTS = {"tiny": 3, "cpu": 11, "paper": 31}
 WINDOW = 0.04  # share of all steps around a snapshot: the critic's estimate on one batch is noisy
+SMALL_CRITIC = {"width": 256, "depth": 3, "lr": 5e-3}  # at 1e-3 the critic is too slow for the model
 
 
 def arms(scale: str) -> list[Arm]:

@@ -16,6 +16,7 @@ from unbraid.studies.framework import study_plots
 from unbraid.studies.framework.effects import mean_above, paired_difference, within_margin
 from unbraid.studies.framework.paper_numbers import ESMAEILI, HFVAE
 from unbraid.studies.framework.results import Results
+from unbraid.studies.framework.shared_settings import printed_settings
 from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ RATE = {"schedule": "linear", "start": 5e-3, "stop": 5e-4, "steps": 2500}  # cho
 BUDGET: dict[str, dict[str, Any]] = {
     "tiny": {"batch": 64, "steps": 12, "threads": 1, "log_every": 4, "snapshots": 3},
     "cpu": {"batch": 64, "steps": 2500, "lr": RATE, "threads": 1, "log_every": 50, "snapshots": 8},
-    "paper": {"batch": 512, "steps": 20_000, "lr": 1e-3, "log_every": 200, "snapshots": 20},
 }
 
 
@@ -40,14 +40,18 @@ def arms(scale: str) -> list[Arm]:
     Args:
         scale: 'tiny', 'cpu' or 'paper'.
     """
-    data: dict[str, Any] = {"name": "mnist", "size": 32} if scale == "paper" else {"name": "strokes"}
+    data: dict[str, Any] = {"name": "strokes"}
     if scale == "tiny":
         data["subsample"] = 400
     rows: dict[str, dict[str, Any]] = {"elbo": {"name": "beta_svae", "beta": 1.0}}
     rows |= {f"alpha{a}": {"name": "hfvae", "alpha": float(a), "beta": 4.0, "gamma": 3.0} for a in ALPHAS}
-    shared = {"data": data, "latent": TREE, "nets": {"name": "hfvae_table3"}, "budget": BUDGET[scale]}
-    posterior = {"posterior": {"temperature": TEMPERATURE}}
-    return [Arm(label, {**shared, **posterior, "objective": row}, label) for label, row in rows.items()]
+    if scale == "paper":
+        shared = printed_settings("hfvae_mnist_printed")
+        shared["budget"] = {**shared["budget"], "snapshots": 20}
+    else:
+        shared = {"data": data, "latent": TREE, "nets": {"name": "hfvae_table3"}, "budget": BUDGET[scale]}
+        shared["posterior"] = {"temperature": TEMPERATURE}
+    return [Arm(label, {**shared, "objective": row}, label) for label, row in rows.items()]
 
 
 def measure(run: Run) -> dict[str, float]:
@@ -113,7 +117,6 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     return ["hfvae_information.png"]
 
 
-HF_ARMS = [f"alpha{a}" for a in ALPHAS]
 STUDY = Study(
     about="information per column over training: pruning, saturation, and what α does",
     cite=f"{ESMAEILI}, Fig. 6 and Secs. 4.2, 6.1",
@@ -144,6 +147,7 @@ STUDY = Study(
             mean_above("fell", ["alpha1"], threshold=0.05),
             min_effect=0.05,
             unit="nats",
+            question=True,
         ),
         Claim(
             "saturates",
@@ -152,7 +156,7 @@ STUDY = Study(
             mean_above("saturation", ["alpha1"], threshold=0.95),
             min_effect=0.01,
             unit="of log N",
-            headline=True,
+            question=True,
         ),
         *(
             Claim(
@@ -177,5 +181,5 @@ STUDY = Study(
     deviations="Drawn strokes (10,000 images) in place of MNIST, which needs files; 2,500 steps at batch 64, temperatures are "
     "ours. log N is smaller here (9.2 against 11.0 nats), so it is reached sooner. In twelve pilots (seed 100; "
     "strokes, MNIST and Fashion-MNIST) HFVAE left its discrete code all but unused, under .05 nats: what rests on "
-    "that code is judged with it as it is.",
+    "that code is judged with it as it is. Below scale paper the code is charged by its relaxed density, under which it dies.",
 )

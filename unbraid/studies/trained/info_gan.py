@@ -12,7 +12,7 @@ from unbraid.studies.framework import study_plots
 from unbraid.studies.framework.effects import Effect, mean_above, paired_difference, within_margin
 from unbraid.studies.framework.paper_numbers import KIM
 from unbraid.studies.framework.results import Results
-from unbraid.studies.framework.shared_settings import kim_settings
+from unbraid.studies.framework.shared_settings import printed_settings
 from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
@@ -26,9 +26,21 @@ CODE_ARMS = {
     "digits_20": (20, 2),
 }  # categories, continuous codes: Figs. 27–31
 SHAPE_LATENT, DIGIT_LATENT = {"shape": "onehot(3)", "rest": 4}, {"digit": "onehot(10)", "style": 2}
-STEPS = {"tiny": 8, "cpu": 2000, "paper": 300_000}
-STEP_MULTIPLIER = {"tiny": 1, "cpu": 3, "paper": 1}  # an InfoGAN step costs a third, and its critic fails late
-PAPER_NETS = {"sprites": "info_gan_table5", "digits": "info_gan_table4"}  # at scale paper
+STEPS = {"tiny": 8, "cpu": 2000}
+STEP_MULTIPLIER = {"tiny": 1, "cpu": 3}  # an InfoGAN step costs a third, and its critic fails late
+PAPER_RECIPES = {
+    "factor_vae": "factor_vae_2dshapes_printed",
+    "gan": "info_gan_2dshapes",
+    "wgan": "info_wgan_gp_2dshapes",
+    "wgan_flat": "info_wgan_gp_2dshapes_flat",
+    "wgan_big": "info_wgan_gp_2dshapes_big",
+    "digits_gan": "info_gan_mnist",
+    "digits_wgan": "info_wgan_gp_mnist_printed",
+    "digits_three": "info_gan_mnist_3codes",
+    "digits_2": "info_gan_mnist_2way",
+    "digits_20": "info_gan_mnist_20way",
+}
+PAPER_LAMBDAS = tuple(i / 10 for i in range(11) if i != 2)  # Sec. 6: 0, 0.1, …, 1; the arms gan and wgan have 0.2
 FEW_SEEDS = 2  # seeds at `cpu` of other code sizes and of the larger net: the paper shows one run of each
 
 
@@ -38,30 +50,36 @@ def arms(scale: str) -> list[Arm]:
     Args:
         scale: 'tiny', 'cpu' or 'paper'.
     """
-    paper, tiny = scale == "paper", scale == "tiny"
-    sprites: dict[str, Any] = {"name": "dsprites"} if paper else {"name": "sprites32"}
-    digits: dict[str, Any] = {"name": "mnist"} if paper else {"name": "strokes"}
+    if scale == "paper":
+        grid = [
+            Arm(f"{short}_lam{lam:g}", printed_settings(PAPER_RECIPES[short], **{"lambda": lam}), short, lam)
+            for short in ("gan", "wgan")
+            for lam in PAPER_LAMBDAS
+        ]
+        return grid + [Arm(label, printed_settings(recipe), label) for label, recipe in PAPER_RECIPES.items()]
+    tiny = scale == "tiny"
+    sprites: dict[str, Any] = {"name": "sprites32"}
+    digits: dict[str, Any] = {"name": "strokes"}
     cut = {"subsample": 300} if tiny else {}
     plain = {"batch": 32 if tiny else 64, "threads": 1, "log_every": max(1, STEPS[scale] // 100)}
 
     def game(
         label: str, data: dict[str, Any], latent: Any, steps: int = 1, most: int = 0, net: str = "", **objective: Any
     ) -> Arm:
-        net = net or (PAPER_NETS["sprites" if data is sprites else "digits"] if paper else "info_gan_small")
+        net = net or "info_gan_small"
         budget = {**plain, "steps": steps * STEPS[scale], "lr": 1e-3, "betas": [0.5, 0.999]}
         budget |= {"snapshots": [STEPS[scale]]} if steps > 1 else {}  # before the critic fails
         recipe = {"data": {**data, **cut}, "latent": latent, "nets": {"name": net}, "objective": objective}
         return Arm(label, {**recipe, "budget": budget}, objective["name"], max_seeds=most)
 
-    wgan: dict[str, Any] = {"name": "info_wgan_gp", **({} if paper else {"critic_steps": 2, "critic_lr": 5e-4})}
-    critic = {} if paper else {"critic": {"width": 256, "depth": 3, "lr": 5e-3}}
-    base = kim_settings() if paper else {
+    wgan: dict[str, Any] = {"name": "info_wgan_gp", "critic_steps": 2, "critic_lr": 5e-4}
+    critic = {"critic": {"width": 256, "depth": 3, "lr": 5e-3}}
+    base = {
         "data": {**sprites, **cut},
         "nets": {"name": "conv", "channels": [16, 32], "hidden": 128},
         "budget": {**plain, "steps": STEPS[scale], "lr": 1e-3},
-    }  # fmt: skip
+    }
     reference = {**base, "latent": 5, "objective": {"name": "factor_vae", "gamma": 35.0, **critic}}
-    net, noise = ("info_gan_table6", 128) if paper else ("info_gan_table5", 32)
     few = FEW_SEEDS if scale == "cpu" else 0
     codes = [] if tiny else [
         game(label, digits, {"digit": f"onehot({categories})", "style": style}, STEP_MULTIPLIER[scale], few,
@@ -75,7 +93,11 @@ def arms(scale: str) -> list[Arm]:
         game("wgan_flat", sprites, 5, **wgan, noise=5, lam=0.2),
         game("digits_gan", digits, DIGIT_LATENT, STEP_MULTIPLIER[scale], name="info_gan", noise=62, lam=1.0),
         game("digits_wgan", digits, DIGIT_LATENT, **wgan, noise=62, lam=1.0),
-        *([] if tiny else [game("wgan_big", sprites, SHAPE_LATENT, 1, few, net, **wgan, noise=noise, lam=0.6)]),
+        *(
+            []
+            if tiny
+            else [game("wgan_big", sprites, SHAPE_LATENT, 1, few, "info_gan_table5", **wgan, noise=32, lam=0.6)]
+        ),
         *codes,
     ]
 
@@ -234,7 +256,7 @@ METRIC_UNIT = "FactorVAE metric"
 STUDY = Study(
     about="InfoGAN and InfoWGAN-GP: scores, the critic's fate, and what the noise holds",
     cite=f"{KIM}, Figs. 8, 9, 24–36",
-    cost={"tiny": "15 s", "cpu": "90 min", "paper": "10 runs × 1–6 d a seed"},
+    cost={"tiny": "15 s", "cpu": "90 min", "paper": "30 runs × 1–6 d a seed"},
     claims=(
         _claim("low", "InfoWGAN-GP scores below FactorVAE on sprites", "Fig. 8",
                paired_difference("factor_vae", "factor_vae", "wgan"), METRIC_UNIT),

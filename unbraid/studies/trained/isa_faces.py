@@ -15,7 +15,7 @@ from unbraid.studies.framework import study_plots
 from unbraid.studies.framework.effects import Effect, difference_at_equal, mean_above, paired_difference
 from unbraid.studies.framework.paper_numbers import EXPONENTS, STUEHMER
 from unbraid.studies.framework.results import Results
-from unbraid.studies.framework.shared_settings import COLOUR_SPRITES, shapes3d_settings
+from unbraid.studies.framework.shared_settings import COLOUR_SPRITES, printed_settings, shapes3d_settings
 from unbraid.studies.framework.study import Arm, Claim, Study
 
 if TYPE_CHECKING:
@@ -26,10 +26,13 @@ FIXED_EXPONENT = 1.9  # leptokurtic, as in the paper on faces
 BETAS = (0.5, 1.0, 2.0)
 GROUPS = {"a": 3, "b": 3, "c": 4}  # ten columns in three groups; the paper does not print its group sizes
 METHODS = {"beta": "β-VAE", "isa": "ISA-VAE, p = 1.9", "learned": "ISA-VAE, learned"}
-PAPER: dict[str, Any] = {  # Table 2: 1,500 epochs of 239,840 images
-    "data": {"name": "faces3d", "path": "faces3d.npy"},
-    "nets": {"name": "isa_vae_a4"},
-    "budget": {"batch": 2048, "lr": 1e-3, "steps": 175_500, "log_every": 500, "checkpoint_every": 5000},
+PAPER_BETAS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)  # Table 2: 1, 1.5, 2, 2.5, 3, 4; Fig. 5c: 0.5, 1, 2, 3, 4, 5
+PAPER_RECIPES = {
+    "beta": "beta_vae_faces3d_isa",
+    "tc": "beta_tcvae_faces3d_isa",
+    "isa": "isa_vae_faces3d",
+    "learned": "isa_vae_faces3d_learned",
+    "isatc": "isa_tcvae_faces3d",
 }
 
 
@@ -49,7 +52,13 @@ def arms(scale: str) -> list[Arm]:
     Args:
         scale: 'tiny', 'cpu' or 'paper'.
     """
-    base = {**{"tiny": COLOUR_SPRITES["tiny"], "cpu": shapes3d_settings(), "paper": PAPER}[scale], "latent": GROUPS}
+    if scale == "paper":
+        return [
+            Arm(arm_label(method, beta), printed_settings(recipe, beta=beta), METHODS.get(method, method), beta)
+            for method, recipe in PAPER_RECIPES.items()
+            for beta in PAPER_BETAS
+        ]
+    base = {**{"tiny": COLOUR_SPRITES["tiny"], "cpu": shapes3d_settings()}[scale], "latent": GROUPS}
     prior: dict[str, dict[str, Any]] = {
         "beta": {},
         "isa": {"prior": {"name": "isa", "p0": P0, "exponents": FIXED_EXPONENT}},
@@ -112,12 +121,13 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     from unbraid.figures.drawing import LINE_COLOURS
 
     drawn, axes = study_plots.create_figure(4, 3.2)
-    lines = {words: [arm_label(method, b) for b in BETAS] for method, words in METHODS.items()}
+    heads = {**{words: method for method, words in METHODS.items()}, "β-TCVAE": "tc", "ISA-TCVAE": "isatc"}
+    lines = study_plots.arms_by_method(results, heads)
     study_plots.plot_tradeoff(axes[0], results, lines, "reconstruction", "mig")
     axes[0].set(xlabel="reconstruction, nats", ylabel="MIG")
     study_plots.add_legend(axes[0])
     for each, name, colour in zip(axes[1:], ("p1", "p2", "p3"), LINE_COLOURS, strict=False):
-        values = [value for b in BETAS for value in results.values(arm_label("learned", b), name)]
+        values = [value for arm in lines[METHODS["learned"]] for value in results.values(arm, name)]
         each.hist(values, bins=12, color=colour, alpha=0.8)
         each.axvline(EXPONENTS[name].value, color="grey", lw=1, label="printed mode (faces)")
         each.axvline(P0, color="black", lw=1, ls=":", label="p0")
@@ -137,7 +147,7 @@ def _mig_claim(name: str, text: str, effect: Effect) -> Claim:
 STUDY = Study(
     about="learned exponents of a subspace prior: what they become and what they buy",
     cite=f"{STUEHMER}, Figs. 5c and 7",
-    cost={"tiny": "10 s", "cpu": "75 min", "paper": "9 runs × 2–3 d a seed"},
+    cost={"tiny": "10 s", "cpu": "75 min", "paper": "40 runs × 2–3 d a seed"},
     claims=(
         _mig_claim("learned_beta1", "at β = 1 learned exponents raise MIG over β-VAE",
              paired_difference("mig", arm_label("learned", 1), arm_label("beta", 1))),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from unbraid.studies.framework.paper_numbers import ESMAEILI, KIM
 from unbraid.studies.framework.results import Results
-from unbraid.studies.framework.shared_settings import kim_settings
+from unbraid.studies.framework.shared_settings import printed_settings
 from unbraid.studies.framework.study import Arm, Study
 
 if TYPE_CHECKING:
@@ -24,9 +24,24 @@ TEMPERATURE = {"schedule": "linear", "start": 1.0, "stop": 0.5, "steps": 2000}
 BUDGET: dict[str, dict[str, Any]] = {
     "tiny": {"batch": 64, "steps": 12, "threads": 1, "log_every": 4},
     "cpu": {"batch": 64, "steps": 2500, "lr": RATE, "threads": 1, "log_every": 50},
-    "paper": {"batch": 512, "steps": 20_000, "lr": 1e-3, "log_every": 200},
 }
-FACES_LATENT = {"style": 20, "a": "binary", "b": "binary"}  # Fig. 8: two bits and twenty columns
+PAPER_ARMS = {  # label → recipe that the paper prints
+    "mnist-hfvae": "hfvae_mnist_printed",
+    "mnist-beta": "beta_vae_mnist_hfvae",
+    "fashion-hfvae": "hfvae_fashion_mnist_printed",
+    "celeba-hfvae": "hfvae_celeba",
+    "celeba-beta_hfvae": "beta_vae_celeba_hfvae",
+    "dsprites-beta": "beta_vae_2dshapes_printed",
+    "dsprites-factor": "factor_vae_2dshapes_printed",
+    "faces3d-beta": "beta_vae_faces3d",
+    "faces3d-factor": "factor_vae_faces3d",
+    "chairs-beta": "beta_vae_chairs",
+    "chairs-factor": "factor_vae_chairs",
+    "celeba-beta": "beta_vae_celeba",
+    "celeba-factor": "factor_vae_celeba",
+    "shapes3d-beta": "beta_vae_shapes3d",
+    "shapes3d-factor": "factor_vae_shapes3d",
+}
 
 
 def arms(scale: str) -> list[Arm]:
@@ -35,6 +50,8 @@ def arms(scale: str) -> list[Arm]:
     Args:
         scale: 'tiny', 'cpu' or 'paper'.
     """
+    if scale == "paper":
+        return [Arm(label, printed_settings(recipe), label.split("-")[1]) for label, recipe in PAPER_ARMS.items()]
     sets: dict[str, dict[str, Any]] = {"strokes": {"name": "strokes"}}
     if scale != "tiny":
         sets |= {"mnist": {"name": "mnist", "size": 32}, "fashion": {"name": "fashion_mnist", "size": 32}}
@@ -47,37 +64,7 @@ def arms(scale: str) -> list[Arm]:
         made.append(
             Arm(f"{short}-beta", {**base, "latent": 10, "objective": {"name": "beta_vae", "beta": 4.0}}, "β-VAE")
         )
-    return made + (_paper_arms() if scale == "paper" else [])
-
-
-def _paper_arms() -> list[Arm]:
-    """The data sets of the papers: 2D Shapes is generated, the others need files."""
-    rows = {"beta": {"name": "beta_vae", "beta": 4.0}, "factor": {"name": "factor_vae", "gamma": 35.0}}
-    made = [
-        Arm(f"dsprites-{label}", {"latent": 10, **kim_settings(), "objective": row}, label)
-        for label, row in rows.items()
-    ]
-    colour = {"nets": {"name": "factor_vae_table2"}, "latent": 10}
-    for short, data in (("chairs", {"name": "chairs"}), ("celeba", {"name": "celeba", "split": "train"})):
-        made += [
-            Arm(f"{short}-{label}", {**kim_settings(), **colour, "data": data, "objective": row})
-            for label, row in rows.items()
-        ]
-    faces = {
-        **kim_settings(),
-        "data": {"name": "faces3d", "path": "faces3d.npy"},
-        "nets": {"name": "factor_vae_table3"},
-        "latent": 10,
-    }
-    made += [Arm(f"faces3d-{label}", {**faces, "objective": row}, label) for label, row in rows.items()]
-    budget = {"batch": 512, "steps": 20_000, "lr": 1e-3, "log_every": 200}
-    bits = {
-        "data": {"name": "celeba", "split": "train"},
-        "nets": {"name": "hfvae_table5"},
-        "latent": FACES_LATENT,
-        "budget": budget,
-    }
-    return [*made, Arm("celeba-hfvae", {**bits, "objective": {"name": "hfvae", "beta": 5.0, "gamma": 3.0}}, "HFVAE")]
+    return made
 
 
 def measure(run: Run) -> dict[str, float]:
@@ -128,5 +115,5 @@ STUDY = Study(
     figures=figures,
     deviations="2,500 steps at batch 64, the columns that carry less than 0.05 nats are left out. MNIST and Fashion-MNIST need "
     "their files ('unbraid data make mnist'); drawn strokes need none. Pictures of one seed judge nothing: there are "
-    "no claims here.",
+    "no claims here. Below scale paper HFVAE's code is charged by its relaxed density, under which it dies.",
 )
