@@ -24,7 +24,11 @@ _MODULE_OF = {
     "real": "unbraid.latent",
     "DATASETS": "unbraid.data",
     "Dataset": "unbraid.data",
+    "NETS": "unbraid.model",
+    "LIKELIHOODS": "unbraid.model",
+    "POSTERIORS": "unbraid.model",
     "PRIORS": "unbraid.priors",
+    "TERMS": "unbraid.terms",
     "OBJECTIVES": "unbraid.objectives",
     "Objective": "unbraid.objectives",
     "RECIPES": "unbraid.runs.recipes",
@@ -44,6 +48,8 @@ _MODULE_OF = {
     "compare": "unbraid.comparing",
     "report": "unbraid.figures.report",
     "Disentangler": "unbraid.export.estimator",
+    "discover": "unbraid.discovery.discovery",
+    "Discovery": "unbraid.discovery.discovery",
 }
 _SUBPACKAGES = ("data", "priors", "model", "terms", "metrics", "figures")
 
@@ -71,11 +77,13 @@ if TYPE_CHECKING:
     from unbraid.comparing import compare
     from unbraid.core.errors import UnbraidError
     from unbraid.data import DATASETS, Dataset
+    from unbraid.discovery.discovery import Discovery, discover
     from unbraid.export.estimator import Disentangler
     from unbraid.export.tracking import tracker
     from unbraid.figures.report import report
     from unbraid.latent import Latent, binary, onehot, real
     from unbraid.metrics import METRICS, Score
+    from unbraid.model import LIKELIHOODS, NETS, POSTERIORS
     from unbraid.objectives import OBJECTIVES, Objective
     from unbraid.priors import PRIORS
     from unbraid.runs.evaluation.auditing import audit
@@ -87,3 +95,4 @@ if TYPE_CHECKING:
     from unbraid.runs.recipes import RECIPES
     from unbraid.runs.run import Run
     from unbraid.sweeps import sweep
+    from unbraid.terms import TERMS

@@ -135,7 +135,11 @@ class Codes:
         return make_dataframe(columns, self.index)
 
     def save(self, path: str | Path) -> None:
-        """Write the codes to `path`, an .npz of arrays and JSON strings without pickle."""
+        """Write the codes to `path`, an .npz of arrays and JSON strings without pickle.
+
+        Args:
+            path: the .npz file.
+        """
         arrays = {name: getattr(self, name) for name in ("mean", "scale", "values", "kl", "index")}
         stored = {name: array for name, array in arrays.items() if array is not None}
         stored["tree"] = np.array(json.dumps(self.tree.spec))
@@ -147,13 +151,17 @@ class Codes:
 
     @classmethod
     def load(cls, path: str | Path) -> Codes:
-        """Read codes from the .npz at `path`; a damaged or foreign file raises an `UnbraidError`."""
+        """Read codes from the .npz at `path`; a damaged or foreign file raises an `UnbraidError`.
+
+        Args:
+            path: the .npz file.
+        """
         stored = read_npz(path, "codes")
         expect(
             "mean" in stored,
             f"{path} holds no codes",
             found=f"arrays {', '.join(stored) or 'none'}",
-            do="Give a file written by 'unbraid encode', or use --codes and --factors for your own arrays.",
+            do="Give a file written by 'unbraid encode', or pass your own arrays as codes and factors.",
         )
         try:
             tree = (

@@ -79,6 +79,9 @@ class Branch:
 def real(width: int = 1) -> str:
     """Spec of a leaf of `width` real columns that stay together: `Latent.of({"pose": real(3)})`.
 
+    Args:
+        width: the number of columns.
+
     >>> [leaf.width for leaf in Latent.of({"pose": real(3)}).leaves]
     [3]
     """
@@ -88,6 +91,9 @@ def real(width: int = 1) -> str:
 def onehot(classes: int) -> str:
     """Spec of a categorical leaf with `classes` values, relaxed to the simplex.
 
+    Args:
+        classes: the number of classes.
+
     >>> Latent.of({"digit": onehot(10)}).leaves[0].kind
     'onehot'
     """
@@ -96,6 +102,9 @@ def onehot(classes: int) -> str:
 
 def binary(width: int = 1) -> str:
     """Spec of a leaf of `width` independent bits, relaxed to (0, 1).
+
+    Args:
+        width: the number of bits.
 
     >>> Latent.of({"glasses": binary()}).leaves[0].kind
     'binary'
@@ -228,7 +237,11 @@ class Latent:
         return all(leaf.kind == "real" for leaf in self.leaves)
 
     def index(self, name: str) -> int:
-        """Return the position of the node `name`; the error for an unknown name suggests the nearest one."""
+        """Return the position of the node `name`; the error for an unknown name suggests the nearest one.
+
+        Args:
+            name: the name of the node.
+        """
         if name in self.names:
             return self.names.index(name)
         raise UnbraidError(
@@ -236,11 +249,18 @@ class Latent:
         )
 
     def node(self, name: str) -> Branch | Leaf:
-        """Return the node `name`."""
+        """Return the node `name`.
+
+        Args:
+            name: the name of the node.
+        """
         return self.nodes[self.index(name)]
 
     def columns(self, name: str) -> list[int]:
         """List the columns of z below the node `name`.
+
+        Args:
+            name: the name of the node.
 
         >>> Latent.of({"pose": {"x": 1, "y": 1}, "look": 3}).columns("look")
         [2, 3, 4]
@@ -251,7 +271,11 @@ class Latent:
         ]
 
     def columns_of_kind(self, kind: str) -> list[int]:
-        """List the columns of all leaves of one `kind`."""
+        """List the columns of all leaves of one `kind`.
+
+        Args:
+            kind: 'real', 'onehot' or 'binary'.
+        """
         return [
             c
             for leaf, columns in zip(self.leaves, self.slices, strict=True)
@@ -260,16 +284,28 @@ class Latent:
         ]
 
     def subtree_names(self, name: str) -> tuple[str, ...]:
-        """The names of the node `name` and of all nodes below it, in preorder."""
+        """The names of the node `name` and of all nodes below it, in preorder.
+
+        Args:
+            name: the name of the node.
+        """
         return tuple(node.name for node in _preorder(self.node(name)))
 
     def is_cut(self, names: Iterable[str]) -> bool:
-        """Return True if the nodes `names` cover every leaf exactly once."""
+        """Return True if the nodes `names` cover every leaf exactly once.
+
+        Args:
+            names: the names of the nodes.
+        """
         rows = [self.index(name) for name in names]
         return bool((self.membership[rows].sum(0) == 1).all())
 
     def subtree(self, name: str) -> Latent:
-        """The tree below the node `name`, with that node as root; names do not change."""
+        """The tree below the node `name`, with that node as root; names do not change.
+
+        Args:
+            name: the name of the node.
+        """
         node = self.node(name)
         if isinstance(node, Leaf):
             return Latent(Branch("root", (node,)))

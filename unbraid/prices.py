@@ -23,7 +23,7 @@ class Schedule(ABC):
 
     @abstractmethod
     def value_at(self, step: int) -> float:
-        """The value at a training step."""
+        """The value at the training step `step`."""
 
     def charge(self, nats: Any, step: int) -> Any:
         """The cost of a term, by default price times nats.
@@ -36,7 +36,7 @@ class Schedule(ABC):
         return nats if now == 1 else now * nats
 
     def rate(self, step: int) -> float:
-        """The price per nat that the ledger shows at a training step."""
+        """The price per nat that the ledger shows at the training step `step`."""
         return self.value_at(step)
 
     def final_rate(self) -> float | None:
@@ -52,7 +52,7 @@ class Schedule(ABC):
         return (self.value_at(0), self.value_at(FINAL_STEP))
 
     def affine(self, factor: float, offset: float = 0.0) -> Schedule:
-        """The schedule factor · price + offset, where that is of the same kind."""
+        """The schedule `factor` · price + `offset`, where that is of the same kind."""
         if isinstance(self, Linear | Cosine | Cyclic):
             return replace(self, start=factor * self.start + offset, stop=factor * self.stop + offset)
         raise UnbraidError(
@@ -170,7 +170,7 @@ class Capacity(Schedule):
     steps: int
 
     def value_at(self, step: int) -> float:
-        """The capacity C at a step, in nats."""
+        """See `Schedule.value_at`: the capacity C, in nats."""
         return self.stop * min(step / self.steps, 1.0)
 
     def charge(self, nats: Any, step: int) -> Any:
@@ -201,7 +201,7 @@ class FreeBits(Schedule):
     per_leaf: ClassVar[bool] = True
 
     def value_at(self, step: int) -> float:
-        """The floor λ, in nats per leaf."""
+        """See `Schedule.value_at`: the floor λ, in nats per leaf."""
         return self.floor
 
     def charge(self, nats: Any, step: int) -> Any:
@@ -332,7 +332,7 @@ SCHEDULES: dict[str, type[Schedule]] = {
 
 
 def as_schedule(price: Price) -> Schedule:
-    """Wrap a price that is a number as a constant schedule."""
+    """Wrap `price` as a constant schedule if it is a number."""
     return price if isinstance(price, Schedule) else Constant(price)
 
 
@@ -352,7 +352,7 @@ def schedule_name(price: Schedule) -> str:
 
 
 def format_number(number: Any) -> str:
-    """Format a number, or the symbol that stands for one."""
+    """Format `number`, or the symbol that stands for one."""
     return f"{number:g}" if isinstance(number, int | float) else str(number)
 
 
@@ -387,7 +387,7 @@ def parse_price(plain: Any, what: str = "price") -> Price:
 
 
 def price_to_toml(price: Price) -> Any:
-    """Write a price as plain TOML, the inverse of `parse_price`."""
+    """Write `price` as plain TOML, the inverse of `parse_price`."""
     if isinstance(price, Schedule):
         plain = {each.name: getattr(price, each.name) for each in fields(price)}  # type: ignore[arg-type]
         return {

@@ -54,9 +54,7 @@ COMMON_OPTIONS: dict[str, dict[str, str]] = {
         "quantile": "of the deviations, instead of the protocol's: 1 is the largest.",
         "top": "how many factors are listed for each unit.",
     },
-    "estimator": {
-        "rows": "past posteriors that are kept.",
-    },
+    "estimator": {"rows": "past posteriors that are kept."},
     "schedule": {
         "start": "the value at step 0.",
         "stop": "the last value.",
@@ -110,6 +108,9 @@ PRESET_SOURCES = {  # the source of each preset net
     "small32": "A small net of this library for images of 32×32",
     "factor_vae_table1": "Kim & Mnih 2018, Table 1: 2D Shapes",
     "factor_vae_table1_bare": "Kim & Mnih 2018, Table 1, without the ReLU that it does not print",
+    "factor_vae_table2_bare": "Kim & Mnih 2018, Table 2, without the ReLU that it does not print",
+    "factor_vae_table3_bare": "Kim & Mnih 2018, Table 3, without the ReLU that it does not print",
+    "decomposition_table1a_bare": "Mathieu et al. 2019, Table 1a, without the ReLU that it does not print",
     "factor_vae_table2": "Kim & Mnih 2018, Table 2: 3D Shapes, CelebA, Chairs",
     "factor_vae_table3": "Kim & Mnih 2018, Table 3: 3D Faces",
     "hfvae_table3": "Esmaeili et al. 2018, Table 3: MNIST, Fashion-MNIST",

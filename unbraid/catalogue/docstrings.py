@@ -84,6 +84,9 @@ def parse_docstring(doc: str | None, options: Iterable[str] = ()) -> ParsedDocst
 def first_sentence(text: str) -> str:
     """The first sentence of a text, without the full stop.
 
+    Args:
+        text: the text.
+
     >>> first_sentence("Half of z. Kim & Mnih 2018, Eq. 2."), first_sentence("Chen et al. 2018 say so. Yes.")
     ('Half of z', 'Chen et al. 2018 say so')
     """

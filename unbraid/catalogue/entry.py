@@ -125,7 +125,11 @@ def explain(
         table: the table of a recipe that names it.
         doc: a text instead of the docstring.
     """
-    parameters = _parameters(factory, set(skip))
+    from unbraid.runs.recipe_fields import READINGS
+
+    # a new recipe that leaves one of these out has the new reading, a stored run the function's default
+    readings = {each.key: each.new for each in READINGS if each.table == table}
+    parameters = {p: readings.get(p, default) for p, default in _parameters(factory, set(skip)).items()}
     parsed = parse_docstring(doc if doc is not None else factory.__doc__, parameters)
     hints = _hints(factory)
     found = tuple(
@@ -140,6 +144,9 @@ def explain(
 def describe_annotation(hint: Any) -> str:
     """Describe an annotation in words; "" for one without information.
 
+    Args:
+        hint: the annotation.
+
     >>> describe_annotation(float | list[float]), describe_annotation(bool)
     ('a number or a list of numbers', 'true or false')
     """
@@ -151,6 +158,9 @@ def describe_annotation(hint: Any) -> str:
 
 def to_toml(value: Any) -> str:
     """Format a value as TOML; "–" for None.
+
+    Args:
+        value: the value.
 
     >>> to_toml(True), to_toml("mss"), to_toml((0.5, 0.9)), to_toml(None), to_toml(100_000)
     ('true', '"mss"', '[0.5, 0.9]', '–', '100000')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
@@ -12,19 +12,10 @@ from unbraid.catalogue.entry import REQUIRED, Entry, Option, describe_annotation
 from unbraid.core.errors import choose, expect
 from unbraid.runs.describing.citations import citation_tables
 
-NET_ARGUMENTS = (
-    "shape",
-    "tree",
-    "params",
-    "outputs",
-    "noise",
-    "wasserstein",
-)  # arguments of a net that are not options
-METRIC_ARGUMENTS = {
-    "factors": "codes, factors",
-    "runs": "[codes, codes, …]",
-    "images": "images, reconstructions",
-}  # by `Metric.needs`
+# arguments of a net that are not options
+NET_ARGUMENTS = ("shape", "tree", "params", "outputs", "noise", "wasserstein")
+# by `Metric.needs`
+METRIC_ARGUMENTS = {"factors": "codes, factors", "runs": "[codes, codes, …]", "images": "images, reconstructions"}
 METRIC_COMMANDS = {"runs": "unbraid compare RUNS --udr", "images": "unbraid audit RUN has it in nats"}
 OUTPUT_KINDS = ("figures", "exports")  # made from a run; the name of a part, such as the term kl, has precedence
 PRICE_PLACES = {
@@ -76,14 +67,24 @@ def find_by_name(name: str) -> Entry:
     >>> find_by_name("hfvae").kind, find_by_name("dci").kind
     ('objective', 'metric')
     """
-    every = {kind: known.entries() for kind, known in KINDS.items() if kind not in OUTPUT_KINDS}
-    if not any(name in entries for entries in every.values()):
-        every |= {kind: KINDS[kind].entries() for kind in OUTPUT_KINDS}
-    found = [kind for kind, entries in every.items() if name in entries]
-    choose(name, {each: None for entries in every.values() for each in entries}, "name")
+    every = {kind: known.entries() for kind, known in KINDS.items()}
+    return every[find_kind(name, every)][name]
+
+
+def find_kind(name: str, every: Mapping[str, Collection[str]]) -> str:
+    """The kind of a name that exactly one kind has; see `find_by_name`.
+
+    Args:
+        name: the name.
+        every: the names of each kind.
+    """
+    parts = {kind: names for kind, names in every.items() if kind not in OUTPUT_KINDS}
+    looked = parts if any(name in names for names in parts.values()) else every
+    found = [kind for kind, names in looked.items() if name in names]
+    choose(name, {each: None for names in looked.values() for each in names}, "name")
     ways = " or ".join(f"'unbraid show {KINDS[kind].singular} {name}'" for kind in found)
     expect(len(found) == 1, f"several kinds have the name {name!r}", found=", ".join(found), do=f"Use {ways}.")
-    return every[found[0]][name]
+    return found[0]
 
 
 def _objectives() -> dict[str, Entry]:
@@ -282,6 +283,7 @@ def _terms() -> dict[str, Entry]:
 
 
 def _fields() -> dict[str, Entry]:
+    from unbraid.runs.building import supervision_options as supervision
     from unbraid.runs.recipe import Budget, Recipe
 
     found = {}
@@ -295,6 +297,17 @@ def _fields() -> dict[str, Entry]:
             doc = ParsedDocstring(f"{descriptions[name][:1].upper()}{descriptions[name][1:]}")
             facts = {"default": plain, "takes": default.takes}
             found[f"{prefix}{name}"] = Entry("field", f"{prefix}{name}", doc, (), "this library", facts)
+    tables = {"": supervision.SupervisionOptions, "pairs.": supervision.PairOptions,
+              "labels.": supervision.LabelOptions, "given.": supervision.GivenOptions}  # fmt: skip
+    for prefix, options in tables.items():
+        hints = get_type_hints(options)
+        descriptions = parse_docstring(options.__doc__, hints).options
+        for each in fields(options):
+            name, about = f"supervision.{prefix}{each.name}", descriptions[each.name]
+            option = Option(name, each.default, describe_annotation(hints[each.name]))
+            facts = {"default": option.default_text, "takes": option.takes}
+            doc = ParsedDocstring(f"{about[:1].upper()}{about[1:]}")
+            found[name] = Entry("field", name, doc, (), "this library", facts)
     return found
 
 

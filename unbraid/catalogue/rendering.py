@@ -23,12 +23,26 @@ def render_entry_list(entries: Mapping[str, Entry], width: int = WIDTH) -> str:
     >>> print(render_entry_list(KINDS["posteriors"].entries()).splitlines()[0])
     diagonal  q(z|x) = Π_d N(μ_d(x), σ_d(x)²) on real columns; `log_scale` is log σ,
     """
-    left = max(map(len, entries)) + 2
-    return "\n".join(_two_columns(name, one_sentence(entry), left, width) for name, entry in entries.items())
+    return render_names({name: one_sentence(entry) for name, entry in entries.items()}, width)
+
+
+def render_names(sentences: Mapping[str, str], width: int = WIDTH) -> str:
+    """Render names with their sentences in a second column.
+
+    Args:
+        sentences: the sentences by name.
+        width: columns of the text.
+    """
+    left = max(map(len, sentences)) + 2
+    return "\n".join(_two_columns(name, sentence, left, width) for name, sentence in sentences.items())
 
 
 def one_sentence(entry: Entry) -> str:
-    """The first sentence that describes an entry."""
+    """The first sentence that describes an entry.
+
+    Args:
+        entry: the entry.
+    """
     return first_sentence(entry.facts.get("what") or entry.doc.summary)
 
 
@@ -56,7 +70,11 @@ def render_entry(entry: Entry, width: int = WIDTH) -> str:
 
 
 def formula_and_facts(entry: Entry) -> list[tuple[str, str]]:
-    """Heads and texts of the formula and the facts of an entry, in order."""
+    """Heads and texts of the formula and the facts of an entry, in order.
+
+    Args:
+        entry: the entry.
+    """
     formula = entry.doc.formula if entry.doc.formula != first_sentence(entry.doc.summary) else ""
     return [("formula", formula), *entry.facts.items()]
 
@@ -100,12 +118,19 @@ def render_entry_markdown(entry: Entry, level: int = 2) -> str:
 
 
 def link_anchor(name: str) -> str:
-    """Turn a name into a part of a link."""
+    """Turn a name into a part of a link.
+
+    Args:
+        name: the name.
+    """
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def escape_markdown(plain: str) -> str:
     """Escape plain text for Markdown, except code in backticks.
+
+    Args:
+        plain: the text.
 
     >>> escape_markdown("a_b * `x_y` <z>")
     'a\\\\_b \\\\* `x_y` \\\\<z\\\\>'

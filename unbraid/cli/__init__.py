@@ -13,9 +13,9 @@ from typing import Annotated
 import typer
 
 from unbraid._version import __version__
-from unbraid.cli import compare, data, demo, export, figure, ledger, runs, score, show, studio, study, sweep
+from unbraid.cli import compare, data, demo, discover, export, figure, ledger, runs, score, show, studio, study, sweep
 from unbraid.cli.import_option import add_import_option
-from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect
+from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect, use_command_line_words
 
 HELP = """Learn, measure and explore disentangled latent representations.
 
@@ -23,6 +23,7 @@ The flow is recipe → train → encode → score → report; each command reads
 
 \b
 unbraid demo                                  the whole flow, in minutes
+unbraid discover my/pictures                  factors of your pictures, without labels
 unbraid recipes                               named recipes
 unbraid list objectives                       all objectives (also nets, priors, metrics, data …)
 unbraid show objective hfvae                  its formula, options, defaults and paper
@@ -43,13 +44,9 @@ unbraid score --codes mine.npy --factors labels.csv   your own codes
 """
 
 app = typer.Typer(
-    help=HELP,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for module in (demo, data, runs, sweep, score, compare, show, study, export, figure, ledger, studio):
+for module in (demo, discover, data, runs, sweep, score, compare, show, study, export, figure, ledger, studio):
     module.register(app)
 add_import_option(app)
 
@@ -67,6 +64,8 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
+    use_command_line_words(True)
+    context.call_on_close(lambda: use_command_line_words(False))
     alone = "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("WORLD_SIZE") == "1"
     expect(
         alone or context.invoked_subcommand == "train",

@@ -29,6 +29,7 @@ FORMAT_OF_SUFFIX = {".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "
 Format = Annotated[
     str, typer.Option("--format", "-f", help="terminal, markdown, latex, csv or json; by default that of --out.")
 ]
+Latex = Annotated[bool, typer.Option("--latex", help="The same as --format latex.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the table to this file.", show_default=False)]
 Factors = Annotated[
     Path | None, typer.Option(help="Labels for codes: .npy or .csv, one row per row of codes.", show_default=False)
@@ -64,6 +65,7 @@ def compare(
     metrics: Metrics = "all",
     baseline: Baseline = "",
     format: Format = "terminal",
+    latex: Latex = False,
     out: Out = None,
     factors: Factors = None,
     protocol: Protocol = "fast",
@@ -79,6 +81,8 @@ def compare(
     from unbraid.comparing.table_export import FORMATS
     from unbraid.core.files import write_text
 
+    expect(not latex or format in ("terminal", "latex"), "a table has one format", found=f"--latex, --format {format}")
+    format = "latex" if latex else format
     if out is not None and format == "terminal":
         format = FORMAT_OF_SUFFIX.get(out.suffix.lower(), format)
     choose(format, {"terminal": None, **FORMATS}, "format")

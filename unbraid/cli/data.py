@@ -13,11 +13,7 @@ import typer
 
 from unbraid.core.errors import UnbraidError, choose, expect
 
-data_app = typer.Typer(
-    help="List, make, fetch and show data sets.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+data_app = typer.Typer(help="List, make, fetch and show data sets.", no_args_is_help=True, rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(help="A data set; 'unbraid data list' names them.", show_default=False)]
 Options = Annotated[
     list[str] | None,

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from unbraid.runs.recipe import Recipe
-    from unbraid.runs.run import Run
+    from unbraid.runs import Recipe, Run
 
 SEEDS = (0, 1, 2)  # settings were chosen on other seeds, see docs/demo.md
 BASELINE, STRUCTURED = "vae_colour_sprites", "beta_tcvae_colour_sprites"  # trained with every seed
-SINGLE_SEED = ("factor_vae_colour_sprites", "hfvae_colour_sprites")  # trained with the first seed
+SINGLE_SEED = ("factor_vae_colour_sprites_stable", "hfvae_colour_sprites")  # trained with the first seed
 DISPLAY_NAMES = {
     BASELINE: "VAE",
     STRUCTURED: "β-TCVAE",
-    "factor_vae_colour_sprites": "FactorVAE",
+    "factor_vae_colour_sprites_stable": "FactorVAE",
     "hfvae_colour_sprites": "HFVAE",
 }
 METRICS = ("mig", "dci", "factor_vae")
@@ -60,7 +59,7 @@ def demo(
 
 
 def _recipes(seeds: list[int], steps: int) -> list[Recipe]:
-    from unbraid.runs.recipe import Recipe
+    from unbraid.runs import Recipe
 
     changes = [f"budget.steps={steps}"] if steps else []
     pairs = [(name, seed) for seed in seeds for name in (BASELINE, STRUCTURED)] + [
@@ -147,11 +146,7 @@ def _print_result(rows: list[dict[str, Any]], out: Path) -> None:
     )
     text = textwrap.fill(verdict(rows), 80)
     typer.echo(f"\n{text}\n\npage:    {out / 'report.html'}\npicture: {out / 'traversals.png'}")
-    typer.echo(
-        "\nnext, with a folder of your own images:\n"
-        "  unbraid train beta_tcvae_images --set data.path=my/pictures --out runs/mine\n"
-        "  unbraid encode runs/mine && unbraid report runs/mine"
-    )
+    typer.echo("\nnext, with a folder of your own images:\n  unbraid discover my/pictures --out mine")
 
 
 def register(app: typer.Typer) -> None:

@@ -20,7 +20,7 @@ def ledger(
 ) -> None:
     """Print terms, prices and loss over the training steps: some rows as a table, or all as CSV."""
     from unbraid.core.errors import expect
-    from unbraid.runs.run import Run
+    from unbraid.runs import Run
 
     opened = Run.load(run)
     rows = opened.validations() if validation else opened.ledger()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from unbraid.runs.run import Run
+    from unbraid.runs import Run
 
 Data = Annotated[
     str | None,
@@ -27,8 +27,7 @@ Best = Annotated[
     bool, typer.Option("--best", help="Use the weights of the best validation (budget.best) instead of the last ones.")
 ]
 At = Annotated[
-    int | None,
-    typer.Option("--at", metavar="STEP", min=0, help="Use the snapshot of the weights after this step."),
+    int | None, typer.Option("--at", metavar="STEP", min=0, help="Use the snapshot of the weights after this step.")
 ]
 
 
@@ -42,7 +41,7 @@ def load_run(path: Path, device: str = "", best: bool = False, at: int | None = 
         at: use the snapshot after this step.
     """
     from unbraid.core.errors import expect
-    from unbraid.runs.run import Run
+    from unbraid.runs import Run
 
     expect(not best or at is None, "a run has one set of weights at a time", found="--best and --at", do="Give one.")
     run = Run.load(path, device=device)

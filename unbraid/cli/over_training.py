@@ -24,9 +24,9 @@ def print_over_training(source: Path | None, as_json: bool, device: str = "", **
     """
     from unbraid.figures import drawing
     from unbraid.figures.over_training import scores_over_training as draw
+    from unbraid.runs import Run
     from unbraid.runs.evaluation.snapshot_scores import score_snapshots
     from unbraid.runs.folder.file_names import OVER_TRAINING_FILES, RECIPE_FILE
-    from unbraid.runs.run import Run
 
     expect(
         source is not None and (source / RECIPE_FILE).is_file(),

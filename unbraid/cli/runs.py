@@ -13,10 +13,7 @@ from unbraid.cli.options import At, Best, Data, Device, LeaveOut, Split, load_ru
 Set = Annotated[
     list[str],
     typer.Option(
-        "--set",
-        "-s",
-        metavar="A.B=V",
-        help="Change one field of the recipe, e.g. budget.steps=500; may be repeated.",
+        "--set", "-s", metavar="A.B=V", help="Change one field of the recipe, e.g. budget.steps=500; may be repeated."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
@@ -42,6 +39,12 @@ def train(
             "--force", help="Overwrite a run; with --resume, accept a changed recipe, thread count or version."
         ),
     ] = False,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels", metavar="FILE", help="Labels of some images (.csv); the row gets a label term if it has none."
+        ),
+    ] = None,
     track: Annotated[
         list[str],
         typer.Option("--track", metavar="TOOL", help="Also log to tensorboard, wandb or mlflow; may be repeated."),
@@ -52,10 +55,15 @@ def train(
 
     On several devices: torchrun --nproc-per-node N -m unbraid train …
     """
+    import json
+
     from unbraid.core.errors import expect
-    from unbraid.runs.recipe import Recipe
+    from unbraid.runs import Recipe
 
     changes = [*changes, *([f"seed={seed}"] if seed is not None else [])]
+    if labels is not None:
+        expect(labels.is_file(), f"there is no file of labels at {labels}", do="'unbraid studio' makes one by hand.")
+        changes.append(f"supervision.labels.file={json.dumps(str(labels.absolute()))}")
     if not recipe:
         expect(
             resume and out is not None,
@@ -69,20 +77,24 @@ def train(
         chosen = Recipe.load(recipe, *changes)
     from unbraid.core import distributed
     from unbraid.export.tracking import tracker
-    from unbraid.runs.fitting.training import fit
+    from unbraid.runs import fit
+    from unbraid.runs.evaluation.reconstruction_gain import reconstruction_warning
+    from unbraid.runs.fitting.time_estimate import TimeEstimate
 
     other_rank = bool(distributed.torchrun_rank_info().rank)  # rank 0 alone writes the run and prints
-    callbacks = [] if other_rank else [tracker(tool) for tool in track]
+    callbacks = [] if other_rank else [TimeEstimate(), *(tracker(tool) for tool in track)]
     run = fit(chosen, out, resume=resume, force=force, quiet=quiet or other_rank, callbacks=callbacks)
     if other_rank:
         return
     none: list[dict[str, Any]] = [{"nats": {}}]  # the ledger was lost, and --force trained without it
     line = (run.ledger() or none)[-1]
-    shown = [f"{key} {value:.2f}" for key, value in line["nats"].items()]
+    shown = [f"{key} {value:.2f}{' (own unit)' * key.startswith('labels@')}" for key, value in line["nats"].items()]
     terms = "  ".join([*shown[:MAX_TERMS], *([f"and {len(shown) - MAX_TERMS} more"] if len(shown) > MAX_TERMS else [])])
     terms = terms or "the ledger is empty"
     how = "".join(f"; {key} {method}" for key, method in line.get("how", {}).items())
     typer.echo(f"trained {run.state['step']} steps: {terms} (nats per example, last batch{how})")
+    if warning := reconstruction_warning(run):
+        typer.echo(f"warning: {warning}", err=True)
     place = quote(str(run.path))
     typer.echo(f"run: {run.path}\nnext: unbraid encode {place} && unbraid score {place} && unbraid report {place}")
 
@@ -101,7 +113,7 @@ def encode(
     quiet: Quiet = False,
 ) -> None:
     """Encode the data of a run, or other data, to codes.npz: means, scales, factor values, KL per leaf."""
-    from unbraid.runs.evaluation.encoding import encode as encode_run
+    from unbraid.runs import encode as encode_run
     from unbraid.runs.folder.file_names import CODES_FILE
 
     shown = load_run(run, device, best, at)
@@ -124,8 +136,7 @@ def audit(
     iwae: Annotated[int, typer.Option(min=0, help="Particles of the importance-weighted bound (0: none).")] = 0,
     images: Annotated[int, typer.Option(min=1, help="Images that the bound is averaged over.")] = 64,
     also: Annotated[
-        list[str],
-        typer.Option("--also", help="mmd, mmd_rbf or inclusive_kl of q(z) and the prior; may be repeated."),
+        list[str], typer.Option("--also", help="mmd, mmd_rbf or inclusive_kl of q(z) and the prior; may be repeated.")
     ] = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Seed of the samples.")] = 0,
     best: Best = False,
@@ -142,7 +153,7 @@ def audit(
     import json
 
     from unbraid.core.files import write_json
-    from unbraid.runs.evaluation.auditing import audit as audit_run
+    from unbraid.runs import audit as audit_run
     from unbraid.runs.folder.file_names import AUDIT_FILE
 
     shown = load_run(run, device, best, at)
@@ -177,8 +188,7 @@ def audit(
 
 def report(
     runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN...", help="Run directories, or folders of runs such as a sweep's."),
+        list[Path], typer.Argument(metavar="RUN...", help="Run directories, or folders of runs such as a sweep's.")
     ],
     out: Annotated[
         Path | None,
@@ -204,9 +214,8 @@ def report(
     note = f"Below: the first run of each setting{few}." if few or len(shown) < len(loaded) else ""
     plain = out is not None or not (best or at is not None)
     expect(plain, "a report of other weights than the last needs --out", do="Give a file with --out.")
-    target = (
-        out if out is not None else runs[0] / "runs.html"
-    )  # report.html of the demo's folder is the demo's own report
+    # report.html of the demo's folder is the demo's own report
+    target = out if out is not None else runs[0] / "runs.html"
     typer.echo(f"report: {write_report(loaded, target, detail=shown[:MAX_SECTIONS], after=note)}")
 
 

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from unbraid.runs.evaluation.scoring import Scores
 
 Source = Annotated[
-    Path | None,
-    typer.Argument(help="A run directory, codes.npz, or your own .npz with arrays codes and factors."),
+    Path | None, typer.Argument(help="A run directory, codes.npz, or your own .npz with arrays codes and factors.")
 ]
 CodesFile = Annotated[Path | None, typer.Option("--codes", help="Your own codes: .npy or .csv, one row per example.")]
 FactorsFile = Annotated[
     Path | None, typer.Option("--factors", help="Your own labels: .npy or .csv (a header gives names).")
 ]
-Names = Annotated[str, typer.Option("--metrics", help="'all', or names separated by commas: mig,dci,mig@paper.")]
+Names = Annotated[
+    str, typer.Option("--metrics", help="'all', or names separated by commas: mig,dci,mig@paper; case does not matter.")
+]
 Protocol = Annotated[str, typer.Option(help="fast, dlib (disentanglement_lib) or paper.")]
 Seeds = Annotated[int, typer.Option(help="More than 1: 95% intervals from that many repetitions of each metric.")]
 Interval = Annotated[
@@ -33,6 +34,10 @@ Interval = Annotated[
 Seed = Annotated[int, typer.Option(help="The first seed.")]
 Groups = Annotated[str, typer.Option(help="Units to score: 'leaves', 'top', or columns such as 0-3,4,5-9.")]
 Bins = Annotated[int, typer.Option(help="Bins of codes, for the metrics that count them.")]
+KeepText = Annotated[
+    list[str],
+    typer.Option("--keep-text", metavar="FACTOR", help="Score a column of free text all the same; may be repeated."),
+]
 Prune = Annotated[str, typer.Option(help="Leave out dead units: by 'kl', by 'variance', or 'none'.")]
 Least = Annotated[
     float | None, typer.Option(help="Threshold of --prune: nats of KL (0.01) or standard deviation (0.05).")
@@ -45,7 +50,8 @@ Over = Annotated[
     bool, typer.Option("--over-training", help="One row per snapshot of a run (budget.snapshots), audited terms too.")
 ]
 Out = Annotated[
-    Path | None, typer.Option(help="Folder for scores.json and scores.png (default: the folder of the codes).")
+    Path | None,
+    typer.Option(help="Folder for scores.json and scores.png; default: the run directory, with --codes none."),
 ]
 
 
@@ -75,6 +81,7 @@ def score(
     data: Data = None,
     split: Split = "",
     leave_out: LeaveOut = [],  # noqa: B006
+    keep_text: KeepText = [],  # noqa: B006
     hashes: Hashes = None,
     best: Best = False,
     at: At = None,
@@ -83,8 +90,8 @@ def score(
     over: Over = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score codes with every metric: print a table, write scores.json and a heat map."""
-    from unbraid.runs.evaluation.scoring import score as score_codes
+    """Score codes with every metric: print a table; for a run, also write scores.json and a heat map into it."""
+    from unbraid.runs import score as score_codes
 
     expect(
         (source is None) != (codes is None),
@@ -94,7 +101,7 @@ def score(
     plain = not best and at is None
     expect(plain or (source is not None and not over), "--best and --at choose the weights of one run",
            do="Leave them out; --over-training scores every snapshot.")  # fmt: skip
-    table: dict[str, Any] = {"prune": prune, "least": least, "groups": _groups(groups)}
+    table: dict[str, Any] = {"prune": prune, "least": least, "groups": _groups(groups), "keep_text": keep_text}
     part: dict[str, Any] = {"data": data, "split": split, "leave_out": leave_out}
     how: dict[str, Any] = {"metrics": metrics, "protocol": protocol, "seed": seed, "bins": bins, **table, **part}
     repeated: dict[str, Any] = {"seeds": seeds, "interval": interval}
@@ -111,15 +118,17 @@ def score(
         **repeated,
         images=None if hashes is None else read_npy(hashes, "hashes"),
         out=out,
+        save=out is not None or codes is None,  # files beside arrays of other programs would be a surprise
         quiet=as_json,
     )
     folder = out or _folder(source if source is not None else codes)
-    last = out is not None or not (best or at is not None)  # a run directory holds the scores of its last weights
+    # a run directory holds the scores of its last weights
+    last = out is not None or (codes is None and not best and at is None)
     written = [folder / "scores.json", *_save_heat_maps(folder, scores)] if last else []
     if as_json:
         typer.echo(json.dumps(scores.as_dict(), allow_nan=False))
     else:
-        _print(scores, written)
+        _print(scores, written, codes is not None)
 
 
 def _open_source(source: Path, device: str, best: bool, at: int | None) -> Any:
@@ -164,7 +173,7 @@ def _save_heat_maps(folder: Path, scores: Scores) -> list[Path]:
     return [folder / "scores.png"]
 
 
-def _print(scores: Scores, written: list[Path]) -> None:
+def _print(scores: Scores, written: list[Path], arrays: bool = False) -> None:
     from rich.console import Console
 
     console = Console()
@@ -176,8 +185,13 @@ def _print(scores: Scores, written: list[Path]) -> None:
     console.print(_table(scores, question_width=free) if free >= MIN_QUESTION_WIDTH else bare)
     for line in _footer(scores):
         console.print(line, markup=False, highlight=False)
-    files = ", ".join(map(str, written)) or "nothing, because a run keeps the scores of its last weights; see --out"
-    console.print(f"written: {files}", soft_wrap=True)
+    why = (
+        "--out FOLDER writes scores.json and scores.png"
+        if arrays
+        else "a run keeps those of its last weights; see --out"
+    )
+    files = f"written: {', '.join(map(str, written))}" if written else f"not written: {why}"
+    console.print(files, soft_wrap=True)
 
 
 def _table(scores: Scores, question_width: int = 0) -> Any:

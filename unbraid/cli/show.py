@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 recipes_app = typer.Typer(
-    help="Named recipes of papers, as TOML to edit.",
-    invoke_without_command=True,
-    rich_markup_mode=None,
+    help="Named recipes of papers, as TOML to edit.", invoke_without_command=True, rich_markup_mode=None
 )
 OTHER_KINDS = {  # named too, but not parts of a recipe
     "recipes": "named recipes of papers and pages; 'unbraid train NAME'",
@@ -27,7 +25,9 @@ def list_kind(
     ] = "",
 ) -> None:
     """List the names of a kind with one line each; 'unbraid show KIND NAME' explains one."""
-    from unbraid.catalogue import KINDS, render_entry_list
+    from unbraid.catalogue import KINDS
+    from unbraid.catalogue.prepared import kind_texts
+    from unbraid.catalogue.rendering import render_names
     from unbraid.core.errors import choose
 
     if not kind:
@@ -41,10 +41,10 @@ def list_kind(
 
         print_studies()
     else:
-        kinds = KINDS | {known.singular: known for known in KINDS.values()}
+        kinds = {name: name for name in KINDS} | {known.singular: name for name, known in KINDS.items()}
         choose(kind, {**kinds, **OTHER_KINDS}, "kind of part")
-        found = kinds[kind]
-        typer.echo(f"{render_entry_list(found.entries())}\n\nunbraid show {found.singular} NAME   explains one")
+        names = render_names({name: line for name, (line, _) in kind_texts(kinds[kind]).items()})
+        typer.echo(f"{names}\n\nunbraid show {KINDS[kinds[kind]].singular} NAME   explains one")
 
 
 def show_name(
@@ -57,21 +57,29 @@ def show_name(
 
     The kind is needed only where several kinds have that name.
     """
-    from unbraid.catalogue import find_by_name, find_entry, render_entry
-    from unbraid.runs.recipes import RECIPES
+    from unbraid.catalogue.kinds import KINDS, find_kind
+    from unbraid.catalogue.prepared import kind_texts
+    from unbraid.core.errors import choose
+    from unbraid.runs import RECIPES
 
     if (name and kind in ("recipe", "recipes")) or (not name and kind in RECIPES):
         show_recipe(name or kind)
+    elif name:
+        known = {known.singular: plural for plural, known in KINDS.items()} | {plural: plural for plural in KINDS}
+        texts = kind_texts(choose(kind, known, "kind of part"))
+        typer.echo(choose(name, texts, KINDS[known[kind]].singular)[1])
     else:
-        typer.echo(render_entry(find_entry(kind, name) if name else find_by_name(kind)))
+        every = {plural: kind_texts(plural) for plural in KINDS}
+        typer.echo(every[find_kind(kind, every)][kind][1])
 
 
 def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False) -> None:
     """Print the table of objectives with effective prices, computed from the code."""
-    from unbraid.objectives import objective_table
+    from unbraid.catalogue.prepared import objective_table_texts
 
+    texts = objective_table_texts()
     if markdown:
-        typer.echo(objective_table.table_markdown())
+        typer.echo(texts["markdown"])
         return
     from rich.console import Console
     from rich.table import Table
@@ -86,12 +94,13 @@ def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markd
         ("dw", "right"),
     ):
         shown.add_column(head, justify=align)  # type: ignore[arg-type]
-    for row in objective_table.table_rows():
-        shown.add_row(row["objective"], row["prices"], *(row[c] for c in objective_table.COLUMNS))
+    for row in texts["rows"]:
+        needs = f"; needs {row['supervision']}" if row["supervision"] else ""
+        shown.add_row(row["objective"], row["prices"] + needs, *(row[c] for c in texts["columns"]))
     Console().print(shown)
     notes = (
         "Prices per nat; an effective price is the sum along kl → {mi, agg}, agg → {tc, dw}. 'unbraid cite' names the papers.\n"
-        + textwrap.fill(objective_table.FOOTNOTE, 80)
+        + textwrap.fill(texts["footnote"], 80)
     )
     typer.echo("\n".join(textwrap.fill(line, 80) for line in str(notes).splitlines()))
 
@@ -107,8 +116,7 @@ def _print_recipes() -> None:
     """Print one line or more for each recipe."""
     from textwrap import wrap
 
-    from unbraid.runs.recipe import Recipe
-    from unbraid.runs.recipes import RECIPES
+    from unbraid.runs import RECIPES, Recipe
 
     width = max(len(name) for name in RECIPES) + 2
     for name in RECIPES:
@@ -120,7 +128,7 @@ def _print_recipes() -> None:
 @recipes_app.command("show")
 def show_recipe(name: Annotated[str, typer.Argument(help="A recipe's name.")]) -> None:
     """Print one recipe as TOML."""
-    from unbraid.runs.recipe import Recipe
+    from unbraid.runs import Recipe
 
     typer.echo(Recipe.load(name).toml(), nl=False)
 
@@ -142,7 +150,7 @@ def cite(
     from unbraid.runs.describing import citations
 
     if name and (Path(name) / "recipe.toml").is_file():
-        from unbraid.runs.run import Run
+        from unbraid.runs import Run
 
         typer.echo(citations.bibliography(citations.run_citations(Run.load(name))))
         return

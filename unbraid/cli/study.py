@@ -11,7 +11,7 @@ import typer
 from unbraid.core.errors import choose, expect
 
 if TYPE_CHECKING:
-    from unbraid.runs.recipe import Recipe
+    from unbraid.runs import Recipe
     from unbraid.studies import Study
 
 Name = Annotated[
@@ -135,10 +135,9 @@ def print_studies() -> None:
 def _print_dry_run(name: str, known: Study, scale: str, seeds: tuple[int, ...]) -> None:
     """Build every recipe of the first seed with its model and time a few steps; nothing is written."""
     from unbraid.core.hardware import cpu_count
-    from unbraid.core.progress import progress_bar
+    from unbraid.core.progress import format_duration, progress_bar
     from unbraid.data import DATASETS
     from unbraid.studies.framework.study import study_recipes
-    from unbraid.sweeps.display.summary import format_duration
     from unbraid.sweeps.planning.cost_estimate import WORKER_START_SECONDS
 
     every = study_recipes(known, name, scale, seeds)
@@ -176,13 +175,12 @@ def _print_dry_run(name: str, known: Study, scale: str, seeds: tuple[int, ...]) 
 
 def _describe_recipe(recipe: Recipe) -> tuple[str, float]:
     """Describe the model of a recipe, and estimate the seconds of its training on one core."""
-    from unbraid.objectives.objective import Objective
     from unbraid.runs.building.builders import build_parts
     from unbraid.sweeps.planning.cost_estimate import measure_step_seconds
 
-    parts: Any = build_parts(recipe)
+    parts = build_parts(recipe)
     weights = sum(p.numel() for p in parts.model.parameters())
-    kind = "row" if isinstance(getattr(parts, "objective", None), Objective) else "GAN"
+    kind = "row" if parts.objective.has_elbo else "GAN"
     text = f"{kind} {recipe.objective['name']}, {weights:,} weights, {len(parts.dataset):,} images"
     return text, measure_step_seconds(parts) * recipe.budget.steps
 

@@ -183,8 +183,8 @@ def _print_table(plan: Plan) -> None:
 
 def _print_dry_run(plan: Plan, workers: int) -> None:
     from unbraid.core.hardware import cpu_count
-    from unbraid.core.progress import progress_bar
-    from unbraid.sweeps.display.summary import format_bytes, format_duration
+    from unbraid.core.progress import format_duration, progress_bar
+    from unbraid.sweeps.display.summary import format_bytes
     from unbraid.sweeps.engine import job_results
     from unbraid.sweeps.planning.cost_estimate import WORKER_START_SECONDS, estimate_cost
 

@@ -37,10 +37,11 @@ def compare(
     Args:
         sources: run directories, folders of them (a sweep), `Run`s, folders of .npy or .npz codes, or
             {model: {seed: codes}}.
-        metrics: 'all', or names of quantities, metrics and audited terms alike.
+        metrics: 'all', or names of quantities: metrics, audited terms, and udr (see `agreement`).
         baseline: the label of a setting. Differences from it are paired by seed, with Cohen's d_z = mean/sd and Holm's
             adjustment over the table.
-        agreement: compute the UDR of the models of each setting; None computes it for up to 100 models with codes.
+        agreement: compute the UDR of the models of each setting; None computes it for up to 100 models with codes
+            if `metrics` is 'all', and if `metrics` names udr.
         level: the confidence level.
         quiet: show no progress bar.
         scoring: factors, protocol and other options of `unbraid.score`, for codes without scores.
@@ -54,7 +55,11 @@ def compare(
     """
     expect(sources, "compare needs at least one source", do="For example compare('runs/beta'), or a dict of codes.")
     expect(0 < level < 1, "level must be between 0 and 1", found=level)
-    models, foreign, wide = load_models(sources, metrics=metrics, quiet=quiet, **scoring)
+    wanted = [n.strip() for n in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
+    wants_udr = "udr" in [name.lower() for name in wanted]
+    wanted = [name for name in wanted if name.lower() != "udr"]
+    expect(wanted or not wants_udr, "udr is shown beside other quantities", do='For example metrics "mig,udr".')
+    models, foreign, wide = load_models(sources, metrics=wanted, quiet=quiet, **scoring)
     models, notes = _deduplicate(models)
     models = _qualify_quantities(models)
     groups = _group_by_setting(models)
@@ -70,7 +75,7 @@ def compare(
         "at least one model must have scores",
         do="Score runs with unbraid encode RUN, unbraid score RUN and unbraid audit RUN.",
     )
-    quantities = select_quantities(metrics, known)
+    quantities = select_quantities(wanted, known)
     if baseline is not None:  # the baseline is the first column
         groups.insert(0, groups.pop(_baseline_index(baseline, groups)))
     rows = [value_matrix(g.models, quantities) for g in groups]
@@ -87,7 +92,8 @@ def compare(
         level=level,
     )
     able = sum(m.codes is not None for g in groups for m in g.models)
-    return _add_udr(table, quiet) if agreement or (agreement is None and able <= MAX_DEFAULT_UDR_MODELS) else table
+    by_default = wants_udr or (wanted in (["all"], []) and able <= MAX_DEFAULT_UDR_MODELS)
+    return _add_udr(table, quiet) if agreement or (agreement is None and by_default) else table
 
 
 def _deduplicate(models: Sequence[Model]) -> tuple[list[Model], list[str]]:
@@ -255,10 +261,13 @@ def _load_codes(codes: Any) -> Any:
 def ranked(table: Comparison) -> list[tuple[str, float]]:
     """Models of a comparison by their own UDR, best first, to choose one without labels.
 
+    Args:
+        table: the comparison.
+
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.integers(0, 3, (60, 2))
     >>> noisy = lambda sd: {seed: labels + sd * rng.normal(size=(60, 2)) for seed in (0, 1)}
-    >>> ranked(compare({"a": noisy(0.1), "b": noisy(1.0)}, factors=labels, metrics="mig"))[0][0][:1]
+    >>> ranked(compare({"a": noisy(0.1), "b": noisy(1.0)}, factors=labels, metrics="mig,udr"))[0][0][:1]
     'a'
     """
     return sorted(table.udr_models.items(), key=lambda item: -item[1])

@@ -68,7 +68,11 @@ def print_table(table: Comparison, console: Any, row_intervals: bool = False) ->
 
 
 def footer_lines(table: Comparison) -> list[str]:
-    """The lines below the tables of a comparison: the model of highest UDR, settings left out, notes."""
+    """The lines below the tables of a comparison: the model of highest UDR, settings left out, notes.
+
+    Args:
+        table: the comparison.
+    """
     out = []
     if table.udr is not None:
         best = max(table.udr_models, key=lambda name: table.udr_models[name])

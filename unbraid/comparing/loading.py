@@ -12,10 +12,10 @@ import numpy as np
 from unbraid.codes import Codes
 from unbraid.comparing.run_index import is_run, runs_in
 from unbraid.comparing.run_record import Model, read_run, unpack_scores
-from unbraid.core.errors import expect
+from unbraid.core.errors import command_or_python, expect
 from unbraid.core.progress import progress_bar
 from unbraid.metrics import METRICS
-from unbraid.runs.run import Run
+from unbraid.runs import Run
 
 CODE_SUFFIXES = (".npy", ".npz")
 MANY = 2000  # codes with more columns get the metrics of `WIDE_METRICS` by default
@@ -55,7 +55,7 @@ def load_models(
         factors is None or own,
         "factors need codes",
         found="runs only",
-        do="Score runs with 'unbraid score RUN'.",
+        do=f"Score runs with {command_or_python('unbraid score RUN', 'unbraid.score(run)')}.",
     )
     models = [m for m in found if m.state not in ("foreign", "damaged")]
     scored, notes = _score_codes(own, metrics, quiet, scoring)
@@ -149,8 +149,8 @@ def _score_codes(
     """Score codes one by one, so that only one is in memory; also returns notes on wide codes."""
     if not unscored:
         return [], []
+    from unbraid.runs import score
     from unbraid.runs.evaluation.score_inputs import resolve_score_input
-    from unbraid.runs.evaluation.scoring import score
 
     wanted, wide, models = _requested_metrics(metrics), set(), []
     with progress_bar("scoring codes", len(unscored), quiet) as advance:
@@ -177,4 +177,5 @@ def _score_codes(
 def _requested_metrics(requested: Any) -> str | list[str]:
     """The metrics among the requested quantities; 'all' if none is a metric."""
     names = [n.strip() for n in requested.split(",")] if isinstance(requested, str) else list(requested)
+    names = [n.lower() for n in names]
     return [n for n in names if n in METRICS and METRICS[n].needs in ("factors", "codes")] or "all"

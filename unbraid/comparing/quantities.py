@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from unbraid.core.errors import UnbraidError, did_you_mean, join_names
+from unbraid.core.errors import UnbraidError, command_or_python, did_you_mean, join_names
 from unbraid.metrics import METRICS
 
 TERM_DIRECTIONS = {
@@ -20,12 +20,19 @@ TERM_DIRECTIONS = {
 
 
 def base_name(quantity: str) -> str:
-    """The quantity without the settings of its score: 'mig' for 'mig (paper)'."""
+    """The quantity without the settings of its score: 'mig' for 'mig (paper)'.
+
+    Args:
+        quantity: the quantity, such as 'mig (paper)'.
+    """
     return quantity.partition(" (")[0]
 
 
 def direction(quantity: str) -> str:
     """Whether more of a quantity is better ('up'), less ('down'), or neither ('').
+
+    Args:
+        quantity: the quantity, such as 'mig (paper)'.
 
     >>> direction("mig"), direction("reconstruction"), direction("tc_q:root"), direction("kl")
     ('up', 'down', 'down', '')
@@ -39,12 +46,20 @@ def direction(quantity: str) -> str:
 
 
 def direction_arrow(quantity: str) -> str:
-    """The arrow after the name of a quantity, ' ↑', ' ↓' or ''."""
+    """The arrow after the name of a quantity, ' ↑', ' ↓' or ''.
+
+    Args:
+        quantity: the quantity, such as 'mig (paper)'.
+    """
     return {"up": " ↑", "down": " ↓"}.get(direction(quantity), "")
 
 
 def sort_quantities(names: Iterable[str]) -> list[str]:
-    """Sort quantities: metrics in their order, then reconstruction, bounds and terms."""
+    """Sort quantities: metrics in their order, then reconstruction, bounds and terms.
+
+    Args:
+        names: the quantities.
+    """
     metrics, terms = list(METRICS), [*TERM_DIRECTIONS]
 
     def position(name: str) -> tuple[int, int, str]:
@@ -68,11 +83,11 @@ def select_quantities(wanted: str | Iterable[str], known: list[str]) -> list[str
         return known
     found = []
     for name in names:
-        same = [k for k in known if name in (k, base_name(k))]
+        same = [k for k in known if name.lower() in (k.lower(), base_name(k).lower())]
         if not same:
             raise UnbraidError(
                 f"no model has {name!r}.{did_you_mean(name, known)} Known: {join_names(known) or 'nothing'}. "
-                "Score runs with 'unbraid score' and 'unbraid audit'."
+                f"Score runs with {command_or_python('unbraid score RUN', 'unbraid.score(run)')}."
             )
         found += [k for k in same if k not in found]
     return found

@@ -145,5 +145,9 @@ def _load(folder: Path) -> dict[str, tuple[str, Model]]:
 
 
 def is_run(path: str | Path) -> bool:
-    """Whether a folder contains a recipe."""
+    """Whether a folder contains a recipe.
+
+    Args:
+        path: the folder.
+    """
     return (Path(path) / RECIPE_FILE).is_file()

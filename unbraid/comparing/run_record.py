@@ -16,23 +16,16 @@ from typing import Any
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import read_bytes, read_json
+from unbraid.runs import Scores
 from unbraid.runs.evaluation.audit_result import read_audit
-from unbraid.runs.evaluation.scores import Scores
 from unbraid.runs.folder.file_names import AUDIT_FILE, CODES_FILE, OUTCOME_FILE, RECIPE_FILE, SCORES_FILE, STATE_FILE
 from unbraid.runs.folder.state_file import read_state
 from unbraid.runs.recipe import DESCRIPTIVE_FIELDS, EXECUTION_FIELDS, Recipe
 from unbraid.runs.recipe_fields import flatten_table
 
 RECORD_FILES = (RECIPE_FILE, STATE_FILE, OUTCOME_FILE, SCORES_FILE, AUDIT_FILE)
-SCORE_SETTINGS = (
-    "protocol",
-    "bins",
-    "prune",
-    "groups",
-    "data",
-    "split",
-    "left_out",
-)  # settings that change what a score means
+# settings that change what a score means
+SCORE_SETTINGS = ("protocol", "bins", "prune", "groups", "data", "split", "left_out", "versions")
 
 
 @dataclass(frozen=True)
@@ -108,7 +101,11 @@ def read_run(path: str | Path, name: str = "") -> Model:
 
 
 def is_regular_file(path: Path) -> bool:
-    """True for a file that is itself here: links may lead out of the directory."""
+    """True for a file that is itself here: links may lead out of the directory.
+
+    Args:
+        path: the file.
+    """
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except (OSError, ValueError):
@@ -158,6 +155,9 @@ def _parse_recipe(text: str) -> tuple[int, str, dict[str, Any]]:
 def setting_digest(recipe: Recipe) -> str:
     """A digest of the fields of a recipe that determine its result, except the seed; repetitions share it.
 
+    Args:
+        recipe: the recipe.
+
     >>> one = Recipe(data="sprites32")
     >>> setting_digest(one) == setting_digest(one.set("seed=3", "name=b"))
     True
@@ -170,7 +170,11 @@ def setting_digest(recipe: Recipe) -> str:
 
 
 def recipe_fields(recipe: Recipe) -> dict[str, Any]:
-    """The fields of a recipe that determine its result as dotted names; a latent tree is one value."""
+    """The fields of a recipe that determine its result as dotted names; a latent tree is one value.
+
+    Args:
+        recipe: the recipe.
+    """
     plain = {key: value for key, value in recipe.as_dict().items() if key not in DESCRIPTIVE_FIELDS | {"seed"}}
     latent = plain.pop("latent")
     flat = flatten_table(plain)
@@ -209,7 +213,11 @@ def _read_measurements(path: Path) -> tuple[dict[str, float], dict[str, list[flo
 
 
 def unpack_scores(scores: Scores) -> tuple[dict[str, float], dict[str, list[float]], dict[str, Any]]:
-    """The values of scores, their own intervals over rows, and the settings that change their meaning."""
+    """The values of scores, their own intervals over rows, and the settings that change their meaning.
+
+    Args:
+        scores: the scores.
+    """
     values = {name: s.value for name, s in scores.items() if is_finite_number(s.value)}
     own = {
         name: list(s.interval) for name, s in scores.items() if s.interval and all(map(is_finite_number, s.interval))
@@ -222,5 +230,9 @@ def unpack_scores(scores: Scores) -> tuple[dict[str, float], dict[str, list[floa
 
 
 def is_finite_number(value: Any) -> bool:
-    """Whether a value is a finite number."""
+    """Whether a value is a finite number.
+
+    Args:
+        value: the value.
+    """
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

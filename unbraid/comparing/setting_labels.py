@@ -24,6 +24,9 @@ Fields = Mapping[str, Any]
 def varying_fields(settings: Sequence[Fields]) -> list[str]:
     """The fields in which these settings differ, those of the objective first; a missing field differs.
 
+    Args:
+        settings: the recipes of the settings as dotted fields.
+
     >>> varying_fields([{"latent": 5, "objective.beta": 1}, {"latent": 5, "objective.beta": 4}])
     ['objective.beta']
     """
@@ -34,6 +37,9 @@ def varying_fields(settings: Sequence[Fields]) -> list[str]:
 
 def setting_labels(settings: Sequence[Fields]) -> list[str]:
     """A short label for each of these different settings.
+
+    Args:
+        settings: the recipes of the settings as dotted fields.
 
     >>> setting_labels([{"objective.name": "beta_vae", "objective.beta": 4.0}, {"objective.name": "vae"}])
     ['beta_vae β=4', 'vae']
@@ -73,7 +79,11 @@ def method_label(fields: Fields, keys: Sequence[str]) -> str:
 
 
 def swept_fields(settings: Sequence[Fields]) -> list[str]:
-    """The varying fields of these settings whose values are numbers."""
+    """The varying fields of these settings whose values are numbers.
+
+    Args:
+        settings: the recipes of the settings as dotted fields.
+    """
     return [k for k in varying_fields(settings) if all(_is_number(f[k]) for f in settings if k in f)]
 
 
@@ -128,7 +138,11 @@ def _format_value(value: Any) -> str:
 
 
 def text_checksum(text: str) -> int:
-    """A checksum that distinguishes long values of this text."""
+    """A checksum that distinguishes long values of this text.
+
+    Args:
+        text: the text.
+    """
     from zlib import crc32
 
     return crc32(text.encode(errors="surrogatepass"))

@@ -127,21 +127,6 @@ def paired_differences(first: Mapping[Any, float], second: Mapping[Any, float]) 
     return _finite([first[s] - second[s] for s in shared])
 
 
-def paired_contrast(first: Mapping[Any, float], second: Mapping[Any, float], level: float = 0.95) -> Contrast:
-    """The difference of two methods over the seeds that both have.
-
-    Args:
-        first: values by seed.
-        second: values by seed.
-        level: the confidence level.
-
-    >>> c = paired_contrast({0: 0.5, 1: 0.7, 2: 0.6}, {0: 0.4, 1: 0.55, 2: 0.58})
-    >>> c.n, round(c.mean, 2), c.n_positive, round(c.p, 3)
-    (3, 0.09, 3, 0.141)
-    """
-    return one_sample_contrast(paired_differences(first, second), level)
-
-
 def one_sample_contrast(effects: Sequence[float] | np.ndarray, level: float = 0.95, draws: int = 2000) -> Contrast:
     """Effects, one per seed, tested against 0: the paired t test if they are differences of pairs.
 
@@ -151,6 +136,10 @@ def one_sample_contrast(effects: Sequence[float] | np.ndarray, level: float = 0.
         effects: one effect per seed.
         level: the confidence level.
         draws: bootstrap samples.
+
+    >>> c = one_sample_contrast(paired_differences({0: 0.5, 1: 0.7, 2: 0.6}, {0: 0.4, 1: 0.55, 2: 0.58}))
+    >>> c.n, round(c.mean, 2), c.n_positive, round(c.p, 3)
+    (3, 0.09, 3, 0.141)
     """
     x = _finite(effects)
     e = t_interval(x, level)
@@ -184,6 +173,9 @@ def bootstrap_interval(
 
 def holm_adjust(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """p values adjusted for multiple tests (Holm 1979); a p of NaN counts as no test.
+
+    Args:
+        p: the p values.
 
     >>> holm_adjust([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]

@@ -166,7 +166,11 @@ class Comparison:
         return found
 
     def best(self, quantity: str) -> int | None:
-        """The group with the best mean of this quantity, or None."""
+        """The group with the best mean of this quantity, or None.
+
+        Args:
+            quantity: the quantity.
+        """
         return self.winners.get(quantity)
 
     def mean_cell(self, i: int, j: int, best: str, separator: str = " ± ") -> str:
@@ -183,7 +187,11 @@ class Comparison:
         return shown + (f" ({n})" if 0 < n != len(self.groups[i].models) else "")
 
     def values(self, quantity: str) -> list[dict[int, float]]:
-        """Values of this quantity by seed, for each group."""
+        """Values of this quantity by seed, for each group.
+
+        Args:
+            quantity: the quantity.
+        """
         return [{m.seed: m.values[quantity] for m in g.models if quantity in m.values} for g in self.groups]
 
     def __str__(self) -> str:

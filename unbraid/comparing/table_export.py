@@ -27,7 +27,11 @@ LATEX_ESCAPES |= {letter: rf"$\{name}$" for letter, name in zip("αβγδεζη�
 
 
 def render_markdown(table: Comparison) -> str:
-    """The comparison in Markdown: a row per setting, a column per quantity, the best mean in bold; then differences."""
+    """The comparison in Markdown: a row per setting, a column per quantity, the best mean in bold; then differences.
+
+    Args:
+        table: the comparison.
+    """
     parts = [_markdown_table(*_mean_rows(table, "**{}**")), _means_caption(table, "**bold**")]
     if table.differences is not None:
         parts += [_markdown_table(*_difference_rows(table)), _differences_caption(table)]
@@ -35,7 +39,11 @@ def render_markdown(table: Comparison) -> str:
 
 
 def render_latex(table: Comparison) -> str:
-    """The comparison as LaTeX for booktabs: a row per setting, a column per quantity, the best mean in bold."""
+    """The comparison as LaTeX for booktabs: a row per setting, a column per quantity, the best mean in bold.
+
+    Args:
+        table: the comparison.
+    """
     out = [f"% made by unbraid {__version__}; needs \\usepackage{{booktabs}}", *_tabular(*_mean_rows(table, "\0{}\1"))]
     out.append(f"% {_means_caption(table, 'bold')}")
     if table.differences is not None:
@@ -52,12 +60,7 @@ def _mean_rows(table: Comparison, bold: str) -> tuple[list[str], list[list[str]]
         *(["udr ↑"] if table.udr is not None else []),
     ]
     return heads, [
-        [
-            g.label,
-            g.counts,
-            *(table.mean_cell(i, j, bold) for j in range(len(table.quantities))),
-            *_udr_cell(table, i),
-        ]
+        [g.label, g.counts, *(table.mean_cell(i, j, bold) for j in range(len(table.quantities))), *_udr_cell(table, i)]
         for i, g in enumerate(table.groups)
     ]
 
@@ -121,6 +124,9 @@ def _udr_cell(table: Comparison, i: int) -> list[str]:
 def escape_latex(text: str) -> str:
     r"""Escape text for LaTeX.
 
+    Args:
+        text: the text.
+
     >>> print(escape_latex("beta_vae β=4 & 5%"))
     beta\_vae $\beta$=4 \& 5\%
     """
@@ -128,7 +134,11 @@ def escape_latex(text: str) -> str:
 
 
 def table_records(table: Comparison) -> list[dict[str, Any]]:
-    """A record for each setting and quantity of a comparison, with all its numbers; None where unknown."""
+    """A record for each setting and quantity of a comparison, with all its numbers; None where unknown.
+
+    Args:
+        table: the comparison.
+    """
     rows = []
     c, d = table.cells, table.differences
     for i, g in enumerate(table.groups):
@@ -159,7 +169,11 @@ def table_records(table: Comparison) -> list[dict[str, Any]]:
 
 
 def render_csv(table: Comparison) -> str:
-    """`table_records` as CSV; text that a spreadsheet would read as a formula is quoted."""
+    """`table_records` as CSV; text that a spreadsheet would read as a formula is quoted.
+
+    Args:
+        table: the comparison.
+    """
     rows, out = table_records(table), io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -173,7 +187,11 @@ def _escape_formula(value: Any) -> Any:
 
 
 def render_json(table: Comparison) -> str:
-    """The whole comparison: cells, models with their numbers, failures, notes."""
+    """The whole comparison: cells, models with their numbers, failures, notes.
+
+    Args:
+        table: the comparison.
+    """
     models = [
         {"name": m.name, "setting": g.label, "seed": m.seed, "state": m.state, "why": m.why, "values": dict(m.values),
          "own": dict(m.own), "udr": table.udr_models.get(m.name)}

@@ -132,7 +132,11 @@ def local_rows(rows: Rows) -> Rows:
 
 
 def local_slice(count: int) -> slice:
-    """Which of `count` rows of the global batch are this rank's."""
+    """Which of `count` rows of the global batch are this rank's.
+
+    Args:
+        count: the rows of the global batch.
+    """
     world = _ACTIVE.get()
     each = count // world.size
     return slice(world.rank * each, (world.rank + 1) * each) if world.size > 1 else slice(0, count)

@@ -34,6 +34,32 @@ class TrainingInterrupted(BaseException):
     """
 
 
+_command_line = False  # whether a command is running, whose options errors then name
+
+
+def use_command_line_words(enabled: bool) -> None:
+    """Choose what errors name: options of commands, or arguments of Python functions (the default).
+
+    Args:
+        enabled: name options of commands.
+    """
+    global _command_line
+    _command_line = enabled
+
+
+def command_or_python(command: str, python: str) -> str:
+    """Return the text for the interface in use, so that an error names what its reader can type.
+
+    Args:
+        command: the text for the command line.
+        python: the text for Python.
+
+    >>> command_or_python("--force", "force=True")
+    'force=True'
+    """
+    return command if _command_line else python
+
+
 def expect(condition: object, requirement: str, *, found: object = None, allowed: object = None, do: str = "") -> None:
     """Raise an `UnbraidError` unless a condition holds.
 
@@ -109,5 +135,6 @@ def did_you_mean(name: str, options: Iterable[str]) -> str:
         name: the name that was not found.
         options: the names that exist.
     """
-    close = difflib.get_close_matches(name, list(options), n=1, cutoff=0.6)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    plain = {option.lower().replace("-", "_"): option for option in options}
+    close = difflib.get_close_matches(name.lower().replace("-", "_"), list(plain), n=1, cutoff=0.6)
+    return f" Did you mean {plain[close[0]]!r}?" if close else ""

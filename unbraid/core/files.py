@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import stat
+import sys
 import tempfile
 import time
 import tomllib
@@ -28,6 +29,11 @@ PART_SUFFIX = ".part"  # suffix of a file that is not complete yet
 
 NPZ_UNCHECKED_BYTES = 1 << 28  # an .npz that unpacks to more than this is checked for its ratio
 MAX_NPZ_RATIO = 64  # unpacked bytes per packed byte
+
+
+def cache_dir() -> Path:
+    """The cache folder: the environment variable UNBRAID_CACHE, or ~/.cache/unbraid."""
+    return Path(os.environ.get("UNBRAID_CACHE") or Path.home() / ".cache" / "unbraid")
 
 
 @contextmanager
@@ -269,6 +275,21 @@ def write_npy(path: str | Path, array: np.ndarray) -> None:
         np.save(f, array, allow_pickle=False)
 
 
+def check_characters(array: np.ndarray, what: str) -> np.ndarray:
+    """Return an array; raise an error for text with numbers that are no characters, of which Python can make no string.
+
+    Args:
+        array: the array.
+        what: what the array is, for errors.
+    """
+    if array.dtype.kind == "U" and array.nbytes:
+        points = np.ascontiguousarray(array).view(np.dtype("u4").newbyteorder(array.dtype.byteorder))
+        expect(
+            int(points.max()) <= sys.maxunicode, f"{what} is damaged", found="text with characters that do not exist"
+        )
+    return array
+
+
 def read_npy(path: str | Path, what: str = "array", mmap: bool = False) -> np.ndarray:
     """Read a `.npy` array; raise `UnbraidError` for a pickled, truncated or damaged file.
 
@@ -287,7 +308,7 @@ def read_npy(path: str | Path, what: str = "array", mmap: bool = False) -> np.nd
             "objects (which are never unpickled here)."
         ) from error
     expect(isinstance(array, np.ndarray), f"{what} {path} is an archive, not one array", do="Give an .npy file.")
-    return array
+    return check_characters(array, f"{what} {path}")
 
 
 def read_npz(path: str | Path, what: str = "arrays") -> dict[str, np.ndarray]:
@@ -317,7 +338,7 @@ def read_npz(path: str | Path, what: str = "arrays") -> dict[str, np.ndarray]:
                 f"{what} {path} is damaged",
                 found=f"{strange[0] if strange else ''!r}, which is not an array",
             )
-            return arrays
+            return {name: check_characters(array, f"{name!r} in {what} {path}") for name, array in arrays.items()}
     except UnbraidError:
         raise
     except Exception as error:

@@ -80,6 +80,21 @@ PAPERS: dict[str, Paper] = {
         "Auto-encoding total correlation explanation", "AISTATS"),
     "Roth et al. 2023": Paper("K. Roth and M. Ibrahim and Z. Akata and P. Vincent and D. Bouchacourt", 2023,
         "Disentanglement of correlated factors via Hausdorff factorized support", "ICLR"),
+    "Hosoya 2019": Paper("H. Hosoya", 2019,
+        "Group-based learning of disentangled representations with generalizability for novel contents", "IJCAI"),
+    "Bouchacourt et al. 2018": Paper("D. Bouchacourt and R. Tomioka and S. Nowozin", 2018,
+        "Multi-level variational autoencoder: Learning disentangled representations from grouped observations", "AAAI"),
+    "Locatello et al. 2020": Paper(
+        "F. Locatello and B. Poole and G. Rätsch and B. Schölkopf and O. Bachem and M. Tschannen", 2020,
+        "Weakly-supervised disentanglement without compromises", "ICML"),
+    "Locatello et al. 2020b": Paper(
+        "F. Locatello and M. Tschannen and S. Bauer and G. Rätsch and B. Schölkopf and O. Bachem", 2020,
+        "Disentangling factors of variation using few labels", "ICLR"),
+    "Klindt et al. 2021": Paper(
+        "D. A. Klindt and L. Schott and Y. Sharma and I. Ustyuzhaninov and W. Brendel and M. Bethge and D. Paiton", 2021,
+        "Towards nonlinear disentanglement in natural data with temporal sparse coding", "ICLR"),
+    "Khemakhem et al. 2020": Paper("I. Khemakhem and D. P. Kingma and R. P. Monti and A. Hyvärinen", 2020,
+        "Variational autoencoders and nonlinear ICA: A unifying framework", "AISTATS"),
     "Chen et al. 2016": Paper(
         "X. Chen and Y. Duan and R. Houthooft and J. Schulman and I. Sutskever and P. Abbeel", 2016,
         "InfoGAN: Interpretable representation learning by information maximizing generative adversarial nets", "NIPS"),
@@ -134,6 +149,10 @@ PAPERS: dict[str, Paper] = {
         2023, "DCI-ES: An extended disentanglement framework with connections to identifiability", "ICLR"),
     "Hyvärinen & Morioka 2016": Paper("A. Hyvärinen and H. Morioka", 2016,
         "Unsupervised feature extraction by time-contrastive learning and nonlinear ICA", "NIPS"),
+    "Breiman et al. 1984": Paper("L. Breiman and J. H. Friedman and R. A. Olshen and C. J. Stone", 1984,
+        "Classification and regression trees", "Wadsworth"),
+    "Jamieson & Talwalkar 2016": Paper("K. Jamieson and A. Talwalkar", 2016,
+        "Non-stochastic best arm identification and hyperparameter optimization", "AISTATS"),
     "Kuhn 1955": Paper("H. W. Kuhn", 1955, "The Hungarian method for the assignment problem",
         "Naval Research Logistics Quarterly"),
     "Hurley & Rickard 2009": Paper("N. Hurley and S. Rickard", 2009, "Comparing measures of sparsity",
@@ -201,4 +220,4 @@ def papers_in(text: str | None) -> tuple[str, ...]:
     >>> papers_in("reconstruction + γ KL(q(z) ‖ p(z)). Makhzani et al. 2015; Kim & Mnih 2018, Eq. 7")
     ('Kim & Mnih 2018', 'Makhzani et al. 2015')
     """
-    return tuple(key for key in PAPERS if key in (text or ""))
+    return tuple(key for key in PAPERS if re.search(rf"{re.escape(key)}(?![a-z])", text or ""))  # 2020 is not 2020b

@@ -9,19 +9,27 @@ from contextlib import contextmanager
 from typing import Any
 
 Advance = Callable[..., None]
+WIDTH = 80  # columns of a line in a log
+LABEL_WIDTH = 26  # columns of the text before a bar
+ESTIMATE_SECONDS = 2.0  # of work that the time of the whole is estimated from
+MIN_ESTIMATE = 20.0  # seconds; less is not announced
 
 
 @contextmanager
-def progress_bar(label: str, total: int, quiet: bool = False, initial: int = 0) -> Iterator[Advance]:
+def progress_bar(
+    label: str, total: int, quiet: bool = False, initial: int = 0, round_size: int = 1
+) -> Iterator[Advance]:
     """Yield `advance(n=1, note="")`; a bar with speed and time left appears after one second.
 
-    In a log file a plain line is printed every half minute instead.
+    In a log file a plain line is printed every half minute instead. The time of the whole is estimated from the first two
+    seconds, or the first round, and announced in a line if it is more than 20 seconds.
 
     Args:
         label: the text before the bar.
         total: the number of steps.
         quiet: show nothing.
         initial: steps done before a run was resumed; they do not count towards the speed.
+        round_size: steps of unequal length that repeat in rounds; the estimate waits for the first round.
 
     >>> with progress_bar("counting", 3, quiet=True) as advance:
     ...     for _ in range(3):
@@ -30,10 +38,10 @@ def progress_bar(label: str, total: int, quiet: bool = False, initial: int = 0) 
     if quiet:
         yield lambda n=1, note="": None
     elif sys.stderr.isatty():
-        with _terminal_bar(label, total, initial) as advance:
+        with _terminal_bar(label, total, initial, round_size) as advance:
             yield advance
     else:
-        yield _log_progress(label, total, initial)
+        yield _log_progress(label, total, initial, round_size)
 
 
 def make_progress(max_steps: int) -> Any:
@@ -48,7 +56,7 @@ def make_progress(max_steps: int) -> Any:
 
     fixed: dict[str, Any] = {"no_wrap": True}
     return Progress(
-        TextColumn("{task.description}", table_column=Column(**fixed)),
+        TextColumn("{task.description}", table_column=Column(max_width=LABEL_WIDTH, overflow="ellipsis", **fixed)),
         BarColumn(bar_width=8, table_column=Column(**fixed)),
         MofNCompleteColumn(table_column=Column(min_width=len(f"{max_steps}") * 2 + 1, **fixed)),
         TextColumn("{task.fields[speed]}", table_column=Column(min_width=6, **fixed)),
@@ -61,10 +69,11 @@ def make_progress(max_steps: int) -> Any:
 
 
 @contextmanager
-def _terminal_bar(label: str, total: int, initial: int) -> Iterator[Advance]:
+def _terminal_bar(label: str, total: int, initial: int, round_size: int) -> Iterator[Advance]:
     progress = make_progress(total)
     task = progress.add_task(label, total=total, completed=initial, note="", speed="")
     start, done, shown = time.monotonic(), initial, False
+    estimate = _estimate(label, total, initial, round_size, start)
 
     def advance(n: int = 1, note: str = "") -> None:
         nonlocal done, shown
@@ -78,6 +87,8 @@ def _terminal_bar(label: str, total: int, initial: int) -> Iterator[Advance]:
                 {"note": note} if note else {}
             )
             progress.update(task, completed=done, **fields)
+            if line := estimate(done, start + elapsed):
+                progress.console.print(line, highlight=False)
 
     try:
         yield advance
@@ -86,22 +97,64 @@ def _terminal_bar(label: str, total: int, initial: int) -> Iterator[Advance]:
             progress.stop()
 
 
-def _log_progress(label: str, total: int, initial: int, interval: float = 30.0) -> Advance:
+def _log_progress(label: str, total: int, initial: int, round_size: int, interval: float = 30.0) -> Advance:
     start = last = time.monotonic()
     done = initial
+    estimate = _estimate(label, total, initial, round_size, start)
 
     def advance(n: int = 1, note: str = "") -> None:
         nonlocal done, last
         done += n
         now = time.monotonic()
+        line = estimate(done, now)
         if now - last >= interval:
             last = now
             speed = (done - initial) / (now - start)
-            left = (total - done) / max(speed, 1e-9)
-            line = f"{label}: {done:,}/{total:,}  {_format_speed(speed)}  {left:,.0f} s left  {note}"
-            print(line, file=sys.stderr, flush=True)
+            left = format_duration((total - done) / max(speed, 1e-9))
+            line = f"{label}: {done:,}/{total:,}  {_format_speed(speed)}  {left} left  {note}".rstrip()
+        if line:
+            print(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…", file=sys.stderr, flush=True)
 
     return advance
+
+
+def _estimate(label: str, total: int, initial: int, round_size: int, start: float) -> Callable[[int, float], str]:
+    """A function of the steps done and the time that returns, once, a line with the time of the whole.
+
+    Without rounds the first step is not timed: it includes work that is done once, such as the choice of kernels.
+    """
+    first: list[float] = [start, initial] if round_size > 1 else []  # time and steps where timing starts
+    finished = False
+
+    def estimate(done: int, now: float) -> str:
+        nonlocal finished
+        if finished or not first:
+            first.extend([now, done] if not first else [])
+            return ""
+        if now - first[0] < ESTIMATE_SECONDS or done - initial < round_size:
+            return ""
+        finished = True
+        seconds = (now - first[0]) / max(done - first[1], 1) * (total - initial)
+        return f"{label}: about {format_duration(seconds)} in all" if seconds >= MIN_ESTIMATE else ""
+
+    return estimate
+
+
+def format_duration(seconds: float) -> str:
+    """Format seconds in two units.
+
+    Args:
+        seconds: the seconds.
+
+    >>> [format_duration(s) for s in (4.2, 75, 4000, 200_000)]
+    ['4 s', '1 min 15 s', '1 h 06 min', '2 d 7 h']
+    """
+    s = round(seconds)
+    if s < 60:
+        return f"{s} s"
+    if s < 3600:
+        return f"{s // 60} min {s % 60:02d} s"
+    return f"{s // 3600} h {s % 3600 // 60:02d} min" if s < 86400 else f"{s // 86400} d {s % 86400 // 3600} h"
 
 
 def _format_speed(speed: float) -> str:

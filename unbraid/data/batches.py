@@ -91,7 +91,11 @@ class Batches:
     stream: int = 0
 
     def indices(self, step: int) -> np.ndarray:
-        """Indices of the images in the batch at `step`."""
+        """Indices of the images in the batch at `step`.
+
+        Args:
+            step: the step, counted from 0.
+        """
         return batch_indices(self.seed, step, len(self.images), self.batch_size, self.stream)
 
     def __call__(self, step: int) -> Tensor:

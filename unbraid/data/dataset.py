@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +17,8 @@ from unbraid.data.factors import Factors
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+MAX_SHOWN_IMAGES = 24  # in a notebook
 
 
 class Images(Protocol):
@@ -33,10 +36,18 @@ class Images(Protocol):
     def __len__(self) -> int: ...
 
     def take(self, index: np.ndarray) -> np.ndarray:
-        """Gather the stored rows at `index`, in the most compact form."""
+        """Gather the stored rows at `index`, in the most compact form.
+
+        Args:
+            index: row numbers.
+        """
 
     def unpack(self, rows: Tensor) -> Tensor:
-        """Convert `rows` on the device to float32 images "b c h w" in [0, 1] (any range for real vectors)."""
+        """Convert `rows` on the device to float32 images "b c h w" in [0, 1] (any range for real vectors).
+
+        Args:
+            rows: stored rows, as `take` returns them.
+        """
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,7 @@ class Pixels:
     Args:
         array: "n c h w", uint8 (0–255) or float.
         channels_last: the array is "n h w c"; the channels are moved on the device.
+        names: file names of the images, if they have any.
 
     >>> images = Pixels(np.zeros((10, 8, 8, 3), np.uint8), channels_last=True)
     >>> images.shape, len(images), images.take(np.array([0, 1])).shape
@@ -54,6 +66,7 @@ class Pixels:
 
     array: np.ndarray
     channels_last: bool = False
+    names: Sequence[str] | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -156,7 +169,7 @@ class MemmapLocation:
     layout: str = "auto"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """Images with their ground-truth factors.
 
@@ -181,7 +194,7 @@ class Dataset:
     table: np.ndarray | None = None
     cite: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
-    memmap_location: MemmapLocation | None = field(default=None, repr=False)
+    memmap_location: MemmapLocation | None = None
 
     def __post_init__(self) -> None:
         if self.factors is not None and self.table is None:
@@ -200,13 +213,37 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.images)
 
+    def __repr__(self) -> str:
+        shape = "×".join(map(str, self.shape))
+        sizes = [f"{item.name} {item.size}" for item in self.factors.items] if self.factors is not None else []
+        return f"Dataset {self.name!r}: {len(self):,} images of {shape}, factors {', '.join(sizes) or 'none'}"
+
+    def _repr_html_(self) -> str:
+        """The description with up to 24 images, spread from the first to the last, for notebooks."""
+        from unbraid.core.inline_images import image_grid_html
+
+        text = f"<p>{escape(repr(self))}</p>"
+        if self.shape[0] not in (1, 3) or min(self.shape[1:]) < 4 or not len(self):
+            return text  # vectors are no pictures
+        index = np.unique(np.linspace(0, len(self) - 1, MAX_SHOWN_IMAGES).round().astype(np.int64))
+        images = self.pixels(index)
+        low, high = float(images.min()), float(images.max())
+        images = (images - low) / max(high - low, 1e-9) if low < 0 or high > 1 else images
+        columns = min(len(images), 12)
+        rows = [images[i : i + columns] for i in range(0, len(images) // columns * columns, columns)]
+        return text + image_grid_html(rows, f"images of {self.name}")
+
     @property
     def shape(self) -> tuple[int, int, int]:
         """Channels, height and width of one image."""
         return self.images.shape
 
     def labels(self, index: np.ndarray | None = None) -> np.ndarray | None:
-        """Label rows "n k" of the images at `index` (all by default), or None without factors."""
+        """Label rows "n k" of the images at `index` (all by default), or None without factors.
+
+        Args:
+            index: the images; None for all.
+        """
         if self.factors is None:
             return None
         index = None if index is None else self._check_indices(index)
@@ -215,7 +252,11 @@ class Dataset:
         return self.factors.labels(np.arange(len(self)) if index is None else index)
 
     def pixels(self, index: Any) -> np.ndarray:
-        """The images at `index` as float32 "b c h w", on the host."""
+        """The images at `index` as float32 "b c h w", on the host.
+
+        Args:
+            index: the images: numbers, a slice or a mask.
+        """
         import torch
 
         rows = self.images.take(np.atleast_1d(self._check_indices(index)))

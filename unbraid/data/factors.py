@@ -96,13 +96,21 @@ class Factors:
         return int(np.prod(self.sizes, dtype=np.int64))
 
     def position(self, name: str) -> int:
-        """Return the column of the factor `name`."""
+        """Return the column of the factor `name`.
+
+        Args:
+            name: the name of the factor.
+        """
         if name in self.names:
             return self.names.index(name)
         raise UnbraidError(f"no factor {name!r}.{did_you_mean(name, self.names)} Factors: {join_names(self.names)}.")
 
     def index(self, labels: Any) -> Any:
-        """Convert `labels` rows to grid indices (the last factor varies fastest)."""
+        """Convert `labels` rows to grid indices (the last factor varies fastest).
+
+        Args:
+            labels: label rows "n k".
+        """
         expect(self.grid, "these factors do not form a grid", do="Look labels up in the label table.")
         labels = np.asarray(labels)
         expect(
@@ -123,7 +131,11 @@ class Factors:
         return int(flat) if labels.ndim == 1 else flat
 
     def labels(self, index: Any) -> np.ndarray:
-        """Convert a grid `index` to label rows: the inverse of `Factors.index`."""
+        """Convert a grid `index` to label rows: the inverse of `Factors.index`.
+
+        Args:
+            index: grid indices "n".
+        """
         expect(self.grid, "these factors do not form a grid", do="Look labels up in the label table.")
         index = np.asarray(index, dtype=np.int64)
         wrong = index[(index < 0) | (index >= self.count)]
@@ -162,7 +174,11 @@ class Factors:
 
     @classmethod
     def from_dict(cls, plain: Any) -> Factors:
-        """Rebuild factors from the `plain` data of `as_dict`; damaged input raises an `UnbraidError`."""
+        """Rebuild factors from the `plain` data of `as_dict`; damaged input raises an `UnbraidError`.
+
+        Args:
+            plain: what `as_dict` returned.
+        """
         try:
             items = (Factor(str(f["name"]), int(f["size"]), str(f["kind"]), tuple(f["values"])) for f in plain["items"])
             return cls(tuple(items), bool(plain["grid"]))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unbraid.runs.run import Run
+    from unbraid.runs import Run
 
 
 def _html(run: Run, out: Path | None = None) -> Path:

@@ -81,12 +81,24 @@ function makeControls(content, code, changed) {
     return box;
   }
 
+  function nameInput(leaf, old) {
+    // the name of a leaf, which content.rename(leaf, name) stores; an empty one restores what was there
+    const input = element("input", { class: "name", type: "text", maxlength: 80, value: old, "aria-label": `Name of ${leaf.name}`, title: "Edit the name", spellcheck: "false" });
+    input.addEventListener("keydown", (event) => { if (event.key === "Enter") input.blur(); });
+    input.addEventListener("change", () => {
+      const name = input.value.trim().replace(/\s+/g, " ");
+      content.rename(leaf, name);
+      input.value = name || leaf.name;
+    });
+    return input;
+  }
+
   function card(leaf) {
-    const label = leaf.factor ? `${leaf.factor} (${leaf.name})` : leaf.name;
+    const title = leaf.given || leaf.factor || leaf.name, label = title === leaf.name ? title : `${title} (${leaf.name})`;
     const node = element("div", { class: "leaf", role: "group", "aria-label": label });
     const nats = leaf.nats === null ? "" : `${leaf.nats.toFixed(2)} nats`;
-    node.append(element("div", { class: "head" }, element("b", {}, leaf.factor || leaf.name),
-      element("span", { class: "quiet" }, leaf.factor ? `${leaf.name}${nats ? " · " + nats : ""}` : nats)));
+    node.append(element("div", { class: "head" }, content.rename ? nameInput(leaf, title) : element("b", {}, title),
+      element("span", { class: "quiet" }, [leaf.given && leaf.factor, title !== leaf.name && leaf.name, leaf.note, nats].filter(Boolean).join(" · "))));
     if (leaf.kind !== "real") node.append(choices(leaf, node, label));
     else for (let i = 0; i < leaf.width; i++) node.append(slider(leaf, i, leaf.width > 1 ? `${label} ${i}` : label, node));
     return node;

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from unbraid.core.errors import expect
-from unbraid.model.infogan import InfoGan
 from unbraid.model.likelihood import Bernoulli, Categorical, ContinuousBernoulli, Gaussian, Laplace
 from unbraid.model.nets.broadcast import Broadcast
 from unbraid.model.nets.residual import ResidualBlock
 from unbraid.model.nets.upconv import Upconv
+
+if TYPE_CHECKING:
+    from unbraid.model.infogan import InfoGan
+    from unbraid.model.vae import Vae
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Layer:
     inner: tuple[Layer, ...] = ()
 
 
-def decoder_layers(model: nn.Module, run_label: str = "this run") -> list[Layer]:
+def decoder_layers(model: Vae | InfoGan, run_label: str = "this run") -> list[Layer]:
     """Convert the decoder and the mean of the likelihood to layers: codes in, mean images out.
 
     Args:
@@ -55,15 +58,13 @@ def decoder_layers(model: nn.Module, run_label: str = "this run") -> list[Layer]
     >>> [layer.op for layer in decoder_layers(model)]
     ['conv', 'relu', 'conv', 'reshape', 'sigmoid']
     """
-    if isinstance(model, InfoGan):
-        layers = _fold_batch_norms(model.generator, run_label)
-        first = layers[0]
-        weight, bias = first.arrays["weight"], first.arrays["bias"]
-        d = model.tree.width  # the noise is constant, so it becomes a bias
-        bias = bias + weight[0, 0, :, d:] @ _to_numpy(model.still)
-        return [replace(first, arrays={"weight": weight[..., :d], "bias": bias}), *layers[1:]]
-    assert isinstance(model.decoder, nn.Module)
-    return _fold_batch_norms(model.decoder, run_label) + _likelihood_mean(model.likelihood, run_label)
+    net, constants, likelihood = model.decoding_parts
+    first, *rest = _fold_batch_norms(net, run_label)
+    if constants is not None:  # constant inputs become a bias
+        weight, d = first.arrays["weight"], model.tree.width
+        bias = first.arrays["bias"] + weight[0, 0, :, d:] @ _to_numpy(constants)
+        first = replace(first, arrays={"weight": weight[..., :d], "bias": bias})
+    return [first, *rest, *([] if likelihood is None else _likelihood_mean(likelihood, run_label))]
 
 
 def _fold_batch_norms(module: nn.Module, what: str) -> list[Layer]:

@@ -17,11 +17,25 @@ from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect
 from unbraid.core.files import is_file, write_bytes
 from unbraid.data.custom.vectors import column_scaling
 from unbraid.export.array_layout import detect_layout, from_nchw, to_nchw
-from unbraid.export.estimator_params import build_recipe, check_own_run, seed_from_random_state, to_python_number
+from unbraid.export.estimator_params import (
+    build_recipe,
+    check_labels,
+    check_own_run,
+    pair_rows,
+    reads_labels,
+    seed_from_random_state,
+    to_python_number,
+)
+from unbraid.runs import Recipe, Run
 from unbraid.runs.folder import backup
-from unbraid.runs.folder.file_names import BEST_FILE, LEDGER_FILE, MODEL_FILE, RECIPE_FILE, ROWS_FILE, STATE_FILE
-from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import Run
+from unbraid.runs.folder.file_names import (
+    BEST_FILE,
+    LEDGER_FILE,
+    MODEL_FILE,
+    RECIPE_FILE,
+    ROWS_FILE,
+    STATE_FILE,
+)
 
 TRANSFORM_BATCH = 64  # rows per batch of `transform`, always: a code then does not depend on the other rows
 PICKLED_FILES = (RECIPE_FILE, LEDGER_FILE, MODEL_FILE, BEST_FILE, STATE_FILE)  # files of the run in a pickle
@@ -46,6 +60,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
         standardise: scale vectors under a Gaussian likelihood to mean 0 and standard deviation 1 in each column; results
             are in the units of X.
         prior: the prior.
+        supervision: a recipe's [supervision]: pairs, options of labels, a tie (docs/weak_supervision.md).
         budget: further fields of a recipe's [budget].
         validation_fraction: fraction of X that is held out for validation; `patience` and `best` of the budget use it.
         channels: 'last' or 'first', where the shape of X is ambiguous.
@@ -76,6 +91,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
         likelihood: Any = None,
         standardise: bool = True,
         prior: Any = "gaussian",
+        supervision: dict[str, Any] | None = None,
         budget: dict[str, Any] | None = None,
         validation_fraction: float = 0.0,
         channels: str = "auto",
@@ -88,19 +104,21 @@ class Disentangler(TransformerMixin, BaseEstimator):
     ):
         self.objective, self.latent, self.steps, self.batch, self.lr = objective, latent, steps, batch, lr
         self.nets, self.likelihood, self.prior, self.budget = nets, likelihood, prior, budget
-        self.standardise = standardise
+        self.standardise, self.supervision = standardise, supervision
         self.validation_fraction, self.channels = validation_fraction, channels
         self.metric, self.callbacks, self.device, self.out = metric, callbacks, device, out
         self.random_state, self.verbose = random_state, verbose
 
-    def fit(self, X: Any, y: Any = None) -> Disentangler:
+    def fit(self, X: Any, y: Any = None, pairs: Any = None) -> Disentangler:
         """Train on X. A run in `out` that an estimator made is overwritten; any other run is an error.
 
         A fit that fails restores the finished run in `out`, with its data.
 
         Args:
             X: images or vectors.
-            y: ignored.
+            y: labels (n,) or (n, factors), NaN where one is missing, for an objective that reads labels; else ignored.
+            pairs: pairs of rows of X for an objective that reads pairs: whole numbers (m, 2), or (m, g) for groups; or an
+                array like X that has the partner of every row.
         """
         rows = self._check_rows(X, reset=True)
         layout = detect_layout(rows.shape, self.channels)
@@ -111,8 +129,12 @@ class Disentangler(TransformerMixin, BaseEstimator):
         )
         folder = Path(tempfile.mkdtemp(prefix="unbraid-")) if self.out is None else Path(self.out).expanduser()
         try:
-            recipe = build_recipe(self, rows, layout, folder / ROWS_FILE)
-            run, files = self._train(recipe, rows, folder)
+            labels = check_labels(y, len(rows)) if reads_labels(self) else None
+            views = None
+            if pairs is not None:
+                rows, labels, views = pair_rows(pairs, rows, labels)
+            recipe = build_recipe(self, rows, layout, folder, labels is not None, views)
+            run, files = self._train(recipe, (rows, labels, views), folder)
         except BaseException as error:
             if self.out is None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -129,8 +151,10 @@ class Disentangler(TransformerMixin, BaseEstimator):
         self._files = files
         return self
 
-    def _train(self, recipe: Recipe, rows: np.ndarray, folder: Path) -> tuple[Run, dict[str, bytes]]:
-        """Train in a run directory; return the run with its model in memory, and its files.
+    def _train(
+        self, recipe: Recipe, arrays: tuple[np.ndarray, np.ndarray | None, np.ndarray | None], folder: Path
+    ) -> tuple[Run, dict[str, bytes]]:
+        """Train in a run directory on rows, labels and pairs; return the run with its model in memory, and its files.
 
         Everything happens under the lock of the directory, because another process may have the same `out`.
         """
@@ -143,7 +167,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
         callbacks = validate_callbacks(() if self.callbacks is None else self.callbacks)
         with lock_run_folder(folder):
             check_own_run(folder)
-            with backup.replace_rows(folder, rows):
+            with backup.replace_rows(folder, *arrays):
                 run = fit_locked(recipe, folder, callbacks=callbacks, quiet=not self.verbose)
             run = run.best() if is_file(folder / BEST_FILE) else run
             _ = run.state, run.model_on_device  # cached from now on
@@ -264,10 +288,8 @@ class Disentangler(TransformerMixin, BaseEstimator):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state, files = (
-            {"standardise": False, **state},
-            state.get("run_"),
-        )  # pickles of version 0.1 have no such parameter
+        # pickles of version 0.1 have no such parameters
+        state, files = ({"standardise": False, "supervision": None, **state}, state.get("run_"))
         if isinstance(files, dict):
             folder = Path(tempfile.mkdtemp(prefix="unbraid-"))
             for name, content in files.items():

@@ -5,6 +5,14 @@ const content = JSON.parse(document.getElementById("content").textContent);
 const layers = unpack(content.layers, halves(content.numbers));
 const code = Float32Array.from(content.start);
 const canvas = document.getElementById("image");
+const names = storedNames();
+for (const leaf of content.leaves) if (names[leaf.name]) leaf.factor = names[leaf.name];
+content.rename = (leaf, name) => {
+  // a page on disk cannot write the run: names stay in this browser, and commands store them in the run
+  names[leaf.name] = name;
+  try { localStorage.setItem("unbraid-names-" + content.id, JSON.stringify(names)); } catch { /* no storage: until the page is closed */ }
+  showCommands();
+};
 const controls = makeControls(content, code, shown);
 let waiting = false, drawn = 0;
 
@@ -18,6 +26,17 @@ function shown() {
     paint(canvas, decode(layers, code));
     document.getElementById("speed").textContent = `${(performance.now() - before).toFixed(1)} ms per frame`;
   });
+}
+
+function storedNames() {
+  try { return JSON.parse(localStorage.getItem("unbraid-names-" + content.id)) || {}; } catch { return {}; }
+}
+
+function showCommands() {
+  const quoted = (text) => "'" + text.replaceAll("'", "'\\''") + "'";
+  const lines = Object.entries(names).map(([leaf, name]) => `${content.command} ${leaf} ${quoted(name)}`);
+  document.getElementById("names").hidden = !lines.length;
+  document.getElementById("commands").textContent = lines.join("\n");
 }
 
 function go(values) {
@@ -48,5 +67,6 @@ document.getElementById("play").addEventListener("click", play);
 document.getElementById("save").addEventListener("click", actions.s);
 keys(actions);
 controls.place();
+showCommands();
 showExamples();
 go(content.start);

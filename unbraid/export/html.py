@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from unbraid._version import __version__
 from unbraid.codes import Codes
 from unbraid.core.files import write_text
 from unbraid.export.decoder_layers import decoder_layers, pack_half_precision
+from unbraid.runs import Run
 from unbraid.runs.describing.titles import description, display_name
 from unbraid.runs.evaluation.leaf_summary import (
     DEAD_NATS,
@@ -24,18 +27,18 @@ from unbraid.runs.evaluation.leaf_summary import (
     sample_prior_values,
     summarise_leaves,
 )
-from unbraid.runs.run import Run
 
 EXPLORER_FILE = "explore.html"
 N_EXAMPLES, N_DRAWS = 12, 64  # codes of the data and of the prior in the page
 
 
-def write_explorer(run: Run, out: Path | None = None) -> Path:
+def write_explorer(run: Run, out: Path | None = None, notes: Mapping[str, str] | None = None) -> Path:
     """Write `explore.html`: sliders for every leaf, and the decoded image; the page makes no external request.
 
     Args:
         run: the run.
         out: the file; by default `explore.html` in the run directory.
+        notes: a few words about some leaves, such as their confidence.
 
     >>> from unbraid import Recipe, fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
@@ -43,19 +46,20 @@ def write_explorer(run: Run, out: Path | None = None) -> Path:
     'explore.html'
     """
     path = Path(out) if out is not None else run.output_path(EXPLORER_FILE)
-    write_text(path, render_explorer(run))
+    write_text(path, render_explorer(run, notes))
     return path
 
 
-def render_explorer(run: Run) -> str:
+def render_explorer(run: Run, notes: Mapping[str, str] | None = None) -> str:
     """Render the page of a run.
 
     Args:
         run: the run.
+        notes: a few words about some leaves.
     """
     layers, numbers = pack_half_precision(decoder_layers(run.model, str(run.path)))
     codes = load_or_encode_codes(run)
-    content = _page_content(run, codes) | {"layers": layers, "numbers": base64.b64encode(numbers).decode()}
+    content = _page_content(run, codes, notes or {}) | {"layers": layers, "numbers": base64.b64encode(numbers).decode()}
     # "<" could end the script element
     text = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
     template = Environment(loader=PackageLoader("unbraid", "export"), autoescape=True).get_template("explore.html")
@@ -78,7 +82,7 @@ def _read_asset(name: str) -> str:
     return (resources.files("unbraid.export") / name).read_text(encoding="utf-8")
 
 
-def _page_content(run: Run, codes: Codes | None) -> dict[str, Any]:
+def _page_content(run: Run, codes: Codes | None, notes: Mapping[str, str]) -> dict[str, Any]:
     """The content of the page except the weights: leaves, first code, codes of the data and of the prior."""
     draws = sample_prior_values(run, N_DRAWS)
     examples = draws[:0]
@@ -96,12 +100,15 @@ def _page_content(run: Run, codes: Codes | None) -> dict[str, Any]:
                 "width": leaf.width,
                 "nats": leaf.nats,
                 "dead": leaf.dead,
-                "factor": leaf.factor,
+                "factor": leaf.title,
+                "note": notes.get(leaf.name, ""),
                 "low": list(leaf.low),
                 "high": list(leaf.high),
             }
             for leaf in summarise_leaves(run, codes)
         ],
+        "id": f"{run.recipe.hash}-{run.state['step']}",
+        "command": f"unbraid name {quote(run.path.name)}",  # a shared page names no folder of this machine
         "branches": [branch.name for branch in run.model.tree.branches if branch.name != "root"],
         "threshold": DEAD_NATS,
         "start": _rounded_list(start),

@@ -18,9 +18,9 @@ from unbraid.core.files import (
     write_text,
 )
 from unbraid.export.model_card import CARD_FILE, PICTURE_FILE, render_model_card
+from unbraid.runs import Recipe, Run
 from unbraid.runs.folder.file_names import AUDIT_FILE, LEDGER_FILE, MODEL_FILE, RECIPE_FILE, SCORES_FILE, STATE_FILE
-from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import Run
+from unbraid.runs.folder.leaf_names import NAMES_FILE, read_leaf_names
 
 HUB_FOLDER, CONFIG_FILE = "hub", "config.json"
 
@@ -44,14 +44,16 @@ def write_hub(run: Run, out: Path | None = None) -> Path:
     state = run.state
     folder = Path(out) if out is not None else run.output_path(HUB_FOLDER)
     free = not folder.is_dir() or not any(folder.iterdir()) or _is_hub_folder(folder)
-    expect(free, f"{folder} contains other files", do="Choose another --out.")
+    expect(free, f"{folder} contains other files", do="Choose another folder.")
     ensure_writable_folder(folder)
     recipe = strip_paths(run.recipe)
     _write_traversals(run, folder)
-    for name in (LEDGER_FILE, AUDIT_FILE, SCORES_FILE):
+    for name in (LEDGER_FILE, AUDIT_FILE, SCORES_FILE, NAMES_FILE):
         (folder / name).unlink(missing_ok=True)
         if is_file(run.path / name) and name == LEDGER_FILE:
             write_bytes(folder / name, read_bytes(run.path / name))
+        elif name == NAMES_FILE and read_leaf_names(run.path):
+            write_json(folder / name, read_leaf_names(run.path))
         elif is_file(run.path / name) and run.snapshot is None:  # they belong to the last weights
             write_json(folder / name, _strip_data_paths(read_json(run.path / name)))
     write_text(folder / CARD_FILE, render_model_card(run, recipe, folder))
@@ -76,6 +78,7 @@ def hub_config(run: Run, recipe: Recipe) -> dict[str, Any]:
         "unbraid_version": __version__,
         "image_shape": list(run.state["shape"]),
         "latent_columns": list(tree.column_names),
+        **({"leaf_names": names} if (names := read_leaf_names(run.path)) else {}),
         "parameters": sum(p.numel() for p in run.model.parameters()),
         "steps": run.state["step"],
         "recipe_hash": run.state.get("recipe", run.recipe.hash),

@@ -11,12 +11,11 @@ from typing import Any
 
 from unbraid._version import __version__
 from unbraid.core.files import is_file
+from unbraid.runs import Recipe, Run, Scores
 from unbraid.runs.describing.citations import bibliography, run_citations
 from unbraid.runs.describing.titles import description
-from unbraid.runs.evaluation.scores import Scores
 from unbraid.runs.folder.file_names import SCORES_FILE
-from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import Run
+from unbraid.runs.folder.leaf_names import read_leaf_names
 
 CARD_FILE, PICTURE_FILE = "README.md", "traversals.png"
 
@@ -37,6 +36,7 @@ def render_model_card(run: Run, recipe: Recipe, folder: Path) -> str:
         f"![Traversals: each row moves one leaf]({PICTURE_FILE})" if is_file(folder / PICTURE_FILE) else "",
         _usage_section(),
         _training_section(run, recipe),
+        _names_section(run),
         _scores_section(scores),
         _audit_section(run),
         f"## Recipe\n\n{_code_block('toml', recipe.toml())}",
@@ -87,6 +87,12 @@ def _training_section(run: Run, recipe: Recipe) -> str:
         "versions": f"unbraid {state.get('unbraid', '?')}, torch {state.get('torch', '?')}",
     }
     return "## Model\n\n" + _markdown_table(("", ""), [[name, text] for name, text in rows.items()])
+
+
+def _names_section(run: Run) -> str:
+    """The names that users gave to leaves."""
+    names = read_leaf_names(run.path)
+    return "## Leaves\n\n" + _markdown_table(("leaf", "name"), [list(pair) for pair in names.items()]) if names else ""
 
 
 def _scores_section(scores: Scores | None) -> str:

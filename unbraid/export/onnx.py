@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import ensure_writable_folder, write_bytes, write_json
+from unbraid.runs import Run
 from unbraid.runs.fitting.seeding import default_float32
-from unbraid.runs.run import Run
+from unbraid.runs.folder.leaf_names import read_leaf_names
 
 REQUIRED_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 ONNX_FOLDER, ENCODER_FILE, DECODER_FILE, ABOUT_FILE = "onnx", "encoder.onnx", "decoder.onnx", "about.json"
@@ -98,7 +99,7 @@ def write_onnx(run: Run, out: Path | None = None) -> Path:
             raise UnbraidError(f"{name} of {run.path} cannot be written as ONNX: {message}.") from error
     for name, (raw, _) in made.items():
         write_bytes(folder / name, raw)
-    likelihood = run.recipe.likelihood.get("name") if hasattr(run.model, "decoder") else "none"
+    likelihood = run.recipe.likelihood.get("name") if run.model.has_elbo else "none"
     about = {
         "name": run.recipe.name,
         "images": ["batch", *shape],
@@ -106,6 +107,7 @@ def write_onnx(run: Run, out: Path | None = None) -> Path:
         "codes": ["batch", tree.width],
         "columns": list(tree.column_names),
         "leaves": {leaf.name: {"kind": leaf.kind, "width": leaf.width} for leaf in tree.leaves},
+        "names": read_leaf_names(run.path),
         "differs_from_torch_by": {name: difference for name, (_, difference) in made.items()},
     }
     write_json(folder / ABOUT_FILE, about)

@@ -17,6 +17,7 @@ import numpy as np
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import is_file, read_json, write_json
+from unbraid.runs.recipe_fields import flatten_table
 
 IDS_FILE = "tracking.json"  # ids of the run in other tools
 
@@ -36,7 +37,7 @@ class TensorBoard:
         folder = Path(options.get("folder", path / "tensorboard"))
         self.writer = writers.SummaryWriter(str(folder), purge_step=step + 1 if step else None)
         self.writer.add_text(
-            "recipe", "\n".join(f"    {name} = {value}" for name, value in flatten_recipe(recipe).items()), step
+            "recipe", "\n".join(f"    {name} = {value}" for name, value in flatten_table(recipe).items()), step
         )
 
     def numbers(self, step: int, values: dict[str, float]) -> None:
@@ -115,7 +116,7 @@ class Mlflow:
             existing = self.client.get_experiment_by_name(name)
             experiment = existing.experiment_id if existing is not None else self.client.create_experiment(name)
             known = self.client.create_run(experiment, run_name=path.name).info.run_id
-            for key, value in flatten_recipe(recipe).items():
+            for key, value in flatten_table(recipe).items():
                 self.client.log_param(known, _mlflow_name(key), str(value)[:500])
             _store_id(path, "mlflow", known)
         self.id = known
@@ -157,22 +158,6 @@ TRACKERS: dict[str, TrackerKind] = {
     "wandb": TrackerKind(Wandb, "wandb", "pip install wandb", None),
     "mlflow": TrackerKind(Mlflow, "mlflow", "pip install mlflow", ("uri", "experiment")),
 }
-
-
-def flatten_recipe(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten the tables of a recipe to dotted keys.
-
-    Args:
-        table: the recipe, or a table of it.
-        prefix: dotted path of the table.
-
-    >>> flatten_recipe({"seed": 0, "budget": {"steps": 5}})
-    {'seed': 0, 'budget.steps': 5}
-    """
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        flat |= flatten_recipe(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
 
 
 def _import_module(name: str, install: str) -> Any:

@@ -17,8 +17,8 @@ import numpy as np
 
 from unbraid.core.errors import UnbraidError, choose, expect
 from unbraid.export.trackers import TRACKERS
+from unbraid.runs import Run
 from unbraid.runs.folder.snapshots import SNAPSHOT_FOLDER
-from unbraid.runs.run import Run
 
 FIGURE_NAMES = ("reconstructions", "traversals", "samples")
 MAX_ENCODED = 500  # images that are encoded to find the live leaves
@@ -43,7 +43,7 @@ class TrackingCallback:
     _path: Path = field(default=Path(), repr=False)
 
     def started(self, path: Path, recipe: dict[str, Any], step: int) -> None:
-        """Open the tracker, or continue its run; a failure is an error before the first step."""
+        """See `callbacks`: open the tracker, or continue its run; a failure is an error before the first step."""
         self._path = Path(path)
         try:
             self._tracker = TRACKERS[self.name].call(self._path, recipe, step, self.options)
@@ -53,21 +53,21 @@ class TrackingCallback:
             raise UnbraidError(f"{self.name} cannot start: {type(error).__name__}: {error}.") from error
 
     def stepped(self, step: int, row: dict[str, Any] | None) -> None:
-        """Log a row of the ledger."""
+        """See `callbacks`: log a row of the ledger."""
         if row is not None:
             self._forward("numbers", step, ledger_row_numbers(row))
 
     def validated(self, step: int, row: dict[str, Any]) -> None:
-        """Log a validation."""
+        """See `callbacks`: log a validation."""
         self._forward("numbers", step, ledger_row_numbers(row))
 
     def saved(self, step: int, path: Path) -> None:
-        """Log pictures of a snapshot."""
+        """See `callbacks`: log pictures of a snapshot."""
         if Path(path).parent.name == SNAPSHOT_FOLDER:
             self._log_figures(step, snapshot=step)
 
     def finished(self, step: int, path: Path) -> None:
-        """Log pictures of the trained model, unless it was a snapshot, and close the tracker."""
+        """See `callbacks`: log pictures of the trained model, unless it was a snapshot, and close the tracker."""
         if step not in Run(self._path).snapshots:
             self._log_figures(step)
         self._forward("close")
@@ -153,7 +153,7 @@ def render_pictures(path: Path, snapshot: int | None = None, dataset: Any = None
 
     from unbraid.figures.drawing import render_figure
     from unbraid.figures.registry import FIGURES, FigureContext, FigureOptions
-    from unbraid.runs.evaluation.encoding import encode
+    from unbraid.runs import encode
 
     run = Run.load(path, dataset=dataset)
     run = run if snapshot is None else run.at(snapshot)

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from unbraid.codes import Codes
 from unbraid.core.errors import expect
 from unbraid.figures.drawing import draw_sheet, tile_images
+from unbraid.runs import Run
 from unbraid.runs.describing.titles import display_name
 from unbraid.runs.evaluation.leaf_summary import LeafSummary, summarise_leaves
-from unbraid.runs.run import Run
 
 VALUES = (-2.0, 2.0)
 MAX_DIRECTIONS = 6
@@ -40,7 +40,7 @@ def class_grid(
     )
     chosen = classes[0]
     moved = [
-        (f"{note.name}[{k}]" if note.width > 1 else note.name, note.start + k)
+        (f"{note.name}[{k}]" if note.width > 1 else note.label or note.name, note.start + k)
         for note in summaries
         if note.kind == "real" and not note.dead
         for k in range(note.width)
@@ -55,7 +55,7 @@ def class_grid(
     return draw_sheet(
         tile_images(images.reshape(*z.shape[:2], *images.shape[1:])),
         class_labels(chosen, codes),
-        f"{display_name(run)}: classes of {chosen.name}" if title is None else title,
+        f"{display_name(run)}: classes of {chosen.label or chosen.name}" if title is None else title,
         heads,
     )
 

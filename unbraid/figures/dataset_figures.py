@@ -46,9 +46,10 @@ def factor_traversal_indices(dataset: Dataset, steps: int = 10) -> list[tuple[st
     if factors is None:
         return []
     rows = []
+    # distinct hues
     middle = np.array(
         [(f.size - 1) // 2 if f.kind != "circular" else 4 * k % f.size for k, f in enumerate(factors.items)]
-    )  # distinct hues
+    )
     labels = None if factors.grid else dataset.labels()
     for column, factor in enumerate(factors.items):
         if factor.size < 2:

@@ -61,6 +61,7 @@ def draw_sheet(
     figure = Figure(figsize=(width + label, height), layout="constrained")
     axes = figure.subplots()
     axes.imshow(sheet, interpolation="none")
+    axes.set_anchor("E")  # spare width belongs to the labels of the rows
     axes.set_xticks([(j + 0.5) * w / len(columns) for j in range(len(columns))], columns, fontsize=7)
     axes.set_yticks([(i + 0.5) * h / len(rows) for i in range(len(rows))], rows, fontsize=8)
     axes.tick_params(length=0)
@@ -72,14 +73,22 @@ def draw_sheet(
 
 
 def disable_mathtext(figure: Figure) -> Figure:
-    """Show every text of a figure literally, so that a '$' in a name does not start a formula; returns the figure."""
+    """Show every text of a figure literally, so that a '$' in a name does not start a formula; returns the figure.
+
+    Args:
+        figure: the figure.
+    """
     for text in figure.findobj(Text):
         text.set_parse_math(False)
     return figure
 
 
 def despine(axes: Any) -> None:
-    """Hide the top and right spines of axes."""
+    """Hide the top and right spines of axes.
+
+    Args:
+        axes: the axes.
+    """
     axes.spines[["top", "right"]].set_visible(False)
 
 

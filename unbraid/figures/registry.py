@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from unbraid import metrics
 from unbraid.codes import Codes
-from unbraid.core.errors import UnbraidError, choose, expect, join_names
+from unbraid.core.errors import UnbraidError, choose, command_or_python, expect, join_names
 from unbraid.core.files import atomic_write
 from unbraid.figures import drawing, run_figures
 from unbraid.figures.class_grid import class_grid
@@ -28,10 +28,11 @@ from unbraid.figures.traversals import (
     traversal_rows,
     traversals,
 )
+from unbraid.runs import Run
 from unbraid.runs.describing.titles import display_name
 from unbraid.runs.evaluation.leaf_summary import dead_leaves, load_or_encode_codes
 from unbraid.runs.folder.file_names import CODES_FILE
-from unbraid.runs.run import Run
+from unbraid.runs.folder.leaf_names import read_leaf_names
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,12 @@ def _draw_information(s: FigureContext, options: FigureOptions) -> Figure:
             scores[name] = metrics.METRICS[name](s.require_codes())
         except UnbraidError:
             continue
-    return score_heat_maps(scores, ("mig", "dci"), dead_leaves(s.run, s.require_codes()))
+    labels = read_leaf_names(s.run.path)
+    named = {
+        key: replace(score, table={**score.table, "units": [labels.get(u, u) for u in score.table["units"]]})
+        for key, score in scores.items()
+    }
+    return score_heat_maps(named, ("mig", "dci"), [labels.get(u, u) for u in dead_leaves(s.run, s.require_codes())])
 
 
 TRAVERSAL_CAPTION = (
@@ -244,7 +250,9 @@ FIGURES: dict[str, FigureSpec] = {
         _missing_positions,
     ),
     "kl": FigureSpec(
-        lambda s, _: run_figures.kl_bars(s.require_codes(), f"{display_name(s.run)}: KL of each leaf"),
+        lambda s, _: run_figures.kl_bars(
+            s.require_codes(), f"{display_name(s.run)}: KL of each leaf", read_leaf_names(s.run.path)
+        ),
         "KL of each leaf",
         "In nats per example, averaged over the data; grey leaves have less than 0.05.",
         _missing_kl,
@@ -308,7 +316,8 @@ def draw_figure(name: str, run: Run, options: FigureOptions = FigureOptions(), d
     missing = spec.missing(context)
     advice = ""
     if missing and missing == _missing_codes(context):
-        encode = f"Encode it first with 'unbraid encode {quote(str(run.path))}'"
+        words = f"'unbraid encode {quote(str(run.path))}'", "unbraid.encode(run)"
+        encode = f"Encode it first with {command_or_python(*words)}"
         advice = (
             encode if run.snapshot is None else "Pass the data in Python: Run.load(path, dataset=…)"
         ) + ", or choose "

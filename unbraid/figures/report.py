@@ -21,10 +21,11 @@ from unbraid.figures.drawing import GREY, render_figure
 from unbraid.figures.registry import FIGURES, FigureContext, FigureOptions, load_context
 from unbraid.figures.report_tables import build_report_tables, run_heading
 from unbraid.figures.traversals import traversals
+from unbraid.runs import Run
 from unbraid.runs.describing import titles
 from unbraid.runs.evaluation.leaf_summary import DEAD_NATS, load_or_encode_codes, misleading_names, summarise_leaves
+from unbraid.runs.evaluation.reconstruction_gain import reconstruction_warning
 from unbraid.runs.folder.file_names import REPORT_FILE
-from unbraid.runs.run import Run
 
 # in dark mode text and axes turn light and the background transparent, except numbers in the cells of heat maps, whose
 # background does not change; the downloaded PNG is as in print
@@ -141,6 +142,7 @@ def _run_section(run: Run, anchor: str, name: str) -> dict[str, Any]:
             leaves, () if context.dataset.factors is None else context.dataset.factors.names
         ),
         "encoded_count": "" if stored or context.codes is None else f"{len(context.codes):,}",
+        "poor": reconstruction_warning(run, context.dataset),
         "path": quote(str(run.path)),
         "dead": len(dead),
         "limit": f"{DEAD_NATS:g}".removeprefix("0"),

@@ -15,8 +15,7 @@ from unbraid.comparing.table import MeanTable
 from unbraid.core.errors import UnbraidError
 from unbraid.metrics import METRICS
 from unbraid.metrics.evaluation.battery import strip_protocol
-from unbraid.runs.evaluation.scores import Scores
-from unbraid.runs.run import Run
+from unbraid.runs import Run, Scores
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,11 @@ from unbraid.figures.drawing import (
     draw_sheet,
     tile_images,
 )
+from unbraid.runs import Run
 from unbraid.runs.describing.titles import display_name
 from unbraid.runs.evaluation.leaf_summary import DEAD_NATS, sample_prior_values
 from unbraid.runs.folder.file_names import LEDGER_FILE
-from unbraid.runs.run import Run
+from unbraid.runs.folder.leaf_names import read_leaf_names
 
 MAX_MARKED_POINTS = 60  # curves with fewer points mark each of them
 MAX_TERMS = 60  # of a ledger that are drawn
@@ -95,16 +97,17 @@ def prior_samples(run: Run, rows: int = 3, columns: int = 10, seed: int = 0) -> 
     )
 
 
-def kl_bars(codes: Codes, title: str = "") -> Figure:
+def kl_bars(codes: Codes, title: str = "", labels: Mapping[str, str] = MappingProxyType({})) -> Figure:
     """Plot KL(q(z_l|x) ‖ p(z_l)) of each leaf in nats; pruned leaves are grey.
 
     Args:
         codes: codes with a KL.
         title: title of the figure.
+        labels: names of leaves that are shown in place of their own.
     """
-    expect(codes.kl is not None, "these codes have no KL", do="Encode again with 'unbraid encode'.")
+    expect(codes.kl is not None, "these codes have no KL", do="Encode the run again.")
     kl = np.nan_to_num(np.asarray(codes.kl))
-    names = [leaf.name for leaf in codes.tree.leaves]
+    names = [labels.get(leaf.name, leaf.name) for leaf in codes.tree.leaves]
     figure = Figure(figsize=(PAGE_WIDTH, 2.3), layout="constrained")
     axes = figure.subplots()
     axes.bar(range(len(kl)), kl, width=min(0.8, 0.08 * len(kl)), color=[BLUE if k >= DEAD_NATS else GREY for k in kl])
@@ -127,7 +130,7 @@ def aggregate_histograms(
         seed: seed of the samples.
         leaves: names of leaves; by default all live ones.
     """
-    tree = run.model.tree
+    tree, labels = run.model.tree, read_leaf_names(run.path)
     kl = np.full(len(tree.leaves), np.inf) if codes.kl is None else np.nan_to_num(np.asarray(codes.kl), nan=np.inf)
     live = [i for i in np.argsort(-kl, kind="stable") if kl[i] >= DEAD_NATS] or list(range(len(tree.leaves)))
     wanted = [i for i in live if not leaves or tree.leaves[i].name in leaves]
@@ -147,7 +150,7 @@ def aggregate_histograms(
         else:
             _draw_masses(axes, codes.mean[:, columns], prior[:, columns], leaf.kind)
         name = (
-            leaf.name
+            labels.get(leaf.name, leaf.name)
             if leaf.kind == "onehot" or leaf.width == 1
             else f"{leaf.name}[{columns[0] - tree.slices[tree.leaves.index(leaf)].start}]"
         )

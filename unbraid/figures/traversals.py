@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from unbraid.codes import Codes
 from unbraid.core.errors import choose, expect
 from unbraid.figures.drawing import GREY, INK, PAGE_WIDTH, disable_mathtext, tile_images
+from unbraid.runs import Run
 from unbraid.runs.describing.titles import display_name
 from unbraid.runs.evaluation.leaf_summary import LeafSummary, median_row, summarise_leaves
-from unbraid.runs.run import Run
 
 TRAVERSAL_LIMIT = 2.2  # only 3% of a standard normal lie beyond, so the decoder has hardly seen such codes
 TRAVERSAL_STEPS = 9
@@ -41,16 +41,9 @@ def traversals(
     run: Run,
     codes: Codes | None = None,
     *,
-    image: int | None = None,
-    leaves: Sequence[str] = (),
-    low: float = -TRAVERSAL_LIMIT,
-    high: float = TRAVERSAL_LIMIT,
-    steps: int = TRAVERSAL_STEPS,
     max_rows: int = 24,
-    dead: bool = False,
-    zero: bool = False,
-    dataset: Any = None,
     title: str | None = None,
+    **options: Any,
 ) -> Figure:
     """Draw one row for each live leaf, the most informative first.
 
@@ -60,19 +53,11 @@ def traversals(
     Args:
         run: the run.
         codes: its codes, which rank and label the leaves.
-        image: number of the image to start from; by default the one in the middle of all factors.
-        leaves: names of leaves to draw; by default the live ones.
-        low: first value.
-        high: last value.
-        steps: number of values.
         max_rows: maximum number of rows.
-        dead: whether to draw leaves with less than 0.05 nats too.
-        zero: whether to start from code 0, with discrete leaves at their first class.
-        dataset: the data; by default the run's own.
         title: title of the figure; by default the name of the run.
+        options: the other arguments of `traversal_rows`.
     """
-    dataset = run.dataset() if dataset is None else dataset
-    rows = traversal_rows(run, codes, image, leaves, low, high, steps, dead, dataset, zero)[:max_rows]
+    rows = traversal_rows(run, codes, **options)[:max_rows]
     return draw_traversal_rows(rows, f"{display_name(run)}: traversals" if title is None else title)
 
 
@@ -90,7 +75,17 @@ def traversal_rows(
 ) -> list[TraversalRow]:
     """Decode the rows of a traversal; every column of a wide real leaf has its own row.
 
-    The arguments are those of `traversals`.
+    Args:
+        run: the run.
+        codes: its codes, which rank and label the leaves.
+        image: number of the image to start from; by default the one in the middle of all factors.
+        leaves: names of leaves to draw; by default the live ones.
+        low: first value.
+        high: last value.
+        steps: number of values.
+        dead: whether to draw leaves with less than 0.05 nats too.
+        dataset: the data; by default the run's own.
+        zero: whether to start from code 0, with discrete leaves at their first class.
     """
     expect(low < high and 2 <= steps <= 100, "a traversal goes from low to high, low < high, in 2 to 100 steps",
            found=f"{low:g} to {high:g} in {steps}")  # fmt: skip
@@ -110,7 +105,7 @@ def traversal_rows(
 def _leaf_rows(run: Run, start: np.ndarray, note: LeafSummary, values: np.ndarray) -> list[TraversalRow]:
     """The rows of a leaf: one for all classes of a one-hot leaf, one per column of any other leaf."""
     nats = "" if note.nats is None else f"  {note.nats:.2f}"
-    name = f"{note.factor}  ({note.name})" if note.factor else note.name
+    name = f"{note.title}  ({note.name})" if note.title else note.name
     if note.kind == "onehot":
         cells = tuple(str(k) for k in range(note.width))
         return [TraversalRow(name + nats, run.traverse(start, note.name), cells, note.dead)]

@@ -18,15 +18,20 @@ from unbraid.latent import Latent
 from unbraid.prices import Price, as_schedule, parse_price
 from unbraid.runs.folder.file_names import STATE_FILE
 from unbraid.runs.recipe_fields import (
+    FIELD_HINTS,
+    NOT_A_RECIPE,
     PART_TABLES,
     READINGS,
+    Layout,
     apply_changes,
     as_pairs,
     check_nesting,
+    describe_value,
     find_non_finite,
     flatten_table,
     non_default_fields,
     normalise,
+    recipe_hint,
     reject_bool,
 )
 
@@ -35,17 +40,9 @@ POSTERIOR_OPTIONS = ("family", "temperature", "discrete")
 DESCRIPTIVE_FIELDS = {"name", "about", "cite"}  # they do not change the result
 # fields of the budget that do not change the result, apart from rounding
 EXECUTION_FIELDS = {
-    "log_every",
-    "checkpoint_every",
-    "checkpoint_minutes",
-    "threads",
-    "device",
-    "snapshots",
-    "validate_every",
-    "validate_images",
-    "validate_metrics",
-    "best",
-}
+    "log_every", "checkpoint_every", "checkpoint_minutes", "threads", "device", "snapshots", "validate_every", "validate_images",
+    "validate_metrics", "best",
+}  # fmt: skip
 BOOLEAN_FIELDS = {"amsgrad", "best", "compile"}  # fields of the budget that are true or false
 
 
@@ -62,7 +59,7 @@ class Budget(BaseModel):
         weight_decay: decoupled in adamw, part of the gradient in the others.
         clip: the largest norm of the gradient (0: no limit).
         accumulate: batches per step, whose gradients are averaged.
-        precision: of the matrix products in the nets.
+        precision: of the matrix products in the nets; auto is bf16 where it is native and a one-second trial finds it faster.
         compile: compile the nets with torch.compile.
         log_every: steps between rows of the ledger.
         checkpoint_every: steps between checkpoints.
@@ -91,7 +88,7 @@ class Budget(BaseModel):
     weight_decay: float = Field(0.0, ge=0, lt=10)
     clip: float = Field(0.0, ge=0)
     accumulate: int = Field(1, ge=1, le=10**4)
-    precision: Literal["float32", "bf16"] = "float32"
+    precision: Literal["float32", "bf16", "auto"] = "float32"
     compile: bool = False
     log_every: int = Field(50, ge=1)
     checkpoint_every: int = Field(1000, ge=1)
@@ -169,6 +166,7 @@ class Recipe(BaseModel):
         likelihood: p(x|z), by name.
         nets: encoder and decoder, by name, with their options.
         objective: the objective by name, with its options.
+        supervision: pairs, labels or a known variable that training reads; docs/weak_supervision.md has the options.
         budget: length of training and optimiser; the fields that begin with budget.
 
     >>> recipe = Recipe(data={"name": "sprites32"}, latent=6, objective={"name": "factor_vae", "gamma": 30})
@@ -183,12 +181,13 @@ class Recipe(BaseModel):
     cite: str = ""
     seed: int = Field(0, ge=0, lt=2**31)
     data: Table
-    latent: int | str | Table = 10
+    latent: Layout = 10
     prior: Table = {"name": "gaussian"}
     posterior: Table = {}
     likelihood: Table = {"name": "bernoulli"}
     nets: Table = {"name": "conv"}
     objective: Table = {"name": "vae"}
+    supervision: Table = {}
     budget: Budget = Field(default_factory=lambda: Budget.model_validate({}))
 
     def __init__(self, **fields: Any):
@@ -202,7 +201,7 @@ class Recipe(BaseModel):
     @classmethod
     def _default_reading(cls, fields: Any) -> Any:
         """New recipes state the paper's reading where an older one differs; what was stored without it has the old one."""
-        for table, key, old, new, applies in READINGS if isinstance(fields, dict) else ():
+        for table, key, old, new, _, applies in READINGS if isinstance(fields, dict) else ():
             options = fields.get(table, {})
             if isinstance(options, dict):
                 reading = options.get(key, new if applies(fields) else old)
@@ -269,9 +268,9 @@ class Recipe(BaseModel):
         """
         table = isinstance(fields, dict) and all(isinstance(key, str) for key in fields)
         expect(table, f"{where}: a recipe is a table of fields", found=type(fields).__name__)
-        for part, key, old, _, _ in READINGS if stored else ():
-            if isinstance(fields.get(part, {}), dict):
-                fields = {**fields, part: {key: old, **fields.get(part, {})}}
+        for each in READINGS if stored else ():
+            if isinstance(fields.get(each.table, {}), dict):
+                fields = {**fields, each.table: {each.key: each.old, **fields.get(each.table, {})}}
         try:
             return cls(**fields)
         except UnbraidError as error:
@@ -287,15 +286,15 @@ class Recipe(BaseModel):
         """
         if isinstance(name, Recipe):
             return name.set(*changes)
+        expect(isinstance(name, str | Path), NOT_A_RECIPE, found=describe_value(name), do=recipe_hint(name))
         text = str(name)
         if text.endswith(".toml") or os.sep in text or is_file(text):
             fields = apply_changes(read_toml(text), *changes)
-            recipe = cls.from_dict(fields, text, stored=is_file(Path(text).with_name(STATE_FILE)))
-            if recipe.discrete == "mass" and "discrete" not in fields.get("posterior", {}):
-                print(
-                    f"note: {text} does not state posterior.discrete: discrete leaves are charged by mass.",
-                    file=sys.stderr,
-                )
+            stored = is_file(Path(text).with_name(STATE_FILE))
+            recipe = cls.from_dict(fields, text, stored)
+            for table, key, _, _, meaning, applies in () if stored else READINGS:
+                if applies(fields) and key not in fields.get(table, {}):
+                    print(f"note: {text} does not state {table}.{key}: {meaning}.", file=sys.stderr)
             return recipe
         from unbraid.runs.recipes import RECIPES
 
@@ -318,7 +317,7 @@ class Recipe(BaseModel):
             "a recipe's name is the name of its run directory, so it must be a file name",
             found=repr(self.name)[:80],
             allowed="up to 200 letters, none of them / or \\",
-            do="Rename it (--set name=mine), or pass --out.",
+            do="Change the recipe's name, or choose a run directory (out).",
         )
         return f"{self.name}-{self.seed}"
 
@@ -353,8 +352,11 @@ class Recipe(BaseModel):
         return kept | ({"budget": budget} if budget else {})
 
     def toml(self) -> str:
-        """Return the recipe as TOML, tables last."""
+        """Return the recipe as TOML, tables last; readings that older versions differ in are stated."""
         plain = self.as_dict()
+        for each in (reading for reading in READINGS if reading.applies(plain)):
+            plain[each.table] = {**plain.get(each.table, {})}
+            plain[each.table].setdefault(each.key, each.old)
         scalars = {k: v for k, v in plain.items() if not isinstance(v, dict)}
         tables = {k: v for k, v in plain.items() if isinstance(v, dict)}
         return tomli_w.dumps(scalars | tables)
@@ -384,7 +386,8 @@ def _explain(error: Any) -> str:
     place = ".".join(str(p) for p in error["loc"])
     if error["type"] == "extra_forbidden":
         fields = Budget.model_fields if place.startswith("budget.") else Recipe.model_fields
-        return f"there is no field {place!r}.{did_you_mean(place.split('.')[-1], fields)} Fields: {', '.join(fields)}"
+        hint = FIELD_HINTS.get(place, did_you_mean(place.split(".")[-1], fields))
+        return f"there is no field {place!r}.{hint} Fields: {', '.join(fields)}"
     if error["type"] == "missing":
         return f"{place!r} is missing"
     if error["type"] == "value_error":  # raised by the validators above

@@ -6,14 +6,27 @@ import math
 import tomllib
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.latent import Latent
 
 MAX_NESTING = 64  # levels of tables and lists in a recipe
+NOT_A_RECIPE = "the recipe must be a Recipe, the name of a shipped one or a TOML file"
+FIELD_HINTS = {  # for fields that other libraries have
+    "budget.epochs": " Training is counted in steps: budget.steps = epochs × images / budget.batch.",
+    "budget.iterations": " Did you mean 'budget.steps'?",
+    "budget.learning_rate": " Did you mean 'budget.lr'?",
+    "budget.batch_size": " Did you mean 'budget.batch'?",
+    "budget.optimizer": " Did you mean 'budget.optimiser'?",
+    "epochs": " Training is counted in steps: budget.steps = epochs × images / budget.batch.",
+    "dataset": " Did you mean 'data'?",
+    "model": " Did you mean 'nets'?",
+    "latent_dim": " Did you mean 'latent'?",
+    "loss": " Did you mean 'objective'?",
+}
 PART_TABLES = ("data", "prior", "likelihood", "nets", "objective")  # parts with a name and options
 
 
@@ -27,6 +40,47 @@ def has_discrete_leaves(latent: Any) -> bool:
         return not Latent.of(latent).all_real
     except (UnbraidError, TypeError, ValueError, RecursionError):
         return False
+
+
+def _check_layout(latent: Any) -> Any:
+    Latent.of(latent)  # raises an error that names the layouts
+    return latent
+
+
+Layout = Annotated[int | str | dict[str, Any], AfterValidator(_check_layout)]
+
+
+def describe_value(value: Any) -> str:
+    """Describe a value by type and shape, without its contents.
+
+    Args:
+        value: any value.
+
+    >>> describe_value({"a": 1}), describe_value(None)
+    ('a dict with keys a', 'None')
+    """
+    if value is None:
+        return "None"
+    shape = getattr(value, "shape", None)
+    if isinstance(value, dict):
+        return f"a dict with keys {', '.join(map(str, list(value)[:8]))}"
+    return f"a {type(value).__name__}" + (f" of shape {tuple(shape)}" if shape is not None else "")
+
+
+def recipe_hint(value: Any) -> str:
+    """Say what to pass instead of a value that is no recipe.
+
+    Args:
+        value: what was passed in place of a recipe.
+    """
+    if isinstance(value, dict):
+        return "Write Recipe(**fields), or Recipe.from_dict(fields)."
+    if value is None:
+        return 'For example fit("factor_vae_sprites32").'
+    return (
+        'To train on images of your own, pass them as the data: fit(Recipe(data="images", nets="mlp", '
+        'objective="beta_tcvae"), dataset=images).'
+    )
 
 
 def apply_changes(fields: dict[str, Any], *assignments: str) -> dict[str, Any]:
@@ -47,16 +101,12 @@ def apply_changes(fields: dict[str, Any], *assignments: str) -> dict[str, Any]:
             sign and all(keys),
             "a change must have the form section.key=value",
             found=repr(assignment),
-            do="For example --set budget.steps=100.",
+            do="For example budget.steps=100.",
         )
         table = fields
         for key in keys[:-1]:
             table = table.setdefault(key, {})
-            expect(
-                isinstance(table, dict),
-                f"{key!r} in {path!r} is not a table",
-                do="Set that one instead.",
-            )
+            expect(isinstance(table, dict), f"{key!r} in {path!r} is not a table", do="Set that one instead.")
         if keys[-1] == "name" and len(keys) == 2 and table.get("name") != raw.strip():
             table.clear()  # the options belong to the previous objective or prior
         table[keys[-1]] = parse_toml_value(raw.strip())
@@ -132,6 +182,9 @@ def flatten_table(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     Args:
         table: the nested tables.
         prefix: the text before each key.
+
+    >>> flatten_table({"seed": 0, "budget": {"steps": 5}})
+    {'seed': 0, 'budget.steps': 5}
     """
     flat: dict[str, Any] = {}
     for key, value in table.items():
@@ -179,8 +232,41 @@ def runs_a_covariance(fields: dict[str, Any]) -> bool:
     return isinstance(rho, int | float) and rho != 1
 
 
-# table, key, meaning where it is not stored, value in new recipes, condition
-READINGS: tuple[tuple[str, str, str, str, Callable[[dict[str, Any]], bool]], ...] = (
-    ("posterior", "discrete", "density", "mass", lambda fields: has_discrete_leaves(fields.get("latent", 10))),
-    ("objective", "gradient", "full", "literal", runs_a_covariance),
+class Reading(NamedTuple):
+    """A field that older versions did not store, and that has another value in new recipes.
+
+    Args:
+        table: the table.
+        key: the field.
+        old: what it means where it is not stored.
+        new: its value in new recipes.
+        meaning: the new value in words.
+        applies: whether a recipe has a use for it.
+    """
+
+    table: str
+    key: str
+    old: str
+    new: str
+    meaning: str
+    applies: Callable[[dict[str, Any]], bool]
+
+
+READINGS = (
+    Reading(
+        "posterior",
+        "discrete",
+        "density",
+        "mass",
+        "discrete leaves are charged by mass",
+        lambda fields: has_discrete_leaves(fields.get("latent", 10)),
+    ),
+    Reading(
+        "objective",
+        "gradient",
+        "full",
+        "literal",
+        "the gradient of the running covariance is literal",
+        runs_a_covariance,
+    ),
 )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from unbraid.codes import Codes
-from unbraid.core.errors import expect, join_names
+from unbraid.core.errors import command_or_python, expect, join_names
 from unbraid.core.files import is_file, read_toml
 from unbraid.runs.building.custom_parts import (
     NO_CUSTOM_PARTS,
@@ -38,11 +38,11 @@ from unbraid.runs.folder.file_names import (
     LEDGER_FILE,
     MODEL_FILE,
     RECIPE_FILE,
-    ROWS_FILE,
     SCORES_FILE,
     STATE_FILE,
 )
 from unbraid.runs.folder.ledger_file import LedgerRows, read_ledger
+from unbraid.runs.folder.moved_data import relocate_data
 from unbraid.runs.folder.state_file import read_state
 from unbraid.runs.recipe import Recipe
 
@@ -119,7 +119,7 @@ class Run:
             is_file(path / RECIPE_FILE),
             f"{path} is not a run directory",
             found=f"no {RECIPE_FILE} in it",
-            do="Make one with 'unbraid train'.",
+            do=f"Make one with {command_or_python('unbraid train', 'unbraid.fit')}.",
         )
         run = cls(path, CustomParts(dataset, nets, prior), device=device)
         if nets is not None or prior is not None:
@@ -135,9 +135,9 @@ class Run:
         return summary_text(self)
 
     def _repr_html_(self) -> str:
-        from unbraid.runs.describing.run_summary import summary_html
+        from unbraid.runs.describing.notebook_view import notebook_html
 
-        return summary_html(self)
+        return notebook_html(self)
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -220,7 +220,7 @@ class Run:
             self.snapshot is None,
             f"{name} in {self.path} is made of the last weights, and is not overwritten",
             found="weights of a snapshot" if isinstance(self.snapshot, int) else "the best weights",
-            do="State where to write: --out, in Python out=….",
+            do=f"State where to write: {command_or_python('--out', 'out=…')}.",
         )
         return self.path / name
 
@@ -235,12 +235,10 @@ class Run:
     def weights(self) -> Path:
         """The file of the weights in use."""
         weights = self._weights_path
-        expect(
-            is_file(weights),
-            f"{self.path} has no trained model yet",
-            found=f"status {self.state['status']!r}",
-            do=f"Finish it with 'unbraid train --resume --out {quote(str(self.path))}'.{backup.backup_hint(self.path)}",
-        )
+        path = str(self.path)
+        finish = command_or_python(f"'unbraid train --resume --out {quote(path)}'", f"fit(…, {path!r}, resume=True)")
+        found, do = f"status {self.state['status']!r}", f"Finish it with {finish}.{backup.backup_hint(self.path)}"
+        expect(is_file(weights), f"{path} has no trained model yet", found=found, do=do)
         return weights
 
     @cached_property
@@ -260,7 +258,7 @@ class Run:
             not broken,
             f"the weights in {weights} are not finite",
             found=f"NaN or infinity in {len(broken)} tensors, first {broken[:1]}",
-            do="Use another copy, a snapshot (--at) or the best weights (--best), or train again.",
+            do="Use another copy, a snapshot or the best weights, or train again.",
         )
         shape: Any = tuple(self.state["shape"])
         model = cast("Vae", build_model(self.recipe, shape, self.custom_parts))
@@ -295,8 +293,7 @@ class Run:
             return found
         table = dict(self.recipe.data)
         name = table.pop("name", "")
-        if Path(str(table.get("path", ""))).name == ROWS_FILE and is_file(self.path / ROWS_FILE):
-            table["path"] = str(self.path / ROWS_FILE)  # the run of an estimator may have been moved or backed up
+        table = relocate_data(self.path, table)
         check_foreign_parts(self.recipe, self.state, self.path)
         expect(
             name in data.DATASETS,
@@ -391,9 +388,6 @@ class Run:
             from unbraid.runs.evaluation.encoding import encode
 
             return encode(self, quiet=True)
-        expect(
-            is_file(self.path / CODES_FILE),
-            f"{self.path} has no codes yet",
-            do=f"Make them with 'unbraid encode {quote(str(self.path))}'.",
-        )
+        advice = command_or_python(f"'unbraid encode {quote(str(self.path))}'", "unbraid.encode(run)")
+        expect(is_file(self.path / CODES_FILE), f"{self.path} has no codes yet", do=f"Make them with {advice}.")
         return Codes.load(self.path / CODES_FILE)

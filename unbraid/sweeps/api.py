@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unbraid.core.errors import UnbraidError, choose, expect
-from unbraid.runs.recipe import Recipe
-from unbraid.runs.run import Run
+from unbraid.runs import Recipe, Run
 from unbraid.sweeps.clusters.ray_driver import RayWorkerPool
 from unbraid.sweeps.display.live_display import LiveDisplay
 from unbraid.sweeps.engine.job_results import LOG

@@ -20,6 +20,7 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import (
     atomic_write,
+    cache_dir,
     ensure_writable_folder,
     read_json,
     read_npy,
@@ -34,13 +35,12 @@ FillFunction = Callable[[np.ndarray, Advance], None]
 LOCK_TIMEOUT = 3600.0  # seconds to wait for another process that generates the same array
 
 
-def cache_dir() -> Path:
-    """The cache folder: the environment variable UNBRAID_CACHE, or ~/.cache/unbraid."""
-    return Path(os.environ.get("UNBRAID_CACHE") or Path.home() / ".cache" / "unbraid")
-
-
 def cache_path(name: str) -> Path:
-    """Path of the array `name` in the cache; a name that leads out of the cache is an error."""
+    """Path of the array `name` in the cache; a name that leads out of the cache is an error.
+
+    Args:
+        name: the name of the array.
+    """
     path = cache_dir() / f"{name}.npy"
     expect(
         path.resolve().is_relative_to(cache_dir().resolve()),
@@ -51,12 +51,20 @@ def cache_path(name: str) -> Path:
 
 
 def is_cached(name: str) -> bool:
-    """Return True if the array `name` is complete in the cache; sizes are compared, contents are not read."""
+    """Return True if the array `name` is complete in the cache; sizes are compared, contents are not read.
+
+    Args:
+        name: the name of the array.
+    """
     return _read_description(cache_path(name)) is not None
 
 
 def generated_status(name: str) -> str:
-    """Status of a data set that is generated into the array `name`: 'ready' or 'can be generated'."""
+    """Status of a data set that is generated into the array `name`: 'ready' or 'can be generated'.
+
+    Args:
+        name: the name of the array.
+    """
     return "ready" if is_cached(name) else "can be generated"
 
 

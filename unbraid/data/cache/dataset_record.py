@@ -37,7 +37,11 @@ def write_record(path: Path, dataset: Dataset) -> None:
 
 
 def read_record(path: Path) -> Dataset:
-    """Open the data set recorded at `path`; missing or changed images raise an `UnbraidError`."""
+    """Open the data set recorded at `path`; missing or changed images raise an `UnbraidError`.
+
+    Args:
+        path: the file.
+    """
     stored = read_npz(path, "record of the data")
     try:
         about = json.loads(str(stored["about"]))

@@ -80,7 +80,7 @@ def as_dataset(source: Any, argument_name: str = "dataset", quiet: bool = False)
     """Return a `Dataset` unchanged, and convert anything else with `of`.
 
     Args:
-        source: a `Dataset`, or what `of` accepts.
+        source: a `Dataset`, a pair (images, labels), or what `of` accepts.
         argument_name: name of the argument in errors.
         quiet: show no progress bar.
     """
@@ -94,9 +94,19 @@ def as_dataset(source: Any, argument_name: str = "dataset", quiet: bool = False)
         do="Name it in the recipe (data = ...), or pass unbraid.data.load(name).",
     )
     try:
-        return of(source, quiet=quiet)
+        pair = isinstance(source, tuple) and len(source) == 2 and _are_labels_of(source[1], source[0])
+        return of(source[0], source[1], quiet=quiet) if pair else of(source, quiet=quiet)
     except UnbraidError as error:
         raise UnbraidError(f"{argument_name}: {error}") from error
+
+
+def _are_labels_of(labels: Any, images: Any) -> bool:
+    """Whether a pair is (images, labels) and not two images: labels by name, or one row of at most two axes per image."""
+    if getattr(images, "ndim", 0) < 2:
+        return False
+    return isinstance(labels, Mapping) or (
+        images.ndim > 2 and getattr(labels, "ndim", 9) < 3 and len(labels) == len(images) > 1
+    )
 
 
 def images_from_rows(rows: np.ndarray, layout: str, name: str) -> Images:

@@ -1,4 +1,4 @@
-"""Custom images: an array file, an HDF5 file, a folder of image files, or arrays in memory, with optional labels."""
+"""Custom images: an array file, a folder of image files, a file of frames, or arrays in memory, with optional labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.data.custom.items import MAX_ITEMS, collate_labels, iterate_items, split_item, to_array
 from unbraid.data.dataset import Bits, Dataset, Images, Pixels, Source
-from unbraid.data.formats import image_folder, label_files, parquet, parquet_rows
+from unbraid.data.formats import image_folder, label_files, parquet, parquet_rows, video_frames
 from unbraid.data.formats.array_files import available_memory, read_array, read_label_arrays
 from unbraid.data.subsets.splits import take_subset
 
@@ -34,8 +34,8 @@ def load(
     """Images from a file or folder. Folders and tables are read once into the cache.
 
     Args:
-        path: a .npy, .npz or .h5 file, a folder of image files, or a .parquet (or a folder of its pieces, as Hugging
-            Face writes them).
+        path: a .npy, .npz or .h5 file, a folder of image files, a file of frames (an animated .gif, .png or .webp, or
+            a .tif of several pages), or a .parquet (or a folder of its pieces, as Hugging Face writes them).
         labels: a .csv, .npz or .npy file; in a csv, a column file_name matches labels to image files by name. For an
             .npz or .h5 also names of arrays in the same file ('labels' or 'label' is found without being named). For
             a .parquet also names of its columns (by default all of text and numbers). A folder's metadata.csv and
@@ -67,6 +67,13 @@ def load(
             root=source if folder != source else None,
             skip_damaged=skip_damaged,
         )
+    elif video_frames.is_frame_file(source):
+        options = {"key": key, "layout": layout != "auto", "skip_damaged": skip_damaged}
+        unused = [name for name, given in options.items() if given]
+        expect(not unused, "the frames of one file take no such option", found=unused, do="Leave it out.")
+        expect(len(names) < 2, "the labels of frames must be one file", found=names)
+        images = Pixels(video_frames.read_frames(source, size, grey))
+        columns, extra_values = label_files.read_columns(names[0]) if names else None, {}
     else:
         expect(
             size == 0 and not grey and not skip_damaged,
@@ -96,14 +103,7 @@ def _annotate(dataset: Dataset, split_name: str, damaged: dict[int, str]) -> Dat
 
 
 def _load_parquet(
-    path: Path,
-    labels: list[str] | str,
-    key: str,
-    size: int,
-    grey: bool,
-    partial: bool,
-    skip_damaged: bool,
-    split: str,
+    path: Path, labels: list[str] | str, key: str, size: int, grey: bool, partial: bool, skip_damaged: bool, split: str
 ) -> Dataset:
     table = parquet.open_table(path, split)
     array, key, bad = parquet_rows.read_images(table, key, size, grey, skip_damaged)
@@ -242,7 +242,11 @@ def _resolve_layout(array: np.ndarray, layout: str, source_name: str) -> tuple[n
 
 
 def label_columns(labels: Any) -> Mapping[str, Any] | None:
-    """Convert `labels` to named columns: a list or array becomes 'label', a table factor_0, factor_1, …"""
+    """Convert `labels` to named columns: a list or array becomes 'label', a table factor_0, factor_1, …
+
+    Args:
+        labels: a list, an array, a table, a mapping of columns, or None.
+    """
     if labels is None or isinstance(labels, Mapping):
         return labels
     try:
@@ -311,10 +315,10 @@ def build_dataset(
 
 SOURCE = Source(
     name="images",
-    about="your own images: an array (.npy, .npz, .h5), a folder of image files or a .parquet, with optional labels",
+    about="your own images: an array (.npy, .npz, .h5), a folder of image files, a .gif or a .parquet, with optional labels",
     load=load,
     size="any",
     factors="from labels (.csv, .npz), metadata.csv or class folders",
     status=lambda: "needs a file: yours",
-    how_to_get="path = an array (.npy, .npz, .h5), a folder of image files or a .parquet",
+    how_to_get="path = an array (.npy, .npz, .h5), a folder of image files, a .gif or a .parquet",
 )

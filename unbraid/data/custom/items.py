@@ -205,7 +205,11 @@ def to_array(image: Any, position: int, size: int = 0, grey: bool = False) -> np
 
 
 def collate_labels(labels: list[Any]) -> Any:
-    """Join the `labels` of all items to one list or to named columns; None if no item has any."""
+    """Join the `labels` of all items to one list or to named columns; None if no item has any.
+
+    Args:
+        labels: the labels of each item.
+    """
     plain = [np.asarray(label).tolist() if hasattr(label, "shape") else label for label in labels]
     if all(label is None or label == {} for label in plain):
         return None

@@ -17,8 +17,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from unbraid.core.errors import UnbraidError, expect
-from unbraid.core.files import read_bytes
+from unbraid.core.files import is_file, read_bytes
 
+# errors that malformed archives have raised in tests
 ARCHIVE_ERRORS = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -31,7 +32,7 @@ ARCHIVE_ERRORS = (
     ValueError,
     OverflowError,
     struct.error,
-)  # errors that malformed archives have raised in tests
+)
 MAX_MEMBER_BYTES = 1 << 30  # no data set here has a member above a gigabyte
 
 
@@ -42,7 +43,12 @@ def member_names(path: Path, pattern: str) -> list[str]:
         path: folder or archive.
         pattern: regular expression, searched anywhere in the name.
     """
-    expect(path.exists(), f"{path} does not exist", do="Give the folder or the archive as it was published.")
+    expect(
+        path.is_dir() or is_file(path),
+        f"{path} is neither a folder nor a file",
+        found="a pipe, a device or a socket" if path.exists() else "nothing",
+        do="Give the folder or the archive as it was published.",
+    )
     try:
         if path.is_dir():
             every = [p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.core.errors import UnbraidError, expect
-from unbraid.core.files import read_npy
+from unbraid.core.files import check_characters, read_npy
 from unbraid.data.formats.hdf5 import hdf5_shapes, read_hdf5
 
 LABEL_NAMES = ("labels", "label")  # arrays with these names are the labels
@@ -37,7 +37,7 @@ def read_array(path: Path, key: str = "") -> np.ndarray:
         return read_hdf5(path, key)
     expect(
         path.suffix == ".npz",
-        "images must be a .npy, .npz, .h5 or .parquet file or a folder of image files",
+        "images must be a .npy, .npz, .h5 or .parquet file, a file of frames such as a .gif, or a folder of image files",
         found=path.name,
     )
     shapes = npz_shapes(path)
@@ -76,7 +76,11 @@ def _check_npy_file(path: Path) -> None:
 
 
 def read_npy_header(opened: Any) -> tuple[tuple[int, ...], bool, np.dtype, int]:
-    """Shape, Fortran order and type of the array in an `opened` .npy, and the size of the file in bytes."""
+    """Shape, Fortran order and type of the array in an `opened` .npy, and the size of the file in bytes.
+
+    Args:
+        opened: the open .npy file.
+    """
     version = np.lib.format.read_magic(opened)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(opened)
@@ -110,7 +114,11 @@ def read_label_arrays(path: Path, names: list[str]) -> dict[str, np.ndarray]:
 
 
 def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Shapes of the arrays in the .npz at `path` by name, from their headers; nothing is unpacked."""
+    """Shapes of the arrays in the .npz at `path` by name, from their headers; nothing is unpacked.
+
+    Args:
+        path: the file.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             return {
@@ -153,7 +161,7 @@ def read_npz_array(path: Path, key: str) -> np.ndarray:
             expect(key in names, f"{path} holds no array {key!r}", allowed=names)
             check_memory(path, archive.getinfo(f"{key}.npy").file_size)
         with open(path, "rb") as f, np.load(f, allow_pickle=False) as arrays:
-            return arrays[key]
+            return check_characters(arrays[key], f"{key!r} in {path}")
     except UnbraidError:
         raise
     except Exception as error:  # zipfile and numpy raise many types of errors on damaged files

@@ -25,7 +25,11 @@ READ_TIMEOUT = 15.0  # seconds to read the labels, plus one per 100,000 labels
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[Any]:
-    """Open the HDF5 file at `path`; a missing package, a missing file and any damage raise an `UnbraidError`."""
+    """Open the HDF5 file at `path`; a missing package, a missing file and any damage raise an `UnbraidError`.
+
+    Args:
+        path: the file.
+    """
     try:
         import h5py
     except ImportError as error:
@@ -73,7 +77,11 @@ def get_hdf5_array(file: Any, key: str, path: Path) -> Any:
 
 
 def hdf5_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Shapes of the arrays in the file at `path` by name; no data are read."""
+    """Shapes of the arrays in the file at `path` by name; no data are read.
+
+    Args:
+        path: the file.
+    """
     with open_hdf5(path) as file:
         return _shapes(file)
 

@@ -138,7 +138,11 @@ class DamageReport:
     messages: list[str] = field(default_factory=list)
 
     def try_read(self, function: Callable[[], T]) -> T | None:
-        """Return the result of `function`, or None if it raises an `UnbraidError`, which is recorded."""
+        """Return the result of `function`, or None if it raises an `UnbraidError`, which is recorded.
+
+        Args:
+            function: reads one image.
+        """
         try:
             return function()
         except UnbraidError as error:
@@ -146,7 +150,11 @@ class DamageReport:
             return None
 
     def raise_if_any(self, limit: int = 20) -> None:
-        """Raise an error that lists the recorded messages (the first `limit`), if there are any."""
+        """Raise an error that lists the recorded messages (the first `limit`), if there are any.
+
+        Args:
+            limit: how many messages to list.
+        """
         if self.messages:
             more = f"\n  and {len(self.messages) - limit:,} more" if len(self.messages) > limit else ""
             raise UnbraidError(
@@ -157,8 +165,12 @@ class DamageReport:
 
 
 def has_colour(file: Path | io.BytesIO) -> bool:
-    """Return True if the image `file` has colours, by its header alone."""
-    with _open_image(file) as image:
+    """Return True if the image `file` has colours, by its header alone.
+
+    Args:
+        file: the image file.
+    """
+    with open_image(file) as image:
         return image.mode not in GREY_MODES
 
 
@@ -175,7 +187,7 @@ def read_image(
         grey: convert to grey.
         box: crop to (left, top, right, bottom) first.
     """
-    with _open_image(file) as opened:
+    with open_image(file) as opened:
         return pillow_to_array(opened, size, grey, box)
 
 
@@ -222,8 +234,12 @@ def _to_opaque_8bit(image: Any) -> Any:
 
 
 @contextmanager
-def _open_image(file: Path | io.BytesIO) -> Iterator[Any]:
-    """Open an image file; any failure raises an `UnbraidError`."""
+def open_image(file: Path | io.BytesIO) -> Iterator[Any]:
+    """Open an image file; any failure raises an `UnbraidError`.
+
+    Args:
+        file: path or open file.
+    """
     from PIL import Image, UnidentifiedImageError
 
     try:

@@ -42,7 +42,11 @@ def find_split_folder(folder: Path, split: str) -> tuple[Path, str]:
 
 
 def list_images(folder: Path) -> list[Path]:
-    """List all image files below `folder`, sorted by path."""
+    """List all image files below `folder`, sorted by path.
+
+    Args:
+        folder: the folder.
+    """
     files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file())
     expect(files, f"the folder {folder} holds no image files", allowed=IMAGE_SUFFIXES)
     return files
@@ -81,7 +85,9 @@ def read_image_folder(
         else _class_column(files, folder, min_classes=1 if whole else 2)
     )
     array, bad = decode_images(files, folder, size=size, grey=grey, all_files=all_files, skip_damaged=skip_damaged)
-    return Pixels(array), columns, whole or {}, {int(i): _printable_name(str(files[i])) for i in np.flatnonzero(bad)}
+    names = [_printable_name(file.relative_to(folder).as_posix()) for file in files]
+    damaged = {int(i): _printable_name(str(files[i])) for i in np.flatnonzero(bad)}
+    return Pixels(array, names=names), columns, whole or {}, damaged
 
 
 def _match_rows(

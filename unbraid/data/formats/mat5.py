@@ -37,7 +37,11 @@ CELL, CHAR, MATRIX, COMPRESSED, UTF8 = 1, 4, 14, 15, 16
 
 
 def read_mat(path: Path) -> dict[str, np.ndarray]:
-    """Read the arrays of the .mat file at `path` by name; damage raises an `UnbraidError`."""
+    """Read the arrays of the .mat file at `path` by name; damage raises an `UnbraidError`.
+
+    Args:
+        path: the file.
+    """
     expect(path.is_file(), f"{path} does not exist")
     return parse_mat(read_bytes(path, "MATLAB file", limit=MAX_BYTES), str(path))
 

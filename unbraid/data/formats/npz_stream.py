@@ -18,7 +18,11 @@ ROWS_PER_CHUNK = 1000
 
 
 def nhwc_to_nchw(rows: np.ndarray) -> np.ndarray:
-    """Transpose `rows` "r h w c" to "r c h w"."""
+    """Transpose `rows` "r h w c" to "r c h w".
+
+    Args:
+        rows: images "r h w c".
+    """
     return rows.transpose(0, 3, 1, 2)
 
 

@@ -23,7 +23,11 @@ VALUES_PER_BATCH = 1 << 18
 
 
 def is_parquet(path: Path) -> bool:
-    """Return True if `path` is a .parquet file or a folder that contains one."""
+    """Return True if `path` is a .parquet file or a folder that contains one.
+
+    Args:
+        path: a file or a folder.
+    """
     if path.is_file():
         return path.suffix == ".parquet"
     return any(path.glob("*.parquet")) or any(path.glob("data/*.parquet"))
@@ -71,7 +75,11 @@ class ParquetTable:
         )
 
     def column_kind(self, name: str) -> str:
-        """Kind of the column `name`: 'number', 'text', 'vector', 'image', or else its Parquet type."""
+        """Kind of the column `name`: 'number', 'text', 'vector', 'image', or else its Parquet type.
+
+        Args:
+            name: the name of the column.
+        """
         from pyarrow import types
 
         kind = self.schema.field(name).type
@@ -91,7 +99,11 @@ class ParquetTable:
         return "image" if types.is_binary(kind) or types.is_large_binary(kind) else str(kind)
 
     def read_labels(self, names: list[str]) -> dict[str, np.ndarray]:
-        """Read the label columns `names`: text (missing is empty) or numbers (missing is NaN, or −1 in named classes)."""
+        """Read the label columns `names`: text (missing is empty) or numbers (missing is NaN, or −1 in named classes).
+
+        Args:
+            names: the names of the columns.
+        """
         classes, found = self.class_names(), {name: [] for name in names}  # type: dict[str, Any], dict[str, list]
         for name in names:
             expect(
@@ -121,7 +133,11 @@ class ParquetTable:
             return {}
 
     def with_class_names(self, factors: Factors) -> Factors:
-        """Replace class numbers in `factors` by the class names."""
+        """Replace class numbers in `factors` by the class names.
+
+        Args:
+            factors: the factors.
+        """
         return factors.with_class_names(self.class_names(), str(self.path))
 
 
@@ -192,7 +208,11 @@ def _label_values(column: Any, is_text: bool, has_class_names: bool) -> np.ndarr
 
 
 def to_float64(column: Any) -> np.ndarray:
-    """Convert a `column` to float64, nulls to NaN."""
+    """Convert a `column` to float64, nulls to NaN.
+
+    Args:
+        column: the column.
+    """
     import pyarrow as pa
 
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)

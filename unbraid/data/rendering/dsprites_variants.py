@@ -84,7 +84,11 @@ class SpriteVariant:
 
 @lru_cache(maxsize=1)
 def painted_background(size: int = 256) -> np.ndarray:
-    """Background "3 size size" with `size` pixels per side: flowing bands of orange sky over dark blue water."""
+    """Background "3 size size" with `size` pixels per side: flowing bands of orange sky over dark blue water.
+
+    Args:
+        size: pixels per side.
+    """
     y, x = np.mgrid[:size, :size] / size
     bend = 0.08 * np.sin(7 * x + 4 * y) + 0.05 * np.sin(17 * x - 9 * y + 1)
     band = 0.5 + 0.5 * np.sin(40 * (y + bend) + 6 * np.sin(3 * x + 5 * bend))

@@ -303,6 +303,5 @@ def _direction_to(lamp: np.ndarray, point: np.ndarray) -> np.ndarray:
     return to / np.sqrt(dot(to, to))[:, None]
 
 
-_LAMP_OFFSETS = 0.06 * np.array(
-    [[1, 0, 0], [-1, 0, 0], [0, 0, 1], [0, 0, -1.0]]
-)  # a lamp of finite size casts soft shadows
+# a lamp of finite size casts soft shadows
+_LAMP_OFFSETS = 0.06 * np.array([[1, 0, 0], [-1, 0, 0], [0, 0, 1], [0, 0, -1.0]])

@@ -16,6 +16,9 @@ SUBPIXELS = 256  # vertices are rounded to 1/256 pixel
 def outline(shape: str) -> np.ndarray:
     """Vertices "v 2" (x right, y down) of a `shape` at scale 1 and angle 0, in pixels of a 64×64 image.
 
+    Args:
+        shape: the name of the shape.
+
     >>> outline("square").tolist()
     [[-9.6, -9.6], [9.6, -9.6], [9.6, 9.6], [-9.6, 9.6]]
     """

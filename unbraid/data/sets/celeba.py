@@ -28,14 +28,7 @@ FILES = {  # MD5 as in torchvision/datasets/celeba.py, bytes as in tensorflow_da
 }
 
 
-def load(
-    *,
-    path: str = "",
-    split: str = "all",
-    size: int = 64,
-    crop: int = 128,
-    official: bool = False,
-) -> Dataset:
+def load(*, path: str = "", split: str = "all", size: int = 64, crop: int = 128, official: bool = False) -> Dataset:
     """202,599 faces (2.5 GB, memory-mapped): the centre of 178×218, shifted down by 12 to the face, resized.
 
     Args:
@@ -95,7 +88,11 @@ def load(
 
 
 def read_attributes(path: Path) -> tuple[list[str], list[str], np.ndarray]:
-    """Read file names, attribute names and the table of 0 and 1 from the list_attr_celeba.txt at `path`."""
+    """Read file names, attribute names and the table of 0 and 1 from the list_attr_celeba.txt at `path`.
+
+    Args:
+        path: the file.
+    """
     lines = read_bytes(path, "attributes", limit=1 << 28).decode("utf-8", "replace").splitlines()
     expect(
         len(lines) > 2 and lines[0].strip().isdigit(), f"{path}: the first line must be a count, the second the names"

@@ -69,7 +69,11 @@ def load(*, variant: str = "plain", path: str = "", original: bool = False, seed
 
 
 def count_differences(path: str) -> dict[str, int]:
-    """Compare the original file at `path` with the regenerated set: differing pixels and images, on-pixels of each."""
+    """Compare the original file at `path` with the regenerated set: differing pixels and images, on-pixels of each.
+
+    Args:
+        path: the original .npz or .hdf5.
+    """
     theirs, ours = _load_original(Path(path).expanduser()), _load_regenerated()
     pixels = images = on_theirs = on_ours = 0
     for start in range(0, len(ours), 8192):

@@ -51,9 +51,10 @@ FILES = {  # MD5 of the former files as in disent (nmichlo/disent); of the prese
         mirrors=(RemoteFile(FORMER_BASE_URL + "mpi3d_real.npz", "md5:0f33f609918fb5c97996692f91129802"),),
     ),
 }
+# as published
 FILE_NAMES = {variant: f"mpi3d_{variant}.npz" for variant in FACTOR_SIZES} | {
     "real_complex": "real3d_complicated_shapes_ordered.npz"
-}  # as published
+}
 DRIVE_URL = "drive.google.com/file/d/1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm"
 
 

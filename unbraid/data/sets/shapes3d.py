@@ -123,6 +123,9 @@ def load(*, path: str = "", original: bool = False, size: int = 64) -> Dataset:
 def halve_resolution(light: np.ndarray) -> np.ndarray:
     """Halve the resolution of the `light` "n k h·w" of square images: the mean of every 2×2 pixels.
 
+    Args:
+        light: the images "n k h·w".
+
     >>> halve_resolution(np.arange(16, dtype=np.uint8).reshape(1, 1, 16)).tolist()
     [[[2, 4, 10, 12]]]
     """

@@ -92,7 +92,11 @@ def _load_split(folder: Path, split: str, size: int, camera: str) -> tuple[np.nd
 
 
 def read_norb_matrix(path: Path) -> np.ndarray:
-    """Read the matrix at `path` in the NORB format: magic number, number of axes, at least three sizes, values."""
+    """Read the matrix at `path` in the NORB format: magic number, number of axes, at least three sizes, values.
+
+    Args:
+        path: the file.
+    """
     raw = read_bytes(path, "matrix", limit=1 << 31)
     raw = archives.gunzip(path, raw) if raw[:2] == b"\x1f\x8b" else raw
     head = np.frombuffer(raw[:8].ljust(8, b"\0"), "<u4")

@@ -89,9 +89,8 @@ def _matches(values: np.ndarray, condition: Any, name: str) -> np.ndarray:
         found = np.isin(values, [str(w) for w in wanted])
     else:
         expect(all(_is_number(w) for w in wanted), f"values of {name!r} must be numbers", found=condition)
-        found = np.isclose(values[:, None], np.array(wanted, float), rtol=1e-6).any(
-            axis=1
-        )  # factor values are not exact in binary, such as 0.6
+        # factor values are not exact in binary, such as 0.6
+        found = np.isclose(values[:, None], np.array(wanted, float), rtol=1e-6).any(axis=1)
     expect(found.any(), f"no image has {name} {condition}", allowed=[str(v) for v in np.unique(values)[:20]])
     return found
 

@@ -16,7 +16,11 @@ VERSION = 1  # change it together with the measures, so that cached values are m
 
 
 def thickness(image: np.ndarray) -> float:
-    """Mean stroke width of a grey `image` in pixels: twice the distance to the background, averaged over the ridge."""
+    """Mean stroke width of a grey `image` in pixels: twice the distance to the background, averaged over the ridge.
+
+    Args:
+        image: the image "h w", ink bright.
+    """
     from scipy.ndimage import distance_transform_edt, maximum_filter
 
     wide = np.kron(image, np.ones((4, 4))) > 0.5  # finer than the pixels: otherwise all thin strokes measure the same
@@ -26,7 +30,11 @@ def thickness(image: np.ndarray) -> float:
 
 
 def slant(image: np.ndarray) -> float:
-    """Angle of the ink in a grey `image` in degrees, positive to the right: the shear that makes it upright."""
+    """Angle of the ink in a grey `image` in degrees, positive to the right: the shear that makes it upright.
+
+    Args:
+        image: the image "h w", ink bright.
+    """
     (x, y), total = _coordinates(image), image.sum()
     if total <= 0:
         return 0.0
@@ -36,7 +44,11 @@ def slant(image: np.ndarray) -> float:
 
 
 def width(image: np.ndarray) -> float:
-    """Width of the ink in a grey `image` in pixels, after the slant is removed."""
+    """Width of the ink in a grey `image` in pixels, after the slant is removed.
+
+    Args:
+        image: the image "h w", ink bright.
+    """
     inked = image > 0.5
     if not inked.any():
         return 0.0
@@ -46,13 +58,21 @@ def width(image: np.ndarray) -> float:
 
 
 def height(image: np.ndarray) -> float:
-    """Height of the ink in a grey `image` in pixels."""
+    """Height of the ink in a grey `image` in pixels.
+
+    Args:
+        image: the image "h w", ink bright.
+    """
     rows = np.flatnonzero((image > 0.5).any(axis=1))
     return float(rows[-1] - rows[0] + 1) if len(rows) else 0.0
 
 
 def ink(image: np.ndarray) -> float:
-    """Share of a grey `image` that is ink."""
+    """Share of a grey `image` that is ink.
+
+    Args:
+        image: the image "h w", ink bright.
+    """
     return float(image.mean())
 
 

@@ -186,6 +186,9 @@ def dedupe(dataset: Dataset) -> Dataset:
 
     On dSprites, orientations 0 and 39 are the same image, and some others coincide after rasterisation; they are found
     by hash, not by period.
+
+    Args:
+        dataset: the data set.
     """
     seen: dict[bytes, int] = {}
     for start in range(0, len(dataset), 4096):

@@ -160,7 +160,11 @@ def draw_chunks(draws: int, n: int) -> Iterator[slice]:
 
 
 def log_mean_density(log_q: np.ndarray) -> np.ndarray:
-    """The log of the mean density over rows, "m"; overwrites `log_q`, the log densities "m n"."""
+    """The log of the mean density over rows, "m"; overwrites `log_q`, the log densities "m n".
+
+    Args:
+        log_q: log densities "m n", which are overwritten.
+    """
     top = log_q.max(1)
     return top + np.log(_weights(log_q).mean(1))
 

@@ -61,7 +61,11 @@ class FixedFactorSampler:
         return out
 
     def rows_by_value(self, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows sorted by factor j, and the start and size of each value that at least two rows have."""
+        """Rows sorted by factor j, and the start and size of each value that at least two rows have.
+
+        Args:
+            j: the factor.
+        """
         if j not in self._rows_by_value:
             y = self.table.y[:, j]
             order = np.argsort(y, kind="stable")

@@ -46,7 +46,11 @@ def contingency_table(a: np.ndarray, b: np.ndarray, sizes: tuple[int, int]) -> n
 
 
 def mutual_information(counts: np.ndarray) -> float:
-    """I(a; b) = H(a) + H(b) − H(a, b) in nats, from the counts of pairs."""
+    """I(a; b) = H(a) + H(b) − H(a, b) in nats, from the counts of pairs.
+
+    Args:
+        counts: the number of rows with each pair of values.
+    """
     return max(0.0, float(entropy(counts.sum(1)) + entropy(counts.sum(0)) - entropy(counts)))
 
 
@@ -69,7 +73,7 @@ def discretise(
         len(table) >= bins,
         "there must be at least as many rows as bins",
         found=f"{len(table)} rows, {bins} bins",
-        do="Lower bins (--bins), or encode more examples.",
+        do="Lower bins, or encode more examples.",
     )
     key = ("cells", bins, binning, seed)
     if key not in table.cache:
@@ -113,7 +117,11 @@ def _nearest_centres(z: np.ndarray, bins: int, seed: int) -> np.ndarray:
 
 
 def factor_entropies(table: Table) -> np.ndarray:
-    """H(y_k) in nats "k", over the rows of the table with a label."""
+    """H(y_k) in nats "k", over the rows of the table with a label.
+
+    Args:
+        table: the codes and labels.
+    """
     return np.array([entropy(np.bincount(y[y >= 0])) for y in table.y.T])
 
 

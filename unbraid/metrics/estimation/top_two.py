@@ -10,7 +10,11 @@ from unbraid.metrics.inputs.validation import Table
 
 
 def top_two(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The largest and second largest entry of each column of the matrix; the second of a single row is 0."""
+    """The largest and second largest entry of each column of the matrix; the second of a single row is 0.
+
+    Args:
+        matrix: the matrix "u k".
+    """
     ordered = np.sort(matrix, axis=0)
     return ordered[-1], ordered[-2] if len(ordered) > 1 else np.zeros(matrix.shape[1])
 

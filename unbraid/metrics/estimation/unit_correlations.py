@@ -30,7 +30,11 @@ def unit_factor_correlations(table: Table, correlation: str = "pearson") -> np.n
 
 
 def rank_columns(x: np.ndarray) -> np.ndarray:
-    """Replace the columns of an array by their ranks, with ties averaged."""
+    """Replace the columns of an array by their ranks, with ties averaged.
+
+    Args:
+        x: the array "n d".
+    """
     from scipy.stats import rankdata
 
     return rankdata(x, axis=0)

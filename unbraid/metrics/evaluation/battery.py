@@ -16,7 +16,7 @@ from unbraid.metrics.evaluation.intervals import (
     no_interval_reason,
     resamples,
 )
-from unbraid.metrics.evaluation.records import Metric, Score
+from unbraid.metrics.evaluation.records import Interval, Metric, Protocol, Score
 from unbraid.metrics.inputs.table import Table
 from unbraid.metrics.inputs.validation import as_table, function_metrics
 
@@ -26,9 +26,9 @@ def battery(
     factors: Any = None,
     *,
     metrics: str | Iterable[str] = "all",
-    protocol: str = "fast",
+    protocol: Protocol = "fast",
     seeds: int = 1,
-    interval: str = "half",
+    interval: Interval = "half",
     seed: int = 0,
     bins: int | None = None,
     advance: Callable[..., None] | None = None,
@@ -151,11 +151,13 @@ def parse_metric_names(metrics: str | Iterable[str]) -> list[str]:
 
     >>> parse_metric_names("mig, dci")
     ['mig', 'dci']
+    >>> parse_metric_names("MIG")
+    ['mig']
     """
     from unbraid.metrics import METRICS
 
     names = [m.strip() for m in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
-    names = [name for name in names if name]
+    names = [_fold_case(name, METRICS) for name in names if name]
     expect(names, "at least one metric must be named", allowed=["all", *METRICS])
     for name in names if names != ["all"] else ():
         known = choose(strip_protocol(name), METRICS, "metric")
@@ -167,13 +169,27 @@ def parse_metric_names(metrics: str | Iterable[str]) -> list[str]:
     return names
 
 
+def _fold_case(name: Any, known: Mapping[str, Metric]) -> Any:
+    """A name that is known in lower case, in lower case: MIG is mig."""
+    lower = name.lower() if isinstance(name, str) else name
+    return lower if isinstance(name, str) and (lower == "all" or strip_protocol(lower) in known) else name
+
+
 def strip_protocol(name: str) -> str:
-    """The metric in the name of a score: 'mig' for 'mig@paper'."""
+    """The metric in the name of a score: 'mig' for 'mig@paper'.
+
+    Args:
+        name: the name of a score, such as 'mig@paper'.
+    """
     return name.partition("@")[0]
 
 
 def get_metric(name: str) -> Metric:
-    """The metric of the name of a score such as 'mig' or 'mig@paper'."""
+    """The metric of the name of a score such as 'mig' or 'mig@paper'.
+
+    Args:
+        name: the name of a score, such as 'mig@paper'.
+    """
     from unbraid.metrics import METRICS
 
     return METRICS[strip_protocol(name)]

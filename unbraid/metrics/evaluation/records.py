@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from unbraid.core.papers import papers_in
+
+Protocol = Literal["paper", "dlib", "fast"]
+PaperOrFast = Literal["paper", "fast"]
+DciProtocol = Literal["paper", "lasso", "dlib", "fast"]
+Interval = Literal["half", "bootstrap", "seeds"]
 
 
 @dataclass(frozen=True)
@@ -129,16 +134,28 @@ class Metric:
         return papers_in(self.call.__doc__) or ("this library",)
 
     def chance_level(self, factors: int) -> float | None:
-        """The chance level for this number of factors."""
+        """The chance level for this number of factors.
+
+        Args:
+            factors: the number of factors.
+        """
         return self.chance(factors) if callable(self.chance) else self.chance
 
     def ceiling_kind(self, protocol: str) -> str | None:
-        """The kind of ceiling under this protocol."""
+        """The kind of ceiling under this protocol.
+
+        Args:
+            protocol: the protocol.
+        """
         return self.protocol_ceilings.get(protocol, self.ceiling)
 
 
 def to_jsonable(value: Any) -> Any:
-    """Convert a value to numbers, strings, lists and dicts that JSON can store."""
+    """Convert a value to numbers, strings, lists and dicts that JSON can store.
+
+    Args:
+        value: the value.
+    """
     if isinstance(value, np.ndarray):
         return to_jsonable(value.tolist())
     if isinstance(value, Mapping):

@@ -12,6 +12,9 @@ from unbraid.core.errors import expect
 def as_numpy(array_like: Any) -> np.ndarray:
     """Convert a tensor (with gradients, on any device, in bfloat16), a data frame or any array-like to numpy.
 
+    Args:
+        array_like: the values.
+
     >>> as_numpy([1, 2]).tolist()
     [1, 2]
     """
@@ -28,13 +31,21 @@ def as_numpy(array_like: Any) -> np.ndarray:
 
 
 def column_names(frame: Any) -> list[str] | None:
-    """The column names of a data frame; None for anything else."""
+    """The column names of a data frame; None for anything else.
+
+    Args:
+        frame: a data frame, or anything else.
+    """
     framed = hasattr(frame, "columns") and (hasattr(frame, "to_numpy") or hasattr(frame, "__array__"))
     return [str(name) for name in frame.columns] if framed else None
 
 
 def require_unmasked(codes: np.ndarray) -> np.ndarray:
-    """Convert codes to a plain array; masked entries are an error, because every metric needs complete codes."""
+    """Convert codes to a plain array; masked entries are an error, because every metric needs complete codes.
+
+    Args:
+        codes: the codes.
+    """
     hidden = np.ma.getmaskarray(codes) if isinstance(codes, np.ma.MaskedArray) else np.zeros(0, bool)
     expect(
         not hidden.any(),
@@ -46,7 +57,11 @@ def require_unmasked(codes: np.ndarray) -> np.ndarray:
 
 
 def fill_masked(labels: np.ndarray) -> np.ndarray:
-    """Convert labels to a plain array; masked labels become NaN among numbers and None otherwise."""
+    """Convert labels to a plain array; masked labels become NaN among numbers and None otherwise.
+
+    Args:
+        labels: the labels.
+    """
     if not isinstance(labels, np.ma.MaskedArray):
         return labels
     if labels.dtype.kind in "biuf":

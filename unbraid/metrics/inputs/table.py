@@ -18,7 +18,11 @@ FLOAT32_ABOVE = 1 << 24  # larger tables keep scaled codes in float32
 
 
 def row_chunks(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Views of consecutive rows, about `CHUNK_SIZE` numbers each, of the array."""
+    """Views of consecutive rows, about `CHUNK_SIZE` numbers each, of the array.
+
+    Args:
+        array: the array.
+    """
     step = max(1, CHUNK_SIZE // max(1, array.shape[1]))
     return (array[a : a + step] for a in range(0, len(array), step))
 
@@ -113,7 +117,11 @@ class Table:
         return owner
 
     def sum_by_unit(self, per_column: np.ndarray) -> np.ndarray:
-        """Sum values per column "d …" to values per unit "u …"."""
+        """Sum values per column "d …" to values per unit "u …".
+
+        Args:
+            per_column: values "d …".
+        """
         return np.stack([per_column[list(u.columns)].sum(0) for u in self.units])
 
     def no_units_note(self, used: np.ndarray, reason: str) -> dict[str, str]:
@@ -130,13 +138,21 @@ class Table:
         return {"note": f"all {len(self.units)} units are left out: {reason}"}
 
     def subset(self, rows: np.ndarray) -> Table:
-        """A table of these rows."""
+        """A table of these rows.
+
+        Args:
+            rows: row numbers or a mask.
+        """
         scale = None if self.scale is None else self.scale[rows]
         some = {"z": self.z[rows], "y": self.y[rows], "v": self.v[rows], "scale": scale}
         return replace(self, **some, notes=dict(self.notes), cache={})
 
     def drop_factors(self, names: Sequence[str]) -> Table:
-        """A table without these factors; `notes['left_out']` lists them."""
+        """A table without these factors; `notes['left_out']` lists them.
+
+        Args:
+            names: the names of the factors.
+        """
         if not names:
             return self
         known = [*self.names, *self.notes.get("dropped_factors", [])]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.codes import Codes
-from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.errors import UnbraidError, choose, expect
 from unbraid.core.options import reject_unknown
 from unbraid.data.factors import FACTOR_KINDS
 from unbraid.latent import Latent
@@ -29,7 +29,7 @@ from unbraid.metrics.inputs.units import reindex_units, resolve_units, unit_kl
 FACTOR_BINS = 20
 MEMORY_LIMIT = 2e9  # bytes of a metric's intermediate arrays
 UNIQUE_SHARE = 0.5  # a discrete factor with more values than this share of the rows gets a note
-INPUT_OPTIONS = ("groups", "kinds", "names", "prune", "least")  # options of every metric
+INPUT_OPTIONS = ("groups", "kinds", "names", "keep_text", "prune", "least")  # options of every metric
 
 
 def as_table(
@@ -39,6 +39,7 @@ def as_table(
     groups: Any = None,
     kinds: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
+    keep_text: str | Sequence[str] = (),
     prune: str = "none",
     least: float | None = None,
     needs_factors: bool = True,
@@ -55,6 +56,7 @@ def as_table(
             `Latent`, lists of columns, or a dict of named lists. Columns in no group are left out.
         kinds: the kind of each factor, one of `FACTOR_KINDS`; None infers it.
         names: the name of each factor.
+        keep_text: factors of free text (more values than half of the rows) to score; others are left out.
         prune: 'none', 'kl' (leave out units whose KL to the prior is below `least` nats) or 'variance' (leave out units
             whose standard deviation is below `least`).
         least: the threshold of `prune`; by default 0.01 nats for 'kl' and 0.05 for 'variance'.
@@ -70,7 +72,7 @@ def as_table(
     check_options(metric_name, seed, unknown)
     if isinstance(codes, Table):
         check_metric_memory(metric_name, *codes.z.shape)
-        extra = {"factors": factors, "groups": groups, "kinds": kinds, "names": names}
+        extra = {"factors": factors, "groups": groups, "kinds": kinds, "names": names, "keep_text": keep_text or None}
         return _check_ready_table(codes, extra | {"prune": None if prune == "none" else prune}, needs_factors)
     z, tree, kl, scale = _read_codes(codes, groups, metric_name)
     texts: tuple[str, ...] = ()
@@ -87,9 +89,8 @@ def as_table(
         found="codes only",
         do="Provide labels with one row per row of codes.",
     )
-    y, v, kept, notes = validate_labels(factors, len(z), kinds, names, texts)
-    notes |= _codes_notes(codes)
-    kl = unit_kl(units, tree, kl)
+    y, v, kept, notes = validate_labels(factors, len(z), kinds, names, texts, keep_text)
+    notes, kl = notes | _codes_notes(codes), unit_kl(units, tree, kl)
     grouped = tuple(sorted(c for u in units for c in u.columns))
     if len(grouped) < z.shape[1]:
         notes["ungrouped_columns"] = f"{z.shape[1] - len(grouped)} of {z.shape[1]} left out"
@@ -250,7 +251,12 @@ def validate_codes(codes: Any, metric_name: str = "") -> np.ndarray:
 
 
 def validate_labels(
-    factors: Any, n: int, kinds: Sequence[str] | None, names: Sequence[str] | None, texts: Sequence[str] = ()
+    factors: Any,
+    n: int,
+    kinds: Sequence[str] | None,
+    names: Sequence[str] | None,
+    texts: Sequence[str] = (),
+    keep_text: str | Sequence[str] = (),
 ) -> tuple[np.ndarray, np.ndarray, list[LabelColumn], dict[str, Any]]:
     """Encode label columns as indices and numbers, drop factors with one value and free text, and collect notes.
 
@@ -260,6 +266,7 @@ def validate_labels(
         kinds: the kind of each factor, or None.
         names: the name of each factor, or None.
         texts: the factors whose values are text, although `factors` holds their indices.
+        keep_text: factors of free text that are kept.
     """
     if factors is None:
         return np.zeros((n, 0), np.int64), np.zeros((n, 0)), [], {}
@@ -279,6 +286,9 @@ def validate_labels(
     expect(len(names) == k, "there must be one name per factor", found=f"{len(names)} names for {k} factors")
     twice = sorted({name for name in names if names.count(name) > 1})
     expect(not twice, "factors must have different names", found=f"{', '.join(twice)} more than once")
+    asked = [keep_text] if isinstance(keep_text, str) else list(keep_text)
+    for name in asked:
+        choose(name, dict.fromkeys(names), "factor to keep")
     expect(
         kinds is None or (not isinstance(kinds, str) and len(kinds) == k and set(kinds) <= set(FACTOR_KINDS)),
         f"there must be one kind per factor ({k})",
@@ -303,10 +313,12 @@ def validate_labels(
     if missing:
         notes["missing_labels"] = missing
     alone = [c for c in kept if c.kind != "continuous" and len(c.levels) > max(10, UNIQUE_SHARE * (c.index >= 0).sum())]
-    free = [c for c in alone if c.name in texts or (kinds is None and isinstance(c.levels[0], str))]
+    texts = [c.name for c in alone if c.name in texts or (kinds is None and isinstance(c.levels[0], str))]
+    free = [c for c in alone if c.name in texts and c.name not in asked]
     if free and len(free) < len(kept):
         kept, alone = ([c for c in some if all(c is not f for f in free)] for some in (kept, alone))
-        why = "text with about as many values as rows. To score it, pass kinds= in Python, or replace it by numbers"
+        options = " ".join(f"--keep-text {c.name}" for c in free)
+        why = f"text with about as many values as rows; {options} scores it, keep_text= in Python"
         notes["left_out_text"] = f"{', '.join(c.name for c in free)} ({why})"
     if alone:
         why = "about as many values as rows: an index, or numbers that need kinds='continuous'?"
@@ -331,5 +343,9 @@ def _object_array(factors: Any) -> np.ndarray:
 
 
 def drop_label_options(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Drop the options of labels from the inputs of a metric that reads codes only."""
+    """Drop the options of labels from the inputs of a metric that reads codes only.
+
+    Args:
+        inputs: the options of `as_table`.
+    """
     return {key: value for key, value in inputs.items() if key not in ("kinds", "names")}

@@ -9,14 +9,16 @@ import numpy as np
 
 from unbraid.core.errors import choose
 from unbraid.metrics.estimation.importances import MAX_ROWS, split_rows
-from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.evaluation.records import PaperOrFast, Score
 from unbraid.metrics.inputs.table import CHUNK_SIZE, row_chunks
 from unbraid.metrics.inputs.validation import Table, as_table
 
 PROTOCOL_VALUES = {"paper": "accuracy", "fast": "balanced accuracy"}
 
 
-def attributes(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **inputs: Any) -> Score:
+def attributes(
+    codes: Any, factors: Any = None, *, protocol: PaperOrFast = "fast", seed: int = 0, **inputs: Any
+) -> Score:
     """Held-out accuracy of classifying attributes by a single direction in code space.
 
     w_k = mean code of positives − mean code of negatives;  predict [w_k·z + b_k > 0], b_k by hinge loss

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
@@ -45,7 +47,7 @@ def beta_vae(
     codes: Any,
     factors: Any = None,
     *,
-    protocol: str = "dlib",
+    protocol: Literal["paper", "dlib", "dip_vae", "dip_vae_squared", "fast"] = "dlib",
     points: int | None = None,
     pairs: int | None = None,
     seed: int = 0,
@@ -80,16 +82,16 @@ def beta_vae(
     plan = replace(plan, fitted=points or plan.fitted, pairs=pairs or plan.pairs)
     source = fixed_factor_sampler(codes, factors, seed, metric_name="beta_vae", **inputs)
     rng = np.random.default_rng([seed, 3])
-    classifier = {
+    classifiers: dict[str, Callable[..., tuple[np.ndarray, np.ndarray]]] = {
         "adagrad": adagrad_classifier,
         "logistic": logistic_classifier,
         "svm": svm_classifier,
-        "squared_svm": squared_svm_classifier,
-    }[plan.classifier]
+        "squared_svm": partial(svm_classifier, loss="squared_hinge"),
+    }
     x, k = pair_differences(source, rng, plan.fitted, plan)
     x_new, k_new = pair_differences(source, rng, plan.scored, plan)
     if len(np.unique(k)) > 1:
-        predicted, weights = classifier(x, k, x_new, len(source.table.names), seed)
+        predicted, weights = classifiers[plan.classifier](x, k, x_new, len(source.table.names), seed)
     else:  # a single factor needs no classifier
         predicted, weights = np.full(len(x_new), k[0]), np.zeros((x.shape[1], len(source.table.names)))
     hits, right = int((predicted == k_new).sum()), predicted == k_new
@@ -188,13 +190,6 @@ def svm_classifier(
     return model.predict(x_new), _weights_by_factor(model.coef_, model.classes_, factors)
 
 
-def squared_svm_classifier(
-    x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """`svm_classifier` with the squared hinge loss, the default of scikit-learn."""
-    return svm_classifier(x, k, x_new, factors, seed, "squared_hinge")
-
-
 def adagrad_classifier(
     x: np.ndarray, k: np.ndarray, x_new: np.ndarray, factors: int, seed: int, rate: float = 0.01, batch: int = 10
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -210,10 +205,8 @@ def adagrad_classifier(
         batch: points per step.
     """
     x, x_new = np.column_stack([x, np.ones(len(x))]), np.column_stack([x_new, np.ones(len(x_new))])
-    w, total = (
-        np.zeros((x.shape[1], factors)),
-        np.full((x.shape[1], factors), 0.1),
-    )  # 0.1: the initial value of TensorFlow
+    # 0.1: the initial value of TensorFlow
+    w, total = (np.zeros((x.shape[1], factors)), np.full((x.shape[1], factors), 0.1))
     hot = np.eye(factors)
     for a in range(0, len(x) - batch + 1, batch):
         xs = x[a : a + batch]

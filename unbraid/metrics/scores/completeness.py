@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from unbraid.metrics.estimation.dci_scores import dci_score
-from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.evaluation.records import DciProtocol, Score
 
 
-def completeness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
+def completeness(
+    codes: Any, factors: Any = None, *, protocol: DciProtocol = "fast", seed: int = 0, **options: Any
+) -> Score:
     """Whether each factor is captured by one unit only.
 
     C_k = 1 − H_U(R_·k / Σ_u R_uk),  C = Σ_k ρ_k C_k,  ρ_k = Σ_u R_uk / Σ R        Eastwood & Williams 2018, Sec. 2

@@ -59,7 +59,11 @@ def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0
 
 
 def active_columns(table: Table) -> tuple[np.ndarray, str]:
-    """The mask of active columns "d" of a table, and the rule that decided."""
+    """The mask of active columns "d" of a table, and the rule that decided.
+
+    Args:
+        table: the codes.
+    """
     alive = table.deviations > 0
     if table.kl is not None:
         units, _ = active_unit_mask(table, "kl")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from unbraid.metrics.estimation.dci_scores import dci_score
-from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.evaluation.records import DciProtocol, Score
 
 
-def dci(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
+def dci(codes: Any, factors: Any = None, *, protocol: DciProtocol = "fast", seed: int = 0, **options: Any) -> Score:
     """Whether each unit is important for one factor only; `table` also holds completeness and informativeness.
 
     P_uk = R_uk / Σ_k R_uk,  D_u = 1 − H_K(P_u·),  D = Σ_u ρ_u D_u,  ρ_u = Σ_k R_uk / Σ R      Eastwood & Williams 2018

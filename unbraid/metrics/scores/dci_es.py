@@ -61,11 +61,4 @@ def dci_es(codes: Any, factors: Any = None, *, lowest: str = "curve", seed: int 
         "learned": int(learned.sum()),
         "seed": seed,
     }
-    return Score(
-        "dci_es",
-        float(np.clip(e.mean(), -1, 1)),
-        rows,
-        None,
-        settings | small.notes,
-        "Eastwood et al. 2023",
-    )
+    return Score("dci_es", float(np.clip(e.mean(), -1, 1)), rows, None, settings | small.notes, "Eastwood et al. 2023")

@@ -9,11 +9,13 @@ import numpy as np
 from unbraid.core.errors import choose
 from unbraid.metrics.estimation.importances import MAX_ROWS
 from unbraid.metrics.estimation.linear import logistic_probabilities, roc_auc
-from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.evaluation.records import Protocol, Score
 from unbraid.metrics.inputs.validation import as_table
 
 
-def explicitness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **inputs: Any) -> Score:
+def explicitness(
+    codes: Any, factors: Any = None, *, protocol: Protocol = "fast", seed: int = 0, **inputs: Any
+) -> Score:
     """Whether each value of each factor is linearly separable in the whole code.
 
     value = mean over factors of the mean over their values of AUC, or 2·AUC − 1        Ridgeway & Mozer 2018

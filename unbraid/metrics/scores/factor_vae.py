@@ -9,7 +9,7 @@ import numpy as np
 
 from unbraid.core.errors import choose, expect
 from unbraid.metrics.estimation.fixed_factor_sampling import FixedFactorSampler, fixed_factor_sampler
-from unbraid.metrics.evaluation.records import Score, wilson_interval
+from unbraid.metrics.evaluation.records import Protocol, Score, wilson_interval
 from unbraid.metrics.inputs.pruning import PRUNE_REASONS, active_unit_mask
 
 
@@ -39,7 +39,7 @@ def factor_vae(
     codes: Any,
     factors: Any = None,
     *,
-    protocol: str = "dlib",
+    protocol: Protocol = "dlib",
     prune: str | None = None,
     least: float | None = None,
     votes: int | None = None,

@@ -16,14 +16,14 @@ from unbraid.metrics.estimation.information import (
 )
 from unbraid.metrics.estimation.linear import logistic_probabilities
 from unbraid.metrics.estimation.top_two import labelled_matrix
-from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.evaluation.records import PaperOrFast, Score
 from unbraid.metrics.inputs.validation import Table, as_table
 
 MAX_KNN_ROWS = 10_000  # rows behind the nearest neighbours
 
 
 def info_mec(
-    codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, bins: int = 20, **inputs: Any
+    codes: Any, factors: Any = None, *, protocol: PaperOrFast = "fast", seed: int = 0, bins: int = 20, **inputs: Any
 ) -> Score:
     """Modularity, compactness and explicitness from normalised information; the value is modularity.
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from unbraid.metrics.estimation.dci_scores import dci_score
-from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.evaluation.records import DciProtocol, Score
 
 
-def informativeness(codes: Any, factors: Any = None, *, protocol: str = "fast", seed: int = 0, **options: Any) -> Score:
+def informativeness(
+    codes: Any, factors: Any = None, *, protocol: DciProtocol = "fast", seed: int = 0, **options: Any
+) -> Score:
     """How well factors are predicted on held-out rows: accuracy for classes, 1 − NRMSE (at least 0) for numbers.
 
     `settings['informativeness_is']` names the measure. The paper reports the error, which is `table['error']`.

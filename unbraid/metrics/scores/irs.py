@@ -9,7 +9,7 @@ import numpy as np
 from unbraid.core.errors import choose, expect
 from unbraid.metrics.estimation.fixed_factor_sampling import FixedFactorSampler, fixed_factor_sampler
 from unbraid.metrics.estimation.top_two import labelled_matrix
-from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.evaluation.records import Protocol, Score
 
 COLUMN_BLOCK = 256  # single columns per block
 
@@ -18,7 +18,7 @@ def irs(
     codes: Any,
     factors: Any = None,
     *,
-    protocol: str = "dlib",
+    protocol: Protocol = "dlib",
     quantile: float | None = None,
     most: int = 100_000,
     seed: int = 0,
@@ -64,12 +64,7 @@ def irs(
         **source.notes,
     }
     return Score(
-        "irs",
-        value,
-        labelled_matrix(table, matrix, unit_scores=matrix.max(1)),
-        None,
-        settings,
-        "Suter et al. 2019",
+        "irs", value, labelled_matrix(table, matrix, unit_scores=matrix.max(1)), None, settings, "Suter et al. 2019"
     )
 
 

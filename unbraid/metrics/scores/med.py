@@ -9,7 +9,7 @@ import numpy as np
 from unbraid.core.errors import choose, expect
 from unbraid.metrics.estimation.dci_scores import normalised_entropy
 from unbraid.metrics.estimation.information import factor_entropies, informative_units, mutual_information_matrix
-from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.evaluation.records import PaperOrFast, Score
 from unbraid.metrics.inputs.validation import as_table
 
 
@@ -17,7 +17,7 @@ def med(
     codes: Any,
     factors: Any = None,
     *,
-    protocol: str = "fast",
+    protocol: PaperOrFast = "fast",
     top: int | None = None,
     bins: int = 20,
     binning: str = "width",
@@ -63,14 +63,7 @@ def med(
         **table.no_units_note(used, "their information is no more than chance"),
         **table.notes,
     }
-    return Score(
-        "med",
-        _weighted_concentration(chosen, 1),
-        rows,
-        None,
-        settings,
-        "Cao et al. 2022",
-    )
+    return Score("med", _weighted_concentration(chosen, 1), rows, None, settings, "Cao et al. 2022")
 
 
 def purest_units(r: np.ndarray, top: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def mig(
     codes: Any,
     factors: Any = None,
     *,
-    protocol: str = "dlib",
+    protocol: Literal["dlib", "fast", "paper", "knn"] = "dlib",
     bins: int = 20,
     binning: str = "width",
     draws: int = DRAWS,

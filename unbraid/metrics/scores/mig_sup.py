@@ -14,7 +14,7 @@ from unbraid.metrics.estimation.information import (
     sampling_note,
 )
 from unbraid.metrics.estimation.top_two import labelled_matrix, top_two
-from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.evaluation.records import PaperOrFast, Score
 from unbraid.metrics.inputs.validation import as_table
 
 ACTIVE_VARIANCE = 0.01  # variance of the means above which a unit is active, as in the code of Li et al.
@@ -28,7 +28,7 @@ def mig_sup(
     codes: Any,
     factors: Any = None,
     *,
-    protocol: str = "fast",
+    protocol: PaperOrFast = "fast",
     bins: int = 20,
     binning: str = "width",
     seed: int = 0,
@@ -73,11 +73,4 @@ def mig_sup(
         **table.notes,
         **sampling_note(table, estimator),
     }
-    return Score(
-        "mig_sup",
-        value,
-        labelled_matrix(table, i, gaps=gaps),
-        None,
-        settings,
-        "Li et al. 2020",
-    )
+    return Score("mig_sup", value, labelled_matrix(table, i, gaps=gaps), None, settings, "Li et al. 2020")

@@ -9,7 +9,7 @@ import numpy as np
 from unbraid.core.errors import choose
 from unbraid.metrics.estimation.information import informative_units, mutual_information_matrix
 from unbraid.metrics.estimation.top_two import labelled_matrix
-from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.evaluation.records import Protocol, Score
 from unbraid.metrics.inputs.validation import as_table
 
 
@@ -17,7 +17,7 @@ def modularity(
     codes: Any,
     factors: Any = None,
     *,
-    protocol: str = "fast",
+    protocol: Protocol = "fast",
     bins: int = 20,
     binning: str = "width",
     seed: int = 0,
@@ -56,10 +56,5 @@ def modularity(
         **table.notes,
     }
     return Score(
-        "modularity",
-        value,
-        labelled_matrix(table, i, unit_modularity=values),
-        None,
-        settings,
-        "Ridgeway & Mozer 2018",
+        "modularity", value, labelled_matrix(table, i, unit_modularity=values), None, settings, "Ridgeway & Mozer 2018"
     )

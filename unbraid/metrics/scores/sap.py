@@ -11,11 +11,11 @@ from unbraid.core.errors import choose
 from unbraid.metrics.estimation.importances import MAX_ROWS, split_rows
 from unbraid.metrics.estimation.linear import r_squared
 from unbraid.metrics.estimation.top_two import labelled_matrix, top_two
-from unbraid.metrics.evaluation.records import Score
+from unbraid.metrics.evaluation.records import Protocol, Score
 from unbraid.metrics.inputs.validation import Table, as_table
 
 
-def sap(codes: Any, factors: Any = None, *, protocol: str = "paper", seed: int = 0, **inputs: Any) -> Score:
+def sap(codes: Any, factors: Any = None, *, protocol: Protocol = "paper", seed: int = 0, **inputs: Any) -> Score:
     """Separated attribute predictability: the gap between the two best single-unit predictors of each factor.
 
     SAP = 1/K Σ_k (S_1st,k − S_2nd,k)        Kumar et al. 2017, Sec. 3

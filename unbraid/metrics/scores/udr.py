@@ -85,14 +85,7 @@ def udr(
         "models": per_model,
         "informative": [int(u.sum()) for u in used],
     }
-    return Score(
-        "udr",
-        float(per_model.mean()),
-        rows,
-        None,
-        settings,
-        "Duan et al. 2020",
-    )
+    return Score("udr", float(per_model.mean()), rows, None, settings, "Duan et al. 2020")
 
 
 def pair_agreement(r: np.ndarray, used_a: np.ndarray, used_b: np.ndarray, average: str = "columns") -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from unbraid.core.errors import expect
+from unbraid.core.errors import command_or_python, expect
 from unbraid.core.files import is_file, read_json
 from unbraid.runs.folder.file_names import AUDIT_FILE
 from unbraid.runs.folder.ledger_file import is_number_table
@@ -55,7 +55,7 @@ def read_audit(path: Path) -> Audit | None:
     expect(
         _is_audit(found),
         f"{file} is damaged: it is not an audit",
-        do=f"Make it again with 'unbraid audit {quote(str(path))}'.",
+        do=f"Make it again with {command_or_python(f'unbraid audit {quote(str(path))}', 'unbraid.audit(run)')}.",
     )
     return Audit(found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from unbraid.codes import Codes
 from unbraid.core.errors import UnbraidError
 from unbraid.core.files import read_json
 from unbraid.runs.folder.file_names import AUDIT_FILE, CODES_FILE
+from unbraid.runs.folder.leaf_names import read_leaf_names
 from unbraid.runs.run import Run
 
 DEAD_NATS = 0.05  # nats below which a leaf counts as dead
@@ -32,6 +33,7 @@ class LeafSummary:
         factor: the factor that it explains best, or "".
         low: the smallest value to display, per column.
         high: the largest value to display, per column.
+        label: the name that a user gave it, or "".
     """
 
     name: str
@@ -42,6 +44,12 @@ class LeafSummary:
     factor: str
     low: tuple[float, ...]
     high: tuple[float, ...]
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it shows, for people: the name that a user gave it, else the factor that it explains best, or ""."""
+        return self.label or self.factor
 
     @property
     def dead(self) -> bool:
@@ -75,7 +83,8 @@ def summarise_leaves(run: Run, codes: Codes | None = None) -> list[LeafSummary]:
         codes: its codes, or None.
     """
     tree = run.model.tree
-    nats, factors = _leaf_nats(run, codes), _leaf_factors(codes)
+    nats, labels = _leaf_nats(run, codes), read_leaf_names(run.path)
+    factors = _leaf_factors(codes, nats)
     low, high = display_range(run, codes)
     dead = dead_leaves(run, codes)
     notes = [
@@ -88,6 +97,7 @@ def summarise_leaves(run: Run, codes: Codes | None = None) -> list[LeafSummary]:
             "" if leaf.name in dead else factors.get(leaf.name, ""),
             tuple(low[columns]),
             tuple(high[columns]),
+            labels.get(leaf.name, ""),
         )
         for leaf, columns in zip(tree.leaves, tree.slices, strict=True)
     ]
@@ -136,20 +146,28 @@ def _leaf_nats(run: Run, codes: Codes | None) -> dict[str, float]:
     return {} if kl is None else {name: float(k) for name, k in zip(leaves, kl, strict=True) if np.isfinite(k)}
 
 
-def _leaf_factors(codes: Codes | None) -> dict[str, str]:
-    """The factor of which each leaf explains the largest fraction, if that is large enough."""
+def _leaf_factors(codes: Codes | None, nats: dict[str, float]) -> dict[str, str]:
+    """The factor of which each leaf explains the largest fraction, if that is large enough.
+
+    The fraction is what is found beyond shuffled labels: a histogram of few images finds information in noise. It is at
+    most the information of the leaf over the entropy of the factor, by the data processing inequality.
+    """
     if codes is None or codes.values is None or codes.factors is None or len(codes) < 20:
         return {}
     from unbraid import metrics
 
     try:
         table: dict[str, Any] = metrics.mig(codes).table
+        shuffled = codes.values[np.random.default_rng(0).permutation(len(codes))]
+        chance = np.asarray(metrics.mig(replace(codes, values=shuffled)).table["matrix"])
     except UnbraidError:
         return {}
-    shares = np.asarray(table["matrix"]) / np.maximum(np.asarray(table["entropies"]), 1e-9)
+    entropies = np.maximum(np.asarray(table["entropies"]), 1e-9)
+    shares = (np.asarray(table["matrix"]) - chance) / entropies
     names: dict[str, str] = {}
-    for unit, row in zip(table["units"], shares, strict=True):
+    for unit, found in zip(table["units"], shares, strict=True):
         leaf = str(unit).split("[")[0]
+        row = np.minimum(found, nats.get(leaf, np.inf) / entropies)
         if row.max() >= MIN_FACTOR_SHARE:
             names.setdefault(leaf, str(table["factors"][int(row.argmax())]))
     return names

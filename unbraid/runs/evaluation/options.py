@@ -10,7 +10,6 @@ Device = Literal["", "auto", "cpu", "cuda", "mps", "xpu"] | str  # or one with a
 Protocol = Literal["fast", "dlib", "paper"]
 Interval = Literal["half", "bootstrap", "seeds"]
 Prune = Literal["none", "kl", "variance"]
-Divergence = Literal["mmd", "mmd_rbf", "inclusive_kl"]
 
 
 class DataSelection(TypedDict, total=False):
@@ -28,6 +27,7 @@ class TableOptions(TypedDict, total=False):
     groups: Any
     kinds: Sequence[str] | None
     names: Sequence[str] | None
+    keep_text: str | Sequence[str]
 
 
 class BatteryOptions(TypedDict, total=False):

@@ -12,7 +12,7 @@ import numpy as np
 
 from unbraid.codes import Codes
 from unbraid.core.csv_reader import read_table
-from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.errors import UnbraidError, command_or_python, expect
 from unbraid.core.files import read_npy, read_npz
 from unbraid.data.dataset import Dataset
 from unbraid.runs.evaluation.options import Split
@@ -116,8 +116,12 @@ def _from_file(path: Path) -> ScoreInput:
     if path.suffix in (".npy", *TEXT_SUFFIXES):
         found = read_array_file(path, "codes")
         return replace(found, names=None, folder=path.parent)
+    of_run = (path.parent / RECIPE_FILE).is_file()
+    encode = command_or_python(f"unbraid encode {quote(str(path.parent))}", f"unbraid.encode({str(path.parent)!r})")
     expect(
-        path.is_file(), f"there are no codes at {path}", do=f"Make them with: unbraid encode {quote(str(path.parent))}"
+        path.is_file(),
+        f"there are no codes at {path}",
+        do=f"Make them with: {encode}" if of_run else "Give a run directory, or a file of codes (.npz, .npy, .csv).",
     )
     expect(
         path.suffix == ".npz",
@@ -133,7 +137,7 @@ def _from_file(path: Path) -> ScoreInput:
         f"{path} holds no codes",
         found=f"arrays {', '.join(stored) or 'none'}",
         allowed="codes (n × d) with optional factors (n × k), names (k) and hash (n); or mean, as unbraid encode writes it",
-        do="Save it with np.savez(path, codes=z, factors=y), or pass --codes z.npy --factors y.npy.",
+        do="Save it with np.savez(path, codes=z, factors=y), or pass codes and factors as two files.",
     )
     names = (
         [str(name) for name in np.atleast_1d(stored["names"])] if "names" in stored and "factors" in stored else None

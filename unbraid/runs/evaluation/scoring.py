@@ -59,8 +59,8 @@ def score(
         out: the folder of scores.json; by default that of the codes, and none for arrays in memory.
         save: write scores.json.
         quiet: show no progress bar.
-        options: protocol, seeds, interval, seed and bins of `unbraid.metrics.battery`; prune, least, groups, kinds and names
-            of `unbraid.metrics.as_table`, which a `Table` has already.
+        options: protocol, seeds, interval, seed and bins of `unbraid.metrics.battery`; prune, least, groups, kinds, names and
+            keep_text of `unbraid.metrics.as_table`, which a `Table` has already.
 
     >>> y = np.stack(np.unravel_index(np.arange(600), (3, 4, 50)), 1)[:, :2]
     >>> print(score(y.astype(float), y, names=["shape", "x"], metrics="mig,dci"))
@@ -70,7 +70,7 @@ def score(
     for key in options:
         reject_unknown(key, ScoreOptions.__annotations__, "score")
     how: dict[str, Any] = {key: options.get(key, default) for key, default in BATTERY_DEFAULTS.items()}
-    parse_metric_names(metrics)  # errors before the work
+    metrics = parse_metric_names(metrics)  # errors before the work
     choose(how["protocol"], {"paper": 0, "dlib": 0, "fast": 0}, "protocol")
     if out is not None and save:
         ensure_writable_folder(out)
@@ -81,7 +81,8 @@ def score(
     table_options = {key: value for key, value in options.items() if key in TableOptions.__annotations__}
     table = _as_table(found, how["seed"], leave_out, table_options)
     chosen = select_metrics(metrics, table)
-    with progress_bar("scoring", count_metric_calls(chosen, how["seeds"], how["interval"], table), quiet) as advance:
+    calls = count_metric_calls(chosen, how["seeds"], how["interval"], table)
+    with progress_bar("scoring", calls, quiet, round_size=len(chosen)) as advance:
         scores = battery(table, metrics=metrics, advance=advance, **how)
     settings = {
         **how,
@@ -90,6 +91,8 @@ def score(
         **_data_settings(found),
         "left_out": table.notes.get("left_out", []),
     }
+    if versions := {name: v for name in scores if (v := METRICS[name.partition("@")[0]].version) != 1}:
+        settings["versions"] = versions  # numbers of other versions are not comparable
     sizes = {name: len(levels) for name, levels in zip(table.names, table.levels, strict=True)}
     limits = _ceilings(replace(found, images=found.images if images is None else images), table, how, data, duplicates)
     made = Scores(scores, settings, len(table), table.unit_names, sizes, table.notes, limits)

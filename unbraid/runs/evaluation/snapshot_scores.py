@@ -60,7 +60,7 @@ def score_snapshots(
         steps,
         f"{run.path} has no weights of earlier steps",
         found="no snapshots",
-        do="Train with --set budget.snapshots=10, or a list of steps.",
+        do="Train with budget.snapshots = 10, or a list of steps.",
     )
     if save:
         ensure_writable_folder(run.path)

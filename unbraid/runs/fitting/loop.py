@@ -10,7 +10,7 @@ from shlex import quote
 from typing import Any
 
 from unbraid.core import distributed
-from unbraid.core.errors import TrainingInterrupted
+from unbraid.core.errors import TrainingInterrupted, command_or_python
 from unbraid.core.files import open_for_writing, write_json
 from unbraid.core.progress import progress_bar
 from unbraid.data.dataset import Dataset
@@ -124,7 +124,8 @@ def _step_and_log(
 
 def _interruption(path: Path, requested_by: str, steps_done: int, steps: int) -> TrainingInterrupted:
     """The exception of a run that stops before its last step: who asked for it, and the command that resumes it."""
-    command = f"unbraid train --resume --out {quote(str(path))}"
+    out = str(path)
+    command = command_or_python(f"unbraid train --resume --out {quote(out)}", f"fit(…, {out!r}, resume=True)")
     caller = f" by {requested_by}" if requested_by else ""
     return TrainingInterrupted(f"stopped{caller} after step {steps_done} of {steps}; continue with: {command}")
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from unbraid.model.vae import Vae
     from unbraid.objectives import Game, Objective
     from unbraid.objectives.ledger import Ledger
+    from unbraid.runs.building.supervision import Supervision
     from unbraid.runs.recipe import Recipe
     from unbraid.terms.critics import Critic
 
@@ -43,6 +44,10 @@ class Parts(Protocol):
     @property
     def critics(self) -> Mapping[str, Critic]:
         """The critics of the objective's terms, by name."""
+
+    @property
+    def supervision(self) -> Supervision | None:
+        """Pairs, labels or states that are read beside the batches; None if there are none."""
 
     @property
     def modules(self) -> nn.ModuleDict:

@@ -51,6 +51,7 @@ class VaeTrainer:
     rate: Price = 0.0
     gradient_norm: float = 0.0  # of the last step, before clipping
     device_moves: list[str] = field(default_factory=list)
+    precision: str = "float32"  # what budget.precision chose
 
     @property
     def optimisers(self) -> dict[str, torch.optim.Optimizer]:
@@ -79,11 +80,12 @@ class VaeTrainer:
         return validate(self, dataset, number)
 
 
-def build_trainer(parts: VaeParts) -> VaeTrainer:
+def build_trainer(parts: VaeParts, stored_precision: str = "") -> VaeTrainer:
     """Move the parts to their device and make their optimisers.
 
     Args:
         parts: the parts of a VAE.
+        stored_precision: what "auto" chose when the run began.
     """
     recipe, budget = parts.recipe, parts.recipe.budget
     device = choose_device(budget.device)
@@ -91,17 +93,23 @@ def build_trainer(parts: VaeParts) -> VaeTrainer:
     if device.type == "cpu":
         # convolutions are faster in this layout; docs/benchmarks.md has the numbers
         parts.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    precision.configure_precision(parts.model, budget, device)
     batches = Batches(parts.dataset.images, budget.batch, recipe.seed, device)
-    trained = {name: c for name, c in parts.critics.items() if any(p.requires_grad for p in c.parameters())}
+    chosen = stored_precision or budget.precision
+    if chosen == "auto":
+        chosen = precision.choose_precision(parts.model, lambda: _rank_images(batches, 0), device)
+    precision.configure_precision(parts.model, chosen, budget.compile, device)
+    joint = [c for c in parts.critics.values() if c.trained_by_model]
+    trained = {
+        name: c for name, c in parts.critics.items() if c not in joint and any(p.requires_grad for p in c.parameters())
+    }
     steps = max((c.spec.steps for c in trained.values()), default=0)
     others = [Batches(parts.dataset.images, budget.batch, recipe.seed, device, stream=1 + i) for i in range(steps)]
-    optimiser = build_optimiser(parts.model, budget)
+    optimiser = build_optimiser(torch.nn.ModuleList([parts.model, *joint]) if joint else parts.model, budget)
     critic_optimisers: dict[str, torch.optim.Optimizer] = {
         name: build_critic_adam(list(c.parameters()), c.spec.lr, c.spec.betas) for name, c in trained.items()
     }
     rows = parts.objective.expand_prices(parts.tree, parts.model.prior)
-    return VaeTrainer(parts, device, rows, batches, others, optimiser, critic_optimisers, budget.rate)
+    return VaeTrainer(parts, device, rows, batches, others, optimiser, critic_optimisers, budget.rate, precision=chosen)
 
 
 def step(trainer: VaeTrainer, number: int, extra_terms: tuple[str, ...] = ()) -> Ledger:
@@ -141,8 +149,7 @@ def step(trainer: VaeTrainer, number: int, extra_terms: tuple[str, ...] = ()) ->
 def _backward(trainer: VaeTrainer, number: int, turn: int, extra_terms: tuple[str, ...]) -> tuple[Draw, Ledger]:
     """Evaluate the objective on one of the batches of a step and add its share of the gradient."""
     parts, turns = trainer.parts, trainer.parts.recipe.budget.accumulate
-    batch = _rank_images(trainer.batches, number * turns + turn)
-    draw = parts.model.draw(batch, len(parts.dataset), parts.objective.select_estimator(parts.critics))
+    draw = draw_batch(trainer, number * turns + turn)
     ledger = parts.objective(draw, number, parts.critics, trainer.prices, extra_terms)
     if turn == 0:
         zero_grad(trainer.optimiser)
@@ -150,6 +157,21 @@ def _backward(trainer: VaeTrainer, number: int, turn: int, extra_terms: tuple[st
     if not math.isfinite(ledger.loss.item()):
         _raise_non_finite(ledger, number)
     return draw, ledger
+
+
+def draw_batch(trainer: VaeTrainer, batch: int) -> Draw:
+    """The draw of one batch of training; with supervision it carries partners, labelled rows or states.
+
+    Args:
+        trainer: the trainer.
+        batch: the number of the batch, counted from 0.
+    """
+    parts = trainer.parts
+    estimator = parts.objective.select_estimator(parts.critics)
+    if parts.supervision is None:
+        return parts.model.draw(_rank_images(trainer.batches, batch), len(parts.dataset), estimator)
+    index = trainer.batches.indices(batch)
+    return parts.supervision.draw(parts.model, parts.dataset, batch, index, trainer.device, estimator)
 
 
 def _rank_images(batches: Batches, step: int) -> torch.Tensor:
@@ -208,8 +230,27 @@ def choose_device(name: str) -> torch.device:
         torch.empty(0, device=device if usable else "cpu")
     except (AssertionError, RuntimeError, NotImplementedError):
         usable = False
-    expect(usable, f"device {name!r} cannot be used here", allowed=["auto", *usable_types])
+    reason = "" if usable else _unusable_reason(name)
+    expect(usable, f"device {name!r} cannot be used here{reason}", allowed=["auto", *usable_types])
     return distributed.rank_device(device)
+
+
+def _unusable_reason(name: str) -> str:
+    """Why torch cannot use a device: the build of torch, the driver, or the number of devices."""
+    kind = name.partition(":")[0]
+    if kind == "mps":
+        built = torch.backends.mps.is_built()
+        return f", because {'macOS offers no GPU' if built else 'torch was built without MPS, which is for macOS'}"
+    if kind != "cuda":
+        return ", because torch knows no such device"
+    if torch.version.cuda is None and torch.version.hip is None:
+        return f", because torch {torch.__version__} is a CPU build; install a CUDA build (docs/install.md)"
+    try:
+        torch.cuda.init()
+    except (AssertionError, RuntimeError) as error:  # such as: Found no NVIDIA driver on your system
+        return f", because CUDA does not start ({str(error).splitlines()[0].rstrip('. ')})"
+    count = torch.cuda.device_count()
+    return f", because this machine has {f'the devices cuda:0 … cuda:{count - 1}' if count else 'no CUDA device'}"
 
 
 def _raise_non_finite(ledger: Ledger, number: int) -> None:

@@ -26,6 +26,7 @@ from unbraid.objectives.objective import Objective
 from unbraid.priors.base import Prior
 from unbraid.runs.building.builders import build_parts, build_trainer
 from unbraid.runs.building.custom_parts import NO_CUSTOM_PARTS, CustomParts, import_modules, recipe_with_objects
+from unbraid.runs.building.supervision import recipe_with_pairs
 from unbraid.runs.fitting import distributed_run
 from unbraid.runs.fitting.callbacks import notify, validate_callbacks
 from unbraid.runs.fitting.loop import LoopContext, run_training_loop
@@ -36,6 +37,7 @@ from unbraid.runs.fitting.validation import select_validation_data
 from unbraid.runs.folder import backup, run_writer
 from unbraid.runs.folder.file_names import DATA_FILE
 from unbraid.runs.folder.resume_checks import recorded_recipe
+from unbraid.runs.folder.state_file import stored_precision
 from unbraid.runs.recipe import Recipe
 from unbraid.runs.run import Run
 
@@ -47,6 +49,7 @@ def fit(
     resume: bool = False,
     quiet: bool = False,
     dataset: Any = None,
+    pairs: Any = None,
     force: bool = False,
     imports: str | Iterable[str] = (),
     nets: tuple[torch.nn.Module, torch.nn.Module] | None = None,
@@ -67,6 +70,7 @@ def fit(
         resume: continue from the last checkpoint; a changed recipe, thread count or version is refused.
         quiet: show no progress bar.
         dataset: the data: a `Dataset` or anything that `unbraid.data.of` accepts; the run finds these again by itself.
+        pairs: pairs of these data for an objective that reads pairs: row numbers (m, 2), or (m, g) for groups.
         force: overwrite a run, or with resume accept such changes.
         imports: modules that add parts to the registries.
         nets: encoder and decoder.
@@ -84,6 +88,8 @@ def fit(
     validation = None if validation is None else as_dataset(validation, "validation", quiet)
     custom = CustomParts(dataset, nets, prior, objective)
     recipe = Recipe.load(recipe)
+    if pairs is not None:
+        recipe = recipe_with_pairs(recipe, pairs, dataset)
     path = Path(out) if out is not None else Path("runs") / recipe.folder
     choose_device(recipe.budget.device)  # an error before the run directory is made
     listeners = validate_callbacks(callbacks)
@@ -123,7 +129,8 @@ def fit_locked(
     distributed_run.check_distributed(parts)
     held_out = select_validation_data(parts, validation, dataset is not None)
     with _loop_context(path, parts, quiet, callbacks, held_out) as context:
-        trainer = build_trainer(parts)
+        auto = recipe.budget.precision == "auto"
+        trainer = build_trainer(parts, stored_precision(path) if resume and auto else "")
         start = distributed_run.synchronise_start(trainer, context, resume, force)
         if context.rank:
             distributed_run.follow_rank_zero(trainer, start, context.pending_signals)

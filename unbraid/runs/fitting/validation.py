@@ -18,6 +18,7 @@ from unbraid.data.batches import fetch_batch, permutation
 from unbraid.data.dataset import Dataset
 from unbraid.metrics.evaluation.battery import battery, get_metric, parse_metric_names
 from unbraid.prices import FINAL_STEP
+from unbraid.runs.building.supervision import without_supervision
 from unbraid.runs.evaluation.data_selection import load_full_data
 from unbraid.runs.evaluation.encoding import posteriors
 from unbraid.runs.fitting.protocols import Parts
@@ -100,6 +101,7 @@ def validate(trainer: VaeTrainer, dataset: Dataset, number: int) -> dict[str, An
     index = permutation(0, VALIDATION_STREAM, 0, len(dataset))[: budget.validate_images].astype(np.int64)
     b = min(budget.batch, len(index))
     also = ("kl",) if not model.prior.bounded else ()
+    prices = trainer.prices if parts.supervision is None else without_supervision(trainer.prices)
     sums: dict[str, float] = {}
     count = len(index) // b
     modules = parts.modules.eval()
@@ -108,7 +110,7 @@ def validate(trainer: VaeTrainer, dataset: Dataset, number: int) -> dict[str, An
         for k in range(count):
             x = fetch_batch(dataset.images, index[k * b : (k + 1) * b], trainer.device)
             draw = model.draw(x, len(parts.dataset), objective.select_estimator(parts.critics), bound=True)
-            ledger = objective(draw, FINAL_STEP, parts.critics, trainer.prices, also)
+            ledger = objective(draw, FINAL_STEP, parts.critics, prices, also)
             for key, nats in {"loss": ledger.loss, **ledger.nats}.items():
                 sums[key] = sums.get(key, 0.0) + float(nats) / count
         scores = _scores(model, dataset, index, budget.validate_metrics)

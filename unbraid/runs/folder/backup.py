@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from unbraid.core.errors import TrainingInterrupted, UnbraidError
-from unbraid.core.files import fsync_folder, is_file, read_json, write_npy
+from unbraid.core.files import fsync_folder, is_file, read_json, write_bytes, write_npy
 from unbraid.runs.folder.file_names import (
     AUDIT_FILE,
     BACKUP_FOLDER,
@@ -22,22 +22,29 @@ from unbraid.runs.folder.file_names import (
     CHECKPOINT_FILE,
     CODES_FILE,
     DATA_FILE,
+    LABELS_FILE,
     LEDGER_FILE,
     MODEL_FILE,
     OVER_TRAINING_FILES,
+    PAIRS_FILE,
     RECIPE_FILE,
     REPORT_FILE,
     ROWS_FILE,
+    ROWS_MARK,
     SCORES_FILE,
     SCORES_PICTURE,
     STATE_FILE,
 )
+from unbraid.runs.folder.leaf_names import NAMES_FILE
 from unbraid.runs.folder.snapshots import SNAPSHOT_FOLDER, list_snapshots, snapshot_path
 
 # files made from the weights of a finished run
 DERIVED_FILES = (MODEL_FILE, CODES_FILE, AUDIT_FILE, SCORES_FILE, SCORES_PICTURE, REPORT_FILE, *OVER_TRAINING_FILES)
 # run.json says whether a run is finished, so it comes last
-RUN_FILES = (RECIPE_FILE, DATA_FILE, LEDGER_FILE, CHECKPOINT_FILE, BEST_FILE, *DERIVED_FILES, STATE_FILE)
+RUN_FILES = (
+    RECIPE_FILE, DATA_FILE, LEDGER_FILE, CHECKPOINT_FILE, BEST_FILE, NAMES_FILE, *DERIVED_FILES, STATE_FILE
+)  # fmt: skip
+DATA_COPIES = (ROWS_FILE, LABELS_FILE, PAIRS_FILE)  # X, y and pairs of an estimator
 PARTIAL_BACKUP = ".before.part"  # `before/` while it is written
 
 
@@ -77,7 +84,7 @@ def create_backup(path: Path) -> None:
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        for name in (ROWS_FILE, *list_run_files(path)):
+        for name in (*DATA_COPIES, *list_run_files(path)):
             if is_file(path / name):
                 _link_or_copy(path / name, partial / name)
         fsync_folder(partial)
@@ -88,7 +95,7 @@ def create_backup(path: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
         raise UnbraidError(
             f"cannot back up the run in {path} until the new one is finished: {error.strerror or error}. "
-            "Free disk space or choose another --out; the run is unchanged."
+            "Free disk space or choose another directory; the run is unchanged."
         ) from error
 
 
@@ -113,7 +120,7 @@ def restore_backup(path: Path) -> None:
         return
     with suppress(OSError):  # the backup then stays in `before/`
         remove_run_files(path)
-        for name in (ROWS_FILE, *list_run_files(path / BACKUP_FOLDER)):
+        for name in (*DATA_COPIES, *list_run_files(path / BACKUP_FOLDER)):
             if is_file(path / BACKUP_FOLDER / name):
                 (path / name).unlink(missing_ok=True)
                 _link_or_copy(path / BACKUP_FOLDER / name, path / name)
@@ -121,7 +128,9 @@ def restore_backup(path: Path) -> None:
 
 
 @contextmanager
-def replace_rows(path: Path, rows: np.ndarray) -> Iterator[None]:
+def replace_rows(
+    path: Path, rows: np.ndarray, labels: np.ndarray | None = None, pairs: np.ndarray | None = None
+) -> Iterator[None]:
     """Back up a run in a locked folder and store the data of a new one; restore the old run if the block fails.
 
     A stopped run stays with its data, so that it can be resumed.
@@ -129,19 +138,29 @@ def replace_rows(path: Path, rows: np.ndarray) -> Iterator[None]:
     Args:
         path: the run directory.
         rows: the data of the new run.
+        labels: labels of the rows, or None.
+        pairs: numbers of the rows of each pair, or None.
     """
     create_backup(path)
     remove_run_files(path)
     try:
-        write_npy(path / ROWS_FILE, rows)
+        write_bytes(path / ROWS_MARK, b"")
+        for name, array in zip(DATA_COPIES, (rows, labels, pairs), strict=True):
+            if array is not None:
+                write_npy(path / name, array)
+            else:
+                (path / name).unlink(missing_ok=True)
         yield
     except TrainingInterrupted:
         raise
     except BaseException:
         restore_backup(path)
         if not is_file(path / RECIPE_FILE):
-            (path / ROWS_FILE).unlink(missing_ok=True)
+            for name in DATA_COPIES:
+                (path / name).unlink(missing_ok=True)
         raise
+    finally:
+        (path / ROWS_MARK).unlink(missing_ok=True)
 
 
 def delete_backup(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from unbraid.core.errors import expect
 from unbraid.core.tensor_files import load_into_module, read_metadata, read_tensors, write_tensors
 from unbraid.runs.fitting.optimisers import parameters_of
 from unbraid.runs.recipe import Recipe
+
+LAYOUT_KEY = "latent layout"  # the layout as text, which keeps the order of its branches
 
 
 def write_checkpoint(
@@ -67,7 +70,10 @@ def checkpoint_recipe(path: Path) -> Recipe | None:
     Args:
         path: the checkpoint file.
     """
-    plain = read_metadata(path).get("recipe")
+    note = read_metadata(path)
+    plain = note.get("recipe")
+    if isinstance(plain, dict) and isinstance(note.get(LAYOUT_KEY), str):
+        plain = {**plain, "latent": json.loads(note[LAYOUT_KEY])}
     return None if plain is None else Recipe.from_dict(plain, f"the recipe in {path}")
 
 

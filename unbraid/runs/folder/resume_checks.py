@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.errors import UnbraidError, command_or_python, expect
 from unbraid.core.files import is_file, read_json, read_toml
+from unbraid.core.tensor_files import read_metadata
 from unbraid.model.nets.upconv import Upconv
 from unbraid.runs.fitting.protocols import Parts
 from unbraid.runs.folder import checkpoint
@@ -38,7 +39,8 @@ def load_run_recipe(path: Path, *changes: str) -> Recipe:
         return Recipe.load(path / RECIPE_FILE, *changes)
     except UnbraidError as error:
         held = is_file(path / CHECKPOINT_FILE) and checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE) is not None
-        hint = " Delete it, and --resume uses the recipe of the checkpoint." if held else ""
+        resume = command_or_python("--resume", "resume=True")
+        hint = f" Delete it, and {resume} uses the recipe of the checkpoint." if held else ""
         raise UnbraidError(f"{error}{hint}") from error
 
 
@@ -52,9 +54,15 @@ def recorded_recipe(path: Path) -> Recipe | None:
         The recipe, or None if there is no run.
     """
     trained = checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE) if is_file(path / CHECKPOINT_FILE) else None
-    if trained is not None or not is_file(path / RECIPE_FILE):
+    if not is_file(path / RECIPE_FILE) or (
+        trained is not None and checkpoint.LAYOUT_KEY in read_metadata(path / CHECKPOINT_FILE)
+    ):
         return trained
-    return Recipe.from_dict(read_toml(path / RECIPE_FILE), str(path / RECIPE_FILE))
+    written = Recipe.from_dict(read_toml(path / RECIPE_FILE), str(path / RECIPE_FILE))
+    if trained is None:
+        return written
+    # checkpoints without a layout have sorted branches; recipe.toml has their order
+    return trained.model_copy(update={"latent": written.latent}) if trained.latent == written.latent else trained
 
 
 def check_resumable(path: Path, parts: Parts, now: dict[str, Any], force: bool) -> list[str]:
@@ -69,25 +77,27 @@ def check_resumable(path: Path, parts: Parts, now: dict[str, Any], force: bool) 
         force: accept changes.
     """
     recorded = recorded_recipe(path)
+    anyway = command_or_python("--force", "force=True")
+    skip = f"Continue without comparing them: {anyway}."
     known = read_json(path / STATE_FILE, "run state") if is_file(path / STATE_FILE) else None
     if not isinstance(known, dict):
         expect(
             not is_file(path / CHECKPOINT_FILE) or force,
             f"{path / STATE_FILE} is missing or damaged, so the settings of this run cannot be compared",
-            do="Continue without comparing them: --force.",
+            do=skip,
         )
         known = {}
     expect(
         recorded is not None or force,
         f"{path} has no {RECIPE_FILE}, so the settings of this run cannot be compared",
-        do="Continue without comparing them: --force.",
+        do=skip,
     )
     changes = [] if recorded is None else recorded.differences(parts.recipe)
     changed = [change for change in changes if not change.startswith("budget.steps:")] + [
-        f"{key}: {known[key]!r} → {now[key]!r}"
-        for key in ("threads", "torch", "unbraid", "n", "shape", "data")
+        f"{key}: {known[key]!r} → {now.get(key)!r}"
+        for key in ("threads", "torch", "unbraid", "n", "shape", "data", "labels")
         if key in known
-        and known[key] != now[key]
+        and known[key] != now.get(key)
         and not (key == "threads" and _describe_ranks(known) != _describe_ranks(now))
     ]
     if changed and not force:
@@ -95,7 +105,7 @@ def check_resumable(path: Path, parts: Parts, now: dict[str, Any], force: bool) 
         hint = f" If {RECIPE_FILE} was edited, delete that file: the checkpoint has the recipe." if held else ""
         raise ResumeMismatchError(
             f"{path} was started differently: found {'; '.join(changed)}. Resumed like this it would not end with the same "
-            f"weights. Undo the change, or pass --force.{hint}"
+            f"weights. Undo the change, or pass {anyway}.{hint}"
         )
     return _find_device_moves(path, parts, known, now)
 

@@ -16,15 +16,8 @@ import torch
 
 from unbraid._version import __version__
 from unbraid.core import distributed, locks
-from unbraid.core.errors import UnbraidError, expect
-from unbraid.core.files import (
-    is_file,
-    open_for_writing,
-    read_json,
-    remove_partial_files,
-    write_json,
-    write_text,
-)
+from unbraid.core.errors import UnbraidError, command_or_python, expect
+from unbraid.core.files import is_file, open_for_writing, read_json, remove_partial_files, write_json, write_text
 from unbraid.core.tensor_files import read_metadata, write_tensors
 from unbraid.data.cache import dataset_record
 from unbraid.runs.building.custom_parts import CUSTOM_NAME, custom_part_shapes, fingerprint, foreign_parts
@@ -61,7 +54,7 @@ def lock_run_folder(path: Path) -> Iterator[None]:
         yield
         return
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    busy = f"another process is training in {path}. Wait for it, stop it, or choose another --out."
+    busy = f"another process is training in {path}. Wait for it, stop it, or choose another {command_or_python('--out', 'out')}."
     with locks.file_lock(path / LOCK_FILE, message=busy):
         remove_partial_files(path, TRAINING_FILES)
         remove_partial_files(path, backup.DERIVED_FILES, min_age=3600)  # another command may be writing one now
@@ -94,7 +87,10 @@ def open_run(path: Path, trainer: Trainer, threads: int, resume: bool, force: bo
     expect(
         not old or resume or force,
         f"{path} already holds a run",
-        do="Continue it (--resume), choose another --out, or overwrite it (--force).",
+        do=command_or_python(
+            "Continue it (--resume), choose another --out, or overwrite it (--force).",
+            "Continue it (resume=True), choose another out, or overwrite it (force=True).",
+        ),
     )
     state = run_state(trainer, threads, "running", 0)
     done, size, ended = 0, 0, False
@@ -149,14 +145,14 @@ def _load_checkpoint(path: Path, trainer: Trainer, force: bool) -> tuple[int, in
         done <= steps,
         f"{path} has more steps than the recipe asks for",
         found=f"{done} steps done, budget.steps = {steps}",
-        do="Training cannot be undone: ask for more steps, or train again into another --out.",
+        do="Training cannot be undone: ask for more steps, or train again into another directory.",
     )
     size = (path / LEDGER_FILE).stat().st_size if is_file(path / LEDGER_FILE) else 0
     expect(
         size >= note["ledger"] or force,
         f"{path / LEDGER_FILE} lost lines that were there at the checkpoint",
         found=f"{size:,} of {note['ledger']:,} bytes",
-        do="The weights are complete: --force continues without those lines.",
+        do=f"The weights are complete: {command_or_python('--force', 'force=True')} continues without those lines.",
     )
     patience = (note.get("recipe") or {}).get("budget", {}).get("patience", 0)
     ended = bool(note.get("ended")) and patience == trainer.parts.recipe.budget.patience
@@ -177,7 +173,9 @@ def run_state(trainer: Trainer, threads: int, status: str, steps_done: int) -> d
         "kernels": KERNEL_VERSION if own_kernels(parts) else 0,
         "ranks": ranks if ranks > 1 else 0,
         "moved": trainer.device_moves,
+        "precision": getattr(trainer, "precision", "") if parts.recipe.budget.precision == "auto" else "",
         "needs": foreign_parts(parts.recipe),
+        "labels": "" if parts.supervision is None else parts.supervision.checksum,
         CUSTOM_NAME: custom_part_shapes(parts.recipe, parts.model),
     }
     return {
@@ -211,7 +209,7 @@ def append_row(ledger_file: FileIO, row: dict[str, Any]) -> dict[str, Any]:
     except OSError as error:
         raise UnbraidError(
             f"cannot write {ledger_file.name}: {error.strerror}. Free disk space, then continue from the last checkpoint "
-            "with --resume."
+            f"with {command_or_python('--resume', 'resume=True')}."
         ) from error
     return row
 
@@ -231,7 +229,9 @@ def save_checkpoint(path: Path, trainer: Trainer, steps_done: int, stopped_early
             os.fsync(f.fileno())
             size = f.tell()
     recipe = trainer.parts.recipe
-    note = {"step": steps_done, "ledger": size, "hash": recipe.hash, "recipe": recipe.as_dict()}
+    plain = recipe.as_dict()  # metadata is sorted by key, and the order of branches is the order of columns
+    note = {"step": steps_done, "ledger": size, "hash": recipe.hash, "recipe": plain}
+    note[checkpoint.LAYOUT_KEY] = json.dumps(plain["latent"])
     note |= {"ended": True} if stopped_early else {}
     checkpoint.write_checkpoint(path / CHECKPOINT_FILE, trainer.parts.modules, trainer.optimisers, note)
     return path / CHECKPOINT_FILE
@@ -275,11 +275,16 @@ def recovery_hint(path: Path) -> str:
         path: the run directory.
     """
     out = quote(str(path))
-    restart = f"with a lower rate, 'unbraid train … --force --set budget.lr=… --out {out}'"
+    again = f"'unbraid train … --force --set budget.lr=… --out {out}'", f"fit(…, {str(path)!r}, force=True)"
+    restart = f"with a lower rate, {command_or_python(*again)}"
     if not is_file(path / CHECKPOINT_FILE):
         return f"There is no checkpoint yet: start again {restart}."
     known = read_json(path / STATE_FILE, "run state")
+    proceed = (
+        f"'unbraid train --resume --force --set budget.lr=… --out {out}'",
+        f"fit(…, {str(path)!r}, resume=True, force=True)",
+    )
     return (
         f"The loss was finite at the last checkpoint, after step {known['step']}: continue from it with a lower rate, "
-        f"'unbraid train --resume --force --set budget.lr=… --out {out}'. If that fails at once, start again {restart}."
+        f"{command_or_python(*proceed)}. If that fails at once, start again {restart}."
     )

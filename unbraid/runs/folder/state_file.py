@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unbraid.core.errors import expect
-from unbraid.core.files import read_json
+from unbraid.core.files import is_file, read_json
 from unbraid.runs.folder.file_names import STATE_FILE
 
 STATE_SCHEMA = 2  # schema 2 added this number and the recipe's hash; files without a number are schema 1
@@ -33,6 +33,17 @@ def read_state(path: Path) -> dict[str, Any]:
         do="Update unbraid.",
     )
     return state
+
+
+def stored_precision(path: Path) -> str:
+    """Return what budget.precision = "auto" chose when a run began, or "" if run.json holds no choice.
+
+    Args:
+        path: the run directory.
+    """
+    state = read_json(path / STATE_FILE, "run state") if is_file(path / STATE_FILE) else None
+    found = state.get("precision") if isinstance(state, dict) else None
+    return found if found in ("float32", "bf16") else ""
 
 
 def _is_state(state: Any) -> bool:

@@ -35,9 +35,8 @@ def connect_ray(address: str = "", workers: int = 0) -> Any:
     )
     if address not in ("local", "auto"):
         _check_reachable(address)
-    os.environ.setdefault(
-        "RAY_worker_niceness", "0"
-    )  # like local workers; Ray's default of 15 starves on a busy machine
+    # like local workers; Ray's default of 15 starves on a busy machine
+    os.environ.setdefault("RAY_worker_niceness", "0")
     local: dict[str, Any] = {
         "num_cpus": max(workers, cpu_count()),
         "include_dashboard": False,

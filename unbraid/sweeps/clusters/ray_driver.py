@@ -51,7 +51,13 @@ class ClusterSlot:
     since: float = field(default_factory=time.monotonic)
 
     def assign(self, job: Job, plan: Plan, max_tries: int) -> None:
-        """Claim a run and start its task; a run that is claimed elsewhere or has a final result starts none."""
+        """Claim a run and start its task; a run that is claimed elsewhere or has a final result starts none.
+
+        Args:
+            job: the job.
+            plan: the plan of the sweep.
+            max_tries: how often a failed run is started again.
+        """
         self.job, self.since = job, time.monotonic()
         if not self.claim_stack.enter_context(try_claim(plan.folder, job.name)):
             self.pool.release(self, {"outcome": None})
@@ -235,7 +241,11 @@ class RayWorkerPool:
 
 
 def thread_count(job: Job) -> int:
-    """Number of cores that a job needs."""
+    """Number of cores that a job needs.
+
+    Args:
+        job: the job.
+    """
     return max(1, job.recipe.budget.threads)
 
 

@@ -85,7 +85,7 @@ class RunUploader:
         self.uploaded: dict[str, tuple[int, int]] = {}
 
     def saved(self, step: int, path: Path) -> None:
-        """Upload after a checkpoint, a snapshot or the best weights were saved."""
+        """See `callbacks`: upload after a checkpoint, a snapshot or the best weights were saved."""
         self.upload()
 
     def upload(self) -> None:

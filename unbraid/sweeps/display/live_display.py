@@ -12,13 +12,15 @@ from typing import Any
 
 from unbraid.core.errors import UnbraidError
 from unbraid.core.files import open_regular
+from unbraid.core.progress import format_duration
 from unbraid.runs.folder.file_names import LEDGER_FILE
-from unbraid.sweeps.display.summary import best_run, format_duration
+from unbraid.sweeps.display.summary import best_run
 from unbraid.sweeps.engine.job_results import JobResult
 from unbraid.sweeps.engine.scheduler import Scheduler
 from unbraid.sweeps.planning.plan import Job
 
 LOG_SECONDS = 30.0  # between two lines of a log
+ESTIMATE_SECONDS = 10.0  # after the first training steps, until the time of the whole sweep is estimated
 MAX_RUNNING_ROWS = 8
 
 
@@ -32,8 +34,9 @@ class LiveDisplay:
     def __init__(self, quiet: bool = False):
         self.quiet = quiet
         self.live: Any = None
-        self.start = self.last_logged = self.last_drawn = time.monotonic()
+        self.start = self.last_logged = self.last_drawn = self.last_estimate = time.monotonic()
         self.first_progress: tuple[float, int] | None = None
+        self.estimated = False
 
     def __enter__(self) -> LiveDisplay:
         if not self.quiet and sys.stderr.isatty():
@@ -55,6 +58,8 @@ class LiveDisplay:
             state: the scheduler.
         """
         now = time.monotonic()
+        if not self.quiet and not self.estimated and now - self.last_estimate > 1:
+            self._print_estimate(state)
         if self.quiet or now - (self.last_drawn if self.live else self.last_logged) < (
             0.5 if self.live else LOG_SECONDS
         ):
@@ -72,6 +77,22 @@ class LiveDisplay:
         else:
             self.last_drawn = now
             self.live.update(_render_table(head, running, steps, state.results), refresh=True)
+
+    def _print_estimate(self, state: Scheduler) -> None:
+        """Print once how long the whole sweep takes, as soon as enough steps were timed."""
+        self.last_estimate = now = time.monotonic()
+        names = [worker.job.name for worker in state.workers.busy_workers() if worker.job is not None]
+        steps = {name: _read_progress(state.plan.folder / name)[0] for name in names}
+        if not any(steps.values()):
+            return
+        left = self._remaining_seconds(state, steps)
+        if left is not None and self.first_progress is not None and now - self.first_progress[0] > ESTIMATE_SECONDS:
+            self.estimated = True
+            line = f"estimate: about {format_duration(left)} for {len(state.plan.jobs) - len(state.results):,} runs"
+            if self.live is None:
+                print(line, file=sys.stderr, flush=True)
+            else:
+                self.live.console.print(line, highlight=False)
 
     def _status_line(self, state: Scheduler, steps: dict[str, int]) -> str:
         """'17 of 125 done, 1 failed, 2 running, 1 claimed elsewhere; 6 min left; best mig 0.41 (beta_vae-b4-s3-1f2a)'."""

@@ -11,23 +11,6 @@ from unbraid.sweeps.planning.plan import Plan
 from unbraid.sweeps.planning.scoring import Scoring
 
 
-def format_duration(seconds: float) -> str:
-    """Format seconds in two units.
-
-    Args:
-        seconds: the seconds.
-
-    >>> [format_duration(s) for s in (4.2, 75, 4000, 200_000)]
-    ['4 s', '1 min 15 s', '1 h 06 min', '2 d 7 h']
-    """
-    s = round(seconds)
-    if s < 60:
-        return f"{s} s"
-    if s < 3600:
-        return f"{s // 60} min {s % 60:02d} s"
-    return f"{s // 3600} h {s % 3600 // 60:02d} min" if s < 86400 else f"{s // 86400} d {s % 86400 // 3600} h"
-
-
 def best_run(results: Mapping[str, JobResult], score: Scoring | None) -> str:
     """Format the best run by the first requested metric (else by the ELBO), as 'mig 0.41 (beta_vae-b4-s3-1f2a)'.
 

@@ -47,7 +47,11 @@ class JobResult:
 
     @classmethod
     def from_dict(cls, table: dict[str, Any]) -> JobResult:
-        """Read a result from a JSON object; fields of later versions are ignored."""
+        """Read a result from a JSON object; fields of later versions are ignored.
+
+        Args:
+            table: the JSON object.
+        """
         known = {f.name for f in fields(cls)}
         return cls(**{key: value for key, value in table.items() if key in known})
 

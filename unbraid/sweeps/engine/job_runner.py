@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from unbraid.core.errors import UnbraidError
+from unbraid.runs import Run
 from unbraid.runs.folder.file_names import MODEL_FILE, RECIPE_FILE, STATE_FILE
-from unbraid.runs.run import Run
 from unbraid.sweeps.engine import job_results
 from unbraid.sweeps.engine.job_claims import try_claim
 from unbraid.sweeps.engine.job_results import DONE, FAILED, JobResult
@@ -96,7 +96,7 @@ def train_or_load(job: Job, folder: Path, seconds: dict[str, float], callbacks: 
         seconds: the seconds of this training are added to its entry 'train'.
         callbacks: callbacks of training.
     """
-    from unbraid.runs.fitting.training import fit
+    from unbraid.runs import fit
     from unbraid.runs.folder.resume_checks import ResumeMismatchError
 
     path = folder / job.name

@@ -46,10 +46,12 @@ def serve_jobs() -> None:
 
 
 def _process_jobs(output: IO[str]) -> None:
+    from unbraid.core.errors import use_command_line_words
     from unbraid.runs.building.custom_parts import import_modules
     from unbraid.sweeps.engine.job_runner import claim_and_run
 
     _preload_torch()
+    use_command_line_words(True)  # runs of a sweep are continued with commands
     import_modules(sys.argv[1:])  # the --import options of the parent
     lines: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_read_stdin, args=(lines,), daemon=True).start()

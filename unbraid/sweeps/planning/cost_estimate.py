@@ -7,12 +7,15 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from unbraid.core.errors import UnbraidError
 from unbraid.sweeps.engine.job_results import JobResult
 from unbraid.sweeps.engine.job_runner import job_dataset
 from unbraid.sweeps.planning.plan import Job, Plan
+
+if TYPE_CHECKING:
+    from unbraid.runs.fitting.protocols import Parts
 
 TRIAL_SECONDS = 0.5  # how long steps are timed for each kind of recipe
 MAX_TRIALS = 12  # kinds of recipes that are timed; further kinds are assumed to cost the average
@@ -48,7 +51,7 @@ def estimate_cost(plan: Plan, results: Mapping[str, JobResult | None], advance: 
         results: results so far, by run name.
         advance: called after each recipe with `note=`, the run name.
     """
-    built: dict[str, Any] = {}
+    built: dict[str, Parts] = {}
     speeds = _measured_speeds(plan, results)
     seconds, size, unbuildable, untimed_steps, rates = 0.0, 0, {}, 0, []
     for job in plan.jobs:
@@ -72,25 +75,22 @@ def estimate_cost(plan: Plan, results: Mapping[str, JobResult | None], advance: 
     return CostEstimate(seconds, size, unbuildable, bool(rates))
 
 
-def _build_or_check(job: Job, built: dict[str, Any]) -> Any:
+def _build_or_check(job: Job, built: dict[str, Parts]) -> Parts:
     """The parts of a job, or those of an earlier job with the same parts, after a check of the objective."""
     from unbraid import objectives
-    from unbraid.objectives import Objective
     from unbraid.runs.building.builders import build_parts
 
     recipe = job.recipe
     objective = objectives.build(recipe.objective)
-    row = isinstance(objective, Objective)
-    options = repr(sorted(objective.critics.items())) if row else recipe.objective
     plain = recipe.as_dict()
     names = ("data", "latent", "prior", "likelihood", "posterior", "nets")
-    key = json.dumps([*(plain.get(name) for name in names), recipe.budget.batch, options], default=repr)
+    key = json.dumps([*(plain.get(name) for name in names), recipe.budget.batch, objective.part_options], default=repr)
     if key not in built:
         if len(built) >= MAX_BUILT:
             built.clear()
         built[key] = build_parts(recipe, job_dataset(job))
-    elif row:
-        objective.check(built[key].tree, built[key].model.prior)
+    else:
+        objective.check(built[key].model.tree, built[key].model.prior)
     return built[key]
 
 
@@ -110,7 +110,7 @@ def _measured_speeds(plan: Plan, results: Mapping[str, JobResult | None]) -> dic
     return {kind: statistics.median(values) for kind, values in speeds.items()}
 
 
-def measure_step_seconds(parts: Any) -> float:
+def measure_step_seconds(parts: Parts) -> float:
     """Time training steps, in seconds per step, with one thread unless the recipe sets another number.
 
     Args:
@@ -133,12 +133,12 @@ def measure_step_seconds(parts: Any) -> float:
         return (time.perf_counter() - start) / (number - 2)
 
 
-def _disk_bytes(parts: Any, job: Job) -> int:
+def _disk_bytes(parts: Parts, job: Job) -> int:
     """Size of model, checkpoint (weights and two moments of each), codes with scales and labels, and ledger."""
     state = sum(t.numel() * t.element_size() for t in parts.modules.state_dict().values())
     moments = 2 * sum(p.numel() * p.element_size() for p in parts.modules.parameters())
     model = sum(t.numel() * t.element_size() for t in parts.model.state_dict().values())
     factors = len(parts.dataset.factors.items) if parts.dataset.factors is not None else 0
-    codes = len(parts.dataset) * (2 * 4 * parts.tree.width + factors)
+    codes = len(parts.dataset) * (2 * 4 * parts.model.tree.width + factors)
     ledger = 250 * (job.recipe.budget.steps // job.recipe.budget.log_every + 1)
     return int(model + state + moments + codes + ledger)

@@ -10,7 +10,7 @@ import random
 from typing import Any
 
 from unbraid.core.errors import expect
-from unbraid.runs.recipe import Recipe
+from unbraid.runs import Recipe
 
 Setting = dict[str, Any]  # field of a recipe → its value: {"objective.beta": 4}
 MAX_RUNS = 100_000  # runs of one sweep

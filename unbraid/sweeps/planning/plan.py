@@ -9,8 +9,8 @@ from typing import Any
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import read_json, read_toml
+from unbraid.runs import Recipe
 from unbraid.runs.folder.file_names import OUTCOME_FILE, RECIPE_FILE
-from unbraid.runs.recipe import Recipe
 from unbraid.sweeps.planning.grid import Setting
 from unbraid.sweeps.planning.run_names import abbreviate_fields, format_setting, unique_names
 from unbraid.sweeps.planning.scoring import Scoring

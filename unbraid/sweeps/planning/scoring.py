@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from unbraid.core.errors import choose, expect
+from unbraid.runs import Run
 from unbraid.runs.folder.file_names import CODES_FILE
-from unbraid.runs.run import Run
 
 DEFAULT_METRICS = ("mig", "dci", "factor_vae")  # of labelled data
 SPLITS = ("", "train", "test", "all", "held_out")
@@ -85,10 +85,9 @@ def measure_run(run: Run, score: Scoring, dataset: Any, seconds: dict[str, float
         dataset: the data of the run; measured unless `score` names a split.
         seconds: receives the seconds of each stage.
     """
-    from unbraid.runs.evaluation.auditing import audit
+    from unbraid.runs import audit, encode
+    from unbraid.runs import score as score_run
     from unbraid.runs.evaluation.data_selection import select_data
-    from unbraid.runs.evaluation.encoding import encode
-    from unbraid.runs.evaluation.scoring import score as score_run
 
     numbers: dict[str, float] = {}
     with record_seconds(seconds, "encode"):

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unbraid.core.errors import UnbraidError, did_you_mean, expect
 from unbraid.core.files import read_toml
-from unbraid.runs.recipe import Recipe
+from unbraid.runs import Recipe
 from unbraid.sweeps.planning.grid import Setting, apply_setting, check_run_count, expand_settings, flatten_settings
 from unbraid.sweeps.planning.scoring import Scoring
 

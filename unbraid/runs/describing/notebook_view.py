@@ -1,0 +1,68 @@
+"""A run in a notebook: its summary, a strip of traversals, its scores and the curve of the loss."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from unbraid.core.errors import UnbraidError
+from unbraid.core.files import is_file
+from unbraid.core.inline_images import curve_html, image_grid_html
+from unbraid.runs.describing.run_summary import summary_html
+from unbraid.runs.folder.file_names import CODES_FILE
+from unbraid.runs.run import Run
+
+MAX_TRAVERSALS = 6  # latents in the strip
+MAX_POINTS = 400  # points of the curve
+
+
+def notebook_html(run: Run) -> str:
+    """Return everything that a notebook shows of a run; what the run does not have is left out.
+
+    Args:
+        run: the run.
+    """
+    parts = [summary_html(run)]
+    for view in (_traversals, _scores, _loss_curve):
+        try:
+            parts.append(view(run))
+        except (UnbraidError, OSError):  # a run without weights, codes or ledger has fewer views
+            continue
+    return "".join(parts)
+
+
+def _traversals(run: Run) -> str:
+    """The latents of the largest KL, from the code of the first image; without codes the first latents, from 0."""
+    if run.state["shape"][0] not in (1, 3) or min(run.state["shape"][1:]) < 4:
+        return ""  # vectors are no pictures
+    tree = run.recipe.tree
+    leaves = [leaf.name for leaf in tree.leaves]
+    code = np.zeros(tree.width, np.float32)
+    if run.snapshot is None and is_file(run.path / CODES_FILE):
+        codes = run.codes()
+        code = np.asarray(codes.mean[0], np.float32)
+        if codes.kl is not None:
+            leaves = [leaves[i] for i in np.argsort(-np.nan_to_num(np.asarray(codes.kl)))]
+    real = [name for name in leaves if len(tree.columns(name)) == 1][:MAX_TRAVERSALS]
+    if not real:
+        return ""
+    strip = image_grid_html([run.traverse(code, name) for name in real], f"traversals of {', '.join(real)}")
+    return f"<p>traversals of {escape(', '.join(real))}, from −3 to 3</p>{strip}"
+
+
+def _scores(run: Run) -> str:
+    found = run.scores()
+    if found is None:
+        return ""
+    known = {name: score.value for name, score in found.items() if score.value == score.value}
+    heads = "".join(f"<th>{escape(name)}</th>" for name in known)
+    cells = "".join(f"<td>{value:.3f}</td>" for value in known.values())
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody><tr>{cells}</tr></tbody></table>"
+    return f'<div style="overflow-x:auto">{table}</div>'
+
+
+def _loss_curve(run: Run) -> str:
+    rows = [row for row in run.ledger() if isinstance(row.get("loss"), int | float)]
+    rows = rows[:: max(1, len(rows) // MAX_POINTS)]
+    return curve_html([row["step"] for row in rows], [row["loss"] for row in rows], "loss") if len(rows) > 1 else ""

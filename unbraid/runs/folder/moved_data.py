@@ -1,0 +1,29 @@
+"""Data files that were moved together with the run directory: beside it, or in `data/` of the folder of a discovery."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from unbraid.core.files import is_file
+from unbraid.runs.folder.file_names import LABELS_FILE, ROWS_FILE
+
+
+def relocate_data(run_path: Path, table: dict[str, Any]) -> dict[str, Any]:
+    """Return the [data] table of a recipe with the present path of a file that moved with its run.
+
+    Args:
+        run_path: the run directory.
+        table: the table.
+    """
+    path = Path(str(table.get("path", "")))
+    if path.name == ROWS_FILE and is_file(run_path / ROWS_FILE):
+        moved = {"path": str(run_path / ROWS_FILE)}  # the run of an estimator may have been moved or backed up
+        if "labels" in table and is_file(run_path / LABELS_FILE):
+            moved["labels"] = str(run_path / LABELS_FILE)
+        return {**table, **moved}
+    if path.exists():
+        return table
+    above = run_path.absolute().parents[:2]  # of best/ and of runs/NAME/
+    found = [folder / "data" / path.name for folder in above if is_file(folder / "data" / path.name)]
+    return {**table, "path": str(found[0])} if found else table
