@@ -11,14 +11,14 @@ from pathlib import Path
 
 import torch
 
-BENCHMARKS = ("core", "threads", "data", "objectives", "metrics", "sweeps", "cluster", "compare", "studio")
+BENCHMARKS = ("core", "threads", "data", "objectives", "pairs", "metrics", "sweeps", "cluster", "compare", "studio")
 PEERS = "peers"  # needs its own environment: make bench-peers
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 INTRO = """# Benchmarks
 
-Written by `make bench`. Times depend on the machine below. The ratio ours/baseline counts; both sides are measured in
-alternation in one run. A limit is the highest ratio allowed ("> x": the lowest). Rows without a limit only state a cost. A
-missed limit is marked.
+How fast is the library, and how much memory does it take? `make bench` writes this page. Times depend on the machine, which
+each section names, so look at the ratio ours/baseline: both sides are measured in alternation in one run. A limit is the
+highest ratio allowed ("> x": the lowest), and a missed limit is marked. Rows without a limit state a cost.
 """
 
 

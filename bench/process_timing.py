@@ -23,14 +23,16 @@ class TimedFunction:
         target: `module:name` of the function.
         options: its arguments.
         threads: the number of threads of its process.
+        warmup: calls before the first that is timed.
     """
 
     target: str
     options: tuple[str, ...] = ()
     threads: int = 1
+    warmup: int = 3
 
 
-def serve(target: str, options: tuple[str, ...], threads: int) -> None:
+def serve(target: str, options: tuple[str, ...], threads: int, warmup: int = 3) -> None:
     """Time a function in this process: for each line "k" of standard input, repeat it k times and print CPU seconds, wall seconds
     and peak MB.
 
@@ -38,13 +40,14 @@ def serve(target: str, options: tuple[str, ...], threads: int) -> None:
         target: `module:name` of the function.
         options: its arguments.
         threads: the number of threads.
+        warmup: calls before the first that is timed.
     """
     import torch
 
     torch.set_num_threads(threads)
     module, _, name = target.partition(":")
     run = getattr(importlib.import_module(module), name)(*options)
-    for _ in range(3):
+    for _ in range(warmup):
         run()
     print("ready", flush=True)
     for line in sys.stdin:
@@ -64,7 +67,7 @@ def peak_memory_mb() -> float:
 @contextmanager
 def start_process(function: TimedFunction) -> Iterator[Child]:
     """Start the process of a timed function and wait until it is warm."""
-    what = (function.target, function.options, function.threads)
+    what = (function.target, function.options, function.threads, function.warmup)
     child = subprocess.Popen(
         [sys.executable, "-c", f"from bench.process_timing import serve; serve{what!r}"],
         stdin=subprocess.PIPE,

@@ -45,11 +45,13 @@ NOT_RUN = {  # patterns of commands that pages show and no test runs, with the r
     r"ray |.*--engine ray|.*--address": "a Ray cluster; tests/end_to_end/test_ray.py starts one of its own",
     r"bash \S+\.sh|sbatch |srun ": "a batch system; tests/end_to_end/test_sweep.py runs the shards of such a script",
     r"unbraid studio": "a server that runs until it is stopped; tests/unit/studio and tests/browser start it",
+    r"ONEDNN_MAX_CPU_ISA": "takes minutes, once for each emulated processor; docs/demo.md has the scores",
     r"unbraid demo": "takes minutes; tests/statistical/test_demo_claim.py and the test of the README run it",
     r"python (-m )?(docs/make|bench|tests)": "takes minutes; the existence of the script is checked",
 }
 PAGES_NOT_RUN = {
-    "cluster": "a Ray cluster under a batch system; tests/end_to_end/test_ray.py starts clusters of its own"
+    "discover": "trains for ten minutes; the tutorial discover_factors runs the same commands for seconds",
+    "cluster": "a Ray cluster under a batch system; tests/end_to_end/test_ray.py starts clusters of its own",
 }
 
 

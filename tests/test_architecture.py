@@ -17,7 +17,7 @@ PACKAGE_ROOT = Path(unbraid.__file__).parent
 # Data flows from first to last; a package imports only from earlier packages and from itself.
 PACKAGES = [
     "_version", "core", "prices", "latent", "data", "codes", "metrics", "priors", "model", "terms", "objectives", "runs",
-    "comparing", "figures", "sweeps", "studies", "export", "catalogue", "studio", "cli", "__main__",
+    "comparing", "figures", "sweeps", "studies", "export", "discovery", "catalogue", "studio", "cli", "__main__",
 ]  # fmt: skip
 FILES = sorted(PACKAGE_ROOT.rglob("*.py"))
 
@@ -48,16 +48,14 @@ def imported_packages(path: Path) -> set[str]:
     return packages & set(PACKAGES)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [f for f in FILES if f.name != "__init__.py" or f.parent != PACKAGE_ROOT],
-    ids=lambda p: str(p.relative_to(PACKAGE_ROOT)),
-)
-def test_imports_follow_the_order_of_packages(path):
-    here = package_of(path)
-    assert here in PACKAGES, f"{here} is a new package: add it to PACKAGES"
-    later = {other for other in imported_packages(path) if PACKAGES.index(other) > PACKAGES.index(here)}
-    assert not later, f"{path.name} imports later packages: {later}"
+def test_imports_follow_the_order_of_packages():
+    for path in FILES:
+        here = package_of(path)
+        if here == "__init__":
+            continue
+        assert here in PACKAGES, f"{here} is a new package: add it to PACKAGES"
+        later = {other for other in imported_packages(path) if PACKAGES.index(other) > PACKAGES.index(here)}
+        assert not later, f"{path.relative_to(PACKAGE_ROOT)} imports later packages: {later}"
 
 
 def loaded_modules(code: str) -> set[str]:
@@ -108,11 +106,56 @@ def undocumented(body: list[ast.stmt]) -> list[str]:
     return bare
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE_ROOT)))
-def test_every_public_name_is_documented(path):
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree), "the module has no docstring"
-    assert not undocumented(tree.body)
+def test_every_public_name_is_documented():
+    for path in FILES:
+        tree = ast.parse(path.read_text())
+        assert ast.get_docstring(tree), f"{path.relative_to(PACKAGE_ROOT)} has no docstring"
+        assert not undocumented(tree.body), path.relative_to(PACKAGE_ROOT)
+
+
+def catalogue_functions() -> set[str]:
+    """Functions whose options the catalogue explains: tests/contracts/test_catalogue.py checks that each is described."""
+    from unbraid.metrics import METRICS
+    from unbraid.model import NETS
+    from unbraid.objectives import OBJECTIVES
+    from unbraid.priors import PRIORS
+    from unbraid.terms import TERMS
+    from unbraid.terms.estimators import WEIGHTS
+
+    parts = [*OBJECTIVES.values(), *NETS.values(), *PRIORS.values(), *WEIGHTS.values()]
+    parts += [entry for table in (METRICS, TERMS) for entry in [each.call for each in table.values()]]
+    return {f"{part.__module__}.{part.__qualname__}" for part in parts if inspect.isfunction(part)}
+
+
+def undescribed_parameters(body: list[ast.stmt], prefix: str, described: set[str]) -> list[str]:
+    """Parameters of public functions that are neither in `Args:` nor in backticks in the summary."""
+    lacking = []
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            lacking += undescribed_parameters(node.body, f"{prefix}.{node.name}", described)
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+            continue
+        summary, _, rest = (ast.get_docstring(node) or "").partition("\n")
+        elsewhere = re.search(r"\b[Ss]ee `", summary) or f"{prefix}.{node.name}" in described
+        if elsewhere or node.name in ("forward", "backward"):  # of torch
+            continue
+        names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        arguments = rest.partition("Args:\n")[2]
+        for name in names:
+            listed = re.search(rf"^ +(\w+, )*{name}(, \w+)*: ", arguments, re.MULTILINE)
+            if name not in ("self", "cls") and not listed and f"`{name}`" not in summary:
+                lacking.append(f"{prefix}.{node.name}({name})")
+    return lacking
+
+
+def test_every_parameter_of_a_public_function_is_described():
+    """Commands describe theirs in the help texts of the options."""
+    described, lacking = catalogue_functions(), []
+    for path in FILES:
+        module = ".".join(path.relative_to(PACKAGE_ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
+        if not module.startswith(("unbraid.cli", "unbraid.terms.supervised")):
+            lacking += undescribed_parameters(ast.parse(path.read_text()).body, module, described)
+    assert not lacking
 
 
 def test_every_name_of_all_can_be_imported():
@@ -203,9 +246,12 @@ def public_definitions() -> dict[str, set[str]]:
 
 
 SHARED_NAMES = {  # public names that several modules define, and why
-    **dict.fromkeys(("arms", "measure", "figures", "arm_label"), "every trained study defines these for the runner"),
+    **dict.fromkeys(
+        ("arms", "measure", "measure_jointly", "figures", "arm_label"), "trained studies define these for the runner"
+    ),
     **dict.fromkeys(("main", "register"), "the interface of analytic studies; of command modules"),
     **dict.fromkeys(("audit", "compare", "encode", "report", "score", "sweep"), "a command and the function it calls"),
+    **dict.fromkeys(("discover", "transform"), "a command and the function it calls"),
     **dict.fromkeys(
         ("build_model", "build_parts", "build_trainer", "step"), "of a row, of a GAN, and of either by its kind"
     ),
@@ -213,6 +259,8 @@ SHARED_NAMES = {  # public names that several modules define, and why
     **dict.fromkeys(("entropy", "reconstruction", "tc"), "a term; the same quantity of codes, or in a theory figure"),
     **dict.fromkeys(("inclusive_kl", "mmd"), "a term of a batch, and of a whole run in the audit"),
     **dict.fromkeys(("Gaussian", "Laplace"), "distributions of pixels and of latents"),
+    "active_columns": "of a metric's table by its own rule, and of a study's codes by their deviation",
+    "build_page": "each page of studio has one",
     "load": "every data set has one, and `unbraid.data.load` chooses",
     "build": "an objective or a prior from its table in a recipe",
     "build_plan": "the plan of a sweep, and of a study",

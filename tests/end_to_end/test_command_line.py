@@ -148,7 +148,7 @@ def test_the_demo_runs_to_its_end(tmp_path):
     output = run_cli(*words)
     assert re.search(r"β-TCVAE is above the VAE in MIG in [01] of 1 seed \(smallest gap -?0\.\d\d\)", output)
     assert "training 4 runs" in output
-    assert "unbraid train beta_tcvae_images --set data.path=my/pictures" in output
+    assert "unbraid discover my/pictures --out mine" in output
     assert all(len(line) <= 80 for line in output.splitlines() if str(tmp_path) not in line)
     page = (tmp_path / "demo" / "report.html").read_text()
     heads = re.findall(r"<thead>.*?</thead>", page)[0]

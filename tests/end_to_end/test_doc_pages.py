@@ -39,6 +39,7 @@ OTHER_PAGES = sorted(
 COMMANDS = sorted({(page, command) for page in [*PAGES, *OTHER_PAGES] for _, command in shown_commands(page)}, key=str)
 QUICK_TUTORIALS = ("own_codes",)
 LONG_TUTORIALS = {  # pages that train for minutes: what the test makes shorter, and nothing else
+    "discover_factors": {"--minutes 0.5": "--minutes 0.05 --workers 1", "--more 0.3": "--more 0.05 --workers 1"},
     "first_model": {},
     "ledger_and_audit": {},
     "own_images": {},
@@ -51,6 +52,7 @@ GUIDES: dict[str, dict[str, str]] = {  # the same of pages that are no tutorials
         page: {}
         for page in (
             "recipes",
+            "pretrained",
             "likelihoods",
             "posteriors",
             "latent",
@@ -60,6 +62,7 @@ GUIDES: dict[str, dict[str, str]] = {  # the same of pages that are no tutorials
             "studio",
             "install",
             "troubleshooting",
+            "weak_supervision",
         )
     },
     "comparing": {"train beta_tcvae_sprites32": "train beta_tcvae_sprites32 --set budget.steps=4 --set nets.name=mlp"},
@@ -304,11 +307,11 @@ def test_the_notebooks_are_those_of_the_pages():
         made = notebooks.make_notebook(DOCS / "tutorials" / f"{page}.md")
         stored = json.loads((DOCS / "notebooks" / f"{page}.ipynb").read_text())
         assert stored == made, "run 'make docs'"
-        assert sum(cell["cell_type"] == "code" for cell in made["cells"]) >= 5
+        assert sum(cell["cell_type"] == "code" for cell in made["cells"]) >= 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["own_codes", "ledger_and_audit"])
+@pytest.mark.parametrize("page", sorted({*QUICK_TUTORIALS, *LONG_TUTORIALS}))
 def test_a_notebook_runs(page, work_dir, monkeypatch):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     door = work_dir / "bin" / "unbraid"
@@ -318,10 +321,15 @@ def test_a_notebook_runs(page, work_dir, monkeypatch):
     monkeypatch.setenv("PATH", str(door.parent), prepend=":")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     book = nbformat.read(DOCS / "notebooks" / f"{page}.ipynb", as_version=4)
+    for old, new in LONG_TUTORIALS.get(page, {}).items():
+        assert any(old in cell.source for cell in book.cells), f"no cell has {old!r} any more"
+        for cell in book.cells:
+            cell.source = cell.source.replace(old, new)
     nbclient.NotebookClient(
         book, timeout=600, kernel_name="python3", resources={"metadata": {"path": work_dir}}
     ).execute()
-    said = json.dumps(book)
+    outputs = [cell.outputs for cell in book.cells if cell.cell_type == "code" and "# error:" not in cell.source]
+    said = json.dumps(outputs)
     assert "Traceback" not in said
     assert "error:" not in said
 

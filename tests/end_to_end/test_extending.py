@@ -60,13 +60,44 @@ def test_the_page_runs_as_printed(work_dir, capsys):
     needed = names["Run"].load("runs/bars").state["needs"]
     assert needed["imports"] == ["my_parts"]
     assert set(needed["parts"]) == {
-        "data set bars", "net one_layer", "prior logistic", "posterior family round", "objective half_mi"
+        "data set bars", "net one_layer", "prior logistic", "posterior family round", "likelihood cauchy", "objective half_mi"
     }  # fmt: skip
     assert (work_dir / "runs" / "bars" / "codes.npz").is_file()
+    assert (work_dir / "runs" / "own_net" / "explore.html").is_file()
+    assert names["Run"].load("runs/row").ledger()[-1]["prices"]["size"] == 0.1
     scored = json.loads((work_dir / "runs" / "bars" / "scores.json").read_text())
     assert set(scored["scores"]) == {"mig", "best_correlation"}
     assert scored["skipped"] == {}
     assert 0 < scored["scores"]["best_correlation"]["value"] <= 1
+
+
+def test_studio_opens_runs_with_own_nets_and_trains_them(work_dir, monkeypatch):
+    """The studio's process has the module, and passes its name to the processes that train."""
+    from unbraid.studio import run_library, train_processes
+
+    (work_dir / "my_net.py").write_text(
+        "from torch import nn\nfrom unbraid import NETS\n"
+        "def plain(shape, tree, params: int, outputs: int):\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(1024, params)), "
+        "nn.Sequential(nn.Linear(tree.width, 1024), nn.Unflatten(1, (outputs, 32, 32)))\n"
+        "NETS['plain'] = plain\n"
+    )
+    recipe = Recipe(data="digits", latent=2, nets="plain", budget=BUDGET)
+    fit(recipe, "runs/first", imports="my_net", quiet=True)
+    library = run_library.Library(work_dir / "runs")
+    assert library.run("first").sample(1).shape == (1, 1, 32, 32)
+    started = []
+
+    class Child:
+        pid = 2**22 + 1
+
+        def __init__(self, command, **options):
+            started.append(command)
+
+    monkeypatch.setattr(train_processes, "_CHILDREN", {})
+    monkeypatch.setattr(train_processes.subprocess, "Popen", Child)
+    train_processes.start_training(library, "second", recipe)
+    assert started[0][started[0].index("--import") + 1] == "my_net"
 
 
 def linear_nets() -> tuple[nn.Module, nn.Module]:
@@ -201,7 +232,10 @@ def test_nothing_in_a_file_is_imported(work_dir):
     needs = {"imports": ["bad_module", "os"], "parts": ["net bad_net"]}
     (run.path / "run.json").write_text(json.dumps(state | {"needs": needs}))
     (run.path / "recipe.toml").write_text(run.recipe.toml().replace('name = "mlp"', 'name = "bad_net"'))
-    with pytest.raises(UnbraidError, match=r"net bad_net.*If you trust that code, add --import bad_module --import os"):
+    with pytest.raises(
+        UnbraidError,
+        match=r"net bad_net.*add imports=.*in commands --import bad_module --import os",
+    ):
         Run.load("r").sample(1)
     assert not (work_dir / "ran").exists()
     for damage in (3, [], {"imports": 3}, {"parts": None}, {"imports": [3], "parts": ["net bad_net"]}):

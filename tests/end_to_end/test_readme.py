@@ -56,6 +56,10 @@ def test_every_command_says_what_it_takes_and_exists():
         assert re.search(rf"^{re.escape(line)}\s+# \w", text, re.MULTILINE), f"nothing is said of: {line}"
 
 
+def test_the_readme_is_short():
+    assert len(README.read_text().split()) <= 900
+
+
 @pytest.mark.slow
 def test_every_command_runs_in_the_order_shown(clone):
     here, environment = clone

@@ -33,7 +33,7 @@ OBJECTIVES = {
 
 
 def recipe(name: str, threads: int = 1, steps: int = 60) -> Recipe:
-    latent = {"c": "onehot(3)", "s": 3} if name == "hfvae" else 3
+    latent = {"s": 3, "c": "onehot(3)"} if name == "hfvae" else 3  # not in alphabetical order
     return Recipe(
         name=name,
         data="toy",
@@ -125,7 +125,7 @@ def test_a_signal_writes_a_checkpoint_and_the_run_resumes(signum, tmp_path, monk
         return inner(trainer, number, also)
 
     monkeypatch.setattr(module, "step", step)
-    with pytest.raises(TrainingInterrupted, match="after step 8 of 60.*--resume"):
+    with pytest.raises(TrainingInterrupted, match="after step 8 of 60.*resume=True"):
         fit(recipe("vae"), tmp_path / "cut", quiet=True, dataset=toy_data())
     assert Run.load(tmp_path / "cut").state["status"] == "stopped"
     monkeypatch.setattr(module, "step", inner)
@@ -235,7 +235,7 @@ def test_a_change_is_refused_and_named(tmp_path):
     fit(recipe("vae", steps=4), tmp_path / "r", quiet=True, dataset=toy_data())
     with pytest.raises(UnbraidError, match="already holds a run"):
         fit(recipe("vae", steps=4), tmp_path / "r", quiet=True, dataset=toy_data())
-    with pytest.raises(UnbraidError, match=r"budget.lr: 0.001 → 0.5.*--force"):
+    with pytest.raises(UnbraidError, match=r"budget.lr: 0.001 → 0.5.*force=True"):
         fit(recipe("vae", steps=4).set("budget.lr=0.5"), tmp_path / "r", resume=True, quiet=True, dataset=toy_data())
     with pytest.raises(UnbraidError, match=r"threads: 1 → 2"):
         fit(recipe("vae", steps=4, threads=2), tmp_path / "r", resume=True, quiet=True, dataset=toy_data())
@@ -294,3 +294,26 @@ def test_an_unwritable_folder_is_named(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(UnbraidError, match="not writable|cannot make"):
         fit(recipe("vae"), tmp_path / "r", quiet=True, dataset=toy_data())
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["with a layout", "of an older version"])
+def test_the_order_of_branches_survives_a_checkpoint(tmp_path, old):
+    from unbraid.core.tensor_files import read_tensors, write_tensors
+    from unbraid.runs.folder.checkpoint import LAYOUT_KEY
+    from unbraid.runs.folder.resume_checks import load_run_recipe, recorded_recipe
+
+    started = recipe("hfvae", steps=6)
+    fit(started, tmp_path / "run", quiet=True, dataset=toy_data())
+    file = tmp_path / "run" / CHECKPOINT_FILE
+    if old:
+        tensors, note = read_tensors(file)
+        del note[LAYOUT_KEY]
+        write_tensors(file, tensors, note)
+    assert recorded_recipe(tmp_path / "run").differences(started) == []
+    assert (
+        fit(recipe("hfvae", steps=9), tmp_path / "run", resume=True, quiet=True, dataset=toy_data()).state["step"] == 9
+    )
+    other = started.model_copy(update={"latent": {"c": "onehot(3)", "s": 3}})
+    assert recorded_recipe(tmp_path / "run").differences(other)  # another order is another model
+    (tmp_path / "run" / "recipe.toml").unlink()
+    assert list(load_run_recipe(tmp_path / "run").latent) == ["s", "c"]

@@ -108,7 +108,9 @@ def test_a_non_finite_loss_names_the_recovery_command(tmp_path, monkeypatch):
         return plain(self, number, also)
 
     monkeypatch.setattr(module.VaeTrainer, "step", breaks)
-    with pytest.raises(UnbraidError, match=r"step 5: kl diverged.*last checkpoint, after step 4.*--out .*r"):
+    with pytest.raises(
+        UnbraidError, match=r"step 5: kl diverged.*checkpoint, after step 4.*fit\(.*r', resume=True, force"
+    ):
         fit(broken, tmp_path / "r", quiet=True, dataset=toy_data())
     with pytest.raises(UnbraidError, match="no checkpoint yet"):
         fit(tiny_recipe(steps=9, checkpoint_every=1000), tmp_path / "s", quiet=True, dataset=toy_data())

@@ -96,7 +96,30 @@ def test_the_site_holds_what_the_code_says_and_can_be_searched(site):
     index = (site / "searchindex.js").read_text()
     assert '"hfvae"' in index or "hfvae:" in index
     assert (site / "search.html").is_file()
-    assert "demo_traversals" in (site / "index.html").read_text()
+    assert "shapes3d_traversals" in (site / "index.html").read_text()
+
+
+def test_every_page_states_the_version(site):
+    from unbraid import __version__
+
+    for name in ("index.html", "tutorials/sweep.html"):
+        assert f"unbraid {__version__}" in re.sub(r"<[^>]+>", "", (site / name).read_text().split("<body")[1])
+
+
+def test_versions_are_listed_the_newest_first(tmp_path):
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import make
+    finally:
+        sys.path.pop(0)
+    for name in ("0.2.0", "0.10.0", "0.9.1", "api"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").write_text("x")
+    (tmp_path / "1.0.0").mkdir()  # not built
+    assert make.write_versions_page(tmp_path) == ["0.10.0", "0.9.1", "0.2.0"]
+    page = PageLinks((tmp_path / make.VERSIONS_PAGE).read_text())
+    assert page.links == ["0.10.0/index.html", "0.9.1/index.html", "0.2.0/index.html"]
+    assert re.search(r"^docs-version: .*\n\t.*docs/make\.py --version", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
 def test_the_program_that_builds_it_is_the_one_of_make_docs():

@@ -201,3 +201,11 @@ def test_a_sweep_file_stands_for_the_runs_of_its_directory(folder, tmp_path, mon
     result = CliRunner().invoke(app, ["compare", "none.toml", "-q"])
     assert result.exit_code != 0
     assert "Name the directory you gave with --out." in str(result.exception)
+
+
+def test_latex_has_a_short_option_and_only_what_was_asked_for(folder):
+    shown = run_compare(folder, "-m", "mig", "--latex")
+    assert shown == run_compare(folder, "-m", "mig", "--format", "latex")
+    assert "mig" in shown
+    assert "dci" not in shown
+    assert "udr" not in run_compare(folder, "-m", "mig").lower()

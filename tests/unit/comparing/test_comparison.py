@@ -170,7 +170,12 @@ def test_codes_of_other_origin(tmp_path):
     table = compare(tmp_path / "codes", factors=tmp_path / "labels.csv", metrics="mig,mcc", baseline="noisy")
     assert [(g.label, g.seeds) for g in table.groups] == [("noisy", (0, 1, 2)), ("sharp", (0, 1, 2))]
     assert table.cells.mean[1, 0] > 0.9 > table.cells.mean[0, 0]
-    assert table.udr is not None
+    assert table.udr is None  # not asked for
+    named = compare(tmp_path / "codes", factors=tmp_path / "labels.csv", metrics="MIG,udr")
+    assert named.quantities == ("mig",)
+    assert named.udr is not None
+    with pytest.raises(UnbraidError, match="beside other quantities"):
+        compare(tmp_path / "codes", factors=tmp_path / "labels.csv", metrics="udr")
     each = compare(
         *(tmp_path / "codes" / m for m in ("sharp", "noisy")), factors=tmp_path / "labels.csv", metrics="mig"
     )

@@ -16,7 +16,7 @@ SECOND = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
 
 def test_students_sleep_data():
     """Mean difference 1.58, t = 4.06 on 9 degrees, p = .0028, interval .70 to 2.46: in every textbook."""
-    c = s.paired_contrast(dict(enumerate(SECOND)), dict(enumerate(FIRST)))
+    c = s.one_sample_contrast(s.paired_differences(dict(enumerate(SECOND)), dict(enumerate(FIRST))))
     assert (c.n, c.n_positive) == (10, 9)
     assert c.mean == pytest.approx(1.58)
     assert c.mean / c.standard_error == pytest.approx(4.0621, abs=1e-4)
@@ -32,7 +32,8 @@ def test_against_scipy(n):
     e = s.t_interval(x)
     known = stats.t.interval(0.95, n - 1, x.mean(), stats.sem(x))
     assert (e.low, e.high) == pytest.approx(known, rel=1e-12)
-    c, test = s.paired_contrast(dict(enumerate(x)), dict(enumerate(y)), 0.9), stats.ttest_rel(x, y)
+    differences = s.paired_differences(dict(enumerate(x)), dict(enumerate(y)))
+    c, test = s.one_sample_contrast(differences, 0.9), stats.ttest_rel(x, y)
     assert c.p == pytest.approx(test.pvalue, rel=1e-10)
     assert (c.low, c.high) == pytest.approx(tuple(test.confidence_interval(0.9)), rel=1e-10)
 
@@ -51,7 +52,7 @@ def test_few_or_equal_values_say_what_they_know():
 
 
 def test_pairs_are_of_shared_seeds_in_any_order():
-    c = s.paired_contrast({3: 1.0, 1: 2.0, 7: 9.0}, {1: 1.0, 3: 0.5, 8: 0.0})
+    c = s.one_sample_contrast(s.paired_differences({3: 1.0, 1: 2.0, 7: 9.0}, {1: 1.0, 3: 0.5, 8: 0.0}))
     assert c.n == 2
     assert c.mean == pytest.approx(0.75)
 

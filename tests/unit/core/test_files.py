@@ -184,6 +184,18 @@ def test_an_npz_that_would_fill_the_memory_is_refused(tmp_path):
     assert read_npz(tmp_path / "y.npz")["mean"].shape == (200, 20)
 
 
+def test_text_of_no_characters_is_named(tmp_path):
+    words = np.array(["ab", "c"])
+    words.view("u4")[0] = 0x110000
+    np.save(tmp_path / "a.npy", words)
+    np.savez(tmp_path / "a.npz", words=words, swapped=np.array("xy", ">U2"))
+    for read, name in ((read_npy, "a.npy"), (read_npz, "a.npz")):
+        with pytest.raises(UnbraidError, match="characters that do not exist"):
+            read(tmp_path / name)
+    np.savez(tmp_path / "b.npz", swapped=np.array("xy", ">U2"), empty=np.array([""]), none=np.array([], "U3"))
+    assert str(read_npz(tmp_path / "b.npz")["swapped"]) == "xy"
+
+
 def test_a_member_that_is_no_array_is_named(tmp_path):
     import zipfile
 

@@ -81,7 +81,8 @@ def test_every_kind_charges_settles_and_shows_itself():
         Capacity(9, 4, 10),
         FreeBits(0.5),
     ]
-    assert {type(price) for price in made} == set(SCHEDULES.values())
+    shipped = {kind for kind in SCHEDULES.values() if kind.__module__.startswith("unbraid.")}
+    assert {type(price) for price in made} == shipped
     for price in (*made, 3.0):
         kind = as_schedule(price)
         nats = torch.tensor([2.0, 0.1]) if kind.per_leaf else torch.tensor(2.0)

@@ -270,7 +270,7 @@ def test_callbacks_are_called_and_may_stop(tmp_path):
     assert clone(model).callbacks[0].steps == [1, 2, 3]
     with pytest.raises(TrainingInterrupted, match=r"after step 1 of 3; its folder was temporary.*out="):
         Disentangler("vae", 2, callbacks=Counts(stop=1), **SMALL_OPTIONS).fit(images())
-    with pytest.raises(TrainingInterrupted, match="continue with: unbraid train --resume"):
+    with pytest.raises(TrainingInterrupted, match="continue with: fit.*resume=True"):
         Disentangler("vae", 2, callbacks=Counts(stop=1), out=tmp_path / "run", **SMALL_OPTIONS).fit(images())
     assert Run.load(tmp_path / "run").state["status"] == "stopped"
 

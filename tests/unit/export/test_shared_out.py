@@ -114,7 +114,7 @@ def test_a_first_fit_that_fails_leaves_no_files(tmp_path):
 
 def test_a_stopped_refit_backs_up_weights_and_data(tmp_path):
     model = Disentangler("vae", 2, out=tmp_path / "run", standardise=False, **OPTIONS).fit(random_rows(1))
-    with pytest.raises(TrainingInterrupted, match="unbraid train --resume"):
+    with pytest.raises(TrainingInterrupted, match="resume=True"):
         clone(model).set_params(callbacks=Raises(None)).fit(random_rows(2))
     for folder, seed in ((tmp_path / "run", 2), (tmp_path / "run" / "before", 1)):
         pixels = Run.load(folder).dataset().pixels(np.arange(40))[:, :, 0, 0]
@@ -130,6 +130,24 @@ def test_a_file_of_the_user_is_not_overwritten(tmp_path):
     with pytest.raises(UnbraidError, match=r"contains a data.npy of no run"):
         Disentangler("vae", 2, out=tmp_path, **OPTIONS).fit(random_rows(2))
     assert np.array_equal(np.load(tmp_path / "data.npy"), random_rows(1))
+
+
+def test_a_first_fit_that_was_killed_is_fitted_again(tmp_path):
+    """The process is gone after data.npy was written, before there is a recipe."""
+    script = f"""
+import os, signal
+import numpy as np
+from unbraid import Disentangler
+from unbraid.runs.fitting import training
+training.fit_locked = lambda *given, **named: os.kill(os.getpid(), signal.SIGKILL)
+Disentangler("vae", 2, steps=3, out={str(tmp_path / "run")!r}).fit(np.ones((40, 5)) * np.arange(40)[:, None])
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
+    assert (tmp_path / "run" / "data.npy").is_file()
+    model = Disentangler("vae", 2, out=tmp_path / "run", **OPTIONS).fit(random_rows(1))
+    alone = Disentangler("vae", 2, **OPTIONS).fit(random_rows(1))
+    assert np.array_equal(model.transform(random_rows(1)), alone.transform(random_rows(1)))
+    assert not (tmp_path / "run" / ".data.npy.new").exists()
 
 
 def test_a_loss_that_diverges_names_no_temporary_folder():

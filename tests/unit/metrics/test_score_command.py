@@ -136,7 +136,7 @@ def test_figures_hold_every_name():
 def test_the_footer_says_how_intervals_were_found_and_why_a_score_is_nothing(app, folder):
     np.save(folder / "dead.npy", np.ones((300, 4)))
     own = ("--codes", folder / "dead.npy", "--factors", folder / "y.csv", "--metrics", "factor_vae,mig,dci")
-    done = invoke_score(app, *own, "--seeds", 3, "--interval", "bootstrap")
+    done = invoke_score(app, *own, "--seeds", 3, "--interval", "bootstrap", "--out", folder)
     assert done.exit_code == 0, done.exception
     text = " ".join(done.output.split())
     assert "factor_vae: all 4 columns are dead: they never change" in text
@@ -170,7 +170,7 @@ def test_few_rows_skip_what_cannot_run_and_fewer_bins_mend_it(app, folder):
     assert done.exit_code == 0, done.exception
     text = " ".join(done.output.split())
     assert "skipped mig, mig_sup, jemmig" in text
-    assert "found 15 rows, 20 bins. Lower bins (--bins)" in text
+    assert "found 15 rows, 20 bins. Lower bins, or" in text
     stored = json.loads((folder / "scores.json").read_text())
     assert stored["scores"]["mig"]["value"] is None
     assert "as many rows as bins" in stored["skipped"]["mig"]
@@ -215,12 +215,27 @@ def test_free_text_is_no_factor_and_is_named_above_the_table(app, folder):
     lines = (folder / "y.csv").read_text().splitlines()
     remarks = [lines[0] + ",remark", *(f"{line},seen on day {i}" for i, line in enumerate(lines[1:]))]
     (folder / "text.csv").write_text("\n".join(remarks) + "\n")
-    done = invoke_score(app, "--codes", folder / "z.npy", "--factors", folder / "text.csv", "--metrics", "mig")
+    done = invoke_score(
+        app, "--codes", folder / "z.npy", "--factors", folder / "text.csv", "--metrics", "mig", "--out", folder
+    )
     assert done.exit_code == 0, done.exception
-    assert done.output.startswith("left out text: remark (text with about as many values as rows.")
+    note = "left out text: remark (text with about as many values as rows; --keep-text remark scores it"
+    assert " ".join(done.output.split()).startswith(note)
     stored = json.loads((folder / "scores.json").read_text())
     assert stored["factors"] == {"shape": 3, "x": 12}
     assert stored["scores"]["mig"]["value"] > 0.95
+
+
+def test_free_text_is_scored_if_asked(app, folder):
+    remarks = [f"seen on day {i}" for i in range(300)]
+    labels = np.stack([Codes.load(folder / "codes.npz").values[:, 0].astype(str), remarks], 1)
+    (folder / "text.csv").write_text("shape,remark\n" + "\n".join(map(",".join, labels)) + "\n")
+    asked = ["--codes", folder / "z.npy", "--factors", folder / "text.csv", "--metrics", "mig", "--json", "--keep-text"]
+    done = invoke_score(app, *asked, "remark")
+    assert done.exit_code == 0, done.exception
+    assert json.loads(done.stdout)["factors"] == {"shape": 3, "remark": 300}
+    done = invoke_score(app, *asked, "remarks")
+    assert "unknown factor to keep 'remarks'" in str(done.exception)
 
 
 def test_a_failing_metric_loses_no_other_score(app, folder, monkeypatch):
@@ -244,3 +259,32 @@ def test_a_failing_metric_loses_no_other_score(app, folder, monkeypatch):
     done = invoke_score(app, folder, "--metrics", "failing")
     assert "AttributeError" in str(done.exception)
     assert isinstance(done.exception, UnbraidError)
+
+
+def test_own_codes_leave_no_file_behind_and_names_may_be_in_capitals(app, folder):
+    before = {path.name for path in folder.iterdir()}
+    arrays = ("--codes", folder / "z.npy", "--factors", folder / "y.csv", "--metrics", "MIG,DCI")
+    done = invoke_score(app, *arrays)
+    assert done.exit_code == 0, done.exception
+    assert "mig " in done.output
+    assert "not written: --out FOLDER" in done.output
+    assert {path.name for path in folder.iterdir()} == before
+    done = invoke_score(app, *arrays, "--out", folder / "there")
+    assert {path.name for path in (folder / "there").iterdir()} == {"scores.json", "scores.png"}
+
+
+def test_versions_other_than_the_first_are_stored_and_compared(monkeypatch):
+    from dataclasses import replace
+
+    from unbraid.comparing.run_record import unpack_scores
+    from unbraid.metrics import METRICS
+    from unbraid.runs.evaluation.scoring import score
+
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, (200, 2))
+    first = score(labels + 0.1, labels, metrics="mig,sap", quiet=True)
+    monkeypatch.setitem(METRICS, "mig", replace(METRICS["mig"], version=2))
+    second = score(labels + 0.1, labels, metrics="mig,sap", quiet=True)
+    assert "versions" not in first.settings
+    assert second.settings["versions"] == {"mig": 2}
+    assert unpack_scores(first)[2] != unpack_scores(second)[2]

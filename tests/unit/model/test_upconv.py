@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -85,9 +86,39 @@ def test_elsewhere_it_is_torchs_own(monkeypatch):
     torch.testing.assert_close(torch.export.export(up, (x,)).module()(x), theirs)
     assert up.half()(x.half()).dtype == torch.float16
     assert up.to("meta")(x.to("meta")).shape == theirs.shape
-    with torch.autocast("cpu", torch.bfloat16):
-        assert not upconv.uses_fast_path(x, up.weight)
+    with torch.autocast("cpu", torch.float16):
+        assert not upconv.uses_fast_path(x.float(), up.weight.float())
     assert not ours
+
+
+BF16_SCRIPT = """
+import torch
+from torch import nn
+from unbraid.model.nets import upconv
+
+phases = []
+by_phases = upconv.by_phases
+upconv.by_phases = lambda *given: phases.append(1) or by_phases(*given)
+for channels in (1, 8):
+    up, x = upconv.Upconv(8, channels, 4, 2, 1), torch.randn(4, 8, 8, 8)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = up(x)
+    assert found.dtype == torch.bfloat16
+    right = nn.ConvTranspose2d.forward(up, x)
+    torch.testing.assert_close(found.float(), right, rtol=0, atol=0.02 * float(right.abs().max()))
+    for ours, theirs in zip(*(torch.autograd.grad(out.float().square().sum(), [*up.parameters()]) for out in (found, right))):
+        assert ours.dtype == torch.float32
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0.02 * float(theirs.abs().max()))
+assert len(phases) == 1, phases
+"""
+
+
+def test_in_bf16_it_is_ours_and_torchs_to_its_rounding():
+    """In a subprocess without the instructions that some virtual CPUs only advertise."""
+    env = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}
+    call = [sys.executable, "-c", BF16_SCRIPT]
+    done = subprocess.run(call, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 COMPILE_SCRIPT = """

@@ -19,7 +19,17 @@ from unbraid.runs.building.builders import build_parts
 from unbraid.runs.recipe import Recipe
 from unbraid.terms import TERMS, CriticRef, Term
 
-READ_LOG_P = {"kl", "kl@sample", "kl@categorical", "agg", "tc", "dw", "dw_joint", "evidence@iwae"}  # they read log p
+READ_LOG_P = {
+    "kl",
+    "kl@sample",
+    "kl@categorical",
+    "agg",
+    "tc",
+    "dw",
+    "dw_joint",
+    "evidence@iwae",
+    "kl@given",
+}  # they read log p
 
 
 def assemble_parts(**changes):

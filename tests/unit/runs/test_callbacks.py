@@ -63,7 +63,7 @@ def test_every_event_stops_the_run_and_it_resumes_to_the_same_bits(event, step, 
     callback = StoppingCallback(event, step)
     with pytest.raises(
         TrainingInterrupted,
-        match=f"stopped by StoppingCallback after step {step} of 6; continue with: unbraid train --resume",
+        match=f"stopped by StoppingCallback after step {step} of 6; continue with: fit",
     ):
         train(tmp_path / "run", [callback])
     state = Run.load(tmp_path / "run").state

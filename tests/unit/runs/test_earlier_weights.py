@@ -64,7 +64,7 @@ def test_every_command_takes_other_weights_and_leaves_the_run_unchanged(how, run
     done = invoke("score", run.path, "--metrics", "mig", *how, "--json")
     assert json.loads(done.stdout)["settings"]["step"] == step
     assert json.loads(done.stdout)["scores"]["mig"]["value"] == score(other, metrics="mig", quiet=True)["mig"].value
-    assert "written: nothing" in invoke("score", run.path, "--metrics", "mig", *how).output
+    assert "not written: a run keeps" in invoke("score", run.path, "--metrics", "mig", *how).output
     done = invoke("score", run.path, "--metrics", "mig", *how, "--out", tmp_path / "scores")
     assert (tmp_path / "scores" / "scores.json").is_file()
     done = invoke("audit", run.path, "--rows", 32, "-q", *how, "--out", tmp_path / "audit.json")

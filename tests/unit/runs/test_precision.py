@@ -14,6 +14,8 @@ import torch
 from tests.toys import toy_data
 from unbraid import Recipe, Run, UnbraidError, fit
 from unbraid.core.tensor_files import read_tensors
+from unbraid.runs.building.builders import build_parts, build_trainer
+from unbraid.runs.fitting import precision
 from unbraid.runs.folder.file_names import CHECKPOINT_FILE, LEDGER_FILE, MODEL_FILE, STATE_FILE
 
 ROOT = Path(__file__).parents[3]
@@ -75,6 +77,73 @@ def test_bf16_that_would_kill_the_process_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("unbraid.runs.fitting.precision.bf16_works", lambda: False)
     with pytest.raises(UnbraidError, match="cannot be used on this processor"):
         fit(recipe(precision="bf16"), tmp_path / "a", quiet=True, dataset=toy_data())
+
+
+@pytest.mark.parametrize(
+    ("native", "faster", "chosen"), [(False, True, "float32"), (True, False, "float32"), (True, True, "bf16")]
+)
+def test_auto_is_bf16_where_it_is_native_and_faster(tmp_path, monkeypatch, native, faster, chosen):
+    configured = []
+    monkeypatch.setattr(precision, "bf16_is_native", lambda device: native)
+    monkeypatch.setattr(precision, "bf16_is_faster", lambda model, images, device: faster)
+    monkeypatch.setattr(precision, "configure_precision", lambda model, chosen, *more: configured.append(chosen))
+    run = fit(recipe(precision="auto", steps=2), tmp_path / "a", quiet=True, dataset=toy_data())
+    assert configured == [chosen]
+    assert run.state["precision"] == chosen
+    assert run.recipe.budget.precision == "auto"
+    monkeypatch.setattr(precision, "bf16_is_native", lambda device: not native)
+    monkeypatch.setattr(precision, "bf16_is_faster", lambda model, images, device: True)
+    more = fit(recipe(precision="auto", steps=4), run.path, resume=True, quiet=True, dataset=toy_data())
+    assert configured == [chosen] * 2  # as the run began, whatever this machine would choose
+    assert more.state["precision"] == chosen
+    plain = fit(recipe(steps=2), tmp_path / "b", quiet=True, dataset=toy_data())
+    assert "precision" not in plain.state
+
+
+@pytest.mark.parametrize(("slow", "faster"), [("float32", True), ("bf16", False)])
+def test_the_trial_compares_both_precisions_and_changes_nothing(monkeypatch, slow, faster):
+    trainer = build_trainer(build_parts(recipe(), toy_data()))
+    model, images = trainer.parts.model, trainer.batches(0)
+    clock, marked = [0.0], []
+
+    def mark(copy, *_):
+        copy.marked = True
+
+    monkeypatch.setattr(precision, "configure_precision", mark)
+    monkeypatch.setattr(precision.time, "perf_counter", lambda: clock[0])
+    posterior = type(model).posterior
+
+    def timed(copy, x):
+        name = "bf16" if hasattr(copy, "marked") else "float32"
+        clock[0] += 0.2 if name == slow else 0.1
+        marked.append(name)
+        return posterior(copy, x)
+
+    monkeypatch.setattr(type(model), "posterior", timed)
+    before = {name: t.clone() for name, t in model.state_dict().items()}
+    random_state = torch.get_rng_state()
+    assert precision.bf16_is_faster(model, images, torch.device("cpu")) == faster
+    assert marked.count("bf16") == marked.count("float32") >= 3
+    assert all(torch.equal(t, before[name]) for name, t in model.state_dict().items())
+    assert all(p.grad is None for p in model.parameters())
+    assert torch.equal(torch.get_rng_state(), random_state)
+
+
+@pytest.mark.parametrize(
+    ("flags", "works", "native"),
+    [
+        ("avx512f avx512_bf16", True, True),
+        ("amx_bf16 sse", True, True),
+        ("avx512f", True, False),
+        ("amx_bf16", False, False),
+    ],
+)
+def test_bf16_is_native_where_the_processor_says_so_and_it_runs(monkeypatch, flags, works, native):
+    monkeypatch.setattr(precision, "bf16_works", lambda: works)
+    monkeypatch.setattr(precision.Path, "is_file", lambda path: True)
+    monkeypatch.setattr(precision.Path, "read_text", lambda path, **how: f"flags : {flags}\n")
+    assert precision.bf16_is_native.__wrapped__("cpu") == native
+    assert not precision.bf16_is_native.__wrapped__("mps")
 
 
 def test_compiling_without_a_compiler_is_refused_before_work(tmp_path, monkeypatch):

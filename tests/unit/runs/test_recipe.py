@@ -25,6 +25,25 @@ def test_every_named_recipe_round_trips_through_toml(name):
     assert recipe.cite
 
 
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_printed_recipe_means_the_same_as_a_file(name, tmp_path, capsys):
+    (tmp_path / "mine.toml").write_text(Recipe.load(name).toml())
+    assert Recipe.load(tmp_path / "mine.toml").hash == Recipe.load(name).hash
+    assert not capsys.readouterr().err
+
+
+def test_a_file_that_states_no_reading_has_the_new_one_and_a_note(tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'data = "sprites32"\nlatent = {c = "onehot(3)", n = 2}\nobjective = {name = "dip_vae_i", rho = 0.1}\n'
+    )
+    recipe = Recipe.load(path)
+    assert (recipe.discrete, recipe.objective["gradient"]) == ("mass", "literal")
+    told = capsys.readouterr().err
+    assert "does not state posterior.discrete: discrete leaves are charged by mass." in told
+    assert "does not state objective.gradient: the gradient of the running covariance is literal." in told
+
+
 MEANINGS = {
     "vae_sprites32": "18200573c5b6c2b8", "factor_vae_sprites32": "f7b5d3affc1ad61f", "hfvae_sprites32": "a34242896737b322",
     "beta_tcvae_sprites32": "e503b5ebf30001f2", "dip_vae_sprites32": "e3c28e6786f0c436", "vae_2dshapes": "a3e7f3e22ca9094c",
@@ -33,10 +52,12 @@ MEANINGS = {
     "isa_vae_dsprites": "236efbefa6a0fe55", "decomposition_pinwheel": "1617369fe1b88967",
     "info_wgan_gp_mnist": "ba56da92605342cb",
     "vae_colour_sprites": "d2b77a8efa8ec91d", "beta_tcvae_colour_sprites": "5d739e9fb12cb529",
-    "factor_vae_colour_sprites": "796f2a1748775ee5", "hfvae_colour_sprites": "c6a05b7d905c6bdc",
+    "factor_vae_colour_sprites": "796f2a1748775ee5", "factor_vae_colour_sprites_stable": "f1b7233b91134a65",
+    "hfvae_colour_sprites": "c6a05b7d905c6bdc",
     "beta_tcvae_dsprites": "8d891df260a2ccf8",
     "dip_vae_i_2dshapes": "2739c2fec44eddcb", "info_wgan_gp_mnist_printed": "2964d35726492ba1",
-    "beta_tcvae_images": "85c792cbf9a31dab", "beta_tcvae_shapes3d": "367ca68257efd4db",
+    "beta_tcvae_images": "85c792cbf9a31dab", "beta_tcvae_pictures": "3fa83a0cafa68ec0",
+    "beta_tcvae_shapes3d": "367ca68257efd4db",
     "hfvae_dsprites_printed": "62540095c35655be", "beta_vae_dsprites_hfvae": "0aa7a5f3a11712d6",
     "beta_svae_dsprites": "328ffe3b35dde8f9", "beta_tcvae_dsprites_hfvae": "ba71daba4c683e6c",
     "hfvae_mnist_printed": "a317ee3d24405320", "hfvae_mnist_pruned": "d5fed4f8757a76e3",
@@ -45,10 +66,10 @@ MEANINGS = {
     "beta_vae_celeba_hfvae": "e57498ecdaeee964", "vae_2dshapes_printed": "4987cc348279a4ec",
     "beta_vae_2dshapes_printed": "9c51ec0890993684", "factor_vae_2dshapes_printed": "e45858b8ac2bacaa",
     "aae_2dshapes": "e2e84258acdba486", "factor_vae_prior_2dshapes": "1106d8eb49359e14",
-    "beta_vae_shapes3d": "f8f1046493d0bdd8", "factor_vae_shapes3d": "43db01d666657eec",
-    "beta_vae_faces3d": "b193396311826b59", "factor_vae_faces3d": "0c8eca73e0fe62a1",
-    "beta_vae_chairs": "ae8d387ed8eea8c1", "factor_vae_chairs": "1480dcbf544d8714",
-    "beta_vae_celeba": "ed718d5cfa560ab6", "factor_vae_celeba": "dc5245a465e70811",
+    "beta_vae_shapes3d": "d2abd9a37325a6e6", "factor_vae_shapes3d": "f40b5bb31e71e4b3",
+    "beta_vae_faces3d": "3c92e8d2d39f39ca", "factor_vae_faces3d": "4544d99774ce20a9",
+    "beta_vae_chairs": "42053057a4830e7d", "factor_vae_chairs": "097933bc367b440b",
+    "beta_vae_celeba": "f5b26b919f89ad8f", "factor_vae_celeba": "961f2c2db1bed004",
     "info_gan_mnist": "719074044396d823", "info_gan_mnist_3codes": "8c7f0a349016c124",
     "info_gan_mnist_2way": "d5d68bb40de036f4", "info_gan_mnist_20way": "8b8072a6e1ad8fe6",
     "info_gan_2dshapes": "d6502fdd83daffe2", "info_wgan_gp_2dshapes": "c6cd36ca1f8bdab0",
@@ -57,9 +78,9 @@ MEANINGS = {
     "dip_vae_ii_2dshapes": "4c9ab92d229da77b", "beta_vae_celeba_dip": "22da6a112e0e3696",
     "dip_vae_i_celeba": "59acb397d49e0181", "dip_vae_ii_celeba": "5635d033dd85b93b",
     "beta_vae_chairs_dip": "1557284e9c06a2d5", "dip_vae_i_chairs": "4da6fee1f4846e9d",
-    "dip_vae_ii_chairs": "bc780f5c89ad9b94", "decomposition_isotropic": "3aa7e7bd193b670b",
-    "decomposition_pca": "9aab72b124f5c1b5", "decomposition_learned": "ad426331dd089e92",
-    "decomposition_student_t": "e73a1851b98389b6", "decomposition_sparse_celeba": "f6befd21398f5d7c",
+    "dip_vae_ii_chairs": "bc780f5c89ad9b94", "decomposition_isotropic": "0647c06854fb4526",
+    "decomposition_pca": "d34223b3da9d0fcc", "decomposition_learned": "0037465694cb212a",
+    "decomposition_student_t": "cd6ddfbca96c2c22", "decomposition_sparse_celeba": "f6befd21398f5d7c",
     "decomposition_pinwheel_printed": "91ea5488ded68788", "isa_tcvae_dsprites": "053cc9ad01f33e9d",
     "beta_vae_dsprites_isa": "535bbad7a9644ee6", "beta_tcvae_dsprites_isa": "461036df22c5601f",
     "factor_vae_dsprites_isa": "cc2d06e3ce5860e6", "ica_dsprites": "1a69cd8f8bcb45f6",
@@ -67,6 +88,12 @@ MEANINGS = {
     "isa_tcvae_faces3d": "e34cfbd8c646c615", "beta_vae_faces3d_isa": "91292803d75c70e4",
     "beta_tcvae_faces3d_isa": "86ec01e466a9ec29", "isa_vae_cars3d_learned": "a3bcc0a84f8e443b",
     "isa_tcvae_cars3d": "dd87d49009f14cb5", "beta_vae_cars3d": "c5eb18cff23a9d07",
+    "gvae_sprites32": "18ab75041a70e128", "ml_vae_sprites32": "6e8f179ea95544e2",
+    "ada_gvae_sprites32": "b1bcd8ce9949efe9", "ada_ml_vae_sprites32": "f3da3cf206277040",
+    "slow_vae_sprites32": "95115e2b3acc7ed6", "s2_beta_vae_sprites32": "1d2afdd6ca4fa72b",
+    "s2_factor_vae_sprites32": "5102dca10a91b095", "s2_beta_tcvae_sprites32": "2e3ea823f603c9d2",
+    "s2_dip_vae_sprites32": "baa52431f1649936", "i_vae_sprites32": "15d9eecdee86036c",
+    "hfvae_mnist_code_first": "7bb65407cb101b01", "hfvae_fashion_mnist_code_first": "328960521fdae222",
 }  # fmt: skip
 
 

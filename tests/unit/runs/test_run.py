@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from tests.toys import toy_data
 from unbraid.cli import app, main
 from unbraid.codes import Codes
+from unbraid.core import errors
 from unbraid.core.errors import UnbraidError
 from unbraid.core.tensor_files import read_tensors, write_tensors
 from unbraid.figures.report import report
@@ -98,7 +99,8 @@ def test_an_audit_is_read_back_and_a_read_only_folder_fails_before_the_work(run,
         audit(run, DATA, rows=8, quiet=True)
 
 
-def test_printed_commands_can_be_pasted(run):
+def test_printed_commands_can_be_pasted(run, monkeypatch):
+    monkeypatch.setattr(errors, "_command_line", True)
     (run.path / "model.safetensors").rename(run.path / "away")
     try:
         with pytest.raises(UnbraidError, match=r"--out '.*a run; \$\(echo\)'"):
