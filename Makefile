@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .bench/lowest
+NEWEST := .bench/newest
 # The torch to install first. The pin keeps a set-up repeatable; README.md says how to get a CPU-only or a CUDA build.
 TORCH ?= torch==2.13.0
 # The versions of all other packages, so that a new release of one cannot fail a check.
@@ -10,7 +11,7 @@ CONSTRAINTS := requirements/constraints.txt
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup constraints browser demo check test test-all test-lowest fuzz faults lint types bench bench-peers dist docs clean
+.PHONY: help setup constraints browser demo check test test-all test-lowest test-newest fuzz faults lint types bench bench-peers dist docs docs-version clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -70,21 +71,37 @@ $(LOWEST)/.ready: pyproject.toml tests/lowest_versions.py
 	$(LOWEST)/bin/pip install --quiet --no-deps -e .
 	touch $@
 
-test-lowest: $(LOWEST)/.ready ## train, score, report, export and run the laws with the lowest versions that pyproject.toml allows
-	$(LOWEST)/bin/pip check
-	$(LOWEST)/bin/unbraid --help > /dev/null
-	$(LOWEST)/bin/unbraid train vae_colour_sprites --set budget.steps=20 --quiet --force --out $(LOWEST)/run
-	$(LOWEST)/bin/unbraid encode $(LOWEST)/run --quiet
-	$(LOWEST)/bin/unbraid score $(LOWEST)/run > /dev/null
-	$(LOWEST)/bin/unbraid report $(LOWEST)/run
-	$(LOWEST)/bin/unbraid compare $(LOWEST)/run --format csv > /dev/null
-	$(LOWEST)/bin/unbraid export $(LOWEST)/run --onnx
-	$(LOWEST)/bin/pytest -q -n $(WORKERS) -m "not slow" -W ignore::DeprecationWarning tests/laws
+# Without the constraints: the newest release of every package but torch (TORCH=torch for its newest too).
+$(NEWEST)/.ready: pyproject.toml
+	rm -rf $(NEWEST) && $(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/pip install --quiet $(TORCH)
+	$(NEWEST)/bin/pip install --quiet --upgrade --upgrade-strategy eager -e '.[frames,h5,parquet,track,export]' $(TORCH)
+	$(NEWEST)/bin/pip install --quiet pytest pytest-xdist pytest-benchmark hypothesis beartype
+	touch $@
 
-fuzz: setup ## read 24,000 damaged files, recipes, arrays and downloads; the table is written to docs/reliability.md
+# $(1) is an environment
+define try-versions
+	$(1)/bin/pip check
+	$(1)/bin/unbraid --help > /dev/null
+	$(1)/bin/unbraid train vae_colour_sprites --set budget.steps=20 --quiet --force --out $(1)/run
+	$(1)/bin/unbraid encode $(1)/run --quiet
+	$(1)/bin/unbraid score $(1)/run > /dev/null
+	$(1)/bin/unbraid report $(1)/run
+	$(1)/bin/unbraid compare $(1)/run --format csv > /dev/null
+	$(1)/bin/unbraid export $(1)/run --onnx
+	$(1)/bin/pytest -q -n $(WORKERS) -m "not slow" -W ignore::DeprecationWarning tests/laws
+endef
+
+test-lowest: $(LOWEST)/.ready ## train, score, report, export and run the laws with the lowest versions that pyproject.toml allows
+	$(call try-versions,$(LOWEST))
+
+test-newest: $(NEWEST)/.ready ## the same with the newest versions
+	$(call try-versions,$(NEWEST))
+
+fuzz: setup ## read 28,000 damaged files, recipes, arrays and downloads; the table is written to docs/reliability.md
 	$(BIN)/python -m tests.fuzz --write
 
-faults: $(VENV)/.all ## kill workers, drivers, shards, ranks and Ray nodes, fill disks; the table is written to docs/reliability.md
+faults: $(VENV)/.all ## kill workers, drivers, shards, ranks, studios and Ray nodes, fill disks; the table is written to docs/reliability.md
 	$(BIN)/python -m tests.faults --write
 
 bench: $(VENV)/.all ## measure speed and memory, print ratios, write docs/benchmarks.md
@@ -96,11 +113,15 @@ bench-peers: .bench/peers ## compare training speed with pythae, in a separate e
 	.bench/peers/bin/python -m bench.peers
 
 dist: setup ## build wheel and sdist of the committed files into dist/, and install both in an empty environment
+	$(BIN)/python -m unbraid.catalogue.prepared
 	rm -rf dist && $(BIN)/python -m build --outdir dist .
 	$(BIN)/pytest tests/end_to_end/test_release.py
 
 docs: setup ## build the site into site/ without a network: open site/index.html
 	$(BIN)/python docs/make.py
+
+docs-version: setup ## build the site of this version into site/VERSION/, and list the versions in site/versions.html
+	$(BIN)/python docs/make.py --version
 
 clean: ## remove everything that the targets made
 	rm -rf $(VENV) build dist site docs/reference docs/api *.egg-info demo .bench .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,6 +6,7 @@ become MathML, which browsers draw themselves: no script, no font to fetch.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ project, author, copyright = "unbraid", "The unbraid authors", "The unbraid auth
 version = release = __version__
 extensions = ["myst_parser", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["make", "_static", "pictures", "notebooks"]
+exclude_patterns = ["make", "_static", "_templates", "pictures", "notebooks"]
+templates_path = ["_templates"]
 nitpicky = False
 myst_enable_extensions = ["colon_fence", "attrs_block", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -58,6 +60,13 @@ def write_generated_pages(app: Any) -> None:
     api.write_pages(HERE / "api")
 
 
+def write_search_index(app: Any, error: Exception | None) -> None:
+    """Write the index of the site's search."""
+    import search
+
+    search.write_index(app, error)
+
+
 def mathml(text: str, display: str) -> str:
     """A formula as MathML."""
     from latex2mathml.converter import convert
@@ -82,9 +91,16 @@ def block(self: Any, node: Any) -> None:
 
 
 def studies(app: Any, name: str, source: list[str]) -> None:
-    """The studies' pages stand below the front page of results, however many there are."""
-    if name == "results/index":
-        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n*/page\n```\n"
+    """Fold the tables of the front page of results below their headings, and add the pages of the studies to the contents."""
+    if name != "results/index":
+        return
+    front, *sections = re.split(r"^(?=## )", source[0], flags=re.MULTILINE)
+    folded = []
+    for section in sections:
+        head, _, body = section.partition("\n")
+        claims = len(re.findall(r"^(?:\| (?!claim|-)|- [✔✘…–])", body, re.MULTILINE))
+        folded.append(f"{head}\n\n<details><summary>{claims} claims</summary>\n\n{body.strip()}\n\n</details>\n\n" if claims else section)
+    source[0] = front + "".join(folded) + "\n```{toctree}\n:hidden:\n:glob:\n\n*/page\n```\n"
 
 
 def linked(app: Any, name: str, source: list[str]) -> None:
@@ -103,5 +119,6 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("builder-inited", write_generated_pages)
     app.connect("source-read", studies)
     app.connect("source-read", linked)
+    app.connect("build-finished", write_search_index)
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

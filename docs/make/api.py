@@ -1,22 +1,24 @@
-"""Write the API reference from docstrings and signatures: docs/api/, one page per package, before each build of the site."""
+"""Write the API reference from docstrings and signatures: docs/api/, one page per public name and one per package."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from unbraid.catalogue.docstrings import parse_docstring
+from unbraid.catalogue.docstrings import first_sentence, parse_docstring
 from unbraid.catalogue.entry import describe_annotation
 from unbraid.catalogue.rendering import escape_markdown
 from unbraid.core import options
 from unbraid.core.files import write_text
 from unbraid.core.papers import PAPERS, papers_in
 
+DOCS = Path(__file__).resolve().parents[1]
 # pages: title and the modules whose public names they list, in the order of the data flow
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "unbraid": ("unbraid", ("unbraid",)),
@@ -41,6 +43,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "studies": ("unbraid.studies", ("unbraid.studies",)),
     "export": ("unbraid.export", ("unbraid.export.estimator", "unbraid.export.html", "unbraid.export.onnx", "unbraid.export.hub",
                                   "unbraid.export.tracking")),
+    "discovery": ("unbraid.discovery", ("unbraid.discovery",)),
     "catalogue": ("unbraid.catalogue", ("unbraid.catalogue",)),
 }  # fmt: skip
 REFERENCE_PAGES = {  # registries and their reference pages
@@ -72,6 +75,37 @@ UNDOCUMENTED_HELPERS = {  # used between modules, not by users
     "unbraid.export.hub": ("hub_config", "strip_paths"),
     "unbraid.export.tracking": ("TrackingCallback", "ledger_row_numbers", "render_pictures"),
 }
+
+GUIDES = {  # the guide of a name, or of all names of a module
+    "unbraid.fit": "training", "unbraid.Recipe": "recipes", "unbraid.RECIPES": "recipes", "unbraid.Run": "training",
+    "unbraid.pretrained": "tutorials/first_model", "unbraid.tracker": "tools", "unbraid.sweep": "sweeps",
+    "unbraid.audit": "tutorials/ledger_and_audit", "unbraid.Codes": "tutorials/own_codes", "unbraid.encode": "tutorials/own_codes",
+    "unbraid.METRICS": "metrics", "unbraid.Score": "metrics", "unbraid.Scores": "metrics", "unbraid.score": "metrics",
+    "unbraid.compare": "comparing", "unbraid.report": "report", "unbraid.Disentangler": "tools", "unbraid.DATASETS": "data",
+    "unbraid.Dataset": "data", "unbraid.Latent": "latent", "unbraid.onehot": "latent", "unbraid.binary": "latent", "unbraid.real": "latent",
+    "unbraid.NETS": "nets", "unbraid.LIKELIHOODS": "likelihoods", "unbraid.POSTERIORS": "posteriors", "unbraid.PRIORS": "priors",
+    "unbraid.TERMS": "theory", "unbraid.OBJECTIVES": "objectives", "unbraid.Objective": "objectives",
+    "unbraid.latent": "latent", "unbraid.data": "data", "unbraid.metrics": "metrics", "unbraid.priors": "priors", "unbraid.model": "nets",
+    "unbraid.terms": "theory", "unbraid.objectives": "objectives", "unbraid.prices": "objectives", "unbraid.runs": "training",
+    "unbraid.comparing": "comparing", "unbraid.figures": "gallery", "unbraid.sweeps": "sweeps", "unbraid.studies": "studies",
+    "unbraid.export": "tools", "unbraid.catalogue": "extending",
+}  # fmt: skip
+ANY_DATA = "Dataset, array, tensor, pair (images, labels), torch or Hugging Face data set, or iterable"
+ANY_MEANS = {  # what a parameter takes that is annotated with Any, because no type of Python says it
+    "family": "subclass of Posterior", "q": "Posterior", "critic": "Ratio", "draw": "Draw", "pairs": "row numbers (m, 2), or (m, g) for groups",
+    "dataset": ANY_DATA, "validation": ANY_DATA, "data": ANY_DATA, "callbacks": "object or list of objects with methods of a callback",
+    "source": "Run, Codes, array, Table, or path", "sources": "Run, path, or {model: {seed: codes}}", "codes": "array, Codes or Table",
+    "factors": "array of labels, or path", "images": "array of images or hashes", "x": "array or tensor of images",
+    "z": "array or tensor of codes", "values": "sequence of numbers", "nets": "pair of torch.nn.Module", "prior": "Prior",
+    "scoring": "options of unbraid.score", "inputs": "options of unbraid.metrics.as_table", "fields": "fields of the recipe",
+    "index": "array of whole numbers", "runs": "sequence of Run", "spec": "dict with name and options", "labels": "array or dict of arrays",
+    "options": "options by name", "settings": "entries by name", "objective": "name or dict with name and options",
+    "latent": "whole number, layout or dict", "lr": "number or schedule", "likelihood": "name or dict with name and options",
+    "random_state": "whole number, generator of numpy, or None", "X": "array of images or vectors", "y": "array of labels, or None",
+    "input_features": "None", "groups": "None, text, list, dict or Latent", "unknown": "nothing", "model": "Vae", "estimator": "function or None",
+    "pictures": ANY_DATA, "nats": "tensor", "plain": "number or dict", "default": "value of the option",
+    "reconstructions": "array of images", "a": "array, Codes or Table", "b": "array, Codes or Table",
+}  # fmt: skip
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -108,18 +142,47 @@ def names_on_page(page: str) -> Iterator[tuple[str, str, Any]]:
 def page_text(page: str) -> str:
     """The text of one page."""
     title, modules = PAGES[page]
+    slugs = page_slugs()
     parts = [f"# {title}", escape_markdown(parse_docstring(import_module(modules[0] if page != "figures" else title).__doc__).summary)]
     top = import_module("unbraid")
     shared = [n for n in top.__all__ if page != "unbraid" and any(getattr(import_module(m), n, 0) is getattr(top, n) and n in public_names(import_module(m)) for m in modules)]
     if shared:
         parts.append(f"On [the page of `unbraid`](unbraid.md): {', '.join(f'{{py:obj}}`~unbraid.{n}`' for n in shared)}.")
-    last = modules[0]
+    groups: dict[str, list[str]] = {}
     for where, name, value in names_on_page(page):
-        if where != last and len(modules) > 1:
+        about = first_sentence(parse_docstring(value.__doc__).summary) if _is_class_or_function(value) else _describe_data(value)
+        groups.setdefault(where, []).append(f"| [`{name}`]({slugs[where, name]}.md) | {escape_markdown(about)} |")
+    for where, rows in groups.items():
+        if len(groups) > 1:
             parts.append(f"## {where}\n\n{escape_markdown(parse_docstring(import_module(where).__doc__).summary)}")
-            last = where
-        parts.append(describe_name(where, name, value))
+        parts.append("\n".join(["| name | |", "|---|---|", *rows]))
+    tree = "\n".join(slugs[where, name] for where, name, _ in names_on_page(page))
+    parts += [f"```{{toctree}}\n:hidden:\n\n{tree}\n```"] if tree else []
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+@cache
+def page_slugs() -> dict[tuple[str, str], str]:
+    """The file name of every page by module and name; names that differ only in case get different file names."""
+    every = [(where, name, value) for page in PAGES for where, name, value in names_on_page(page)]
+    functions = {f"{where}.{name}".lower() for where, name, value in every if not inspect.isclass(value)}
+    return {
+        (where, name): f"{where}.{name}" + ("_class" if inspect.isclass(value) and f"{where}.{name}".lower() in functions else "")
+        for where, name, value in every
+    }
+
+
+def name_text(where: str, name: str, value: Any) -> str:
+    """The text of the page of one name.
+
+    Args:
+        where: its module.
+        name: its name.
+        value: the object.
+    """
+    guide = GUIDES.get(f"{where}.{name}") or next((g for m, g in GUIDES.items() if where.startswith(m) and m != "unbraid"), "")
+    link = f"Guide: [{(DOCS / f'{guide}.md').read_text().splitlines()[0].lstrip('# ')}](../{guide}.md)." if guide else ""
+    return "\n\n".join(part for part in (f"# {name}", link, describe_name(where, name, value)) if part) + "\n"
 
 
 def describe_name(module_name: str, name: str, value: Any) -> str:
@@ -135,9 +198,15 @@ def describe_name(module_name: str, name: str, value: Any) -> str:
     if inspect.isfunction(value):
         return _directive("py:function", f"{module_name}.{name}{format_signature(value)}", docstring_body(value), 3)
     see = f" See [the list](../reference/{REFERENCE_PAGES[name]}.md)." if name in REFERENCE_PAGES else ""
+    shown = f"`{value!r}`" if isinstance(value, str) else escape_markdown(_describe_data(value))
+    return _directive("py:data", f"{module_name}.{name}", f"{shown}{see}", 3)
+
+
+def _describe_data(value: Any) -> str:
+    """What a public name holds that is neither a function nor a class."""
     if isinstance(value, dict):
-        return _directive("py:data", f"{module_name}.{name}", f"A dict of {len(value)} entries by name.{see}", 3)
-    return _directive("py:data", f"{module_name}.{name}", f"`{value!r}`" if isinstance(value, str) else escape_markdown(type(value).__name__), 3)
+        return f"A dict of {len(value)} entries by name: {', '.join(list(value)[:6])}{' …' if len(value) > 6 else ''}."
+    return "A type for annotations." if str(type(value)).find("typing") >= 0 or type(value).__name__ == "UnionType" else f"{value!r}"[:80]
 
 
 def _describe_class(module_name: str, name: str, value: type) -> str:
@@ -191,6 +260,7 @@ def format_signature(value: Any, bound: bool = False) -> str:
         starred = starred or p.kind is p.VAR_POSITIONAL
         mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
         hint = _format_annotation(p.annotation)
+        hint = "" if hint in ("Any", "Any | None") else hint  # the table says what is meant
         default = "" if p.default is p.empty else f" = {_format_default(p.default)}" if hint else f"={_format_default(p.default)}"
         parts.append(f"{mark}{p.name}{f': {hint}' if hint else ''}{default}")
     back = _format_annotation(found.return_annotation)
@@ -216,12 +286,10 @@ def docstring_body(value: Any) -> str:
     parts += [f"```text\n{doc.formula}\n```"] if doc.formula and doc.formula not in doc.summary else []
     parts += [escape_markdown(paragraph) for paragraph in doc.text]
     hints = _type_hints(value)
-    described = [
-        f"`{name}`\n: {escape_markdown(doc.options[name])}{f' *{escape_markdown(describe_annotation(hints[name]))}.*' if name in hints and describe_annotation(hints[name]) else ''}"
-        for name in parameters
-        if name in doc.options
-    ]
-    parts += ["\n\n".join(described)] if described else []
+    parts += [_parameter_table(value, doc.options, hints)] if set(parameters) & set(doc.options) else []
+    back = _format_annotation(inspect.signature(value).return_annotation) if inspect.isfunction(value) else ""
+    parts += [f"**Returns** `{back}`"] if back and back != "None" else []
+    parts += ["**Raises** {py:obj}`~unbraid.UnbraidError` for a mistake that the caller can correct."] if _checks_input(value) else []
     parts += [f"**Use it** {escape_markdown(doc.use)}"] if doc.use else []
     parts += [f"**Not** {escape_markdown(doc.avoid)}"] if doc.avoid else []
     parts += [f"```pycon\n{doc.example}\n```"] if doc.example else []
@@ -229,6 +297,30 @@ def docstring_body(value: Any) -> str:
     papers = [escape_markdown(PAPERS[key].reference) for key in papers_in(value.__doc__) if key != "this library"]
     parts += ["\n".join(["Papers:", "", *(f"- {line}" for line in papers)])] if papers else []
     return "\n\n".join(part for part in parts if part)
+
+
+def _parameter_table(value: Any, described: Mapping[str, str], hints: Mapping[str, Any]) -> str:
+    """The parameters with type, default and description."""
+    rows = []
+    for p in inspect.signature(value).parameters.values():
+        if p.name not in described:
+            continue
+        kind = _format_annotation(p.annotation) or describe_annotation(hints.get(p.name, Any))
+        means = ANY_MEANS.get(p.name, "any value") if kind in ("Any", "", "Any | None") else f"`{kind}`"
+        default = "" if p.default is p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) else f"`{_format_default(p.default)}`"
+        cells = [f"`{p.name}`", means.replace("|", "\\|"), default.replace("|", "\\|"), escape_markdown(described[p.name])]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(["| parameter | type | default | |", "|---|---|---|---|", *rows])
+
+
+def _checks_input(value: Any) -> bool:
+    """Whether a function checks its input itself; those that only call others are not listed."""
+    if not inspect.isfunction(value):
+        return False
+    try:
+        return bool(re.search(r"\b(expect|choose|UnbraidError|as_dataset|as_table|Recipe\.load)\(", inspect.getsource(value)))
+    except OSError:
+        return False
 
 
 def gallery_example(value: Any) -> str:
@@ -267,7 +359,8 @@ def index_page() -> str:
     lines = [f"- [{title}]({page}.md): {escape_markdown(_module_summary(modules[0], title))}" for page, (title, modules) in PAGES.items()]
     tree = "\n".join(PAGES)
     return (
-        "# API reference\n\nMade from the docstrings. Shapes are written with fixed letters: `b` batch, `n` data, `d` columns of code, `l` leaves, "
+        "# API reference\n\nWhat does a function take and return? Every public name has a page, made from its docstring: parameters with their types, "
+        "what it returns, an example, and a link to the guide. Shapes are written with fixed letters: `b` batch, `n` data, `d` columns of code, `l` leaves, "
         "`v` nodes of the tree, `k` factors, `c h w` an image; `*s` is any leading shape. Every example on these pages is run by the tests.\n\n"
         f"{chr(10).join(lines)}\n\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
     )
@@ -280,7 +373,11 @@ def _module_summary(module: str, title: str) -> str:
 def write_pages(folder: Path) -> None:
     """Write changed pages into a folder; Sphinx does not read unchanged ones again."""
     folder.mkdir(exist_ok=True)
-    for name, page in {"index": index_page(), **{page: page_text(page) for page in PAGES}}.items():
+    names = {page_slugs()[where, name]: name_text(where, name, value) for page in PAGES for where, name, value in names_on_page(page)}
+    made = {"index": index_page(), **{page: page_text(page) for page in PAGES}, **names}
+    for stale in {path.stem for path in folder.glob("*.md")} - made.keys():
+        (folder / f"{stale}.md").unlink()
+    for name, page in made.items():
         path = folder / f"{name}.md"
         if not path.is_file() or path.read_text() != page:
             write_text(path, page)

@@ -77,7 +77,7 @@ def gallery_items() -> dict[str, list[GalleryItem]]:
     from unbraid.figures.registry import FIGURES
 
     one = [run_figure(name, picture.title, picture.about) for name, picture in FIGURES.items()]
-    moving = run_figure("traversals", "Traversals that move", "All live leaves at once, as a GIF.", "traversals.gif")
+    moving = run_figure("traversals", "Traversals that move", "All live leaves move at once, as a GIF.", "traversals.gif")
     return {
         "A run": [
             *one[:1], moving, *one[1:],
@@ -85,7 +85,7 @@ def gallery_items() -> dict[str, list[GalleryItem]]:
                   'two = unbraid.Run.load("two")\n'
                   'traversals.side_by_side([("VAE", two, two.codes()), ("β-TCVAE", run, codes)]).savefig("side_by_side.png", dpi=100)',
                   "unbraid figure traversals two one --steps 7 --out side_by_side.png"),
-            GalleryItem("A scatter of data and reconstructions", "scatter.png", "For data that are vectors.",
+            GalleryItem("A scatter of data and reconstructions", "scatter.png", "The same for data that are vectors.",
                   'run_figures.reconstruction_scatter(unbraid.Run.load("points")).savefig("scatter.png", dpi=110)'),
             GalleryItem("Over training", "over_training.png", "Scores and audited terms at every snapshot.",
                   'from unbraid.runs.evaluation.snapshot_scores import score_snapshots\n'
@@ -96,7 +96,7 @@ def gallery_items() -> dict[str, list[GalleryItem]]:
             GalleryItem("The matrices of metrics", "scores.png", "The matrices behind the scores: rows are leaves, columns are factors.",
                   'score_figures.score_heat_maps(unbraid.metrics.battery(codes, metrics="mig,dci,sap,modularity,factor_vae")).savefig("scores.png", dpi=100)',
                   "unbraid score one --metrics mig,dci,sap,modularity,factor_vae"),
-            GalleryItem("A heat map of any matrix", "heat_map.png", "Any matrix with names, on axes of your own.",
+            GalleryItem("A heat map of any matrix", "heat_map.png", "Any matrix with names, drawn on your own axes.",
                   'from matplotlib.figure import Figure\n'
                   'mutual_information = unbraid.metrics.mig(codes).table\n'
                   'heat_map = Figure(figsize=(5, 3), layout="constrained")\n'
@@ -116,14 +116,14 @@ def gallery_items() -> dict[str, list[GalleryItem]]:
             GalleryItem("Over a swept field", "against.png", "A quantity over the swept field, with a band of intervals.",
                   'drawing.save_figure(comparison_figures.sweep_curves(table, "objective.beta", "tc:root"), "against.png", dpi=160)',
                   "unbraid compare beta --plot against:beta,tc:root=against.png"),
-            GalleryItem("Rank correlations", "correlations.png", "Whether quantities rank models in the same order.",
+            GalleryItem("Rank correlations", "correlations.png", "The rank correlation between quantities shows whether they order models alike.",
                   'drawing.save_figure(comparison_figures.correlation_heat_map(table), "correlations.png", dpi=160)',
                   "unbraid compare beta --plot correlations=correlations.png"),
             GalleryItem("Box plots", "boxes.png", "One box per setting, seeds as dots, mean and interval below.",
                   'drawing.save_figure(comparison_figures.box_plots(table, "mig"), "boxes.png", dpi=160)', "unbraid compare beta --plot boxes:mig=boxes.png"),
         ],
         "Data": [
-            GalleryItem("A contact sheet and every factor traversed", "data.png", "Of any data set, also your own.",
+            GalleryItem("A contact sheet and every factor traversed", "data.png", "Example images of any data set, including your own.",
                   'drawing.save_figure(dataset_figures.dataset_figure(data.load("strokes")), "data.png", dpi=100)', "unbraid data show strokes --out data.png"),
             GalleryItem("Vectors", "points.png", "Data that are vectors are drawn by their first two columns.",
                   'drawing.save_figure(dataset_figures.dataset_figure(data.load("pinwheel")), "points.png", dpi=100)', "unbraid data show pinwheel --out points.png"),
@@ -192,7 +192,7 @@ def gallery_page() -> str:
     """The gallery as Markdown."""
     parts = [
         "# Gallery",
-        "Every figure of the library, with the code that draws it. All are matplotlib figures; files end in `.png`, `.svg`, `.pdf` or `.gif`.\n"
+        "Which figures can I draw, and how? This page shows every figure with the code that draws it. All are matplotlib figures; files end in `.png`, `.svg`, `.pdf` or `.gif`.\n"
         "The commands write the same figures. [The report](report.md) and [the studio](studio.md) show them too.",
         f"```{{code-block}} python\n{SETUP_CODE}\n```",
     ]

@@ -29,6 +29,7 @@ DESCRIPTIONS = {
     "sweeps": "grids of runs",
     "studies": "claims of papers",
     "export": "one-file pages, other formats",
+    "discovery": "factors of pictures without labels",
     "catalogue": "every name explained",
     "studio": "the browser app",
     "cli": "commands",

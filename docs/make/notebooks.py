@@ -10,7 +10,7 @@ from typing import Any
 from unbraid.core.files import write_text
 
 DOCS = Path(__file__).resolve().parents[1]
-PAGES = ("own_codes", "ledger_and_audit")
+PAGES = ("discover_factors", "first_model", "own_images", "own_codes", "latent_tree", "ledger_and_audit", "which_objective", "sweep")
 
 
 def make_notebook(page: Path) -> dict[str, Any]:
@@ -18,9 +18,10 @@ def make_notebook(page: Path) -> dict[str, Any]:
     cells: list[dict[str, Any]] = []
     for part in re.split(r"(^```\w+[^\n]*\n.*?^```$)", page.read_text(), flags=re.DOTALL | re.MULTILINE):
         match = re.match(r"```(\w+)(?: file=(\S+))?\n(.*?)```$", part, re.DOTALL)
-        if match and match[1] in ("python", "bash"):
+        if match and (match[1] in ("python", "bash") or match[2]):
             code = match[3].rstrip("\n")
-            lines = code if match[1] == "python" else "\n".join(f"!{line}" for line in code.splitlines())
+            code = f"%%writefile {match[2]}\n{code}" if match[2] else code
+            lines = _shell_lines(code) if match[1] == "bash" and not match[2] else code
             cells.append({"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": _lines(lines)})
         elif part.strip():
             cells.append({"cell_type": "markdown", "metadata": {}, "source": _lines(_strip_links(part.strip()))})
@@ -28,6 +29,12 @@ def make_notebook(page: Path) -> dict[str, Any]:
         cell["id"] = f"{page.stem}-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _shell_lines(code: str) -> str:
+    """Commands for a notebook: each with an exclamation mark; servers, which do not end, become comments."""
+    joined = re.sub(r"\s*\\\n\s*", " ", code)
+    return "\n".join(f"# {line}" if line.startswith(("#", "unbraid studio")) else f"!{line}" for line in joined.splitlines() if line.strip())
 
 
 def _strip_links(text: str) -> str:

@@ -239,8 +239,8 @@ def disk_traffic_table(runs: list[Recipe], known: dict[str, Any]) -> str:
         most, worst = max(each, key=lambda pair: pair[1]["bytes"] / pair[1]["seconds"])
         cases = {
             "all runs": sum_over_runs(each),
-            "all runs, checkpoints by the clock only": sum_over_runs(clock),
-            f"nothing but {', '.join(json.loads(recipe_kind(most))[:3])}": worst,
+            "all runs, checkpoints by time only": sum_over_runs(clock),
+            f"only {', '.join(json.loads(recipe_kind(most))[:3])}": worst,
         }
         lines += [
             [f"{device}s: {case}, {unit}", *[format_number(n * t[key] / scale / t["seconds"]) for n in DEVICE_COUNTS]]
@@ -248,7 +248,7 @@ def disk_traffic_table(runs: list[Recipe], known: dict[str, Any]) -> str:
             for key, unit, scale in (("bytes", "MB/s", 1e6), ("files", "files/s", 1), ("rows", "ledger rows/s", 1))
             if not (case.endswith("only") and key == "rows")
         ]
-    return markdown_table(["written, a run on each", *[f"{n} device{'s' * (n > 1)}" for n in DEVICE_COUNTS]], lines)
+    return markdown_table(["written, with one run on each", *[f"{n} device{'s' * (n > 1)}" for n in DEVICE_COUNTS]], lines)
 
 
 def sum_over_runs(runs: list[tuple[Recipe, dict[str, float]]]) -> dict[str, float]:
@@ -309,25 +309,25 @@ def page_tables() -> str:
     lines = []
     for kind, f in sorted(kinds.items(), key=lambda item: -item[1]["seconds"]):
         name, where, net, prior, batch = json.loads(kind)
-        bound = "computing" if f["flops"] / GPU_FLOPS > f["calls"] * GPU_CALL else "starting"
+        bound = "computing" if f["flops"] / GPU_FLOPS > f["calls"] * GPU_CALL else "launching"
         lines.append([f"{name}, {where}, {net}, {prior} prior", f"{batch:,}", f"{1e3 * f['seconds']:,.0f} ms", f"{f['flops'] / 1e9:,.1f}",
                       f"{f['calls']:,}", f"{1e3 * gpu_seconds(f):.1f} ms, {bound}", f"{f['bytes'] / 1e6:,.0f} MB", f"{f['checkpoint'] / 1e6:,.1f} MB"])  # fmt: skip
-    head = ["kind of run", "batch", "step, one core (measured)", "GFLOP (counted)", "operations (counted)", "step, GPU (reckoned)", "disk a run", "checkpoint"]
+    head = ["kind of run", "batch", "step, one core (measured)", "GFLOP (counted)", "launches (counted)", "step, GPU (estimated)", "disk per run", "checkpoint"]
     parts.append(f"### What a step costs\n\n{markdown_table(head, lines)}")
     one = known["run"]
     whole = total_cost([r for _, r in runs], kinds)
     parts.append(
         f"Measured on {known['machine']}. A run of a sweep leaves {one['files']:.0f} files (measured: trained, encoded, audited and "
-        f"scored); its bytes are reckoned as `unbraid sweep --dry` does, which gives {one['reckoned'] / one['bytes']:.2f} of what a short "
-        f"run here really took. All {whole['runs']:,.0f} runs together: {whole['bytes'] / 1e9:,.0f} GB in {whole['runs'] * one['files']:,.0f} files."
+        f"scored); its bytes are estimated as by `unbraid sweep --dry`, which gives {one['reckoned'] / one['bytes']:.2f} times the size of a short "
+        f"run. All {whole['runs']:,.0f} runs together: {whole['bytes'] / 1e9:,.0f} GB in {whole['runs'] * one['files']:,.0f} files."
     )
     pairs = [f"{json.loads(kind)[1]}, {json.loads(kind)[2]} ({ratio:.2f})" for kind, _, ratio in inconsistent_pairs(kinds)]
     if pairs:
         parts.append(
-            f"Some of these times are off: steps of beta_vae and vae do the same work and should differ by less than {MAX_DIFFERENCE:.0%}, but "
-            f"their ratio is not 1 on {'; '.join(pairs)}. Something else was at work; `--measure` times them anew."
+            f"Some of these times are wrong: steps of beta_vae and vae do the same work and should differ by less than {MAX_DIFFERENCE:.0%}, but "
+            f"their ratio is not 1 on {'; '.join(pairs)}. The machine was busy; `--measure` times them again."
         )
-    parts.append(f"### What a shared disk must carry (reckoned from the above)\n\n{disk_traffic_table([r for _, r in runs], known)}")
+    parts.append(f"### Writes to a shared disk (estimated from the above)\n\n{disk_traffic_table([r for _, r in runs], known)}")
     return "\n\n".join(parts)
 
 
