@@ -42,6 +42,7 @@ def in_process(monkeypatch):
 
     monkeypatch.setattr(training_stages, "run_plan", run_here)
     monkeypatch.setattr(plans, "MIN_FIRST_STEPS", 6)
+    monkeypatch.setattr(plans, "MAX_FIRST_STEPS", 6)  # the same plan on a fast machine
     monkeypatch.setattr(plans, "COMPARABLE_FIRST_STEPS", 0)
     monkeypatch.setattr(plans, "RUNG_RATIOS", (1.0, 2.0, 3.0))
     monkeypatch.setattr(TimeLimit, "shorten", lambda limit, plan, finished, count: plan)

@@ -137,7 +137,7 @@ STUDY = Study(
                paired_difference("balanced", DIP_ARM, "beta1")),
         _claim("worse_with_beta", "β-VAE gets worse as β grows",
                slope("accuracy", BETA_ARMS, np.log2(BETAS).tolist(), -1), min_effect=None, paper_effect=PAPER_SLOPE,
-               paper_value=f"{PAPER_SLOPE:.4f} for a doubling of β, from the means of 12", unit="accuracy per doubling of β"),
+               paper_value=f"{PAPER_SLOPE:.3g} for a doubling of β, from the means of 12", unit="accuracy per doubling of β"),
     ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(5))},
