@@ -17,6 +17,7 @@ from unbraid.studies.framework import runner, study_page
 from unbraid.studies.framework.results import Results, RunResult
 from unbraid.studies.framework.study import SCALES, study_recipes
 from unbraid.studies.framework.verdicts import judge_claims
+from unbraid.sweeps.engine.job_results import JobResult, record_result
 from unbraid.sweeps.engine.job_runner import claim_and_run
 
 TRAINED_STUDIES = [name for name, study in STUDIES.items() if study.arms is not None]
@@ -152,6 +153,17 @@ def test_every_arm_of_scale_cpu_builds(name):
     for arm, _, recipe in study_recipes(STUDIES[name], name, "cpu", STUDIES[name].seeds["cpu"][:1]):
         if not DATASETS[recipe.data["name"]].status().startswith("needs"):
             assert build_parts(recipe) is not None, arm.label
+
+
+def test_a_study_whose_runs_all_failed_names_the_reason(tmp_path, monkeypatch):
+    def fail(plan, workers=0, quiet=False):
+        for job in plan.jobs:
+            reason = "the files of the data set are missing"
+            record_result(plan.folder, job, JobResult("failed", "refused", reason, hash=job.hash))
+
+    monkeypatch.setattr(runner, "train", fail)
+    with pytest.raises(UnbraidError, match=r"all \d+ runs of study 'hfvae_table2' failed: found the files .* are missing"):
+        runner.run_study("hfvae_table2", STUDIES["hfvae_table2"], tmp_path, "tiny", 1, 1, quiet=True)
 
 
 def test_a_page_shows_failures_and_the_verdict_of_finished_runs(tmp_path):

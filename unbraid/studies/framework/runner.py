@@ -342,4 +342,11 @@ def run_study(
     declare(name, study, scale, chosen, folder)
     train(replace(plan, jobs=tuple(job for job in plan.jobs if job.name not in known)), workers, quiet)
     results = collect_results(name, study, scale, chosen, folder, workers, quiet, results_folder, force)
+    failed = [row for row in results.rows if row.status == "failed"]
+    expect(
+        not failed or len(failed) < len(results.rows),
+        f"all {len(failed)} runs of study {name!r} failed",
+        found=failed[0].reason if failed else "",
+        do="Correct the cause and run the same command again.",
+    )
     return results, study_page.write_page(name, study, results, folder, folder / "runs", results_folder)
