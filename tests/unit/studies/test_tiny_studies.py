@@ -162,7 +162,7 @@ def test_a_study_whose_runs_all_failed_names_the_reason(tmp_path, monkeypatch):
             record_result(plan.folder, job, JobResult("failed", "refused", reason, hash=job.hash))
 
     monkeypatch.setattr(runner, "train", fail)
-    with pytest.raises(UnbraidError, match=r"all \d+ runs of study 'hfvae_table2' failed: found the files .* are missing"):
+    with pytest.raises(UnbraidError, match=r"all \d+ runs of study 'hfvae_table2' failed: found the files .* missing"):
         runner.run_study("hfvae_table2", STUDIES["hfvae_table2"], tmp_path, "tiny", 1, 1, quiet=True)
 
 
