@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="threads of this process, which measures and draws")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--settings", type=int, default=4, help="settings of the plan of compare")
-    parser.add_argument("--steps", type=int, default=1500, help="steps of the last rung of compare")
+    parser.add_argument("--steps", type=int, default=4800, help="steps of the last rung of compare")
     parser.add_argument("--sets", nargs="*", default=[], help="only these sets")
     parser.add_argument("--max-pictures", type=int, default=20_000)
     chosen = parser.parse_args()
