@@ -33,6 +33,7 @@ from unbraid.discovery.data_inspection import picture_names
 from unbraid.discovery.factor_confidence import factor_confidences
 from unbraid.discovery.measurements import MeasuringData
 from unbraid.discovery.plan import RUNG_RATIOS, candidate_settings, plan_in_steps
+from unbraid.discovery.selection import VARIANTS, as_plain, measure_agreement
 from unbraid.discovery.training_stages import RUNS_FOLDER, RungRunner
 from unbraid.figures.drawing import save_figure
 from unbraid.figures.registry import FigureOptions, draw_figure
@@ -152,6 +153,7 @@ def _trial(name: str, repetition: int, folder: Path, chosen: argparse.Namespace)
         "grid": {setting: [_scores(c, labels) for c in runs] for setting, runs in codes.items()},
         "leaves": [row for runs in codes.values() for row in _leaf_gaps(runs, labels)],
         "settings": found.result["settings"],
+        "agreement": {setting: _agreement(runs) for setting, runs in codes.items() if len(runs) > 1},
         "core_minutes": round((time.process_time() + _children_seconds() - start) / 60, 2),
     }
 
@@ -181,6 +183,12 @@ def _encode_labelled(run: unbraid.Run, labels: Any) -> Codes:
 
 def _scores(codes: Codes, labels: Any) -> dict[str, float]:
     return {name: round(float(metrics.METRICS[name](codes, labels[1]).value), 4) for name in ("mig", "dci")}
+
+
+def _agreement(runs: list[Codes]) -> dict[str, Any]:
+    """UDR of the fully trained runs of a setting by every variant, so that rules of choice can be compared afterwards."""
+    agreement = measure_agreement(runs)
+    return {variant: as_plain(getattr(agreement, variant)) for variant in VARIANTS}
 
 
 def _leaf_gaps(runs: list[Codes], labels: Any) -> list[dict[str, Any]]:

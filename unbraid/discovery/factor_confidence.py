@@ -10,10 +10,12 @@ import numpy as np
 
 from unbraid.codes import Codes
 from unbraid.comparing.statistics import t_interval
-from unbraid.metrics.estimation.unit_correlations import rank_columns
+from unbraid.metrics.estimation.unit_correlations import mutual_correlation_ratios, rank_columns
 from unbraid.runs.evaluation.leaf_summary import DEAD_NATS
 
-FOUND_CORRELATION = 0.7  # of two leaves that show the same factor: half of the variance of the ranks is shared
+FOUND_CORRELATION = (
+    0.7  # of two leaves that show the same factor: each explains half of the variance of the other's ranks
+)
 MAX_SECOND = 0.5  # of the correlation: another leaf with more means that the seeds are rotated against each other
 STABLE_SHARE = 2 / 3  # of the other seeds that must find a stable factor
 MIN_FACTOR_NATS = 0.2  # a leaf with less hardly changes the picture, so it is weak however often it is found
@@ -33,6 +35,7 @@ class FactorConfidence:
         low: lower end of its 95% interval over seeds.
         high: upper end.
         nats: information of the leaf; None if it is not known.
+        reordered: seeds that found it but order its values differently: a cyclic factor, or kinds without an order.
     """
 
     leaf: str
@@ -43,6 +46,7 @@ class FactorConfidence:
     low: float
     high: float
     nats: float | None = None
+    reordered: int = 0
 
     @property
     def status(self) -> str:
@@ -75,10 +79,10 @@ def factor_confidences(chosen: Codes, others: Sequence[Codes]) -> list[FactorCon
     [('z0', 0, 'unstable'), ('z1', 1, 'stable')]
     """
     own = active_leaves(chosen)
-    matched = np.array([_match(chosen, own, other) for other in others]).reshape(len(others), 2, len(own))
+    matched = np.array([_match(chosen, own, other) for other in others]).reshape(len(others), 3, len(own))
     return [
-        _summarise(chosen.tree.leaves[i].name, best, second, None if chosen.kl is None else float(chosen.kl[i]))
-        for i, (best, second) in zip(own, matched.transpose(2, 1, 0), strict=True)
+        _summarise(chosen.tree.leaves[i].name, of_leaf, None if chosen.kl is None else float(chosen.kl[i]))
+        for i, of_leaf in zip(own, matched.transpose(2, 1, 0), strict=True)
     ]
 
 
@@ -94,7 +98,10 @@ def active_leaves(codes: Codes) -> list[int]:
 
 
 def leaf_similarity(a: Codes, i: int, b: Codes, j: int) -> float:
-    """Similarity of two leaves in [0, 1]: |rank correlation|, the correlation ratio η, or √(MI / smaller entropy).
+    """Similarity of two leaves in [0, 1].
+
+    Two real leaves: how far each is a function of the other, so that a cyclic factor is recognised although every seed cuts
+    it open elsewhere. A real and a discrete leaf: the correlation ratio η. Two discrete leaves: √(MI / smaller entropy).
 
     Args:
         a: codes of one run.
@@ -105,45 +112,47 @@ def leaf_similarity(a: Codes, i: int, b: Codes, j: int) -> float:
     kinds = (a.tree.leaves[i].kind == "real", b.tree.leaves[j].kind == "real")
     x, y = a.mean[:, a.tree.slices[i]], b.mean[:, b.tree.slices[j]]
     if all(kinds):
-        return float(np.abs(_rank_correlations(x, y)).max())
+        return float(mutual_correlation_ratios(x, y).max())
     if not any(kinds):
         return _shared_classes(_classes(x), _classes(y))
     return _correlation_ratio(x, _classes(y)) if kinds[0] else _correlation_ratio(y, _classes(x))
 
 
-def _match(chosen: Codes, own: Sequence[int], other: Codes) -> tuple[np.ndarray, np.ndarray]:
-    """Correlation of each of our leaves with its match in another run, and the largest with others of the match's kind."""
+def _match(chosen: Codes, own: Sequence[int], other: Codes) -> np.ndarray:
+    """For each of our leaves: similarity to its match in another run, the largest to others of the match's kind, |rank ρ|."""
     from scipy.optimize import linear_sum_assignment
 
     theirs = active_leaves(other)
-    best, second = np.zeros(len(own)), np.zeros(len(own))
+    matched = np.zeros((3, len(own)))
     if own and theirs:
         table = np.array([[leaf_similarity(chosen, i, other, j) for j in theirs] for i in own])
         kinds = np.array([other.tree.leaves[j].kind for j in theirs])
         for row, column in zip(*linear_sum_assignment(-table), strict=True):
             rest = kinds == kinds[column]
             rest[column] = False
-            best[row], second[row] = table[row, column], table[row, rest].max(initial=0.0)
-    return best, second
+            order = _order_similarity(chosen, own[row], other, theirs[column])
+            matched[:, row] = table[row, column], table[row, rest].max(initial=0.0), order
+    return matched
 
 
-def _summarise(name: str, correlations: np.ndarray, seconds: np.ndarray, nats: float | None) -> FactorConfidence:
-    found = int(((correlations >= FOUND_CORRELATION) & (seconds <= MAX_SECOND * correlations)).sum())
+def _summarise(name: str, matched: np.ndarray, nats: float | None) -> FactorConfidence:
+    correlations, seconds, orders = matched
+    found = (correlations >= FOUND_CORRELATION) & (seconds <= MAX_SECOND * correlations)
+    reordered = int((found & (orders < FOUND_CORRELATION)).sum())
     mean, low, high = (float(correlations.mean()) if len(correlations) else math.nan), math.nan, math.nan
     if len(correlations) > 1:
         interval = t_interval(correlations)
         low, high = max(0.0, interval.low), min(1.0, interval.high)
     values = tuple(round(float(v), 4) for v in correlations)
-    return FactorConfidence(name, found, len(correlations), values, mean, low, high, nats)
+    return FactorConfidence(name, int(found.sum()), len(correlations), values, mean, low, high, nats, reordered)
 
 
-def _rank_correlations(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    def scaled(z: np.ndarray) -> np.ndarray:
-        ranks = rank_columns(z).astype(np.float64)
-        ranks -= ranks.mean(0)
-        return ranks / np.maximum(ranks.std(0), 1e-12)
-
-    return scaled(x).T @ scaled(y) / len(x)
+def _order_similarity(a: Codes, i: int, b: Codes, j: int) -> float:
+    """|rank correlation| of two real leaves of one column; 1 for others, whose values have no order."""
+    x, y = a.mean[:, a.tree.slices[i]], b.mean[:, b.tree.slices[j]]
+    if not all(leaf.kind == "real" and leaf.width == 1 for leaf in (a.tree.leaves[i], b.tree.leaves[j])):
+        return 1.0
+    return float(abs(np.corrcoef(rank_columns(np.hstack([x, y])), rowvar=False)[0, 1]))
 
 
 def _classes(x: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.discovery.measurements import RunMeasurement
-from unbraid.discovery.selection import Agreement, as_plain, measure_agreement
+from unbraid.discovery.selection import VARIANTS, Agreement, as_plain, measure_agreement
 
 MIN_ACTIVE = 2  # leaves that a setting must use on average
 MIN_GAIN = 0.05  # of the gainable nats; a reconstruction below it is no better than the mean picture
@@ -50,9 +50,14 @@ class SettingRecord:
         return self.active < MIN_ACTIVE or self.gain < MIN_GAIN
 
     @property
+    def ranking(self) -> dict[str, Any]:
+        """The variant of UDR that ranks settings; folders of earlier versions have the mean of the published two."""
+        return self.agreement.get("ratio") or self.agreement.get("both") or {"mean": 0.0}
+
+    @property
     def udr(self) -> float:
-        """Mean of both variants of UDR; 0 below two seeds."""
-        return float(self.agreement["both"]["mean"]) if self.agreement else 0.0
+        """UDR by correlation ratios; 0 below two seeds."""
+        return float(self.ranking["mean"])
 
     def as_plain(self) -> dict[str, Any]:
         """The record as JSON."""
@@ -78,11 +83,7 @@ def record_setting(name: str, steps: int, runs: Sequence[RunMeasurement], failed
         failed: number of runs that failed.
     """
     agreement: Agreement | None = measure_agreement([run.codes for run in runs]) if len(runs) > 1 else None
-    plain = (
-        {key: as_plain(getattr(agreement, key)) for key in ("lasso", "spearman", "both")}
-        if agreement is not None
-        else {}
-    )
+    plain = {} if agreement is None else {key: as_plain(getattr(agreement, key)) for key in VARIANTS}
     return SettingRecord(
         name,
         steps,

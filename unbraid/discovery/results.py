@@ -260,6 +260,7 @@ def describe_factors(
                 "nats": round(float(chosen.codes.kl[i]), 3) if chosen.codes.kl is not None else None,
                 "found": one.found,
                 "seeds": one.seeds,
+                "reordered": one.reordered,
                 "status": _visible_status(one, chosen.gain, changes.get(leaf.name)),
                 "change": changes.get(leaf.name),
                 "correlation": _finite(one.correlation),

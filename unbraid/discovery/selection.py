@@ -15,7 +15,7 @@ from unbraid.comparing.statistics import t_quantile
 from unbraid.core.errors import expect
 from unbraid.metrics import METRICS
 
-VARIANTS = ("lasso", "spearman")  # both of Duan et al. 2020
+VARIANTS = ("lasso", "spearman", "ratio")  # both of Duan et al. 2020, and the one that ranks settings
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,19 @@ class Agreement:
     Args:
         lasso: UDR with Lasso weights.
         spearman: UDR with rank correlations.
-        both: the mean of the two, which ranks settings.
-        models: for each run, its median agreement with the others, averaged over the two variants.
+        ratio: UDR with correlation ratios, which ranks settings and runs: the published variants do not recognise a cyclic
+            factor, because every seed cuts it open at another place.
+        models: for each run, its median agreement with the others by correlation ratios.
     """
 
     lasso: PairMean
     spearman: PairMean
-    both: PairMean
+    ratio: PairMean
     models: tuple[float, ...]
 
 
 def measure_agreement(codes: Sequence[Codes]) -> Agreement:
-    """UDR of several runs of one setting, by both variants, with intervals over pairs.
+    """UDR of several runs of one setting, by every variant, with intervals over pairs.
 
     Args:
         codes: codes of the same examples, one entry per run.
@@ -68,11 +69,8 @@ def measure_agreement(codes: Sequence[Codes]) -> Agreement:
     """
     expect(len(codes) >= 2, "the agreement of runs needs at least two", found=len(codes))
     scores = {name: METRICS["udr"](list(codes), similarity=name) for name in VARIANTS}
-    matrices = {name: np.asarray(score.table["pairwise"]) for name, score in scores.items()}
-    models = np.mean([np.asarray(score.table["models"], float) for score in scores.values()], 0)
-    lasso, spearman = (mean_over_pairs(matrices[name]) for name in VARIANTS)
-    both = mean_over_pairs(np.mean(list(matrices.values()), 0))
-    return Agreement(lasso, spearman, both, tuple(float(v) for v in models))
+    means = {name: mean_over_pairs(np.asarray(score.table["pairwise"])) for name, score in scores.items()}
+    return Agreement(**means, models=tuple(float(v) for v in scores["ratio"].table["models"]))
 
 
 def mean_over_pairs(matrix: np.ndarray) -> PairMean:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import is_file, read_json, write_json
@@ -297,7 +296,7 @@ class RungRunner:
         return choose_setting(candidates, {name: s.label for name, s in self.settings.items()})
 
     def _candidate(self, record: SettingRecord) -> Candidate:
-        plain: dict[str, Any] = record.agreement.get("both", {"mean": 0.0})
+        plain = record.ranking
         values = {
             key: float("nan") if plain.get(key) is None else plain[key] for key in ("mean", "error", "low", "high")
         }

@@ -32,7 +32,7 @@ def seeds_of_one_model(mix: float, count: int, d: int = 4, seed: int = 0) -> lis
 
 def test_agreement_falls_with_noise_and_has_an_interval_that_holds_the_mean():
     clean, noisy = (measure_agreement(seeds_of_one_model(mix, 4)) for mix in (0.05, 0.6))
-    for variant in ("lasso", "spearman", "both"):
+    for variant in ("lasso", "spearman", "ratio"):
         assert getattr(clean, variant).mean > getattr(noisy, variant).mean + 0.2
         assert getattr(clean, variant).low <= getattr(clean, variant).mean <= getattr(clean, variant).high
         assert getattr(clean, variant).pairs == 6
@@ -76,7 +76,7 @@ def test_dead_settings_are_not_chosen_however_much_their_seeds_agree():
 
 def record(name: str, udr: float = 0.5, gain: float = 0.6, active: float = 5, seeds: int = 3, steps: int = 1000):
     agreement = {
-        key: {"mean": udr, "error": 0.02, "low": 0.0, "high": 1.0, "pairs": 3} for key in ("lasso", "spearman", "both")
+        key: {"mean": udr, "error": 0.02, "low": 0.0, "high": 1.0, "pairs": 3} for key in ("lasso", "spearman", "ratio")
     }
     return SettingRecord(
         name, steps, tuple(range(seeds)), 3 - seeds, active, -100.0, gain, agreement if seeds > 1 else {}
@@ -196,3 +196,40 @@ def test_a_leaf_that_nobody_can_see_is_weak_however_often_it_is_found():
     assert status(0.3, change=0.1) == "weak", "the ends of its strip look alike"
     assert status(2.0, change=0.1) == "stable", "few pixels can be a factor"
     assert status(0.3, change=None) == "stable", "vectors"
+
+
+def hues_cut_open(count: int, seed: int = 0) -> list[Codes]:
+    """Codes of several seeds: one cyclic factor, cut open at another place by each, and one ordinary factor."""
+    draw = np.random.default_rng(seed)
+    hue, other = draw.uniform(size=ROWS), draw.normal(size=ROWS)
+    return [
+        Codes(np.stack([(hue + cut) % 1 + 0.01 * draw.normal(size=ROWS), other], 1), Latent.of(2), kl=np.ones(2))
+        for cut in np.linspace(0, 1, count, endpoint=False)
+    ]
+
+
+def test_a_cyclic_factor_that_seeds_cut_open_elsewhere_is_found_and_marked_as_reordered():
+    chosen, *others = hues_cut_open(4)
+    hue, other = factor_confidences(chosen, others)
+    assert (hue.found, hue.status, other.found, other.reordered) == (3, STABLE, 3, 0)
+    assert hue.reordered >= 2
+
+
+def test_agreement_by_ratios_prefers_cyclic_factors_over_noise_where_rank_correlations_do_not():
+    cyclic, noisy = measure_agreement(hues_cut_open(4)), measure_agreement(seeds_of_one_model(0.3, 4, d=2))
+    assert cyclic.ratio.mean > noisy.ratio.mean
+    assert cyclic.spearman.mean < noisy.spearman.mean
+
+
+def test_unrelated_and_folded_leaves_are_not_similar():
+    draw = np.random.default_rng(0)
+    z = draw.normal(size=(ROWS, 1))
+    one = Codes(z, Latent.of(1))
+    assert leaf_similarity(one, 0, Codes(np.abs(z), Latent.of(1)), 0) < 0.1  # |z| does not say which side
+    unrelated = [leaf_similarity(one, 0, Codes(draw.normal(size=(ROWS, 1)), Latent.of(1)), 0) for _ in range(50)]
+    assert np.mean(unrelated) < 0.1
+
+
+def test_a_discovery_of_an_earlier_version_is_ranked_by_what_it_stored():
+    stored = {"lasso": {"mean": 0.2}, "spearman": {"mean": 0.6}, "both": {"mean": 0.4}}
+    assert SettingRecord("a", 100, (0, 1), 0, 4, -1.0, 0.5, stored).udr == 0.4

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.core.errors import choose, expect
-from unbraid.metrics.estimation.unit_correlations import rank_columns
+from unbraid.metrics.estimation.unit_correlations import mutual_correlation_ratios, rank_columns
 from unbraid.metrics.evaluation.records import Score
 from unbraid.metrics.inputs.pruning import KL_THRESHOLD
 from unbraid.metrics.inputs.validation import Table, as_table
@@ -38,7 +38,8 @@ def udr(
 
     Args:
         similarity: 'spearman' takes |rank correlation|, 'lasso' the |weights| (α = 0.1, scaled codes) of predicting the
-            columns of the scored model from those of its partner.
+            columns of the scored model from those of its partner. 'ratio' is ours: how far two columns are functions of
+            each other (`mutual_correlation_ratios`), which also sees a cyclic factor that each model cuts open elsewhere.
         average: 'columns' is the formula above. 'models' is the authors' code, the mean of the two models' means, which
             differs only when the numbers of informative columns do.
         least: columns with a KL of at most this many nats are uninformative (without KLs, constant columns are).
@@ -49,7 +50,7 @@ def udr(
     True
     """
     del factors
-    compare = choose(similarity, {"spearman": _spearman, "lasso": _lasso}, "similarity")
+    compare = choose(similarity, {"spearman": _spearman, "lasso": _lasso, "ratio": _ratio}, "similarity")
     choose(average, {"columns": 0, "models": 0}, "average")
     expect(
         isinstance(runs, list | tuple) and len(runs) >= 2,
@@ -136,6 +137,11 @@ def _lasso(a: Table, b: Table, used: np.ndarray) -> np.ndarray:
             1,
         )
     return _unit_similarities(columns, a, b)
+
+
+def _ratio(a: Table, b: Table, used: np.ndarray) -> np.ndarray:
+    varies = np.outer(a.deviations > 0, b.deviations > 0)
+    return _unit_similarities(np.where(varies, mutual_correlation_ratios(a.z, b.z), 0.0), a, b)
 
 
 def _unit_similarities(columns: np.ndarray, a: Table, b: Table) -> np.ndarray:
