@@ -27,11 +27,11 @@ from unbraid.studies.framework.study import Arm, Claim, Study
 if TYPE_CHECKING:
     from unbraid.runs.run import Run
 
-BETAS = (1, 2, 4)
+BETAS = (1, 2, 4, 8)  # from 8 on MIG is clearly above its floor (pilot seed 100: .22 at 8, .14 at 4, .02 at 1)
 PAPER_BETAS = (1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6)  # Table 1
 PAPER_GAMMAS = tuple(range(1, 11))
 BETA_ARMS, ISA_ARMS = [f"beta{b}" for b in BETAS], [f"isa{b}" for b in BETAS]
-TC_ARMS = ["tc4", "isatc4"]
+TC_ARMS = ["tc8", "isatc8"]
 GROUPS = {f"g{i}": 4 for i in range(5)}
 PAPER_RECIPES = {
     "beta": "beta_vae_dsprites_isa",
@@ -42,7 +42,7 @@ PAPER_RECIPES = {
 
 
 def arms(scale: str) -> list[Arm]:
-    """Both methods over β with the same 20 columns, in five groups of four for ISA; the TC rows at β = 4.
+    """Both methods over β with the same 20 columns, in five groups of four for ISA; the TC rows at β = 8.
 
     Args:
         scale: 'tiny', 'cpu' or 'paper'.
@@ -66,8 +66,8 @@ def arms(scale: str) -> list[Arm]:
     betas = {"tiny": (1, 4), "cpu": BETAS}[scale]
     made = [arm(f"beta{b:g}", "β-VAE", b, {}, {"kl": b}) for b in betas]
     made += [arm(f"isa{b:g}", "ISA-VAE", b, isa, {"kl": b}) for b in betas]
-    made += [arm("tc4", "β-TCVAE", 4, {}, {"mi": 1, "tc": 4, "dw": 1})]
-    made += [arm("isatc4", "ISA-TCVAE", 4, isa, {"mi": 1, "tc_q": 4, "dw_joint": 1})]
+    made += [arm("tc8", "β-TCVAE", 8, {}, {"mi": 1, "tc": 8, "dw": 1})]
+    made += [arm("isatc8", "ISA-TCVAE", 8, isa, {"mi": 1, "tc_q": 8, "dw_joint": 1})]
     return made
 
 
@@ -122,7 +122,7 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 STUDY = Study(
     about="ISA-VAE and β-VAE: MIG against reconstruction over paired seeds",
     cite=f"{STUEHMER}, Fig. 5 (a, b)",
-    cost={"tiny": "15 s", "cpu": "150 core-minutes", "paper": "46 runs × 5–6 h a seed"},
+    cost={"tiny": "15 s", "cpu": "80 core-minutes", "paper": "46 runs × 5–6 h a seed"},
     claims=(
         Claim(
             "beta1",
@@ -155,6 +155,15 @@ STUDY = Study(
             unit="MIG",
             headline=True,
             gates=gates.working_arms(("isa2", "beta2"), "mig"),
+        ),
+        Claim(
+            "beta8",
+            "at β = 8, where MIG is away from its floor here, the ISA prior raises it",
+            f"{STUEHMER}, Fig. 5b (other β)",
+            paired_difference("mig", "isa8", "beta8"),
+            paper_effect=ISA_VAE["isa_2"].value - ISA_VAE["beta_vae_2"].value,
+            unit="MIG",
+            gates=gates.working_arms(("isa8", "beta8"), "mig"),
         ),
         Claim(
             "equal_reconstruction",
@@ -190,10 +199,10 @@ STUDY = Study(
             "tc",
             "the ISA prior raises MIG under the TC row too",
             f"{STUEHMER}, Fig. 5b",
-            paired_difference("mig", "isatc4", "tc4"),
+            paired_difference("mig", "isatc8", "tc8"),
             min_effect=0.02,
             unit="MIG",
-            gates=gates.working_arms(("isatc4", "tc4"), "mig"),
+            gates=gates.working_arms(("isatc8", "tc8"), "mig"),
         ),
     ),
     controls=(
@@ -206,7 +215,7 @@ STUDY = Study(
     figures=figures,
     deviations=f"32×32 sprites with orientation (92,160 images) in place of dSprites; a dense net of 400 and 200 units, which "
     f"does not align latents with x and y by itself as a broadcast decoder does; {SPRITE_STEPS:,} steps at batch 64. "
-    f"{PRICES_SCALED}. The paper's numbers are selected runs, ours are all; its MIG is Chen's, from samples, ours from a "
+    f"{PRICES_SCALED}; β reaches 8, because MIG is near its floor below it. The paper's numbers are selected runs, ours are all; its MIG is Chen's, from samples, ours from a "
     "histogram of means. Fig. 5a also prints the maximum over 50 seeds, which has no sound interval: the best over β of each "
     "seed is judged.",
 )  # fmt: skip
