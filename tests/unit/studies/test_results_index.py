@@ -46,7 +46,7 @@ def test_one_seed_has_a_number_and_no_interval_and_none_has_neither(tmp_path):
     assert "| at β = 1 the ISA prior raises MIG | – not tested here | not measured | 0 |" in said
     assert "nan" not in said
     assert (
-        "0 claims judged: 0 hold, 0 do not hold, 0 undecided. 5 more could not be tested in our settings: a gate failed. "
+        "0 claims judged: 0 hold, 0 do not hold, 0 undecided. 6 more could not be tested in our settings: a gate failed. "
         "2 more have at most one seed and are not judged." in said
     )
 

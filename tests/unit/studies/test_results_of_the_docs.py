@@ -8,6 +8,7 @@ import pytest
 
 from unbraid.studies import STUDIES
 from unbraid.studies.framework import results_index, study_page
+from unbraid.studies.framework.paper_summaries import SUMMARIES, outdated
 from unbraid.studies.framework.provenance import measuring_checksum
 from unbraid.studies.framework.results import Results
 
@@ -33,3 +34,11 @@ def test_a_kept_page_is_what_its_results_say(name):
 @pytest.mark.skipif(not STUDIES_WITH_RESULTS, reason="no results are kept yet")
 def test_the_front_page_is_what_the_results_say():
     assert (RESULTS / results_index.INDEX_FILE).read_text() == results_index.index_markdown(RESULTS)
+
+
+@pytest.mark.parametrize("paper", sorted(SUMMARIES))
+def test_the_sentence_on_a_paper_rests_on_verdicts_that_stand_today(paper):
+    known = results_index.load_all_results(RESULTS)
+    judged = {name: study_page.judge_study(STUDIES[name], results) for name, results in known.items()}
+    assert outdated(SUMMARIES[paper], judged) == []
+    assert SUMMARIES[paper].text in (RESULTS / results_index.INDEX_FILE).read_text()

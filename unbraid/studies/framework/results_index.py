@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from unbraid.comparing.statistics import one_sample_contrast
 from unbraid.core.files import ensure_writable_folder, read_bytes, write_bytes, write_text
 from unbraid.studies import STUDIES
+from unbraid.studies.framework.paper_summaries import summary_of
 from unbraid.studies.framework.results import RESULTS_FILE, Results
 from unbraid.studies.framework.study import Study
 from unbraid.studies.framework.study_page import OWN_STUDY_CITE, PAGE_FILE, VERDICT_MARKS, judge_study
@@ -75,6 +76,7 @@ def index_markdown(folder: Path) -> str:
     parts[-1] += f" {untested} more could not be tested in our settings: a gate failed." if untested else ""
     parts[-1] += f" {alone} more have at most one seed and are not judged." if alone else ""
     parts += [_tally(judged)] if judged else []
+    parts += [summaries] if (summaries := _summaries(judged)) else []
     parts += [RULE, *([f"![One dot per claim, by study]({CLAIMS_PLOT_FILE})\n\n{CAPTION}"] if decisions else [])]
     parts += [headlines] if (headlines := _headline_claims(judged)) else []
     for name, verdicts in judged.items():
@@ -104,6 +106,16 @@ def _tally(verdicts_by_study: Mapping[str, Sequence[Verdict]]) -> str:
         numbers = " | ".join(str(decisions.count(decision)) for decision in VERDICT_MARKS)
         tested = sum(decision != NOT_TESTED for decision in decisions)
         lines.append(f"| {_paper_title(paper)} | {tested} | {numbers} | {links} |")
+    return "\n".join(lines)
+
+
+def _summaries(verdicts_by_study: Mapping[str, Sequence[Verdict]]) -> str:
+    """One sentence per paper on what stands."""
+    lines = [
+        f"- **{_paper_title(paper)}**: {text}"
+        for paper in _studies_by_paper(verdicts_by_study)
+        if (text := summary_of(paper, verdicts_by_study))
+    ]
     return "\n".join(lines)
 
 

@@ -215,7 +215,8 @@ STUDY = Study(
     figures=figures,
     deviations=f"32×32 sprites with orientation (92,160 images) in place of dSprites; a dense net of 400 and 200 units, which "
     f"does not align latents with x and y by itself as a broadcast decoder does; {SPRITE_STEPS:,} steps at batch 64. "
-    f"{PRICES_SCALED}; β reaches 8, because MIG is near its floor below it. The paper's numbers are selected runs, ours are all; its MIG is Chen's, from samples, ours from a "
+    f"{PRICES_SCALED}; β reaches 8, because MIG is near its floor below it. The paper's numbers are selected runs, ours are "
+    f"all; its MIG is Chen's, from samples, ours from a "
     "histogram of means. Fig. 5a also prints the maximum over 50 seeds, which has no sound interval: the best over β of each "
     "seed is judged.",
 )  # fmt: skip
