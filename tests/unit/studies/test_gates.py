@@ -9,7 +9,7 @@ from unbraid.studies.framework import gates
 from unbraid.studies.framework.effects import paired_difference
 from unbraid.studies.framework.results import Results, RunResult
 from unbraid.studies.framework.study import Claim, Study
-from unbraid.studies.framework.study_page import page_markdown
+from unbraid.studies.framework.study_page import page_markdown, passed_gates
 from unbraid.studies.framework.verdicts import HOLDS, NOT_TESTED, UNDECIDED, judge_claims
 
 
@@ -130,3 +130,19 @@ def test_restarts_differ_by_their_seed():
     every = study_recipes(STUDIES["hfvae_discrete"], "hfvae_discrete", "cpu", (10,))
     restarts = [recipe.seed for arm, _, recipe in every if arm.label.startswith("mnist-code_first")]
     assert restarts == [10, 1010, 2010, 3010]
+
+
+def test_the_page_names_every_gate_that_passed_once_with_its_numbers():
+    met = gates.alive(("a", "b"))
+    failed = gates.alive(("a", "b"), at_least=9)
+    claims = [
+        Claim(name, name, "here", paired_difference("mig", "a", "b"), min_effect=0.01, gates=chosen)
+        for name, chosen in (("one", (met,)), ("two", (met,)), ("three", (failed,)))
+    ]
+    rows = tuple(
+        RunResult(arm, seed, numbers={"mig": 0.1 * seed, "active": active})
+        for seed in range(3)
+        for arm, active in (("a", 5.0), ("b", 4.0))
+    )
+    verdicts = judge_claims(claims, Results("any", "cpu", rows, {}))
+    assert passed_gates(verdicts) == ["arms are alive: 1 active latents or more (a 5, b 4)"]

@@ -18,6 +18,7 @@ from unbraid.studies.framework.study import Claim, Study
 from unbraid.studies.framework.verdicts import Verdict, judge_claims
 
 PAGE_FILE = "page.md"
+GATES_HEADING = "Why this setting can show the effects (means over seeds)"
 OWN_STUDY_CITE = "unbraid"  # `cite` of a study of our own
 VERDICT_MARKS = {
     "holds": "✔ holds",
@@ -143,6 +144,8 @@ def page_markdown(name: str, study: Study, results: Results, pictures: Sequence[
             f"```text\n{format_claim(control, verdict)}\n```"
             for control, verdict in zip(study.controls, judge_claims(study.controls, results), strict=True)
         ]
+    if passed := passed_gates(verdicts):
+        parts.append(f"**{GATES_HEADING}:** {'; '.join(passed)}.")
     if study.deviations:
         parts.append(f"**{deviations_heading(study)}:** {study.deviations} Verdicts apply to this setting only.")
     parts += [f"![{picture}]({picture})" for picture in pictures]
@@ -157,6 +160,18 @@ def page_markdown(name: str, study: Study, results: Results, pictures: Sequence[
         parts.append(f"**Runs that did not finish:**\n\n{lost}")
     parts.append(f"Run or continue: `unbraid study {name} --scale {results.scale}`; numbers: `results.json`.")
     return "\n\n".join(parts) + "\n"
+
+
+def passed_gates(verdicts: Sequence[Verdict]) -> list[str]:
+    """The conditions that the runs of the judged claims meet, each once, with the numbers they were checked on.
+
+    Args:
+        verdicts: the verdicts of a study.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for gate in (gate for verdict in verdicts for gate in verdict.gates if gate.passed):
+        found.setdefault(gate.text, {}).update(dict.fromkeys(gate.found.split(", ")))
+    return [f"{text} ({', '.join(numbers)})" for text, numbers in found.items()]
 
 
 def deviations_heading(study: Study) -> str:
@@ -222,7 +237,8 @@ def _page_html(name: str, study: Study, results: Results, out: Path, pictures: S
         f"<h1>{e(name)}: {e(study.about)}</h1>",
         f"<p>{e(study.cite)}</p><p class=faint>{e(summary_line(study, results))}</p>",
     ]
-    for claim, verdict in zip(study.claims, judge_study(study, results), strict=False):
+    verdicts = judge_study(study, results)
+    for claim, verdict in zip(study.claims, verdicts, strict=False):
         lines = verdict.lines()
         printed = f" ({e(claim.paper_value)})" if claim.paper_value else ""
         parts.append(
@@ -230,6 +246,8 @@ def _page_html(name: str, study: Study, results: Results, out: Path, pictures: S
             f"</span></p><p>{e(lines[0].replace('  ', ' · '))} <span class=faint>{e(claim.unit)}</span><br>"
             f"<span class=word>{e(lines[1])}</span></p></section>"
         )
+    if passed := passed_gates(verdicts):
+        parts.append(f"<p><b>{e(GATES_HEADING)}:</b> {e('; '.join(passed))}.</p>")
     if study.deviations:
         deviations = re.sub(r"`([^`]+)`", r"<code>\1</code>", e(study.deviations))
         parts.append(f"<p><b>{deviations_heading(study)}:</b> {deviations} Verdicts apply to this setting only.</p>")
