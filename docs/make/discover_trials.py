@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import resource
 import shutil
@@ -33,7 +34,7 @@ from unbraid.discovery.data_inspection import picture_names
 from unbraid.discovery.factor_confidence import factor_confidences
 from unbraid.discovery.measurements import MeasuringData
 from unbraid.discovery.plan import RUNG_RATIOS, candidate_settings, plan_in_steps
-from unbraid.discovery.selection import VARIANTS, as_plain, measure_agreement
+from unbraid.discovery.selection import VARIANTS, Candidate, PairMean, as_plain, choose_setting, measure_agreement
 from unbraid.discovery.training_stages import RUNS_FOLDER, RungRunner
 from unbraid.figures.drawing import save_figure
 from unbraid.figures.registry import FigureOptions, draw_figure
@@ -154,6 +155,7 @@ def _trial(name: str, repetition: int, folder: Path, chosen: argparse.Namespace)
         "leaves": [row for runs in codes.values() for row in _leaf_gaps(runs, labels)],
         "settings": found.result["settings"],
         "agreement": {setting: _agreement(runs) for setting, runs in codes.items() if len(runs) > 1},
+        "complexity": {setting: stages.settings[setting].complexity for setting in codes},
         "core_minutes": round((time.process_time() + _children_seconds() - start) / 60, 2),
     }
 
@@ -237,6 +239,14 @@ def print_summary(chosen: argparse.Namespace) -> None:
         print(
             f"\n{name}: within .05 of the best setting's mean in {close} of {len(mine)}, not below the median in {above}\n"
         )
+    for variant in VARIANTS:
+        lost = [gap for row in rows if (gap := _lost_by(row, variant)) is not None]
+        if len(lost) > 1:
+            found = t_interval(lost)
+            print(
+                f"MIG lost by choosing a setting by UDR ({variant}) among fully trained ones: "
+                f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}], {found.n} repetitions"
+            )
     for others in (("unstable",), ("unstable", "partly stable"), ("unstable", "partly stable", "weak")):
         gaps = [gap for row in rows if (gap := _mean_gap(row["leaves"], others)) is not None]
         if len(gaps) > 1:
@@ -246,6 +256,16 @@ def print_summary(chosen: argparse.Namespace) -> None:
                 f"gap of stable − {words} leaves: {found.mean:.2f} [{found.low:.2f}, {found.high:.2f}], {found.n} repetitions"
             )
     print(f"core-minutes: {sum(row.get('core_minutes', 0) for row in rows):.0f} for {len(rows)} repetitions")
+
+
+def _lost_by(row: dict[str, Any], variant: str) -> float | None:
+    """Mean MIG of the best setting minus that of the setting that the rule of the command takes by one variant of UDR."""
+    means = {setting: statistics.mean(r["mig"] for r in runs) for setting, runs in row["grid"].items()}
+    candidates = []
+    for setting, by_variant in row.get("agreement", {}).items():
+        numbers = {key: math.nan if value is None else value for key, value in by_variant[variant].items()}
+        candidates.append(Candidate(setting, row["complexity"][setting], PairMean(**numbers)))
+    return max(means.values()) - means[choose_setting(candidates).name] if candidates else None
 
 
 def _mean_gap(leaves: list[dict[str, Any]], others: tuple[str, ...]) -> float | None:
