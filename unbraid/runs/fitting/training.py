@@ -19,6 +19,7 @@ from unbraid.core.distributed import CONTINUE, all_reduce_max, process_group
 from unbraid.core.errors import TrainingInterrupted, UnbraidError
 from unbraid.core.files import is_file
 from unbraid.core.hardware import use_threads
+from unbraid.core.signals import TERMINATION_SIGNALS, handle_signals
 from unbraid.data.cache import dataset_record
 from unbraid.data.custom.conversion import as_dataset
 from unbraid.data.dataset import Dataset
@@ -183,15 +184,5 @@ def _catch_signals() -> Iterator[list[float]]:
             raise KeyboardInterrupt
         pending_signals.append(time.monotonic())
 
-    handlers = {}
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores signals on purpose
-                handlers[number] = signal.signal(number, record)
-    except ValueError:
-        pass  # not in the main thread: the program around handles signals
-    try:
+    with handle_signals((signal.SIGINT, *TERMINATION_SIGNALS), record):
         yield pending_signals
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)

@@ -92,12 +92,9 @@ class RunUploader:
         """Upload the changed files, and wait until the store has them: they must survive this node."""
         import ray
 
-        files = {
-            str(f.relative_to(self.path)): (f.stat().st_mtime_ns, f.stat().st_size) for f in _list_files(self.path)
-        }
-        changed = {
-            name: (self.path / name).read_bytes() for name, mark in files.items() if self.uploaded.get(name) != mark
-        }
+        stats = {str(f.relative_to(self.path)): f.stat() for f in _list_files(self.path)}
+        files = {name: (found.st_mtime_ns, found.st_size) for name, found in stats.items()}
+        changed = {n: (self.path / n).read_bytes() for n, mark in files.items() if self.uploaded.get(n) != mark}
         if changed:
             ray.get(self.store.write_files.remote(self.path.name, changed, list(files)))
         self.uploaded = files
