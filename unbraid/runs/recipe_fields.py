@@ -30,14 +30,14 @@ FIELD_HINTS = {  # for fields that other libraries have
 PART_TABLES = ("data", "prior", "likelihood", "nets", "objective")  # parts with a name and options
 
 
-def has_discrete_leaves(latent: Any) -> bool:
-    """Return whether a layout has discrete leaves; an invalid layout has none here, and is refused by `Recipe.tree`.
+def has_discrete_leaves(fields: dict[str, Any]) -> bool:
+    """Return whether the layout has discrete leaves; an invalid layout has none here, and is refused by `Recipe.tree`.
 
     Args:
-        latent: the field `latent` of a recipe.
+        fields: the plain tables of a recipe.
     """
     try:
-        return not Latent.of(latent).all_real
+        return not Latent.of(fields.get("latent", 10)).all_real
     except (UnbraidError, TypeError, ValueError, RecursionError):
         return False
 
@@ -278,21 +278,8 @@ class Reading(NamedTuple):
     applies: Callable[[dict[str, Any]], bool]
 
 
+_LITERAL = "the gradient of the running covariance is literal"
 READINGS = (
-    Reading(
-        "posterior",
-        "discrete",
-        "density",
-        "mass",
-        "discrete leaves are charged by mass",
-        lambda fields: has_discrete_leaves(fields.get("latent", 10)),
-    ),
-    Reading(
-        "objective",
-        "gradient",
-        "full",
-        "literal",
-        "the gradient of the running covariance is literal",
-        runs_a_covariance,
-    ),
+    Reading("posterior", "discrete", "density", "mass", "discrete leaves are charged by mass", has_discrete_leaves),
+    Reading("objective", "gradient", "full", "literal", _LITERAL, runs_a_covariance),
 )
