@@ -114,6 +114,7 @@ def record_seconds(seconds: dict[str, float], stage: str, earlier: float = 0.0) 
     Args:
         seconds: receives the seconds.
         stage: key of the entry.
+        earlier: seconds of the stage that were recorded before and count too.
     """
     start = time.perf_counter()
     try:
