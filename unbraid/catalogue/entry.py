@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any, get_args, get_origin
 
+from unbraid.catalogue.common_options import COMMON_OPTIONS
 from unbraid.catalogue.docstrings import ParsedDocstring, parse_docstring
 from unbraid.core import options as validator
 from unbraid.core.papers import PAPERS, papers_in
@@ -105,9 +106,10 @@ def explain(
     name: str,
     factory: Any,
     *,
-    cite: str,
+    cite: str = "",
     skip: Iterable[str] = (),
     common_options: Mapping[str, str] | None = None,
+    extra: Iterable[Option] = (),
     facts: Mapping[str, str] | None = None,
     table: str = "",
     doc: str | None = None,
@@ -118,9 +120,10 @@ def explain(
         kind: the kind, in the singular.
         name: the name.
         factory: the function or class.
-        cite: its papers.
+        cite: its papers; by default those that the docstring names, or this library.
         skip: parameters that are not options.
-        common_options: descriptions for options that the docstring does not describe.
+        common_options: descriptions for options that the docstring does not describe; by default those of the kind.
+        extra: further options, where the signature does not have them.
         facts: further lines, by head.
         table: the table of a recipe that names it.
         doc: a text instead of the docstring.
@@ -130,15 +133,21 @@ def explain(
     # a new recipe that leaves one of these out has the new reading, a stored run the function's default
     readings = {each.key: each.new for each in READINGS if each.table == table}
     parameters = {p: readings.get(p, default) for p, default in _parameters(factory, set(skip)).items()}
-    parsed = parse_docstring(doc if doc is not None else factory.__doc__, parameters)
-    hints = _hints(factory)
-    found = tuple(
-        Option(
-            p, default, describe_annotation(hints.get(p, Any)), parsed.options.get(p, (common_options or {}).get(p, ""))
-        )
-        for p, default in parameters.items()
-    )
-    return Entry(kind, name, parsed, found, cite, dict(facts or {}), table)
+    doc = factory.__doc__ if doc is None else doc
+    parsed, hints = parse_docstring(doc, parameters), _hints(factory)
+    about = {**(COMMON_OPTIONS.get(kind, {}) if common_options is None else common_options), **parsed.options}
+    found = [Option(p, d, describe_annotation(hints.get(p, Any)), about.get(p, "")) for p, d in parameters.items()]
+    found += [option for option in extra if option.name not in parameters]
+    return Entry(kind, name, parsed, tuple(found), cite or papers_or_library(doc), dict(facts or {}), table)
+
+
+def papers_or_library(doc: str | None) -> str:
+    """The papers that a docstring names, or this library.
+
+    Args:
+        doc: the docstring.
+    """
+    return "; ".join(papers_in(doc)) or "this library"
 
 
 def describe_annotation(hint: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 from unbraid.catalogue.common_options import COMMON_OPTIONS, PRESET_SOURCES
 from unbraid.catalogue.docstrings import ParsedDocstring, parse_docstring
-from unbraid.catalogue.entry import REQUIRED, Entry, Option, describe_annotation, explain, to_toml
+from unbraid.catalogue.entry import REQUIRED, Entry, Option, describe_annotation, explain, papers_or_library, to_toml
 from unbraid.core.errors import choose, expect
 from unbraid.runs.describing.citations import citation_tables
 
@@ -87,40 +87,41 @@ def find_kind(name: str, every: Mapping[str, Collection[str]]) -> str:
     return found[0]
 
 
+def _explain_all(
+    kind: str, parts: Mapping[str, Any], facts: Callable[[str], dict[str, str]], **options: Any
+) -> dict[str, Entry]:
+    """Explain every part of a registry, with the papers of `citation_tables`."""
+    cites = citation_tables()[kind]
+    return {
+        name: explain(kind, name, part, cite=cites[name], facts=facts(name), **options) for name, part in parts.items()
+    }
+
+
 def _objectives() -> dict[str, Entry]:
     from unbraid.objectives import OBJECTIVES, objective_table
     from unbraid.objectives.gans import SHARED_OPTIONS as GAMES
     from unbraid.objectives.rows import SHARED_OPTIONS as ROWS
 
-    cites, rows = citation_tables()["objective"], {row["objective"]: row for row in objective_table.table_rows()}
-    found = {}
-    for name, make in OBJECTIVES.items():
-        row, facts = rows.get(name), {}
-        if row:
-            facts["prices"] = row["prices"]
-            priced = {c: row[c] for c in objective_table.COLUMNS if row[c] != "–"}
-            facts["effective"] = ", ".join(f"{c} {price}" for c, price in priced.items())
-            facts["needs"] = row["needs"]
-        found[name] = explain(
-            "objective", name, make, cite=cites[name], common_options=ROWS | GAMES, facts=facts, table="objective"
-        )
-    return found
+    rows = {row["objective"]: row for row in objective_table.table_rows()}
+
+    def facts(name: str) -> dict[str, str]:
+        if name not in rows:
+            return {}
+        row = rows[name]
+        priced = ", ".join(f"{c} {row[c]}" for c in objective_table.COLUMNS if row[c] != "–")
+        return {"prices": row["prices"], "effective": priced, "needs": row["needs"]}
+
+    return _explain_all("objective", OBJECTIVES, facts, common_options=ROWS | GAMES, table="objective")
 
 
 def _priors() -> dict[str, Entry]:
     from unbraid.priors import PRIORS
 
-    cites, learned = (
-        citation_tables()["prior"],
-        Option("lr", None, "a number", "a rate of its own for what is learned."),
-    )
-    found = {}
-    for name, make in PRIORS.items():
-        kinds = ", ".join(getattr(make, "kinds", ("real",)))
-        entry = explain("prior", name, make, cite=cites[name], skip=("tree",), common_options=COMMON_OPTIONS["prior"],
-                        facts={"leaves": kinds}, table="prior")  # fmt: skip
-        found[name] = Entry(**{**vars(entry), "options": (*entry.options, learned)})
-    return found
+    def facts(name: str) -> dict[str, str]:
+        return {"leaves": ", ".join(getattr(PRIORS[name], "kinds", ("real",)))}
+
+    rate = Option("lr", None, "a number", "a rate of its own for what is learned.")
+    return _explain_all("prior", PRIORS, facts, skip=("tree",), extra=(rate,), table="prior")
 
 
 def _posteriors() -> dict[str, Entry]:
@@ -137,13 +138,11 @@ def _posteriors() -> dict[str, Entry]:
 def _likelihoods() -> dict[str, Entry]:
     from unbraid.model import LIKELIHOODS
 
-    cites, found = citation_tables()["likelihood"], {}
-    for name, make in LIKELIHOODS.items():
-        low, high = getattr(make, "low", 0), getattr(make, "high", 0)
-        facts = {"pixels": f"[{low:g}, {high:g}]" if abs(low) < 1e300 else "any number"}
-        found[name] = explain("likelihood", name, make, cite=cites[name],
-                              common_options=COMMON_OPTIONS["likelihood"], facts=facts, table="likelihood")  # fmt: skip
-    return found
+    def facts(name: str) -> dict[str, str]:
+        low, high = getattr(LIKELIHOODS[name], "low", 0), getattr(LIKELIHOODS[name], "high", 0)
+        return {"pixels": f"[{low:g}, {high:g}]" if abs(low) < 1e300 else "any number"}
+
+    return _explain_all("likelihood", LIKELIHOODS, facts, table="likelihood")
 
 
 def _nets() -> dict[str, Entry]:
@@ -153,16 +152,7 @@ def _nets() -> dict[str, Entry]:
     cites, found = citation_tables()["nets"], {}
     for name, make in {**NETS, **GAN_NETS}.items():
         doc = describe_preset(name, make) if is_dataclass(make) else None
-        found[name] = explain(
-            "net",
-            name,
-            make,
-            cite=cites[name],
-            skip=NET_ARGUMENTS,
-            common_options=COMMON_OPTIONS["net"],
-            doc=doc,
-            table="nets",
-        )
+        found[name] = explain("net", name, make, cite=cites[name], skip=NET_ARGUMENTS, doc=doc, table="nets")
     return found
 
 
@@ -189,11 +179,11 @@ def _format_value(value: Any) -> str:
 def _metrics() -> dict[str, Entry]:
     from unbraid.metrics import METRICS
 
-    cites, found = citation_tables()["metric"], {}
-    for name, metric in METRICS.items():
+    def facts(name: str) -> dict[str, str]:
+        metric = METRICS[name]
         low, high = metric.span
         chance = "depends on the number of factors" if callable(metric.chance) else metric.chance
-        facts = {
+        return {
             "range": f"{low:g} to {high:g}, {'more' if metric.direction == 'up' else 'less'} is better",
             "chance": "none stated" if chance is None else f"{chance}",
             "needs": metric.needs,
@@ -202,25 +192,15 @@ def _metrics() -> dict[str, Entry]:
             "call": METRIC_COMMANDS.get(metric.needs, "unbraid score RUN --metrics {name}").format(name=name),
             "in Python": f"{name}({METRIC_ARGUMENTS.get(metric.needs, 'codes')}) of unbraid.metrics",
         }
-        found[name] = explain("metric", name, metric.call, cite=cites[name], common_options=COMMON_OPTIONS["metric"],
-                              skip=("codes", "factors", "runs", "images", "reconstructions"), facts=facts)  # fmt: skip
-    return found
+
+    inputs = ("codes", "factors", "runs", "images", "reconstructions")
+    return _explain_all("metric", {name: metric.call for name, metric in METRICS.items()}, facts, skip=inputs)
 
 
 def _schedules() -> dict[str, Entry]:
-    from unbraid.core.papers import papers_in
     from unbraid.prices import SCHEDULES
 
-    return {
-        name: explain(
-            "schedule",
-            name,
-            made,
-            common_options=COMMON_OPTIONS["schedule"],
-            cite="; ".join(papers_in(made.__doc__)) or "this library",
-        )
-        for name, made in SCHEDULES.items()
-    }
+    return {name: explain("schedule", name, made) for name, made in SCHEDULES.items()}
 
 
 def _data() -> dict[str, Entry]:
@@ -228,14 +208,11 @@ def _data() -> dict[str, Entry]:
 
     found = {}
     for name, source in DATASETS.items():
-        facts = {"status": source.status(), "size": source.size, "factors": source.factors, "get": source.how_to_get}
-        entry = explain("data", name, source.load, cite=source.cite or "your own data: cite where it is from",
-                        common_options=COMMON_OPTIONS["data"], facts={"what": source.about, **facts}, table="data")  # fmt: skip
-        own = {option.name for option in entry.options}
-        split = tuple(
-            Option(o, default, "", COMMON_OPTIONS["data"][o]) for o, default in source.options.items() if o not in own
-        )
-        found[name] = Entry(**{**vars(entry), "options": (*entry.options, *split)})
+        facts = {"what": source.about, "status": source.status(), "size": source.size, "factors": source.factors}
+        facts["get"] = source.how_to_get
+        cite = source.cite or "your own data: cite where it is from"
+        split = [Option(o, default, "", COMMON_OPTIONS["data"].get(o, "")) for o, default in source.options.items()]
+        found[name] = explain("data", name, source.load, cite=cite, extra=split, facts=facts, table="data")
     return found
 
 
@@ -243,30 +220,13 @@ def _estimators() -> dict[str, Entry]:
     from unbraid.terms.estimators import WEIGHTS
     from unbraid.terms.memory_bank import BankSpec
 
-    cites = citation_tables()["estimator"]
-    found = {
-        n: explain("estimator", n, w, cite=cites[n], skip=("b", "n"), facts=_estimator_facts(n))
-        for n, w in WEIGHTS.items()
-    }
-    found["memory_bank"] = explain(
-        "estimator",
-        "memory_bank",
-        BankSpec,
-        cite=cites["memory_bank"],
-        skip=("name",),
-        common_options=COMMON_OPTIONS["estimator"],
-        facts=_estimator_facts("memory_bank(1024)"),
-    )
-    return found
+    def facts(name: str) -> dict[str, str]:
+        return {"call": f'objective.estimator = "{"memory_bank(1024)" if name == "memory_bank" else name}"'}
 
-
-def _estimator_facts(name: str) -> dict[str, str]:
-    """The line of a recipe that selects an estimator."""
-    return {"call": f'objective.estimator = "{name}"'}
+    return _explain_all("estimator", {**WEIGHTS, "memory_bank": BankSpec}, facts, skip=("b", "n", "name"))
 
 
 def _terms() -> dict[str, Entry]:
-    from unbraid.core.papers import papers_in
     from unbraid.terms import TERMS
 
     found = {}
@@ -278,59 +238,47 @@ def _terms() -> dict[str, Entry]:
             "unit": "nats" if term.estimates_kl or key in ("reconstruction", "entropy", "evidence@iwae") else "its own",
             "needs": ", ".join([*term.needs, *([f"critic {term.critic.name}"] if term.critic else [])]),
         }
-        found[key] = Entry("term", key, parse_docstring(doc), (), "; ".join(papers_in(doc)) or "this library", facts)
+        found[key] = Entry("term", key, parse_docstring(doc), (), papers_or_library(doc), facts)
     return found
 
 
 def _fields() -> dict[str, Entry]:
-    from unbraid.runs.building import supervision_options as supervision
+    from unbraid.runs.building.supervision_options import GivenOptions, LabelOptions, PairOptions, SupervisionOptions
     from unbraid.runs.recipe import Budget, Recipe
 
+    records = {"": Recipe, "budget.": Budget, "supervision.": SupervisionOptions, "supervision.pairs.": PairOptions,
+               "supervision.labels.": LabelOptions, "supervision.given.": GivenOptions}  # fmt: skip
     found = {}
-    for prefix, record in (("", Recipe), ("budget.", Budget)):
-        descriptions = parse_docstring(record.__doc__, record.model_fields).options
-        for name, info in record.model_fields.items():
-            default = Option(
-                name, REQUIRED if info.is_required() else info.default, describe_annotation(info.annotation)
-            )
-            plain = "a table of fields" if name == "budget" else default.default_text
-            doc = ParsedDocstring(f"{descriptions[name][:1].upper()}{descriptions[name][1:]}")
-            facts = {"default": plain, "takes": default.takes}
-            found[f"{prefix}{name}"] = Entry("field", f"{prefix}{name}", doc, (), "this library", facts)
-    tables = {"": supervision.SupervisionOptions, "pairs.": supervision.PairOptions,
-              "labels.": supervision.LabelOptions, "given.": supervision.GivenOptions}  # fmt: skip
-    for prefix, options in tables.items():
-        hints = get_type_hints(options)
-        descriptions = parse_docstring(options.__doc__, hints).options
-        for each in fields(options):
-            name, about = f"supervision.{prefix}{each.name}", descriptions[each.name]
-            option = Option(name, each.default, describe_annotation(hints[each.name]))
-            facts = {"default": option.default_text, "takes": option.takes}
-            doc = ParsedDocstring(f"{about[:1].upper()}{about[1:]}")
+    for prefix, record in records.items():
+        for option in _record_options(record):
+            name, doc = f"{prefix}{option.name}", ParsedDocstring(f"{option.about[:1].upper()}{option.about[1:]}")
+            facts = {"default": "a table of fields" if name == "budget" else option.default_text, "takes": option.takes}
             found[name] = Entry("field", name, doc, (), "this library", facts)
     return found
+
+
+def _record_options(record: Any) -> list[Option]:
+    """The fields of a dataclass or a pydantic model as options, described by its docstring."""
+    if is_dataclass(record):
+        hints = get_type_hints(record)
+        known = {f.name: (f.default, hints[f.name]) for f in fields(record)}
+    else:
+        plain = record.model_fields.items()
+        known = {name: (REQUIRED if f.is_required() else f.default, f.annotation) for name, f in plain}
+    about = parse_docstring(record.__doc__, known).options
+    return [Option(n, default, describe_annotation(hint), about[n]) for n, (default, hint) in known.items()]
 
 
 def _figures() -> dict[str, Entry]:
     from unbraid.figures.registry import FIGURES, FigureOptions
 
-    hints = get_type_hints(FigureOptions)
-    about = parse_docstring(FigureOptions.__doc__, hints).options
-    options = {
-        f.name: Option(f.name, f.default, describe_annotation(hints[f.name]), about[f.name])
-        for f in fields(FigureOptions)
-    }
-    return {
-        name: Entry(
-            "figure",
-            name,
-            ParsedDocstring(spec.about),
-            tuple(options[option] for option in spec.options),
-            "this library",
-            {"title": spec.title, "call": f"unbraid figure {name} RUN --out {name}.pdf"},
-        )
-        for name, spec in FIGURES.items()
-    }
+    options = {option.name: option for option in _record_options(FigureOptions)}
+    found = {}
+    for name, spec in FIGURES.items():
+        facts = {"title": spec.title, "call": f"unbraid figure {name} RUN --out {name}.pdf"}
+        chosen = tuple(options[option] for option in spec.options)
+        found[name] = Entry("figure", name, ParsedDocstring(spec.about), chosen, "this library", facts)
+    return found
 
 
 def _exports() -> dict[str, Entry]:

@@ -115,11 +115,8 @@ def _deduplicate(models: Sequence[Model]) -> tuple[list[Model], list[str]]:
 def _qualify_quantities(models: list[Model]) -> list[Model]:
     """Rename scores of different settings: 'mig (paper)' is not compared with 'mig (fast)'."""
     hows = {repr(sorted(m.how.items())): m.how for m in models if m.done and m.how}
-    differing = [
-        k
-        for k in dict.fromkeys(k for h in hows.values() for k in h)
-        if len({repr(h.get(k)) for h in hows.values()}) > 1
-    ]
+    keys = dict.fromkeys(k for how in hows.values() for k in how)
+    differing = [k for k in keys if len({repr(how.get(k)) for how in hows.values()}) > 1]
     if not differing:
         return models
 
@@ -127,12 +124,9 @@ def _qualify_quantities(models: list[Model]) -> list[Model]:
         settings = ", ".join(_describe_score_setting(key, model.how.get(key)) for key in differing if key in model.how)
         if not settings:
             return model
-        name = {q: f"{q} ({settings})" if q in METRICS else q for q in model.values}
-        return replace(
-            model,
-            values={name[q]: v for q, v in model.values.items()},
-            own={name.get(q, q): v for q, v in model.own.items()},
-        )
+        name = {q: f"{q} ({settings})" for q in model.values if q in METRICS}
+        values = {name.get(q, q): v for q, v in model.values.items()}
+        return replace(model, values=values, own={name.get(q, q): v for q, v in model.own.items()})
 
     return [renamed(m) for m in models]
 
@@ -199,11 +193,8 @@ def _count_states(models: Sequence[Model], foreign: Sequence[Model]) -> str:
 def _notes(groups: Sequence[Group], quantities: Sequence[str], foreign: Sequence[Model]) -> list[str]:
     """Notes on failures, runs without numbers, and folders that are not runs."""
     notes = []
-    for word, found in (
-        ("failed", [m for g in groups for m in g.failed]),
-        ("not finished", [m for g in groups for m in g.unfinished]),
-    ):
-        if found:
+    for word, kind in (("failed", "failed"), ("not finished", "unfinished")):
+        if found := [m for g in groups for m in getattr(g, kind)]:
             few = "; ".join(f"{m.name}{f' ({_truncate(m.why)})' if m.why else ''}" for m in found[:5])
             notes.append(f"{len(found)} {word}: {few}{f' and {len(found) - 5} more' if len(found) > 5 else ''}")
     bare = [m.name for g in groups for m in g.models if not any(q in m.values for q in quantities)]
@@ -216,11 +207,9 @@ def _notes(groups: Sequence[Group], quantities: Sequence[str], foreign: Sequence
     if damaged:
         notes.append(f"{len(damaged)} damaged: " + "; ".join(f"{m.name} ({_truncate(m.why)})" for m in damaged[:5]))
     others = len(foreign) - len(damaged)
-    return notes + (
-        [f"{others} other folder{'' if others == 1 else 's'} or link{'' if others == 1 else 's'} ignored"]
-        if others
-        else []
-    )
+    if others:
+        notes.append("1 other folder or link ignored" if others == 1 else f"{others} other folders or links ignored")
+    return notes
 
 
 def _truncate(reason: str) -> str:
@@ -244,9 +233,8 @@ def _add_udr(table: Comparison, quiet: bool) -> Comparison:
             except UnbraidError as error:
                 notes.append(f"no UDR for {table.groups[i].label}: {error}")
             advance()
-    if not np.isfinite(value).any():
-        return replace(table, notes=(*table.notes, *notes[:3]))
-    return replace(table, udr=value, udr_models=per_model, notes=(*table.notes, *notes[:3]))
+    table = replace(table, notes=(*table.notes, *notes[:3]))
+    return replace(table, udr=value, udr_models=per_model) if np.isfinite(value).any() else table
 
 
 def _load_codes(codes: Any) -> Any:

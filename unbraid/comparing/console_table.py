@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.comparing.matched_reconstruction import matched_contrasts
+from unbraid.comparing.number_format import format_mean
 from unbraid.comparing.quantities import direction_arrow
 from unbraid.comparing.table import Comparison
 
@@ -47,22 +48,12 @@ def print_table(table: Comparison, console: Any, row_intervals: bool = False) ->
         others = [i for i in shown if i != table.differences.baseline]
         title = f"difference from {base}, paired by seed: mean ± {percent}, d = mean/sd; "
         title += f"* p < {1 - table.level:.2g} after Holm over {table.differences.tests} tests"
-        _print_grid(
-            table,
-            console,
-            {(i, j): _difference_cell(table, i, j) for i in others for j in range(len(table.quantities))},
-            others,
-            title,
-        )
+        gaps = {(i, j): _difference_cell(table, i, j) for i in others for j in range(len(table.quantities))}
+        _print_grid(table, console, gaps, others, title)
     if row_intervals and np.isfinite(table.row_half_widths).any():
         halves = {(i, j): _row_half_width_cell(table, i, j) for i in shown for j in range(len(table.quantities))}
-        _print_grid(
-            table,
-            console,
-            halves,
-            shown,
-            "precision of one model: ± half of its own 95% interval over rows (not the spread over seeds)",
-        )
+        title = "precision of one model: ± half of its own 95% interval over rows (not the spread over seeds)"
+        _print_grid(table, console, halves, shown, title)
     for line in footer_lines(table):
         console.print(line, markup=False, highlight=False)
 
@@ -98,12 +89,8 @@ def print_matched(table: Comparison, matched_on: str, console: Any) -> None:
             c = e.contrast
             known = c.n > 1
             found = [f"{c.mean:+.3f}", f"{c.low:+.3f} … {c.high:+.3f}", f"{e.holm:.2g}"] if known else ["–", "–", "–"]
-            rows.append(
-                (
-                    f"{quantity}{direction_arrow(quantity)}",
-                    [f"{e.method} − {e.other}", *found, str(c.n), str(len(e.unmatched_seeds))],
-                )
-            )
+            cells = [f"{e.method} − {e.other}", *found, str(c.n), str(len(e.unmatched_seeds))]
+            rows.append((f"{quantity}{direction_arrow(quantity)}", cells))
     title = (
         f"at equal {matched_on}: difference of curves over settings, paired by seed, on the shared range; p after Holm"
     )
@@ -135,25 +122,17 @@ def _print_grid(
     counts: bool = False,
 ) -> None:
     """Print cells as rich tables: quantities in rows for few settings, settings in rows for many."""
-    groups, quantities = table.groups, [q + direction_arrow(q) for q in table.quantities]
-    wanted = [j for j in range(len(quantities)) if any(cells[i, j] not in ("", "–") for i in shown)]
+    groups = [table.groups[i] for i in shown]
+    columns = {q + direction_arrow(q): [cells[i, j] for i in shown] for j, q in enumerate(table.quantities)}
+    columns = {head: column for head, column in columns.items() if any(cell not in ("", "–") for cell in column)}
+    if counts and table.udr is not None:
+        columns["udr ↑"] = [format_mean(float(table.udr[i]), 3) for i in shown]
     if len(shown) <= MAX_SETTINGS_ACROSS:
-        heads = [groups[i].label + (f"\nn={groups[i].counts}" if counts else "") for i in shown]
-        rows = [(quantities[j], [cells[i, j] for i in shown]) for j in wanted]
-        if counts and table.udr is not None:
-            rows.append(("udr ↑", [f"{table.udr[i]:.3f}" if np.isfinite(table.udr[i]) else "–" for i in shown]))
+        heads, rows = [g.label + (f"\nn={g.counts}" if counts else "") for g in groups], list(columns.items())
     else:
-        heads = [*(["n"] if counts else []), *(quantities[j] for j in wanted)]
-        rows = [
-            (groups[i].label, [*([f"n={groups[i].counts}"] if counts else []), *(cells[i, j] for j in wanted)])
-            for i in shown
-        ]
-        if counts and table.udr is not None:
-            heads.append("udr ↑")
-            rows = [
-                (name, [*c, f"{u:.3f}" if np.isfinite(u) else "–"])
-                for (name, c), u in zip(rows, table.udr, strict=True)
-            ]
+        columns = ({"n": [f"n={g.counts}" for g in groups]} if counts else {}) | columns
+        heads = list(columns)
+        rows = [(g.label, [column[k] for column in columns.values()]) for k, g in enumerate(groups)]
     for k, (part_heads, part_rows) in enumerate(_fold_columns(heads, rows, console.width)):
         _print_rich_table(console, title if k == 0 else "", part_heads, part_rows)
 

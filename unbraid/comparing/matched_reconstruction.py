@@ -103,7 +103,14 @@ def matched_contrasts(
     found = seed_curves(table, quantity, matched_on)
     expect(len(found) > 1, "two methods are needed", found=", ".join(found), do="Compare runs of two methods or more.")
     base = _reference_method(table, found, other)
-    made = [_matched_contrast(table, quantity, matched_on, m, base, found[m], found[base]) for m in found if m != base]
+    made = []
+    for method in (name for name in found if name != base):
+        shared = [seed for seed in found[method] if seed in found[base]]
+        gaps = {seed: mean_curve_difference(found[method][seed], found[base][seed]) for seed in shared}
+        known = {seed: gap for seed, gap in gaps.items() if gap is not None}
+        contrast = one_sample_contrast([gap for gap, _ in known.values()], table.level)
+        ranges, alone = {s: ends for s, (_, ends) in known.items()}, tuple(s for s in shared if gaps[s] is None)
+        made.append(MatchedContrast(quantity, matched_on, method, base, contrast, ranges, alone))
     adjusted = holm_adjust([e.contrast.p for e in made])
     return [replace(e, holm=float(p)) for e, p in zip(made, adjusted, strict=True)]
 
@@ -116,22 +123,3 @@ def _reference_method(table: Comparison, methods: Mapping[str, object], other: s
     if table.differences is not None and table.groups[table.differences.baseline].method in methods:
         return table.groups[table.differences.baseline].method
     return next(iter(methods))
-
-
-def _matched_contrast(
-    table: Comparison,
-    quantity: str,
-    matched_on: str,
-    method: str,
-    other: str,
-    mine: dict[int, Curve],
-    theirs: dict[int, Curve],
-) -> MatchedContrast:
-    shared = [seed for seed in mine if seed in theirs]
-    gaps = {seed: mean_curve_difference(mine[seed], theirs[seed]) for seed in shared}
-    known = {seed: gap for seed, gap in gaps.items() if gap is not None}
-    contrast = one_sample_contrast([gap for gap, _ in known.values()], table.level)
-    alone = tuple(s for s in shared if gaps[s] is None)
-    return MatchedContrast(
-        quantity, matched_on, method, other, contrast, {s: ends for s, (_, ends) in known.items()}, alone
-    )

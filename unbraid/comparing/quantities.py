@@ -11,11 +11,7 @@ TERM_DIRECTIONS = {
     "reconstruction": "down",
     "elbo": "up",
     "iwae": "up",
-    "kl": "",
-    "mi": "",
-    "dw": "",
-    "dw_joint": "",
-    "agg": "",
+    **dict.fromkeys(("kl", "mi", "dw", "dw_joint", "agg"), ""),
 }
 
 

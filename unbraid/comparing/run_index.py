@@ -113,17 +113,11 @@ def _save(folder: Path, entries: dict[str, tuple[str, Model]]) -> None:
     runs = {}
     for name, (key, model) in entries.items():
         recipes.setdefault(model.setting, dict(model.fields))
-        kept = {
-            k: v
-            for k, v in asdict(replace(model, fields={})).items()
-            if v not in ("", None, 0) and v != {} and k != "name"
-        }
-        runs[name] = [key, kept]
+        plain = asdict(replace(model, fields={}))
+        runs[name] = [key, {k: v for k, v in plain.items() if v not in ("", None, 0, {}) and k != "name"}]
     content = {"version": INDEX_VERSION, "unbraid": __version__, "recipes": recipes, "runs": runs}
-    write_text(
-        folder / INDEX_NAME,
-        json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=str),
-    )
+    text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=str)
+    write_text(folder / INDEX_NAME, text)
 
 
 def _load(folder: Path) -> dict[str, tuple[str, Model]]:

@@ -120,9 +120,8 @@ def _run_state(state: Mapping[str, Any], outcome: Mapping[str, Any], measured: b
     """What became of a run: the word of run.json, unless a sweep recorded a failure that left it without numbers."""
     status = str(state.get("status") or "begun")
     if outcome.get("status") == "failed" and not (status == "done" and measured):
-        return "failed", ": ".join(
-            str(outcome[k]) for k in ("kind", "reason") if outcome.get(k)
-        ) or "no reason recorded"
+        why = ": ".join(str(outcome[k]) for k in ("kind", "reason") if outcome.get(k))
+        return "failed", why or "no reason recorded"
     return status, str(state.get("reason") or "")
 
 
@@ -219,14 +218,10 @@ def unpack_scores(scores: Scores) -> tuple[dict[str, float], dict[str, list[floa
         scores: the scores.
     """
     values = {name: s.value for name, s in scores.items() if is_finite_number(s.value)}
-    own = {
-        name: list(s.interval) for name, s in scores.items() if s.interval and all(map(is_finite_number, s.interval))
-    }
-    return (
-        values,
-        own,
-        {key: scores.settings[key] for key in SCORE_SETTINGS if scores.settings.get(key) not in (None, [], "")},
-    )
+    intervals = {name: list(s.interval) for name, s in scores.items() if s.interval}
+    own = {name: ends for name, ends in intervals.items() if all(map(is_finite_number, ends))}
+    how = {key: scores.settings[key] for key in SCORE_SETTINGS if scores.settings.get(key) not in (None, [], "")}
+    return values, own, how
 
 
 def is_finite_number(value: Any) -> bool:

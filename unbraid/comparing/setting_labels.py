@@ -6,17 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
-GREEK_LETTERS = {
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "delta": "δ",
-    "lambda": "λ",
-    "nu": "ν",
-    "rho": "ρ",
-    "sigma": "σ",
-}
+GREEK_LETTERS = dict(zip(["alpha", "beta", "gamma", "delta", "lambda", "nu", "rho", "sigma"], "αβγδλνρσ", strict=True))
 OBJECTIVE_FIELD = "objective.name"
 Fields = Mapping[str, Any]
 
@@ -128,24 +120,11 @@ def _format_value(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, dict) and all(isinstance(v, int | float | str) for v in value.values()):
         text = "+".join(f"{name}:{v}" for name, v in value.items())  # a latent tree: shape:onehot(3)+rest:4
+    elif isinstance(value, str):
+        text = value
     else:
-        text = (
-            value
-            if isinstance(value, str)
-            else json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
-        )
-    return text if len(text) <= 40 else f"{text[:28]}…{abs(text_checksum(text)):08x}"
-
-
-def text_checksum(text: str) -> int:
-    """A checksum that distinguishes long values of this text.
-
-    Args:
-        text: the text.
-    """
-    from zlib import crc32
-
-    return crc32(text.encode(errors="surrogatepass"))
+        text = json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
+    return text if len(text) <= 40 else f"{text[:28]}…{crc32(text.encode(errors='surrogatepass')):08x}"
 
 
 def _is_number(value: Any) -> bool:

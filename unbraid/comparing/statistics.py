@@ -168,7 +168,9 @@ def bootstrap_interval(
     if len(x) < 2:
         return NAN, NAN
     rng = np.random.default_rng(0)
-    return _percentiles(x[rng.integers(0, len(x), (draws, len(x)))].mean(1), level)
+    means = x[rng.integers(0, len(x), (draws, len(x)))].mean(1)
+    low, high = np.quantile(means, [0.5 - level / 2, 0.5 + level / 2])
+    return float(low), float(high)
 
 
 def holm_adjust(p: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -353,8 +355,3 @@ def _deviation(x: np.ndarray) -> float:
     """The sample standard deviation; 0 within the rounding error of equal values."""
     found = float(x.std(ddof=1))
     return found if found > 1e-14 * float(np.abs(x).max()) else 0.0
-
-
-def _percentiles(drawn: np.ndarray, level: float) -> tuple[float, float]:
-    low, high = np.quantile(drawn, [0.5 - level / 2, 0.5 + level / 2])
-    return float(low), float(high)

@@ -53,16 +53,12 @@ def render_latex(table: Comparison) -> str:
 
 def _mean_rows(table: Comparison, bold: str) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the means."""
-    heads = [
-        "setting",
-        "n",
-        *(q + direction_arrow(q) for q in table.quantities),
-        *(["udr ↑"] if table.udr is not None else []),
-    ]
-    return heads, [
-        [g.label, g.counts, *(table.mean_cell(i, j, bold) for j in range(len(table.quantities))), *_udr_cell(table, i)]
-        for i, g in enumerate(table.groups)
-    ]
+    heads = ["setting", "n", *(q + direction_arrow(q) for q in table.quantities)]
+    count = range(len(table.quantities))
+    rows = [[g.label, g.counts, *(table.mean_cell(i, j, bold) for j in count)] for i, g in enumerate(table.groups)]
+    if table.udr is None:
+        return heads, rows
+    return [*heads, "udr ↑"], [[*row, format_mean(float(u), 3)] for row, u in zip(rows, table.udr, strict=True)]
 
 
 def _difference_rows(table: Comparison) -> tuple[list[str], list[list[str]]]:
@@ -117,10 +113,6 @@ def _difference_cell(table: Comparison, i: int, j: int) -> str:
     return f"{shown} ({', '.join(tests)})" if tests else shown
 
 
-def _udr_cell(table: Comparison, i: int) -> list[str]:
-    return [] if table.udr is None else [format_mean(float(table.udr[i]), 3)]
-
-
 def escape_latex(text: str) -> str:
     r"""Escape text for LaTeX.
 
@@ -144,20 +136,9 @@ def table_records(table: Comparison) -> list[dict[str, Any]]:
     for i, g in enumerate(table.groups):
         for j, q in enumerate(table.quantities):
             row = {"setting": g.label, "method": g.method, **{k: g.fields.get(k) for k in table.fields}}
-            row |= {
-                "quantity": q,
-                "better": direction(q),
-                "n": int(c.n[i, j]),
-                "mean": c.mean[i, j],
-                "low": c.low[i, j],
-                "high": c.high[i, j],
-            }
-            row |= {
-                "deviation": c.deviation[i, j],
-                "best": table.best(q) == i,
-                "own_half": table.row_half_widths[i, j],
-                "failed": len(g.failed),
-            }
+            row |= {"quantity": q, "better": direction(q), "n": int(c.n[i, j])}
+            row |= {key: getattr(c, key)[i, j] for key in ("mean", "low", "high", "deviation")}
+            row |= {"best": table.best(q) == i, "own_half": table.row_half_widths[i, j], "failed": len(g.failed)}
             if d is not None:
                 row |= {"baseline": table.groups[d.baseline].label, "difference": d.cells.mean[i, j]}
                 row |= {"difference_low": d.cells.low[i, j], "difference_high": d.cells.high[i, j]}

@@ -194,19 +194,15 @@ def _is_number(cell: str) -> bool:
 def _without_index(
     columns: list[np.ndarray], names: tuple[str, ...] | None, delimiter: str, drop_row_numbers: bool
 ) -> TextTable:
-    index = [
-        i
-        for i, column in enumerate(columns)
-        if (names is not None and (not names[i] or names[i].startswith("Unnamed: ")))
-        or (drop_row_numbers and _is_row_number(column))
-    ]
+    unnamed = {i for i, name in enumerate(names or ()) if not name or name.startswith("Unnamed: ")}
+    counting = [drop_row_numbers and _is_row_number(column) for column in columns]
+    index = [i for i in range(len(columns)) if i in unnamed or counting[i]]
     if len(index) == len(columns):  # there is nothing else, so it is the data
         return TextTable(tuple(columns), names, delimiter)
     kept = [i for i in range(len(columns)) if i not in index]
     dropped = tuple((names[i] or "(unnamed)") if names is not None else f"column {i + 1}" for i in index)
-    return TextTable(
-        tuple(columns[i] for i in kept), None if names is None else tuple(names[i] for i in kept), delimiter, dropped
-    )
+    kept_names = None if names is None else tuple(names[i] for i in kept)
+    return TextTable(tuple(columns[i] for i in kept), kept_names, delimiter, dropped)
 
 
 def _is_row_number(column: np.ndarray) -> bool:

@@ -22,9 +22,8 @@ class UnbraidError(ValueError):
 
     def __init__(self, message: object = ""):
         text = str(message)
-        super().__init__(
-            text if len(text) <= MAX_MESSAGE_LENGTH else f"{text[: MAX_MESSAGE_LENGTH - 600]} … {text[-500:]}"
-        )
+        short = f"{text[: MAX_MESSAGE_LENGTH - 600]} … {text[-500:]}"
+        super().__init__(text if len(text) <= MAX_MESSAGE_LENGTH else short)
 
 
 class TrainingInterrupted(BaseException):

@@ -29,6 +29,7 @@ PART_SUFFIX = ".part"  # suffix of a file that is not complete yet
 
 NPZ_UNCHECKED_BYTES = 1 << 28  # an .npz that unpacks to more than this is checked for its ratio
 MAX_NPZ_RATIO = 64  # unpacked bytes per packed byte
+DAMAGED_ARRAYS = "It is damaged, cut off, or holds Python objects (which are never unpickled here)."
 
 
 def cache_dir() -> Path:
@@ -284,9 +285,8 @@ def check_characters(array: np.ndarray, what: str) -> np.ndarray:
     """
     if array.dtype.kind == "U" and array.nbytes:
         points = np.ascontiguousarray(array).view(np.dtype("u4").newbyteorder(array.dtype.byteorder))
-        expect(
-            int(points.max()) <= sys.maxunicode, f"{what} is damaged", found="text with characters that do not exist"
-        )
+        known = int(points.max()) <= sys.maxunicode
+        expect(known, f"{what} is damaged", found="text with characters that do not exist")
     return array
 
 
@@ -303,10 +303,7 @@ def read_npy(path: str | Path, what: str = "array", mmap: bool = False) -> np.nd
     try:
         array = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
     except Exception as error:  # numpy raises many kinds on damaged headers
-        raise UnbraidError(
-            f"cannot read {what} {path}: {error}. It is damaged, cut off, or holds Python "
-            "objects (which are never unpickled here)."
-        ) from error
+        raise UnbraidError(f"cannot read {what} {path}: {error}. {DAMAGED_ARRAYS}") from error
     expect(isinstance(array, np.ndarray), f"{what} {path} is an archive, not one array", do="Give an .npy file.")
     return check_characters(array, f"{what} {path}")
 
@@ -342,10 +339,7 @@ def read_npz(path: str | Path, what: str = "arrays") -> dict[str, np.ndarray]:
     except UnbraidError:
         raise
     except Exception as error:
-        raise UnbraidError(
-            f"cannot read {what} {path}: {error}. It is damaged, cut off, or holds Python "
-            "objects (which are never unpickled here)."
-        ) from error
+        raise UnbraidError(f"cannot read {what} {path}: {error}. {DAMAGED_ARRAYS}") from error
 
 
 def write_npz(path: str | Path, arrays: dict[str, np.ndarray]) -> None:

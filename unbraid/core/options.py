@@ -45,9 +45,8 @@ def call_with_options(
     unbraid.core.errors.UnbraidError: objective 'row' takes no option 'bata'. Did you mean 'beta'? Options: beta.
     """
     hints, parameters = type_hints(factory), inspect.signature(factory).parameters
-    allowed = [
-        name for name, p in parameters.items() if name not in fixed and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    ]
+    named = [name for name, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    allowed = [name for name in named if name not in fixed]
     values = {OPTION_ALIASES.get(key, key): plain for key, plain in options.items()}
     for key in values:
         reject_unknown(key, allowed, what, extra)
@@ -101,9 +100,8 @@ def parse_value(plain: Any, hint: Any, what: str) -> Any:
         fits, value = _try_parse(plain, choice, what)
         if fits:
             return value
-    raise UnbraidError(
-        error_message(f"{what} must be {' or '.join(dict.fromkeys(map(describe_type, choices)))}", found=repr(plain))
-    )
+    types = " or ".join(dict.fromkeys(map(describe_type, choices)))
+    raise UnbraidError(error_message(f"{what} must be {types}", found=repr(plain)))
 
 
 def build_record(record_type: type[T], plain: Any, what: str) -> T:
@@ -137,10 +135,10 @@ def _try_parse(plain: Any, hint: Any, what: str) -> tuple[bool, Any]:
     if origin is typing.Literal:
         return plain in inside, plain
     if origin in (dict, Mapping):
-        fits = isinstance(plain, Mapping) and (
-            len(inside) < 2 or all(_fits_any(v, inside[1], what) for v in plain.values())
-        )
-        return fits, plain
+        free = len(inside) < 2
+        return isinstance(plain, Mapping) and (
+            free or all(_fits_any(v, inside[1], what) for v in plain.values())
+        ), plain
     if origin in (list, Sequence, tuple):
         fits = isinstance(plain, list | tuple) and (not inside or all(_fits_any(v, inside[0], what) for v in plain))
         return fits, tuple(plain) if fits and origin is tuple else plain

@@ -83,9 +83,7 @@ def _terminal_bar(label: str, total: int, initial: int, round_size: int) -> Iter
             progress.start()
             shown = True
         if shown:
-            fields: dict[str, Any] = {"speed": _format_speed((done - initial) / max(elapsed, 1e-9))} | (
-                {"note": note} if note else {}
-            )
+            fields = {"speed": _format_speed((done - initial) / max(elapsed, 1e-9)), **({"note": note} if note else {})}
             progress.update(task, completed=done, **fields)
             if line := estimate(done, start + elapsed):
                 progress.console.print(line, highlight=False)

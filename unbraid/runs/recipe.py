@@ -12,7 +12,7 @@ from typing import Any, Literal
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from unbraid.core.errors import UnbraidError, choose, did_you_mean, expect
+from unbraid.core.errors import UnbraidError, choose, expect
 from unbraid.core.files import is_file, read_toml
 from unbraid.latent import Latent
 from unbraid.prices import Price, as_schedule, parse_price
@@ -27,6 +27,7 @@ from unbraid.runs.recipe_fields import (
     as_pairs,
     check_nesting,
     describe_value,
+    explain_invalid_fields,
     find_non_finite,
     flatten_table,
     non_default_fields,
@@ -195,7 +196,8 @@ class Recipe(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise UnbraidError(f"recipe: {'; '.join(_explain(e) for e in error.errors())}.") from None
+            tables = {"budget.": Budget.model_fields, "": Recipe.model_fields}
+            raise UnbraidError(f"recipe: {explain_invalid_fields(error, tables, FIELD_HINTS)}.") from None
 
     @model_validator(mode="before")
     @classmethod
@@ -380,16 +382,3 @@ class Recipe(BaseModel):
         reordered = self.hashed_fields().get("latent") != other.hashed_fields().get("latent")
         listed = any(change.startswith("latent") for change in found)
         return found + ([f"latent: {self.latent} → {other.latent}"] if reordered and not listed else [])
-
-
-def _explain(error: Any) -> str:
-    place = ".".join(str(p) for p in error["loc"])
-    if error["type"] == "extra_forbidden":
-        fields = Budget.model_fields if place.startswith("budget.") else Recipe.model_fields
-        hint = FIELD_HINTS.get(place, did_you_mean(place.split(".")[-1], fields))
-        return f"there is no field {place!r}.{hint} Fields: {', '.join(fields)}"
-    if error["type"] == "missing":
-        return f"{place!r} is missing"
-    if error["type"] == "value_error":  # raised by the validators above
-        return f"{place!r}: {error['msg'].removeprefix('Value error, ').rstrip('.')}"
-    return f"{place!r}: {error['msg'].lower()} (found {error['input']!r:.80})"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, ValidationError
 
-from unbraid.core.errors import UnbraidError, expect
+from unbraid.core.errors import UnbraidError, did_you_mean, expect
 from unbraid.latent import Latent
 
 MAX_NESTING = 64  # levels of tables and lists in a recipe
@@ -30,14 +30,14 @@ FIELD_HINTS = {  # for fields that other libraries have
 PART_TABLES = ("data", "prior", "likelihood", "nets", "objective")  # parts with a name and options
 
 
-def has_discrete_leaves(latent: Any) -> bool:
-    """Return whether a layout has discrete leaves; an invalid layout has none here, and is refused by `Recipe.tree`.
+def has_discrete_leaves(fields: dict[str, Any]) -> bool:
+    """Return whether the layout has discrete leaves; an invalid layout has none here, and is refused by `Recipe.tree`.
 
     Args:
-        latent: the field `latent` of a recipe.
+        fields: the plain tables of a recipe.
     """
     try:
-        return not Latent.of(latent).all_real
+        return not Latent.of(fields.get("latent", 10)).all_real
     except (UnbraidError, TypeError, ValueError, RecursionError):
         return False
 
@@ -48,6 +48,32 @@ def _check_layout(latent: Any) -> Any:
 
 
 Layout = Annotated[int | str | dict[str, Any], AfterValidator(_check_layout)]
+
+
+def explain_invalid_fields(
+    error: ValidationError, tables: Mapping[str, Iterable[str]], hints: Mapping[str, str] | None = None
+) -> str:
+    """Explain every invalid field of a record, with the nearest name of an unknown one.
+
+    Args:
+        error: the error of pydantic.
+        tables: the known fields by the prefix of their table, the longest prefix first.
+        hints: sentences for some unknown fields.
+    """
+
+    def explain(error: Any) -> str:
+        place = ".".join(str(p) for p in error["loc"])
+        if error["type"] == "extra_forbidden":
+            fields = next(list(names) for prefix, names in tables.items() if place.startswith(prefix))
+            hint = (hints or {}).get(place, did_you_mean(place.split(".")[-1], fields))
+            return f"there is no field {place!r}.{hint} Fields: {', '.join(fields)}"
+        if error["type"] == "missing":
+            return f"{place!r} is missing"
+        if error["type"] == "value_error":  # raised by a validator of this library
+            return f"{place!r}: {error['msg'].removeprefix('Value error, ').rstrip('.')}"
+        return f"{place!r}: {error['msg'].lower()} (found {error['input']!r:.80})"
+
+    return "; ".join(map(explain, error.errors()))
 
 
 def describe_value(value: Any) -> str:
@@ -252,21 +278,8 @@ class Reading(NamedTuple):
     applies: Callable[[dict[str, Any]], bool]
 
 
+_LITERAL = "the gradient of the running covariance is literal"
 READINGS = (
-    Reading(
-        "posterior",
-        "discrete",
-        "density",
-        "mass",
-        "discrete leaves are charged by mass",
-        lambda fields: has_discrete_leaves(fields.get("latent", 10)),
-    ),
-    Reading(
-        "objective",
-        "gradient",
-        "full",
-        "literal",
-        "the gradient of the running covariance is literal",
-        runs_a_covariance,
-    ),
+    Reading("posterior", "discrete", "density", "mass", "discrete leaves are charged by mass", has_discrete_leaves),
+    Reading("objective", "gradient", "full", "literal", _LITERAL, runs_a_covariance),
 )

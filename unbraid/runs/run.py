@@ -111,9 +111,8 @@ class Run:
 
             dataset = as_dataset(dataset)
         path = Path(path)
-        if not (is_file(path / RECIPE_FILE) and is_file(path / STATE_FILE)) and is_file(
-            path / BACKUP_FOLDER / STATE_FILE
-        ):
+        complete = is_file(path / RECIPE_FILE) and is_file(path / STATE_FILE)
+        if not complete and is_file(path / BACKUP_FOLDER / STATE_FILE):
             path = path / BACKUP_FOLDER  # a new run was killed before its first files: only the finished run is here
         expect(
             is_file(path / RECIPE_FILE),
@@ -150,18 +149,13 @@ class Run:
         state = read_state(self.path)
         if self.snapshot is None:
             return state
-        return {**state, "step": self._weights_step, "weights": self._weights_path.name}
+        if isinstance(self.snapshot, int):
+            step = self.snapshot
+        else:
+            from unbraid.core.tensor_files import read_metadata
 
-    @property
-    def _weights_step(self) -> int:
-        """The number of steps done when the snapshot or the best weights were saved."""
-        from unbraid.core.tensor_files import read_metadata
-
-        return (
-            self.snapshot
-            if isinstance(self.snapshot, int)
-            else int(read_metadata(self._weights_path, "weights").get("step", 0))
-        )
+            step = int(read_metadata(self._weights_path, "weights").get("step", 0))
+        return {**state, "step": step, "weights": self._weights_path.name}
 
     def ledger(self) -> LedgerRows:
         """Return the rows of `ledger.jsonl` from training; a last line cut off by a crash is left out."""
@@ -291,9 +285,8 @@ class Run:
             found = dataset_record.read_record(self.path / DATA_FILE)
             check_data(found, self.state, self.path)
             return found
-        table = dict(self.recipe.data)
+        table = relocate_data(self.path, dict(self.recipe.data))
         name = table.pop("name", "")
-        table = relocate_data(self.path, table)
         check_foreign_parts(self.recipe, self.state, self.path)
         expect(
             name in data.DATASETS,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import traceback
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
@@ -76,14 +77,8 @@ def import_modules(names: str | Iterable[str]) -> None:
         try:
             importlib.import_module(name)
         except Exception as error:  # the module is the user's code and may raise anything
-            trace = error.__traceback__
-            while trace is not None and trace.tb_next is not None:
-                trace = trace.tb_next
-            at = (
-                f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})"
-                if trace is not None
-                else ""
-            )
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            at = f" ({Path(last.filename).name}, line {last.lineno})"
             place = "" if isinstance(error, ModuleNotFoundError) else at
             raise UnbraidError(f"cannot import module {name!r}: {type(error).__name__}: {error}{place}.") from error
         IMPORTED_MODULES[name] = None
@@ -168,9 +163,8 @@ def foreign_parts(recipe: Recipe) -> dict[str, Any]:
 
 def _defining_module(entry: Any) -> str:
     """The module that defines a part: that of its function, if the part is a record that holds one."""
-    inner = [
-        value for value in getattr(entry, "__dict__", {}).values() if callable(value) and hasattr(value, "__code__")
-    ]
+    held = getattr(entry, "__dict__", {}).values()
+    inner = [value for value in held if callable(value) and hasattr(value, "__code__")]
     homes = [str(getattr(e, "__module__", "") or "") for e in (entry, *inner)]
     return next((home for home in homes if home and home.partition(".")[0] != "unbraid"), homes[0] or "functools")
 
@@ -188,10 +182,8 @@ def check_foreign_parts(recipe: Recipe, state: dict[str, Any], path: Path) -> No
     if not isinstance(parts, list):
         return
     known = part_registries()
-    missing = [
-        f"{kind} {name}" for kind, name in named_parts(recipe) if name not in known[kind] and name != CUSTOM_NAME
-    ]
-    lacking = [part for part in missing if part in parts]
+    missing = [(kind, name) for kind, name in named_parts(recipe) if name not in known[kind] and name != CUSTOM_NAME]
+    lacking = [f"{kind} {name}" for kind, name in missing if f"{kind} {name}" in parts]
     if lacking:
         modules = [str(m) for m in modules] if isinstance(modules, list) else []
         flags = " ".join(f"--import {m}" for m in modules) or "--import MODULE"
@@ -217,11 +209,8 @@ def recipe_with_objects(
     tables: dict[str, Any] = {}
     before = recorded or recipe
     if custom.nets is not None:
-        pair = (
-            isinstance(custom.nets, tuple | list)
-            and len(custom.nets) == 2
-            and all(hasattr(n, "parameters") for n in custom.nets)
-        )
+        pair = isinstance(custom.nets, tuple | list) and len(custom.nets) == 2
+        pair = pair and all(hasattr(n, "parameters") for n in custom.nets)
         expect(pair, "nets must be two modules: nets=(encoder, decoder)", found=type(custom.nets).__name__)
         encoder, decoder = custom.nets
         _refuse_lazy_layers(encoder, decoder)
@@ -235,9 +224,8 @@ def recipe_with_objects(
         name = _class_name(custom.prior, before.prior.get("class"), quiet)
         tables["prior"] = {"class": name, "parameters": _parameter_count(custom.prior)}
     if custom.objective is not None:
-        expect(
-            hasattr(custom.objective, "prices"), "objective must be an Objective", found=type(custom.objective).__name__
-        )
+        known = hasattr(custom.objective, "prices")
+        expect(known, "objective must be an Objective", found=type(custom.objective).__name__)
         prices = {k: p if isinstance(p, int | float) else str(p) for k, p in custom.objective.prices.items()}
         tables["objective"] = {"row": custom.objective.name, "prices": prices}
     named = {key: {"name": CUSTOM_NAME, **table} for key, table in tables.items()}
@@ -311,7 +299,7 @@ def _shape_differences(custom: CustomParts, state: Mapping[str, Any]) -> list[st
         shapes = known.get("shapes") if isinstance(known, dict) else None
         if module is None or not isinstance(shapes, dict):
             continue
-        now = {key: list(t.shape) for key, t in module.state_dict().items()}
+        now = _tensor_shapes(module)
         # A prior may receive tensors when it is attached to the model: only those that it has already are compared.
         keys = now.keys() | (shapes.keys() if name != "prior" else ())
         found += [
@@ -341,8 +329,7 @@ def custom_part_shapes(recipe: Recipe, model: Any) -> dict[str, Any]:
         if getattr(recipe, kind).get("name") == CUSTOM_NAME:
             for name in names:
                 module = getattr(model, name)
-                sizes = {key: list(t.shape) for key, t in module.state_dict().items()}
-                parts[name] = {"class": _class_name(module), "shapes": sizes}
+                parts[name] = {"class": _class_name(module), "shapes": _tensor_shapes(module)}
     return parts
 
 
@@ -383,6 +370,10 @@ def _class_name(thing: Any, recorded: Any = None, quiet: bool = True) -> str:
     if not quiet:
         print(f"note: class {recorded} of the run is now {name}.", file=sys.stderr)
     return recorded
+
+
+def _tensor_shapes(module: nn.Module) -> dict[str, list[int]]:
+    return {key: list(t.shape) for key, t in module.state_dict().items()}
 
 
 def _parameter_count(*modules: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from unbraid.core.errors import choose
@@ -51,17 +51,17 @@ def citation_tables() -> dict[str, dict[str, str]]:
     from unbraid.runs.recipes import RECIPES
     from unbraid.terms.estimators import WEIGHTS
 
+    def by_docstring(parts: Mapping[str, Any]) -> dict[str, str]:
+        return {name: _docstring_citation(part) for name, part in parts.items()}
+
     return {
-        "objective": {name: _docstring_citation(make) for name, make in OBJECTIVES.items()},
-        "metric": {name: _docstring_citation(metric.call) for name, metric in METRICS.items()},
+        "objective": by_docstring(OBJECTIVES),
+        "metric": by_docstring({name: metric.call for name, metric in METRICS.items()}),
         "data set": {name: source.cite or "your own data: cite their source" for name, source in DATASETS.items()},
-        "prior": {name: _docstring_citation(make) for name, make in PRIORS.items()},
-        "posterior": {name: _docstring_citation(family) for name, family in POSTERIORS.items()},
-        "likelihood": {name: _docstring_citation(make) for name, make in LIKELIHOODS.items()},
-        "estimator": {
-            **{name: _docstring_citation(weights) for name, weights in WEIGHTS.items()},
-            "memory_bank": THIS_LIBRARY,
-        },
+        "prior": by_docstring(PRIORS),
+        "posterior": by_docstring(POSTERIORS),
+        "likelihood": by_docstring(LIKELIHOODS),
+        "estimator": {**by_docstring(WEIGHTS), "memory_bank": THIS_LIBRARY},
         "nets": {name: _net_citation(name, make) for name, make in {**NETS, **GAN_NETS}.items()},
         "recipe": {name: str(plain.get("cite") or THIS_LIBRARY) for name, plain in RECIPES.items()},
     }
@@ -127,18 +127,15 @@ def _used_parts(run: Run) -> Iterator[tuple[str, str]]:
 
 def _net_citation(name: str, make: Any) -> str:
     """The citation of a net: the name of a preset has its paper, the docstring of a net with options cites it."""
+    if name.endswith("_small"):
+        return THIS_LIBRARY
     of = next((paper for prefix, paper in NET_PAPERS.items() if name.startswith(f"{prefix}_")), "")
-    return (
-        THIS_LIBRARY
-        if name.endswith("_small")
-        else of or (_docstring_citation(make) if inspect.isfunction(make) else THIS_LIBRARY)
-    )
+    return of or (_docstring_citation(make) if inspect.isfunction(make) else THIS_LIBRARY)
 
 
 def _docstring_citation(record: Any) -> str:
     """The papers that a docstring cites, with their equations, in order; otherwise this library."""
     doc = " ".join((getattr(record, "__doc__", "") or "").split())
-    found = [
-        re.search(re.escape(key) + rf"(, {LOCATION_PATTERN}( and {LOCATION_PATTERN})*)?", doc) for key in papers_in(doc)
-    ]
+    places = rf"(, {LOCATION_PATTERN}( and {LOCATION_PATTERN})*)?"
+    found = [re.search(re.escape(key) + places, doc) for key in papers_in(doc)]
     return "; ".join(m[0].rstrip(".") for m in sorted(filter(None, found), key=lambda m: m.start())) or THIS_LIBRARY

@@ -26,12 +26,9 @@ def summary_lines(run: Run) -> dict[str, str]:
         return {"damaged": str(error)}
     data = {key: value for key, value in recipe.data.items() if key != "name"}
     options = ", ".join(f"{key} {value}" for key, value in data.items())
-    names = (
-        (MODEL_FILE, CODES_FILE, AUDIT_FILE, SCORES_FILE, REPORT_FILE)
-        if run.snapshot is None
-        else (str(state["weights"]),)
-    )
-    made = [name for name in names if run.snapshot is not None or (run.path / name).is_file()]
+    names = (MODEL_FILE, CODES_FILE, AUDIT_FILE, SCORES_FILE, REPORT_FILE)
+    last = [name for name in names if (run.path / name).is_file()]
+    made = last if run.snapshot is None else [str(state["weights"])]
     scores = _scores_line(run)
     return {
         "trains": f"{recipe.objective.get('name', '?')}, seed {recipe.seed}",

@@ -76,7 +76,9 @@ def audit(
     >>> list(result["nats"])[:5], abs(result["balance"]) < 1e-4
     (['reconstruction', 'kl', 'kl@sample', 'mi', 'tc:root'], True)
     """
-    extra = _check_divergences(divergences)
+    extra = [divergences] if isinstance(divergences, str) and divergences else list(divergences)
+    for name in extra:
+        choose(name, DIVERGENCES, "divergence")
     save = save and run.snapshot is None
     if save:
         ensure_writable_folder(run.path)  # an error before the work, not after it
@@ -99,7 +101,12 @@ def audit(
     result |= {
         "leaf_kl": {leaf.name: nats for leaf, nats in zip(model.tree.leaves, kl, strict=True)},
         "how": {"kl": closed_form_kl.kl_method(model.family, model.prior, model.by_mass)},
-        **_settings(len(index), len(chosen), len(dataset), seed, note),
+        "estimator": "exact" if len(index) == len(dataset) else "stratified over a subset",
+        "components": len(index),
+        "rows": len(chosen),
+        "n": len(dataset),
+        "seed": seed,
+        **{key: value for key, value in note.items() if key != "images"},
     }
     if save:
         write_json(run.path / AUDIT_FILE, result)
@@ -136,21 +143,6 @@ def _term_values(
     return {key: torch.cat(found) for key, found in values.items()}, torch.cat(codes)
 
 
-def _check_divergences(requested: str | Sequence[str]) -> list[str]:
-    """The requested divergences as a list; an unknown name is an error."""
-    names = [requested] if isinstance(requested, str) and requested else list(requested)
-    for name in names:
-        choose(name, DIVERGENCES, "divergence")
-    return names
-
-
-def _settings(components: int, rows: int, n: int, seed: int, note: dict[str, Any]) -> dict[str, Any]:
-    """The settings in audit.json: estimator, numbers of components and samples, data and seed."""
-    estimator = "exact" if components == n else "stratified over a subset"
-    plain = {key: value for key, value in note.items() if key != "images"}
-    return {"estimator": estimator, "components": components, "rows": rows, "n": n, "seed": seed, **plain}
-
-
 def _mixture_estimator(posteriors_of_all: Posterior, own_index: np.ndarray, n: int) -> Estimator:
     """q(z) as the mixture of all posteriors; in a subset the sample's own has weight 1/N, and the others share the rest."""
     m = len(posteriors_of_all)
@@ -170,9 +162,8 @@ def _iwae(model: Vae, dataset: Dataset, index: np.ndarray, particles: int, seed:
     bounds, device = [], next(model.parameters()).device
     with progress_bar(f"IWAE, {particles:,} particles", len(index), quiet) as advance:
         for i in index:
-            bounds.append(
-                float(iwae(model, fetch_batch(dataset.images, np.array([i]), device), particles, seed=seed + int(i)))
-            )
+            image = fetch_batch(dataset.images, np.array([i]), device)
+            bounds.append(float(iwae(model, image, particles, seed=seed + int(i))))
             advance()
     error = float(np.std(bounds, ddof=1) / len(bounds) ** 0.5) if len(bounds) > 1 else 0.0
     return {"bound": float(np.mean(bounds)), "error": error, "particles": particles, "images": len(bounds)}
@@ -182,18 +173,9 @@ def _term_keys(model: Vae) -> list[str]:
     """The terms that are defined for this tree and prior."""
     prior, tree = model.prior, model.tree
     branches = [b.name for b in tree.branches]
-    above = [b for b in branches if prior.has_marginal(b) and b not in prior.finest_cut]
-    return [
-        "reconstruction",
-        "kl",
-        "kl@sample",
-        "mi",
-        *(f"tc:{b}" for b in above),
-        "dw",
-        *(f"tc_q:{b}" for b in branches),
-        "dw_joint",
-        "agg",
-    ]
+    tc = [f"tc:{b}" for b in branches if prior.has_marginal(b) and b not in prior.finest_cut]
+    tc_q = [f"tc_q:{b}" for b in branches]
+    return ["reconstruction", "kl", "kl@sample", "mi", *tc, "dw", *tc_q, "dw_joint", "agg"]
 
 
 def _summary(model: Vae, values: dict[str, torch.Tensor]) -> dict[str, Any]:

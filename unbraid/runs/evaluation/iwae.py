@@ -29,16 +29,9 @@ def iwae(
         chunk_size: codes that are decoded at once, which bounds the memory.
         seed: the seed; None draws from the caller's random state, which otherwise does not change.
     """
-    expect(
-        isinstance(particles, int) and particles >= 1,
-        "particles must be a whole number, 1 or more",
-        found=repr(particles),
-    )
-    expect(
-        isinstance(chunk_size, int) and chunk_size >= 1,
-        "chunk_size must be a whole number, 1 or more",
-        found=repr(chunk_size),
-    )
+    for name, count in (("particles", particles), ("chunk_size", chunk_size)):
+        whole = isinstance(count, int) and count >= 1
+        expect(whole, f"{name} must be a whole number, 1 or more", found=repr(count))
     was_training = model.training
     model.eval()
     try:

@@ -99,16 +99,15 @@ def _read_source(source: Any, data: Any, split: Split, quiet: bool, save: bool) 
 def _from_run(run: Run, data: Any, split: Split, quiet: bool, save: bool) -> ScoreInput:
     """The codes in the run directory if they are of the selected data; otherwise those data are encoded."""
     folder = run.path if run.snapshot is None else None
+    own = data is None and not split
     if folder is not None and (run.path / CODES_FILE).is_file():
         codes = run.codes()
         wanted = {"data": str(data) if isinstance(data, str | Path) else None, "split": split or None}
-        if data is None and not split:
-            return ScoreInput(codes, folder=run.path, run=run)
-        if not isinstance(data, Dataset) and all(v is None or codes.notes.get(k) == v for k, v in wanted.items()):
+        matches = all(v is None or codes.notes.get(k) == v for k, v in wanted.items())
+        if own or (matches and not isinstance(data, Dataset)):
             return ScoreInput(codes, folder=run.path, run=run)
     from unbraid.runs.evaluation.encoding import encode
 
-    own = data is None and not split
     return ScoreInput(encode(run, data, split=split, quiet=quiet, save=save and own), folder=folder, run=run)
 
 
@@ -139,9 +138,8 @@ def _from_file(path: Path) -> ScoreInput:
         allowed="codes (n × d) with optional factors (n × k), names (k) and hash (n); or mean, as unbraid encode writes it",
         do="Save it with np.savez(path, codes=z, factors=y), or pass codes and factors as two files.",
     )
-    names = (
-        [str(name) for name in np.atleast_1d(stored["names"])] if "names" in stored and "factors" in stored else None
-    )
+    named = "names" in stored and "factors" in stored
+    names = [str(name) for name in np.atleast_1d(stored["names"])] if named else None
     return ScoreInput(stored["codes"], stored.get("factors"), names, stored.get("hash"), path.parent)
 
 

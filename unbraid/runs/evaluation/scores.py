@@ -81,7 +81,8 @@ class Scores(Mapping[str, Score]):
     def _repr_html_(self) -> str:
         rows = "".join(
             f'<tr><th style="text-align:left">{escape(n)}</th>'
-            f"<td>{_format_value(s.value)}</td><td>{_format_interval(s)}</td></tr>"
+            f"<td>{f'{s.value:.3f}' if math.isfinite(s.value) else '–'}</td>"
+            f"<td>{f'{s.interval[0]:.3f}–{s.interval[1]:.3f}' if s.interval else ''}</td></tr>"
             for n, s in self.items()
         )
         heads = "<tr><th>metric</th><th>score</th><th>95%</th></tr>"
@@ -176,11 +177,3 @@ def _score_from_json(name: str, found: dict[str, Any], schema: int) -> tuple[str
     bounds = found.get("interval")
     interval = None if bounds is None else (float(bounds[0]), float(bounds[1]))
     return name, Score(name, value, dict(found.get("table") or {}), interval, settings, str(found.get("cite") or ""))
-
-
-def _format_value(value: float) -> str:
-    return f"{value:.3f}" if math.isfinite(value) else "–"
-
-
-def _format_interval(score: Score) -> str:
-    return f"{score.interval[0]:.3f}–{score.interval[1]:.3f}" if score.interval else ""

@@ -144,15 +144,12 @@ def _ceilings(
         return None
     # a sample of rows rarely holds both of two duplicates, so the whole data set is needed
     dataset, _ = select_data(found.run, data)
-    if (
-        dataset.factors is None
-        or len(dataset) > MAX_DUPLICATE_ROWS
-        or not set(table.names) <= set(dataset.factors.names)
-    ):
+    factors = dataset.factors
+    if factors is None or len(dataset) > MAX_DUPLICATE_ROWS or not set(table.names) <= set(factors.names):
         return None
-    rows = dataset.images.take(np.arange(len(dataset)))
-    columns = [dataset.factors.position(name) for name in table.names]
-    values, of = dataset.labels(), [dataset.factors.items[j].kind for j in columns]
-    return (
-        None if values is None else ceilings(rows, values[:, columns], kinds, how["bins"], names=table.names, kinds=of)
-    )
+    rows, values = dataset.images.take(np.arange(len(dataset))), dataset.labels()
+    columns = [factors.position(name) for name in table.names]
+    of = [factors.items[j].kind for j in columns]
+    if values is None:
+        return None
+    return ceilings(rows, values[:, columns], kinds, how["bins"], names=table.names, kinds=of)

@@ -1,4 +1,4 @@
-"""OPTIMISERS by name, learning rate schedules and gradient clipping, in plain torch."""
+"""OPTIMISERS by name, and the parameters that they update."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer, RAdam
 
-from unbraid.prices import Schedule, value_at
+from unbraid.prices import value_at
 from unbraid.priors.base import Prior
 from unbraid.runs.recipe import Budget
 
@@ -33,39 +33,6 @@ def build_optimiser(model: torch.nn.Module, budget: Budget) -> Optimizer:
     """
     lr = value_at(budget.rate, 0)
     return OPTIMISERS[budget.optimiser](_parameter_groups(model, lr), budget, lr)
-
-
-def build_critic_adam(parameters: list, lr: float, betas: tuple[float, float]) -> Adam:
-    """Build the Adam optimiser of a critic.
-
-    Args:
-        parameters: the parameters of the critic.
-        lr: its learning rate.
-        betas: Adam's β₁ and β₂.
-    """
-    return Adam(parameters, lr=lr, betas=betas, fused=True)
-
-
-def set_learning_rate(optimiser: Optimizer, rate: Any, number: int) -> None:
-    """Set a scheduled learning rate for a step; priors with their own rate keep it.
-
-    Args:
-        optimiser: the optimiser of the model.
-        rate: a number or a schedule.
-        number: the step, counted from 0.
-    """
-    if isinstance(rate, Schedule):
-        optimiser.param_groups[0]["lr"] = rate.value_at(number)
-
-
-def clip_gradient(optimiser: Optimizer, max_norm: float) -> float:
-    """Scale the gradient down to a norm of at most `max_norm` and return its norm before.
-
-    Args:
-        optimiser: the optimiser whose parameters have the gradient.
-        max_norm: the largest norm.
-    """
-    return float(torch.nn.utils.clip_grad_norm_(parameters_of(optimiser), max_norm))
 
 
 def parameters_of(optimiser: Optimizer) -> list[torch.Tensor]:

@@ -20,14 +20,7 @@ from unbraid.objectives.ledger import Ledger
 from unbraid.prices import Price, Schedule, value_at
 from unbraid.runs.building.vae_parts import VaeParts
 from unbraid.runs.fitting import precision
-from unbraid.runs.fitting.optimisers import (
-    build_critic_adam,
-    build_optimiser,
-    clip_gradient,
-    parameters_of,
-    set_learning_rate,
-    zero_grad,
-)
+from unbraid.runs.fitting.optimisers import build_optimiser, parameters_of, zero_grad
 from unbraid.runs.fitting.seeding import step_seed
 from unbraid.runs.fitting.validation import validate
 from unbraid.terms.critic_kernels import can_share
@@ -39,7 +32,7 @@ class NonFiniteLossError(UnbraidError):
 
 @dataclass
 class VaeTrainer:
-    """A VAE on its device with the optimisers of model and critics; see `unbraid.runs.fitting.protocols.Trainer`."""
+    """A VAE on its device with the optimisers of model and critics: the state that changes during training."""
 
     parts: VaeParts
     device: torch.device
@@ -50,7 +43,7 @@ class VaeTrainer:
     critic_optimisers: dict[str, torch.optim.Optimizer] = field(default_factory=dict)
     rate: Price = 0.0
     gradient_norm: float = 0.0  # of the last step, before clipping
-    device_moves: list[str] = field(default_factory=list)
+    device_moves: list[str] = field(default_factory=list)  # changes of device, ranks or kernels since the run began
     precision: str = "float32"  # what budget.precision chose
 
     @property
@@ -68,7 +61,7 @@ class VaeTrainer:
         return step(self, number, extra_terms)
 
     def extra_log_fields(self) -> dict[str, Any]:
-        """See `Trainer.extra_log_fields`: a scheduled learning rate, the gradient norm, the critics' accuracy."""
+        """Other fields of a ledger row than terms: a scheduled rate, the gradient norm, the critics' accuracy."""
         accuracies = {f"accuracy:{name}": self.parts.critics[name].last_accuracy() for name in self.critic_optimisers}
         nats = {key: share for key, share in accuracies.items() if share is not None}
         rate = {"lr": self.optimiser.param_groups[0]["lr"]} if isinstance(self.rate, Schedule) else {}
@@ -106,7 +99,8 @@ def build_trainer(parts: VaeParts, stored_precision: str = "") -> VaeTrainer:
     others = [Batches(parts.dataset.images, budget.batch, recipe.seed, device, stream=1 + i) for i in range(steps)]
     optimiser = build_optimiser(torch.nn.ModuleList([parts.model, *joint]) if joint else parts.model, budget)
     critic_optimisers: dict[str, torch.optim.Optimizer] = {
-        name: build_critic_adam(list(c.parameters()), c.spec.lr, c.spec.betas) for name, c in trained.items()
+        name: torch.optim.Adam(c.parameters(), lr=c.spec.lr, betas=c.spec.betas, fused=True)
+        for name, c in trained.items()
     }
     rows = parts.objective.expand_prices(parts.tree, parts.model.prior)
     return VaeTrainer(parts, device, rows, batches, others, optimiser, critic_optimisers, budget.rate, precision=chosen)
@@ -127,12 +121,14 @@ def step(trainer: VaeTrainer, number: int, extra_terms: tuple[str, ...] = ()) ->
     for name in trainer.critic_optimisers:
         # the model's update must not change critics; those that reuse their forward pass ensure that themselves
         parts.critics[name].requires_grad_(parts.critics[name].reuses_forward_pass and can_share())
-    set_learning_rate(trainer.optimiser, trainer.rate, number)
+    if isinstance(trainer.rate, Schedule):  # priors with a rate of their own keep it
+        trainer.optimiser.param_groups[0]["lr"] = trainer.rate.value_at(number)
     charged = [_backward(trainer, number, turn, extra_terms) for turn in range(budget.accumulate)]
     draw, ledger = charged[-1]
-    distributed.average_gradients(parameters_of(trainer.optimiser))
+    moved = parameters_of(trainer.optimiser)
+    distributed.average_gradients(moved)
     if budget.clip:
-        trainer.gradient_norm = clip_gradient(trainer.optimiser, budget.clip)
+        trainer.gradient_norm = float(torch.nn.utils.clip_grad_norm_(moved, budget.clip))
     trainer.optimiser.step()
     others = _critic_codes(trainer, number)
     for name, optimiser in trainer.critic_optimisers.items():
@@ -205,13 +201,10 @@ def _critic_codes(trainer: VaeTrainer, number: int) -> list[torch.Tensor]:
 
     Encoding them before the update was tried too; a few seeds did not show which is better (docs/demo.md).
     """
-    paired = any(trainer.parts.critics[name].paired for name in trainer.critic_optimisers)
+    if not any(trainer.parts.critics[name].paired for name in trainer.critic_optimisers):
+        return []
     with torch.no_grad():
-        return (
-            [trainer.parts.model.draw(_rank_images(each, number)).values for each in trainer.critic_batches]
-            if paired
-            else []
-        )
+        return [trainer.parts.model.draw(_rank_images(each, number)).values for each in trainer.critic_batches]
 
 
 def choose_device(name: str) -> torch.device:

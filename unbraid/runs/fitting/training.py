@@ -19,18 +19,18 @@ from unbraid.core.distributed import CONTINUE, all_reduce_max, process_group
 from unbraid.core.errors import TrainingInterrupted, UnbraidError
 from unbraid.core.files import is_file
 from unbraid.core.hardware import use_threads
+from unbraid.core.signals import TERMINATION_SIGNALS, handle_signals
 from unbraid.data.cache import dataset_record
 from unbraid.data.custom.conversion import as_dataset
 from unbraid.data.dataset import Dataset
 from unbraid.objectives.objective import Objective
 from unbraid.priors.base import Prior
-from unbraid.runs.building.builders import build_parts, build_trainer
+from unbraid.runs.building.builders import Parts, Trainer, build_parts, build_trainer
 from unbraid.runs.building.custom_parts import NO_CUSTOM_PARTS, CustomParts, import_modules, recipe_with_objects
 from unbraid.runs.building.supervision import recipe_with_pairs
 from unbraid.runs.fitting import distributed_run
 from unbraid.runs.fitting.callbacks import notify, validate_callbacks
 from unbraid.runs.fitting.loop import LoopContext, run_training_loop
-from unbraid.runs.fitting.protocols import Parts, Trainer
 from unbraid.runs.fitting.seeding import default_float32
 from unbraid.runs.fitting.trainer import choose_device
 from unbraid.runs.fitting.validation import select_validation_data
@@ -183,15 +183,5 @@ def _catch_signals() -> Iterator[list[float]]:
             raise KeyboardInterrupt
         pending_signals.append(time.monotonic())
 
-    handlers = {}
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores signals on purpose
-                handlers[number] = signal.signal(number, record)
-    except ValueError:
-        pass  # not in the main thread: the program around handles signals
-    try:
+    with handle_signals((signal.SIGINT, *TERMINATION_SIGNALS), record):
         yield pending_signals
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)

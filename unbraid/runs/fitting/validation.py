@@ -21,12 +21,11 @@ from unbraid.prices import FINAL_STEP
 from unbraid.runs.building.supervision import without_supervision
 from unbraid.runs.evaluation.data_selection import load_full_data
 from unbraid.runs.evaluation.encoding import posteriors
-from unbraid.runs.fitting.protocols import Parts
 from unbraid.runs.fitting.seeding import step_seed
 
 if TYPE_CHECKING:
-    from unbraid.latent import Latent
     from unbraid.model.vae import Vae
+    from unbraid.runs.building.builders import Parts
     from unbraid.runs.fitting.trainer import VaeTrainer
 
 VALIDATION_STREAM = 2000  # permutation stream that selects held-out images, the same for every seed
@@ -72,13 +71,9 @@ def select_validation_data(parts: Parts, validation: Dataset | None, in_memory: 
         allowed=shape,
     )
     expect(len(validation) > 1, "validation needs at least two images", found=len(validation))
-    known = (
-        [get_metric(name).needs for name in parse_metric_names(budget.validate_metrics)]
-        if budget.validate_metrics
-        else []
-    )
+    metrics = parse_metric_names(budget.validate_metrics) if budget.validate_metrics else []
     expect(
-        validation.factors is not None or "factors" not in known,
+        validation.factors is not None or not any(get_metric(name).needs == "factors" for name in metrics),
         f"metrics {join_names(budget.validate_metrics)} need labels",
         found=f"{validation.name} without factors",
     )
@@ -126,16 +121,11 @@ def _scores(model: Vae, dataset: Dataset, index: np.ndarray, metrics: list[str])
     if not metrics:
         return {}
     mean = posteriors(model, dataset, index, quiet=True).mean.cpu().numpy()
-    factors = dataset.factors
-    about: dict[str, Any] = (
-        {} if factors is None else {"names": factors.names, "kinds": [item.kind for item in factors.items]}
-    )
-    found = battery(mean, dataset.labels(index), metrics=metrics, groups=_leaf_columns(model.tree), **about)
+    about: dict[str, Any] = {"groups": {leaf.name: model.tree.columns(leaf.name) for leaf in model.tree.leaves}}
+    if dataset.factors is not None:
+        about |= {"names": dataset.factors.names, "kinds": [item.kind for item in dataset.factors.items]}
+    found = battery(mean, dataset.labels(index), metrics=metrics, **about)
     return {name: round(float(s.value), 6) for name, s in found.items() if math.isfinite(s.value)}
-
-
-def _leaf_columns(tree: Latent) -> dict[str, list[int]]:
-    return {leaf.name: tree.columns(leaf.name) for leaf in tree.leaves}
 
 
 @dataclass

@@ -156,8 +156,7 @@ def replace_rows(
     except BaseException:
         restore_backup(path)
         if not is_file(path / RECIPE_FILE):
-            for name in DATA_COPIES:
-                (path / name).unlink(missing_ok=True)
+            remove_run_files(path, DATA_COPIES)
         raise
     finally:
         (path / ROWS_MARK).unlink(missing_ok=True)
@@ -178,11 +177,8 @@ def backup_hint(path: Path) -> str:
     Args:
         path: the run directory.
     """
-    return (
-        f" The finished run that was here is backed up in {path / BACKUP_FOLDER}."
-        if is_finished_run(path / BACKUP_FOLDER)
-        else ""
-    )
+    place = path / BACKUP_FOLDER
+    return f" The finished run that was here is backed up in {place}." if is_finished_run(place) else ""
 
 
 def _link_or_copy(source: Path, target: Path) -> None:

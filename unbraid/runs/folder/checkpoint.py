@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from unbraid.core.errors import expect
+from unbraid.core.files import is_file
 from unbraid.core.tensor_files import load_into_module, read_metadata, read_tensors, write_tensors
 from unbraid.runs.fitting.optimisers import parameters_of
 from unbraid.runs.recipe import Recipe
@@ -65,12 +66,12 @@ def load_checkpoint(path: Path, modules: nn.ModuleDict, optimisers: dict[str, Op
 
 
 def checkpoint_recipe(path: Path) -> Recipe | None:
-    """Return the recipe stored in a checkpoint; None for one of version 0.1.0, which has none.
+    """Return the recipe stored in a checkpoint; None without a checkpoint, or for one of version 0.1.0.
 
     Args:
         path: the checkpoint file.
     """
-    note = read_metadata(path)
+    note = read_metadata(path) if is_file(path) else {}
     plain = note.get("recipe")
     if isinstance(plain, dict) and isinstance(note.get(LAYOUT_KEY), str):
         plain = {**plain, "latent": json.loads(note[LAYOUT_KEY])}

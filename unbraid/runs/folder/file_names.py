@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-RECIPE_FILE, STATE_FILE, LEDGER_FILE, CHECKPOINT_FILE = (
-    "recipe.toml",
-    "run.json",
-    "ledger.jsonl",
-    "checkpoint.safetensors",
-)
+RECIPE_FILE, STATE_FILE, LEDGER_FILE = "recipe.toml", "run.json", "ledger.jsonl"
+CHECKPOINT_FILE = "checkpoint.safetensors"
 BEST_FILE = "best.safetensors"  # the weights of the best validation
 DATA_FILE = "data.npz"  # the location of data made by `unbraid.data.of`, and their labels
-ROWS_MARK = (
-    ".data.npy.new"  # while an estimator is fitted: says that data.npy is its own, if it is killed before recipe.toml
-)
+# while an estimator is fitted: says that data.npy is its own, if it is killed before recipe.toml
+ROWS_MARK = ".data.npy.new"
 ROWS_FILE = "data.npy"  # the data that an estimator was fitted on
 LABELS_FILE = "labels.npy"  # the labels that an estimator was fitted on
 PAIRS_FILE = "pairs.npy"  # the pairs of rows that an estimator was fitted on

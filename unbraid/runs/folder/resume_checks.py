@@ -10,7 +10,7 @@ from unbraid.core.errors import UnbraidError, command_or_python, expect
 from unbraid.core.files import is_file, read_json, read_toml
 from unbraid.core.tensor_files import read_metadata
 from unbraid.model.nets.upconv import Upconv
-from unbraid.runs.fitting.protocols import Parts
+from unbraid.runs.building.builders import Parts
 from unbraid.runs.folder import checkpoint
 from unbraid.runs.folder.file_names import CHECKPOINT_FILE, RECIPE_FILE, STATE_FILE
 from unbraid.runs.recipe import Recipe
@@ -30,16 +30,14 @@ def load_run_recipe(path: Path, *changes: str) -> Recipe:
         path: the run directory.
         changes: assignments as in `Recipe.set`.
     """
-    if not is_file(path / RECIPE_FILE) and is_file(path / CHECKPOINT_FILE):
-        known = checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE)
-        if known is not None:
-            return known.set(*changes)
+    if not is_file(path / RECIPE_FILE) and (known := checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE)):
+        return known.set(*changes)
     expect(is_file(path / RECIPE_FILE), f"{path} is not a run directory, so there is nothing to resume")
     try:
         return Recipe.load(path / RECIPE_FILE, *changes)
     except UnbraidError as error:
-        held = is_file(path / CHECKPOINT_FILE) and checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE) is not None
         resume = command_or_python("--resume", "resume=True")
+        held = checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE)
         hint = f" Delete it, and {resume} uses the recipe of the checkpoint." if held else ""
         raise UnbraidError(f"{error}{hint}") from error
 
@@ -53,10 +51,9 @@ def recorded_recipe(path: Path) -> Recipe | None:
     Returns:
         The recipe, or None if there is no run.
     """
-    trained = checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE) if is_file(path / CHECKPOINT_FILE) else None
-    if not is_file(path / RECIPE_FILE) or (
-        trained is not None and checkpoint.LAYOUT_KEY in read_metadata(path / CHECKPOINT_FILE)
-    ):
+    trained = checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE)
+    ordered = trained is not None and checkpoint.LAYOUT_KEY in read_metadata(path / CHECKPOINT_FILE)
+    if ordered or not is_file(path / RECIPE_FILE):
         return trained
     written = Recipe.from_dict(read_toml(path / RECIPE_FILE), str(path / RECIPE_FILE))
     if trained is None:
@@ -101,7 +98,7 @@ def check_resumable(path: Path, parts: Parts, now: dict[str, Any], force: bool) 
         and not (key == "threads" and _describe_ranks(known) != _describe_ranks(now))
     ]
     if changed and not force:
-        held = is_file(path / CHECKPOINT_FILE) and checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE) is not None
+        held = checkpoint.checkpoint_recipe(path / CHECKPOINT_FILE)
         hint = f" If {RECIPE_FILE} was edited, delete that file: the checkpoint has the recipe." if held else ""
         raise ResumeMismatchError(
             f"{path} was started differently: found {'; '.join(changed)}. Resumed like this it would not end with the same "

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unbraid import __version__
-from unbraid.core.errors import expect
+from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import ensure_writable_folder
 from unbraid.runs.building.custom_parts import IMPORTED_MODULES
 from unbraid.sweeps.clusters.ray_connection import connect_ray
@@ -101,14 +101,12 @@ class RayWorkerPool:
         self.known_nodes: list[NodeResources] = []
         self.token = folder.resolve() / f".ray-{uuid.uuid4().hex[:12]}"
         try:
-            self.token.write_text(
-                "A sweep is running on a Ray cluster; nodes that see this file work in this directory.\n"
-            )
+            note = "A sweep is running on a Ray cluster; nodes that see this file work in this directory.\n"
+            self.token.write_text(note)
             self.run_store = self._start_run_store(folder)
             if plan.jobs and not any(map(self.can_place, plan.jobs)):
-                job = plan.jobs[0]
-                expect(False, "no node of the cluster is large enough for a run",
-                       found=f"{job.name}: {self.describe_shortage(job)}")  # fmt: skip
+                shortage = f"{plan.jobs[0].name}: {self.describe_shortage(plan.jobs[0])}"
+                raise UnbraidError(f"no node of the cluster is large enough for a run: found {shortage}.")
         except BaseException:
             self.stop()
             raise

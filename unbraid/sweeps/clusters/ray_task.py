@@ -35,12 +35,13 @@ class RunStore:
         self.folder = Path(folder)
 
     def read_files(self, name: str) -> FileContents:
-        """Read the files of a run.
+        """Read all complete files of a run.
 
         Args:
             name: name of the run.
         """
-        return read_run_files(self.folder / name)
+        path = self.folder / name
+        return {str(file.relative_to(path)): file.read_bytes() for file in _list_files(path)}
 
     def write_files(self, name: str, changed: FileContents, present: list[str]) -> None:
         """Write the changed files of a run, and delete run files that the task no longer has.
@@ -56,15 +57,6 @@ class RunStore:
         for file in sorted(changed, key=lambda file: (WRITTEN_LAST.index(file) if file in WRITTEN_LAST else -1, file)):
             (path / file).parent.mkdir(parents=True, exist_ok=True)
             write_bytes(path / file, changed[file])
-
-
-def read_run_files(path: Path) -> FileContents:
-    """Read all complete files of a run directory.
-
-    Args:
-        path: the run directory.
-    """
-    return {str(file.relative_to(path)): file.read_bytes() for file in _list_files(path)}
 
 
 def _list_files(path: Path) -> list[Path]:
@@ -92,12 +84,9 @@ class RunUploader:
         """Upload the changed files, and wait until the store has them: they must survive this node."""
         import ray
 
-        files = {
-            str(f.relative_to(self.path)): (f.stat().st_mtime_ns, f.stat().st_size) for f in _list_files(self.path)
-        }
-        changed = {
-            name: (self.path / name).read_bytes() for name, mark in files.items() if self.uploaded.get(name) != mark
-        }
+        stats = {str(f.relative_to(self.path)): f.stat() for f in _list_files(self.path)}
+        files = {name: (found.st_mtime_ns, found.st_size) for name, found in stats.items()}
+        changed = {n: (self.path / n).read_bytes() for n, mark in files.items() if self.uploaded.get(n) != mark}
         if changed:
             ray.get(self.store.write_files.remote(self.path.name, changed, list(files)))
         self.uploaded = files

@@ -60,19 +60,16 @@ class LiveDisplay:
         now = time.monotonic()
         if not self.quiet and not self.estimated and now - self.last_estimate > 1:
             self._print_estimate(state)
-        if self.quiet or now - (self.last_drawn if self.live else self.last_logged) < (
-            0.5 if self.live else LOG_SECONDS
-        ):
+        since, interval = (self.last_drawn, 0.5) if self.live else (self.last_logged, LOG_SECONDS)
+        if self.quiet or now - since < interval:
             return
         running = {w.job.name: (w.job, now - w.since) for w in state.workers.busy_workers() if w.job is not None}
         steps = {name: _read_progress(state.plan.folder / name) for name in running}
         head = self._status_line(state, {name: done for name, (done, _) in steps.items()})
         if self.live is None:
             self.last_logged = now
-            steps_done = ", ".join(
-                f"{n} {steps[n][0]:,}/{job.recipe.budget.steps:,}"
-                for n, (job, _) in list(running.items())[:MAX_RUNNING_ROWS]
-            )
+            few = list(running.items())[:MAX_RUNNING_ROWS]
+            steps_done = ", ".join(f"{n} {steps[n][0]:,}/{job.recipe.budget.steps:,}" for n, (job, _) in few)
             print(f"{head}; {steps_done}" if steps_done else head, file=sys.stderr, flush=True)
         else:
             self.last_drawn = now
@@ -104,13 +101,8 @@ class LiveDisplay:
         parts += [f"{len(state.claimed_elsewhere)} claimed elsewhere"] if state.claimed_elsewhere else []
         left = self._remaining_seconds(state, steps)
         best = best_run(state.results, state.plan.score)
-        return "; ".join(
-            [
-                ", ".join(parts),
-                *([f"{format_duration(left)} left"] if left else []),
-                *([f"best {best}"] if best else []),
-            ]
-        )
+        ends = [f"{format_duration(left)} left" if left else "", f"best {best}" if best else ""]
+        return "; ".join(filter(None, [", ".join(parts), *ends]))
 
     def _remaining_seconds(self, state: Scheduler, steps: dict[str, int]) -> float | None:
         """Estimate the remaining seconds from the steps since the first update."""
@@ -154,7 +146,6 @@ def _read_progress(path: Path) -> tuple[int, str]:
             f.seek(max(0, os.path.getsize(path / LEDGER_FILE) - 4096))
             rows = map(json.loads, reversed(f.read().split(b"\n")[:-1]))
             line: Any = next((row for row in rows if not row.get("validation")), {})
-        return int(line["step"]) + 1, " ".join(
-            f"{k.replace('reconstruction', 'rec')} {v:.4g}" for k, v in line["nats"].items()
-        )
+        terms = " ".join(f"{k.replace('reconstruction', 'rec')} {v:.4g}" for k, v in line["nats"].items())
+        return int(line["step"]) + 1, terms
     return 0, ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -83,12 +84,10 @@ def record_result(folder: Path, job: Job, result: JobResult) -> JobResult:
         result: its result.
     """
     path = folder / job.name
-    try:
+    with suppress(UnbraidError, OSError):
         if not (path / RECIPE_FILE).exists():
             write_text(path / RECIPE_FILE, job.recipe.toml())
         write_json(path / OUTCOME_FILE, asdict(result))
-    except (UnbraidError, OSError):
-        pass
     return result
 
 

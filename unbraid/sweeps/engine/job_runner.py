@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 import traceback
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +18,7 @@ from unbraid.sweeps.engine import job_results
 from unbraid.sweeps.engine.job_claims import try_claim
 from unbraid.sweeps.engine.job_results import DONE, FAILED, JobResult
 from unbraid.sweeps.planning.plan import Job
-from unbraid.sweeps.planning.scoring import Scoring, measure_run
+from unbraid.sweeps.planning.scoring import Scoring, measure_run, record_seconds
 
 LogContext = Callable[[Path], AbstractContextManager[Any]]
 
@@ -82,9 +81,8 @@ def _attempt(
         return dataclasses.replace(result, scores=scores, seconds=seconds)
     except Exception as error:
         traceback.print_exc()  # into the run's log
-        return dataclasses.replace(
-            result, status=FAILED, kind=failure_kind(error), reason=_error_message(error), seconds=seconds
-        )
+        kind, reason = failure_kind(error), _error_message(error)
+        return dataclasses.replace(result, status=FAILED, kind=kind, reason=reason, seconds=seconds)
 
 
 def train_or_load(job: Job, folder: Path, seconds: dict[str, float], callbacks: Iterable[Any] = ()) -> Run:
@@ -103,16 +101,13 @@ def train_or_load(job: Job, folder: Path, seconds: dict[str, float], callbacks: 
     run = trained_run(path)
     if run is not None and run.recipe.hash == job.hash:
         return run
-    start = time.perf_counter()
-    try:
+    with record_seconds(seconds, "train", seconds.get("train", 0.0)):
         dataset = job_dataset(job)
         try:
             return fit(job.recipe, path, resume=True, quiet=True, dataset=dataset, callbacks=callbacks)
         except ResumeMismatchError as error:  # started by another version, or with another number of threads
             print(f"{error}\nTraining starts again from step 0.", flush=True)
             return fit(job.recipe, path, force=True, quiet=True, dataset=dataset, callbacks=callbacks)
-    finally:
-        seconds["train"] = round(seconds.get("train", 0.0) + time.perf_counter() - start, 3)
 
 
 def trained_run(path: Path) -> Run | None:

@@ -10,14 +10,15 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
 from unbraid.core.errors import TrainingInterrupted
 from unbraid.core.files import ensure_writable_folder
 from unbraid.core.hardware import cpu_count, visible_gpus
+from unbraid.core.signals import TERMINATION_SIGNALS, handle_signals
 from unbraid.sweeps.engine import job_results
 from unbraid.sweeps.engine.job_claims import is_claimed, try_claim
 from unbraid.sweeps.engine.job_results import FAILED, JobResult
@@ -204,23 +205,11 @@ def gpus_for_workers(plan: Plan) -> list[str]:
     return visible_gpus() if all(job.recipe.budget.device in ("auto", "cuda") for job in plan.jobs) else []
 
 
-@contextmanager
-def _signals_as_interrupt() -> Iterator[None]:
+def _signals_as_interrupt() -> AbstractContextManager[None]:
     """Treat SIGTERM and SIGHUP like Ctrl-C, once: a batch system and its script may both send them."""
 
     def interrupt(number: int, frame: Any) -> None:
         signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    handlers = {}
-    try:
-        for number in (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP on purpose
-                handlers[number] = signal.signal(number, interrupt)
-    except ValueError:
-        pass  # not in the main thread: the caller handles signals
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    return handle_signals(TERMINATION_SIGNALS, interrupt)

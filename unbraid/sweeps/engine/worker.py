@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from unbraid.core.errors import TrainingInterrupted, UnbraidError
 from unbraid.core.files import open_for_writing
+from unbraid.core.signals import TERMINATION_SIGNALS
 from unbraid.sweeps.engine.job_results import LOG
 from unbraid.sweeps.planning.plan import parse_job_request
 
@@ -36,7 +37,7 @@ def serve_jobs() -> None:
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     faulthandler.enable()
-    for number in (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
+    for number in (signal.SIGINT, *TERMINATION_SIGNALS):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP on purpose
             signal.signal(number, _raise_stopped)
     try:

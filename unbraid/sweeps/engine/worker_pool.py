@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,11 +52,9 @@ class Worker:
         """Send the process a job; see `JobWorker.assign`."""
         self.job, self.since = job, time.monotonic()
         assert self.process.stdin is not None
-        try:
+        with suppress(OSError):  # the process has ended, which `poll` reports
             self.process.stdin.write(json.dumps(job_request(job, plan, max_tries)).encode() + b"\n")
             self.process.stdin.flush()
-        except OSError:
-            pass  # the process has ended, which `poll` reports
 
     def exit_reason(self) -> tuple[str, str]:
         """The kind of failure and the reason, from the exit code."""
@@ -130,18 +129,16 @@ class LocalWorkerPool:
     def _start_worker(self) -> Worker:
         root = str(Path(unbraid.__file__).parents[1])
         libraries = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-        path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
         gpu = min(self.gpus, key=[w.gpu for w in self.alive].count, default="")
-        environment = (
-            dict.fromkeys(libraries, "1") | ({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}) | {"PYTHONPATH": path}
-        )
+        environment = os.environ | dict.fromkeys(libraries, "1") | ({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {})
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
         stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the worker)
         process = subprocess.Popen(
             [sys.executable, "-P", "-c", WORKER_CODE, *IMPORTED_MODULES],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env=os.environ | environment,
+            env=environment,
             start_new_session=True,  # Ctrl-C in a terminal reaches the parent only, which then stops its workers
         )
         worker = Worker(process, stderr, gpu=gpu)
@@ -150,11 +147,9 @@ class LocalWorkerPool:
 
     def _read_messages(self, worker: Worker) -> None:
         assert worker.process.stdout is not None
-        try:
+        with suppress(ValueError):  # the process ended in the middle of a line
             for line in worker.process.stdout:
                 self.messages.put((worker, json.loads(line)))
-        except ValueError:
-            pass  # the process ended in the middle of a line
         self.messages.put((worker, None))
 
     def _count_failed_start(self, worker: Worker) -> None:

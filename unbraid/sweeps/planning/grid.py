@@ -126,12 +126,9 @@ def _expand_random(table: dict) -> list[Setting]:
     fields = flatten_settings({key: value for key, value in table.items() if key not in ("count", "seed")})
     if not fields:
         return [{}]
-    whole = all(isinstance(n, int) and not isinstance(n, bool) for n in (count, seed))
-    expect(
-        whole and count >= 1,
-        "count and seed of [random] are integers, count at least 1",
-        found=f"count {count}, seed {seed}",
-    )
+    valid = all(isinstance(n, int) and not isinstance(n, bool) for n in (count, seed)) and count >= 1
+    rule = "count and seed of [random] are integers, count at least 1"
+    expect(valid, rule, found=f"count {count}, seed {seed}")
     check_run_count(count)
     return [
         {field: _draw_value(field, spec, f"{seed}/{i}/{field}") for field, spec in fields.items()} for i in range(count)
@@ -150,9 +147,8 @@ def _draw_value(field: str, spec: Any, seed_text: str) -> Any:
     numbers = all(isinstance(x, int | float) and math.isfinite(x) for x in (low, high))
     expect(numbers and low < high and (low > 0 or not log), f"{field!r} in [random] needs low < high, above 0 for log",
            found=repr(spec), allowed=sample)  # fmt: skip
-    if spec.get("whole", False):
-        return (
-            rng.randint(int(low), int(high)) if not log else round(math.exp(rng.uniform(math.log(low), math.log(high))))
-        )
+    whole = spec.get("whole", False)
+    if whole and not log:
+        return rng.randint(int(low), int(high))
     value = math.exp(rng.uniform(math.log(low), math.log(high))) if log else rng.uniform(low, high)
-    return float(f"{value:.6g}")  # the digits that run names and tables show
+    return round(value) if whole else float(f"{value:.6g}")  # the digits that run names and tables show

@@ -54,12 +54,9 @@ def format_setting(setting: Setting, abbreviations: dict[str, str]) -> str:
     >>> format_setting({"objective.beta": 4.0, "prior.name": "student_t"}, {"objective.beta": "b", "prior.name": "n"})
     'b4-student_t'
     """
-    parts = []
-    for field, value in setting.items():
-        if field in ("objective.name", "seed"):
-            continue
-        parts.append(_format_value(value) if field.endswith(".name") else abbreviations[field] + _format_value(value))
-    return "-".join(parts)
+    shown = {field: value for field, value in setting.items() if field not in ("objective.name", "seed")}
+    heads = {field: "" if field.endswith(".name") else abbreviations[field] for field in shown}
+    return "-".join(heads[field] + _format_value(value) for field, value in shown.items())
 
 
 def _format_value(value: Any) -> str:

@@ -108,15 +108,16 @@ def measure_run(run: Run, score: Scoring, dataset: Any, seconds: dict[str, float
 
 
 @contextmanager
-def record_seconds(seconds: dict[str, float], stage: str) -> Iterator[None]:
+def record_seconds(seconds: dict[str, float], stage: str, earlier: float = 0.0) -> Iterator[None]:
     """Record the seconds that a `with` block takes.
 
     Args:
         seconds: receives the seconds.
         stage: key of the entry.
+        earlier: seconds of the stage that were recorded before and count too.
     """
     start = time.perf_counter()
     try:
         yield
     finally:
-        seconds[stage] = round(time.perf_counter() - start, 3)
+        seconds[stage] = round(earlier + time.perf_counter() - start, 3)

@@ -8,9 +8,10 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from unbraid.core.errors import UnbraidError, did_you_mean, expect
+from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import read_toml
 from unbraid.runs import Recipe
+from unbraid.runs.recipe_fields import explain_invalid_fields
 from unbraid.sweeps.planning.grid import Setting, apply_setting, check_run_count, expand_settings, flatten_settings
 from unbraid.sweeps.planning.scoring import Scoring
 
@@ -64,7 +65,9 @@ class Sweep(BaseModel):
         try:
             return cls.model_validate(plain)
         except ValidationError as error:
-            raise UnbraidError(f"{where}: {'; '.join(_explain_error(e) for e in error.errors())}.") from None
+            names = [field.alias or name for name, field in cls.model_fields.items()]
+            fields = {"score.": Scoring.model_fields, "": names}
+            raise UnbraidError(f"{where}: {explain_invalid_fields(error, fields)}.") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Sweep:
@@ -118,14 +121,3 @@ def _resolve_recipe_path(path: Path, name: Any) -> Any:
     if not (isinstance(name, str) and (name.endswith(".toml") or "/" in name)):
         return name
     return str((path.parent / name).resolve())
-
-
-def _explain_error(error: Any) -> str:
-    place = ".".join(str(p) for p in error["loc"])
-    if error["type"] == "extra_forbidden":
-        owner = Scoring if place.startswith("score.") else Sweep
-        fields = [field.alias or name for name, field in owner.model_fields.items()]
-        return f"there is no field {place!r}.{did_you_mean(place.split('.')[-1], fields)} Fields: {', '.join(fields)}"
-    if error["type"] == "missing":
-        return f"{place!r} is missing"
-    return f"{place!r}: {error['msg'].lower()} (found {error['input']!r:.80})"
