@@ -17,11 +17,8 @@ from unbraid.objectives import Game, Objective
 from unbraid.runs.building import gan, vae_parts
 from unbraid.runs.building.custom_parts import CUSTOM_NAME, NO_CUSTOM_PARTS, CustomParts
 from unbraid.runs.fitting import trainer
+from unbraid.runs.fitting.protocols import Parts, Trainer
 from unbraid.runs.recipe import Recipe
-
-# for a row of prices or a GAN; both have one interface, and the rest of the code does not distinguish them
-Parts = vae_parts.VaeParts | gan.GameParts
-Trainer = trainer.VaeTrainer | gan.GameTrainer
 
 
 @dataclass(frozen=True)

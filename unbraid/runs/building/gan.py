@@ -31,7 +31,7 @@ LossAndTerms = tuple[Tensor, dict[str, Tensor]]  # a loss, and the terms that th
 
 @dataclass(frozen=True)
 class GameParts:
-    """The parts of a recipe whose objective is a GAN, with the interface of `VaeParts`."""
+    """The parts of a recipe whose objective is a GAN; see `unbraid.runs.fitting.protocols.Parts`."""
 
     recipe: Recipe
     dataset: Dataset
@@ -49,7 +49,7 @@ class GameParts:
 
 @dataclass
 class GameTrainer:
-    """A GAN on its device with the optimisers of generator and discriminator, with the interface of `VaeTrainer`."""
+    """A GAN on its device with the optimisers of generator and discriminator; see `protocols.Trainer`."""
 
     parts: GameParts
     device: torch.device
@@ -69,11 +69,11 @@ class GameTrainer:
         return step(self, number)
 
     def extra_log_fields(self) -> dict[str, Any]:
-        """See `VaeTrainer.extra_log_fields`: none."""
+        """See `Trainer.extra_log_fields`: none."""
         return {}
 
     def validate(self, dataset: Dataset, number: int) -> dict[str, Any]:
-        """See `VaeTrainer.validate`: `check_supported` refuses a budget that asks for it."""
+        """See `Trainer.validate`: `check_supported` refuses a budget that asks for it."""
         raise UnbraidError("a GAN has no validation loss. Set budget.validate_every = 0.")
 
 

@@ -30,18 +30,7 @@ SAMPLE_STREAM = 1000  # permutation stream of the images that initialise priors;
 
 @dataclass(frozen=True)
 class VaeParts:
-    """The objects that a recipe with a row of prices describes, built and checked.
-
-    Args:
-        recipe: the recipe, with the parts that were passed as objects recorded.
-        dataset: the training data.
-        tree: the latent tree.
-        model: the model that is trained.
-        objective: the row of prices.
-        critics: the critics of the objective's terms, by name.
-        temperature: the temperature of discrete leaves.
-        supervision: pairs, labels or states that are read beside the batches; None if there are none.
-    """
+    """The parts of a recipe whose objective is a row of prices; see `unbraid.runs.fitting.protocols.Parts`."""
 
     recipe: Recipe
     dataset: Dataset
@@ -55,8 +44,9 @@ class VaeParts:
     @property
     def modules(self) -> nn.ModuleDict:
         """The model and the critics, for checkpoints."""
-        critics = {f"critic_{name}": critic for name, critic in self.critics.items()}
-        return nn.ModuleDict({"model": self.model, **critics})
+        return nn.ModuleDict(
+            {"model": self.model, **{f"critic_{name}": critic for name, critic in self.critics.items()}}
+        )
 
 
 def build_parts(

@@ -17,8 +17,8 @@ from torch import nn
 from unbraid.core import distributed
 from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect
 from unbraid.core.files import is_file
-from unbraid.runs.building.builders import Parts, Trainer
 from unbraid.runs.fitting.loop import LoopContext, due_for_log
+from unbraid.runs.fitting.protocols import Parts, Trainer
 from unbraid.runs.folder import backup, checkpoint, run_writer
 from unbraid.runs.folder.file_names import CHECKPOINT_FILE
 

@@ -15,8 +15,8 @@ from unbraid.core.files import open_for_writing, write_json
 from unbraid.core.progress import progress_bar
 from unbraid.data.dataset import Dataset
 from unbraid.objectives.ledger import Ledger, short_name
-from unbraid.runs.building.builders import Trainer
 from unbraid.runs.fitting.callbacks import notify
+from unbraid.runs.fitting.protocols import Trainer
 from unbraid.runs.fitting.trainer import NonFiniteLossError
 from unbraid.runs.fitting.validation import EarlyStopping
 from unbraid.runs.folder import run_writer, snapshots

@@ -32,7 +32,7 @@ class NonFiniteLossError(UnbraidError):
 
 @dataclass
 class VaeTrainer:
-    """A VAE on its device with the optimisers of model and critics: the state that changes during training."""
+    """A VAE on its device with the optimisers of model and critics; see `unbraid.runs.fitting.protocols.Trainer`."""
 
     parts: VaeParts
     device: torch.device
@@ -43,7 +43,7 @@ class VaeTrainer:
     critic_optimisers: dict[str, torch.optim.Optimizer] = field(default_factory=dict)
     rate: Price = 0.0
     gradient_norm: float = 0.0  # of the last step, before clipping
-    device_moves: list[str] = field(default_factory=list)  # changes of device, ranks or kernels since the run began
+    device_moves: list[str] = field(default_factory=list)
     precision: str = "float32"  # what budget.precision chose
 
     @property
@@ -61,7 +61,7 @@ class VaeTrainer:
         return step(self, number, extra_terms)
 
     def extra_log_fields(self) -> dict[str, Any]:
-        """Other fields of a ledger row than terms: a scheduled rate, the gradient norm, the critics' accuracy."""
+        """See `Trainer.extra_log_fields`: a scheduled learning rate, the gradient norm, the critics' accuracy."""
         accuracies = {f"accuracy:{name}": self.parts.critics[name].last_accuracy() for name in self.critic_optimisers}
         nats = {key: share for key, share in accuracies.items() if share is not None}
         rate = {"lr": self.optimiser.param_groups[0]["lr"]} if isinstance(self.rate, Schedule) else {}

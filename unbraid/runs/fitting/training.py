@@ -25,12 +25,13 @@ from unbraid.data.custom.conversion import as_dataset
 from unbraid.data.dataset import Dataset
 from unbraid.objectives.objective import Objective
 from unbraid.priors.base import Prior
-from unbraid.runs.building.builders import Parts, Trainer, build_parts, build_trainer
+from unbraid.runs.building.builders import build_parts, build_trainer
 from unbraid.runs.building.custom_parts import NO_CUSTOM_PARTS, CustomParts, import_modules, recipe_with_objects
 from unbraid.runs.building.supervision import recipe_with_pairs
 from unbraid.runs.fitting import distributed_run
 from unbraid.runs.fitting.callbacks import notify, validate_callbacks
 from unbraid.runs.fitting.loop import LoopContext, run_training_loop
+from unbraid.runs.fitting.protocols import Parts, Trainer
 from unbraid.runs.fitting.seeding import default_float32
 from unbraid.runs.fitting.trainer import choose_device
 from unbraid.runs.fitting.validation import select_validation_data

@@ -21,11 +21,11 @@ from unbraid.prices import FINAL_STEP
 from unbraid.runs.building.supervision import without_supervision
 from unbraid.runs.evaluation.data_selection import load_full_data
 from unbraid.runs.evaluation.encoding import posteriors
+from unbraid.runs.fitting.protocols import Parts
 from unbraid.runs.fitting.seeding import step_seed
 
 if TYPE_CHECKING:
     from unbraid.model.vae import Vae
-    from unbraid.runs.building.builders import Parts
     from unbraid.runs.fitting.trainer import VaeTrainer
 
 VALIDATION_STREAM = 2000  # permutation stream that selects held-out images, the same for every seed

@@ -10,7 +10,7 @@ from unbraid.core.errors import UnbraidError, command_or_python, expect
 from unbraid.core.files import is_file, read_json, read_toml
 from unbraid.core.tensor_files import read_metadata
 from unbraid.model.nets.upconv import Upconv
-from unbraid.runs.building.builders import Parts
+from unbraid.runs.fitting.protocols import Parts
 from unbraid.runs.folder import checkpoint
 from unbraid.runs.folder.file_names import CHECKPOINT_FILE, RECIPE_FILE, STATE_FILE
 from unbraid.runs.recipe import Recipe

@@ -20,8 +20,8 @@ from unbraid.core.errors import UnbraidError, command_or_python, expect
 from unbraid.core.files import is_file, open_for_writing, read_json, remove_partial_files, write_json, write_text
 from unbraid.core.tensor_files import read_metadata, write_tensors
 from unbraid.data.cache import dataset_record
-from unbraid.runs.building.builders import Parts, Trainer
 from unbraid.runs.building.custom_parts import CUSTOM_NAME, custom_part_shapes, fingerprint, foreign_parts
+from unbraid.runs.fitting.protocols import Parts, Trainer
 from unbraid.runs.folder import backup, checkpoint, snapshots
 from unbraid.runs.folder.file_names import (
     BEST_FILE,

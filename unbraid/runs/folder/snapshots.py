@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from unbraid.core.files import remove_partial_files
 
 if TYPE_CHECKING:
-    from unbraid.runs.building.builders import Trainer
+    from unbraid.runs.fitting.protocols import Trainer
 
 SNAPSHOT_FOLDER, SNAPSHOT_SUFFIX = "snapshots", ".safetensors"
 

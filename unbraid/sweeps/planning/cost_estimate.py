@@ -15,7 +15,7 @@ from unbraid.sweeps.engine.job_runner import job_dataset
 from unbraid.sweeps.planning.plan import Job, Plan
 
 if TYPE_CHECKING:
-    from unbraid.runs.building.builders import Parts
+    from unbraid.runs.fitting.protocols import Parts
 
 TRIAL_SECONDS = 0.5  # how long steps are timed for each kind of recipe
 MAX_TRIALS = 12  # kinds of recipes that are timed; further kinds are assumed to cost the average
