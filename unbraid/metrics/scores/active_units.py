@@ -25,11 +25,6 @@ def active_units(codes: Any, factors: Any = None, *, least: float = 0.01, seed: 
         codes, None, metric_name="active_units", seed=seed, needs_factors=False, **drop_label_options(inputs)
     )
     variance = np.array([table.deviations[list(u.columns)].max() ** 2 for u in table.units])
-    return Score(
-        "active_units",
-        float((variance > least).sum()),
-        {"units": list(table.unit_names), "variance": variance},
-        None,
-        {"least_variance": least, "of": len(table.units), **table.notes},
-        "Burda et al. 2016",
-    )
+    rows = {"units": list(table.unit_names), "variance": variance}
+    settings = {"least_variance": least, "of": len(table.units), **table.notes}
+    return Score("active_units", float((variance > least).sum()), rows, None, settings, "Burda et al. 2016")

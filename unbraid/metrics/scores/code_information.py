@@ -30,14 +30,9 @@ def code_information(codes: Any, factors: Any = None, *, seed: int = 0, **inputs
     )
     units = onehot_units(table)
     nats = np.array([code_nats(table.z[:, list(unit.columns)]) for unit in units])
-    return Score(
-        "code_information",
-        float(nats.max()),
-        {"units": [unit.name for unit in units], "nats": nats},
-        None,
-        {"limit": float(np.log([len(unit.columns) for unit in units]).max()), **table.notes},
-        "this library",
-    )
+    rows = {"units": [unit.name for unit in units], "nats": nats}
+    settings = {"limit": float(np.log([len(unit.columns) for unit in units]).max()), **table.notes}
+    return Score("code_information", float(nats.max()), rows, None, settings, "this library")
 
 
 def onehot_units(table: Table) -> list[Unit]:

@@ -42,14 +42,8 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
     values = np.concatenate([hoyer_sparsity(chunk / unit, units) for chunk in row_chunks(small.z)])
     half = 1.96 * float(values.std()) / np.sqrt(len(values))
     value = float(values.mean())
-    return Score(
-        "hoyer",
-        value,
-        {"deviation": float(values.std())},
-        (value - half, value + half),
-        {"scaling": scaling, "columns": d, "interval": "normal, over rows", **small.notes},
-        _CITE,
-    )
+    settings = {"scaling": scaling, "columns": d, "interval": "normal, over rows", **small.notes}
+    return Score("hoyer", value, {"deviation": float(values.std())}, (value - half, value + half), settings, _CITE)
 
 
 def hoyer_sparsity(z: np.ndarray, units: list[Unit]) -> np.ndarray:
