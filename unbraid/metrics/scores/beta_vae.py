@@ -95,8 +95,8 @@ def beta_vae(
         predicted, weights = classifiers[plan.classifier](x, k, x_new, len(source.table.names), seed)
     else:  # a single factor needs no classifier
         predicted, weights = np.full(len(x_new), k[0]), np.zeros((x.shape[1], len(source.table.names)))
-    right, factors_scored = predicted == k_new, [k_new == j for j in range(len(source.table.names))]
-    hits, accuracy = int(right.sum()), np.array([right[own].mean() if own.any() else np.nan for own in factors_scored])
+    right, by_factor = predicted == k_new, [k_new == j for j in range(len(source.table.names))]
+    hits, accuracy = int(right.sum()), np.array([right[own].mean() if own.any() else np.nan for own in by_factor])
     table = labelled_matrix(source.table, weights, accuracy=accuracy)
     settings = {
         "protocol": protocol,

@@ -95,9 +95,8 @@ def factor_vae(
     hits = int(scored[np.arange(len(scored)), fitted.argmax(1)].sum())
     total = int(scored.sum())
     found, bounds = _vote_table(source, fitted, scored), wilson_interval(hits, total)
-    return Score(
-        "factor_vae", hits / total, found, bounds, settings | {"interval": "Wilson, of the votes scored"}, cite
-    )
+    settings["interval"] = "Wilson, of the votes scored"
+    return Score("factor_vae", hits / total, found, bounds, settings, cite)
 
 
 def _vote_table(source: FixedFactorSampler, fitted: np.ndarray, scored: np.ndarray) -> dict[str, Any]:

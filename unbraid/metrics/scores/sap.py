@@ -55,9 +55,8 @@ def _paper_score(table: Table, u: int, k: int, seed: int) -> float:
 
     fit, test = split_rows(table, k, seed)
     x, y, classes = table.scaled[:, columns], table.y[:, k], len(table.levels[k])
-    model = DecisionTreeClassifier(max_leaf_nodes=max(2, classes), class_weight="balanced", random_state=seed).fit(
-        x[fit], y[fit]
-    )
+    tree = DecisionTreeClassifier(max_leaf_nodes=max(2, classes), class_weight="balanced", random_state=seed)
+    model = tree.fit(x[fit], y[fit])
     right = model.predict(x[test]) == y[test]
     present = np.unique(y[test])
     accuracy = float(np.mean([right[y[test] == c].mean() for c in present]))
