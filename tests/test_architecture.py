@@ -249,7 +249,7 @@ SHARED_NAMES = {  # public names that several modules define, and why
     **dict.fromkeys(
         ("arms", "measure", "measure_jointly", "figures", "arm_label"), "trained studies define these for the runner"
     ),
-    **dict.fromkeys(("main", "register"), "the interface of analytic studies; of command modules"),
+    "main": "the interface of analytic studies",
     **dict.fromkeys(("audit", "compare", "encode", "report", "score", "sweep"), "a command and the function it calls"),
     **dict.fromkeys(("discover", "transform"), "a command and the function it calls"),
     **dict.fromkeys(

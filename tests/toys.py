@@ -81,9 +81,9 @@ def labelled_codes() -> tuple[np.ndarray, np.ndarray]:
     return z, y
 
 
-def make_app(register: Callable[[typer.Typer], None]) -> typer.Typer:
-    """A command line with the commands of one module; the empty callback keeps a single command a subcommand."""
+def make_app(name: str, command: Callable[..., None]) -> typer.Typer:
+    """A command line with one command; the empty callback keeps it a subcommand."""
     app = typer.Typer()
     app.callback()(lambda: None)
-    register(app)
+    app.command(name)(command)
     return app

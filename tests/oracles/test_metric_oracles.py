@@ -14,8 +14,12 @@ from unbraid.metrics import as_table
 from unbraid.metrics.estimation.dci_scores import dci_components
 from unbraid.metrics.estimation.fixed_factor_sampling import fixed_factor_sampler, gini_variance
 from unbraid.metrics.estimation.importances import ImportanceFit
-from unbraid.metrics.estimation.information import discretise, factor_entropies, mutual_information_matrix
-from unbraid.metrics.estimation.knn_information import ross_information
+from unbraid.metrics.estimation.information import (
+    discretise,
+    factor_entropies,
+    mutual_information_matrix,
+    ross_information,
+)
 from unbraid.metrics.estimation.linear import roc_auc
 from unbraid.metrics.scores.attributes import hinge_bias
 from unbraid.metrics.scores.dci_es import dci_es

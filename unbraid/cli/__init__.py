@@ -8,13 +8,14 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from unbraid._version import __version__
 from unbraid.cli import compare, data, demo, discover, export, figure, ledger, runs, score, show, studio, study, sweep
-from unbraid.cli.import_option import add_import_option
+from unbraid.cli.signatures import add_import_option
 from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect, use_command_line_words
 
 HELP = """Learn, measure and explore disentangled latent representations.
@@ -46,8 +47,32 @@ unbraid score --codes mine.npy --factors labels.csv   your own codes
 app = typer.Typer(
     help=HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for module in (demo, discover, data, runs, sweep, score, compare, show, study, export, figure, ledger, studio):
-    module.register(app)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo,
+    "discover": discover.discover,
+    "name": discover.name,
+    "transform": discover.transform,
+    "train": runs.train,
+    "encode": runs.encode,
+    "audit": runs.audit,
+    "report": runs.report,
+    "sweep": sweep.sweep,
+    "score": score.score,
+    "compare": compare.compare,
+    "list": show.list_kind,
+    "show": show.show_name,
+    "table": show.table,
+    "cite": show.cite,
+    "study": study.study,
+    "export": export.export,
+    "figure": figure.figure,
+    "ledger": ledger.ledger,
+    "studio": studio.studio,
+}
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+app.add_typer(data.data_app, name="data")
+app.add_typer(show.recipes_app, name="recipes")
 add_import_option(app)
 
 

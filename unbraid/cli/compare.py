@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unbraid.cli.options import QuietBar
 from unbraid.core.errors import choose, expect
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Sources = Annotated[
     list[Path],
@@ -52,12 +57,6 @@ Plot = Annotated[
         help="trade_off:X,Y, against:FIELD,Y, correlations or boxes:Y, as .png, .svg or .pdf; may be repeated.",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("compare")(compare)
 
 
 def compare(
@@ -73,11 +72,13 @@ def compare(
     own: Own = False,
     equal: Equal = "",
     plot: Plot = [],  # noqa: B006  (typer reads the default)
-    quiet: Quiet = False,
+    quiet: QuietBar = False,
 ) -> None:
     """Compare settings over seeds: means with 95% intervals, the best marked, differences from a baseline, plots."""
+    from rich.console import Console
+
     from unbraid import comparing
-    from unbraid.comparing.console_table import print_table
+    from unbraid.comparing.console_table import print_matched, print_table
     from unbraid.comparing.table_export import FORMATS
     from unbraid.core.files import write_text
 
@@ -98,8 +99,6 @@ def compare(
         **scoring,
     )
     if format == "terminal" and out is None:
-        from rich.console import Console
-
         print_table(table, Console(), own)
     else:
         made = FORMATS[format](table) if format != "terminal" else f"{table}\n"
@@ -108,9 +107,11 @@ def compare(
         else:
             write_text(out, made)
     if equal:
-        _show_equal(table, equal, format != "terminal")
-    for kind, arguments, path in wanted:
-        _draw(table, kind, arguments, path)
+        print_matched(table, equal, Console(stderr=format != "terminal"))
+    for draw, arguments, path in wanted:
+        from unbraid.figures.drawing import save_figure
+
+        save_figure(draw(table, *arguments), path, dpi=160)
     written = [*([out] if out else []), *(path for _, _, path in wanted)]
     if written:
         typer.echo("written: " + ", ".join(map(str, written)), err=format != "terminal")
@@ -132,8 +133,8 @@ def _resolve_source(path: Path) -> Path:
     return found
 
 
-def _parse_plot(spec: str) -> tuple[str, list[str], Path]:
-    """Split KIND:X,Y=FILE, with errors before any work starts."""
+def _parse_plot(spec: str) -> tuple[Callable[..., Figure], list[str], Path]:
+    """The plot, its arguments and its file of KIND:X,Y=FILE, with errors before any work starts."""
     from unbraid.figures.comparison_figures import PLOTS
     from unbraid.figures.drawing import figure_format
 
@@ -143,24 +144,7 @@ def _parse_plot(spec: str) -> tuple[str, list[str], Path]:
     figure_format(file)
     kind, _, rest = what.partition(":")
     arguments = [p.strip() for p in rest.split(",") if p.strip()]
-    choose(kind, PLOTS, "plot")
+    draw = choose(kind, PLOTS, "plot")
     most = {"trade_off": 2, "against": 2, "correlations": 1, "boxes": 1}[kind]
     expect(len(arguments) <= most, f"{kind} takes at most {most} names", found=", ".join(arguments), do=example)
-    return kind, arguments, Path(file)
-
-
-def _draw(table: Any, kind: str, arguments: list[str], path: Path) -> None:
-    from unbraid.figures.comparison_figures import PLOTS
-    from unbraid.figures.drawing import save_figure
-
-    plot: Any = PLOTS[kind]
-    save_figure(plot(table, *arguments), path, dpi=160)
-
-
-def _show_equal(table: Any, quantity: str, to_error: bool) -> None:
-    """Print methods at equal reconstruction, one line per quantity and pair."""
-    from rich.console import Console
-
-    from unbraid.comparing.console_table import print_matched
-
-    print_matched(table, quantity, Console(stderr=to_error))
+    return draw, arguments, Path(file)

@@ -29,10 +29,13 @@ Options = Annotated[
 @data_app.command("list")
 def list_sets(name: Annotated[str, typer.Argument(help="Only this one, with its options.")] = "") -> None:
     """List data sets with status, size and factors, and how to get each."""
-    from unbraid.data import DATASETS
+    from unbraid.data import DATASETS, STRUCTURE
 
     if name:
-        _describe(name)
+        from unbraid.catalogue import find_entry, render_entry
+
+        typer.echo(render_entry(find_entry("data", name)))
+        typer.echo("\n" + _wrap_text("", f"Options of every set: {', '.join(STRUCTURE)}."))
         return
     from rich.console import Console
     from rich.table import Table
@@ -54,23 +57,9 @@ def list_sets(name: Annotated[str, typer.Argument(help="Only this one, with its 
 
 def _wrap_text(head: str, text: str) -> str:
     """Wrap `text` after `head` at the width of the terminal, with a hanging indent."""
-    width = max(shutil.get_terminal_size().columns, 40)
-    return textwrap.fill(
-        text,
-        width,
-        initial_indent=head,
-        subsequent_indent=" " * len(head),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _describe(name: str) -> None:
-    from unbraid.catalogue import find_entry, render_entry
-    from unbraid.data import STRUCTURE
-
-    typer.echo(render_entry(find_entry("data", name)))
-    typer.echo("\n" + _wrap_text("", f"Options of every set: {', '.join(STRUCTURE)}."))
+    width, indent = max(shutil.get_terminal_size().columns, 40), " " * len(head)
+    wrapper = textwrap.TextWrapper(width, head, indent, break_long_words=False, break_on_hyphens=False)
+    return wrapper.fill(text)
 
 
 @data_app.command("make")
@@ -140,8 +129,3 @@ def parse_options(options: list[str] | None) -> dict[str, Any]:
                 raise UnbraidError(f"--set {option}: {parent!r} already has a value that is not a table.")
         inner[last] = value
     return chosen
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command group to the app."""
-    app.add_typer(data_app, name="data")

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unbraid.cli.options import Workers
+from unbraid.core.errors import expect
+
 if TYPE_CHECKING:
     from unbraid.runs import Recipe, Run
 
@@ -28,11 +31,10 @@ def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs and the report.")] = Path("demo"),
     seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = ",".join(map(str, SEEDS)),
     steps: Annotated[int, typer.Option(min=0, help="Steps per run (0: the recipe's).")] = 0,
-    workers: Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")] = 0,
+    workers: Workers = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False,
 ) -> None:
     """Train a VAE, β-TCVAE, FactorVAE and HFVAE on coloured sprites, score them and write one page: 5 minutes on two cores."""
-    from unbraid.core.errors import expect
     from unbraid.core.files import read_json, write_json
 
     wanted = [s.strip() for s in seeds.split(",")]
@@ -62,9 +64,8 @@ def _recipes(seeds: list[int], steps: int) -> list[Recipe]:
     from unbraid.runs import Recipe
 
     changes = [f"budget.steps={steps}"] if steps else []
-    pairs = [(name, seed) for seed in seeds for name in (BASELINE, STRUCTURED)] + [
-        (name, seeds[0]) for name in SINGLE_SEED
-    ]
+    pairs = [(name, seed) for seed in seeds for name in (BASELINE, STRUCTURED)]
+    pairs += [(name, seeds[0]) for name in SINGLE_SEED]
     return [Recipe.load(name).set(f"seed={seed}", *changes) for name, seed in pairs]
 
 
@@ -85,9 +86,7 @@ def _train_and_score(recipes: list[Recipe], out: Path, workers: int, quiet: bool
     both = side_by_side([(f"{DISPLAY_NAMES[r.recipe.name]}, seed {seed}", r, r.codes()) for r in pair])
     save_figure(both, out / "traversals.png")
     shown = [*pair, *(r for r in runs if r.recipe.name in SINGLE_SEED)]
-    intro = " ".join(
-        [verdict(rows), f"{len(runs)} runs of {recipes[0].budget.steps:,} steps; the set is easy by design."]
-    )
+    intro = f"{verdict(rows)} {len(runs)} runs of {recipes[0].budget.steps:,} steps; the set is easy by design."
     title = "unbraid demo: four objectives on coloured sprites"
     report(runs, out / "report.html", title, intro, shown, names=DISPLAY_NAMES, picture=both)
     return rows
@@ -98,16 +97,9 @@ def _row(run: Run) -> dict[str, Any]:
 
     scores, audited = saved_scores(run), run.saved_audit()
     found = {} if audited is None else audited["nats"]
-    nats = {short: found.get(key) for short, key in _NATS.items()}
-    return {
-        "name": run.recipe.name,
-        "seed": run.recipe.seed,
-        **{metric: scores[metric].value for metric in METRICS},
-        **nats,
-    }
-
-
-_NATS = {"recon": "reconstruction", "kl": "kl", "tc": "tc_q:root"}
+    nats = {"recon": found.get("reconstruction"), "kl": found.get("kl"), "tc": found.get("tc_q:root")}
+    values = {metric: scores[metric].value for metric in METRICS}
+    return {"name": run.recipe.name, "seed": run.recipe.seed, **values, **nats}
 
 
 def verdict(rows: list[dict[str, Any]]) -> str:
@@ -135,10 +127,8 @@ def _print_result(rows: list[dict[str, Any]], out: Path) -> None:
     typer.echo(f"\n{'':<20}{'MIG':>7}{'DCI':>7}{'FactorVAE':>11}{'recon':>9}{'KL':>8}{'TC':>8}")
     for row in sorted(rows, key=lambda r: (list(DISPLAY_NAMES).index(r["name"]), r["seed"])):
         cells = f"{row['mig']:>7.2f}{row['dci']:>7.2f}{row['factor_vae']:>11.2f}"
-        nats = "".join(
-            f"{row[key]:>{w}.1f}" if row[key] is not None else " " * w
-            for key, w in (("recon", 9), ("kl", 8), ("tc", 8))
-        )
+        values = [(row["recon"], 9), (row["kl"], 8), (row["tc"], 8)]
+        nats = "".join(" " * width if value is None else f"{value:>{width}.1f}" for value, width in values)
         typer.echo(f"{DISPLAY_NAMES[row['name']] + ' seed ' + str(row['seed']):<20}{cells}{nats}")
     typer.echo(
         "MIG, DCI, FactorVAE metric: up to 1, higher is better (the last saturates: no\nclaim). "
@@ -147,8 +137,3 @@ def _print_result(rows: list[dict[str, Any]], out: Path) -> None:
     text = textwrap.fill(verdict(rows), 80)
     typer.echo(f"\n{text}\n\npage:    {out / 'report.html'}\npicture: {out / 'traversals.png'}")
     typer.echo("\nnext, with a folder of your own images:\n  unbraid discover my/pictures --out mine")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command()(demo)

@@ -2,63 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
 import typer
 
-from unbraid.cli.data import Options
+from unbraid.cli.data import Options, parse_options
+from unbraid.cli.options import QuietBar, Workers
+from unbraid.cli.signatures import expand_records
+from unbraid.core.errors import expect
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")]
+
+@dataclass(frozen=True)
+class DiscoveryLimits:
+    """Time, sizes and numbers of a discovery: the keyword arguments of `unbraid.discover`."""
+
+    minutes: Annotated[float, typer.Option(min=0.05, help="Time for the whole command; the plan fits into it.")] = 10.0
+    more: Annotated[float, typer.Option(min=0.0, help="Minutes to add to a finished discovery.")] = 0.0
+    dry: Annotated[bool, typer.Option("--dry", help="Look at the data, print the plan, and stop.")] = False
+    size: Annotated[int, typer.Option(min=0, max=256, help="Side of the pictures in training (0: 32 or less).")] = 0
+    resize: Annotated[str, typer.Option(help="crop, pad or stretch: how pictures become squares.")] = "crop"
+    max_pictures: Annotated[int, typer.Option(min=1, help="Largest number of pictures used; it bounds memory.")] = (
+        20_000
+    )
+    latents: Annotated[int, typer.Option(min=0, max=64, help="Number of continuous leaves (0: at most 10).")] = 0
+    batch: Annotated[int, typer.Option(min=0, help="Pictures per step (0: 64, or less for small sets).")] = 0
+    seeds: Annotated[int, typer.Option(min=2, max=20, help="Seeds of every setting.")] = 3
+    workers: Workers = 0
 
 
+@expand_records
 def discover(
+    *,
     pictures: Annotated[
         str,
         typer.Argument(metavar="PICTURES", help="A folder of pictures, an array or table file, or a data set's name."),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the result.")] = Path("discovery"),
-    minutes: Annotated[float, typer.Option(min=0.05, help="Time for the whole command; the plan fits into it.")] = 10.0,
-    more: Annotated[float, typer.Option(min=0.0, help="Minutes to add to a finished discovery.")] = 0.0,
-    dry: Annotated[bool, typer.Option("--dry", help="Look at the data, print the plan, and stop.")] = False,
-    size: Annotated[int, typer.Option(min=0, max=256, help="Side of the pictures in training (0: 32 or less).")] = 0,
-    resize: Annotated[str, typer.Option(help="crop, pad or stretch: how pictures become squares.")] = "crop",
-    max_pictures: Annotated[
-        int, typer.Option(min=1, help="Largest number of pictures used; it bounds memory.")
-    ] = 20_000,
-    latents: Annotated[int, typer.Option(min=0, max=64, help="Number of continuous leaves (0: at most 10).")] = 0,
-    batch: Annotated[int, typer.Option(min=0, help="Pictures per step (0: 64, or less for small sets).")] = 0,
-    seeds: Annotated[int, typer.Option(min=2, max=20, help="Seeds of every setting.")] = 3,
-    workers: Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")] = 0,
+    limits: DiscoveryLimits,
     options: Options = None,
-    quiet: Quiet = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
 ) -> None:
     """Find factors in pictures without labels: one command from a folder to a page, codes and a chosen model.
 
     Trains a grid of settings with several seeds within the time, drops bad ones early, chooses by agreement between
     seeds, and says of each factor how many seeds find it. Ctrl-C leaves a valid result; the same command continues.
     """
-    from unbraid.cli.data import parse_options
     from unbraid.discovery.discovery import discover as run_discovery
 
-    found = run_discovery(
-        pictures,
-        out,
-        minutes=minutes,
-        more=more,
-        dry=dry,
-        size=size,
-        resize=resize,
-        max_pictures=max_pictures,
-        latents=latents,
-        batch=batch,
-        seeds=seeds,
-        workers=workers,
-        options=parse_options(options),
-        quiet=quiet,
-    )
-    if dry:
+    found = run_discovery(pictures, out, **asdict(limits), options=parse_options(options), quiet=quiet)
+    if limits.dry:
         return
     typer.echo("\n".join(["", *found.lines()]))
     typer.echo(f"\npage:   {found.page}\ncodes:  {found.codes_table}\nmodel:  {out / 'best'}")
@@ -80,7 +75,6 @@ def name(
     text: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Its name; '' removes it.")] = None,
 ) -> None:
     """Name a leaf of a run: figures, pages, tables and exports show the name. Without LEAF, list the names."""
-    from unbraid.core.errors import expect
     from unbraid.runs import Run
     from unbraid.runs.folder.leaf_names import name_leaf, read_leaf_names
 
@@ -93,14 +87,9 @@ def name(
     expect(text is not None, "name needs a name", do=f"For example: unbraid name {run} {leaf} 'stroke width'")
     names = name_leaf(opened.path, leaves, leaf, str(text))
     typer.echo(f"{leaf}: {names[leaf]}" if leaf in names else f"{leaf}: no name")
-    _refresh_discovery(opened.path)
-
-
-def _refresh_discovery(path: Path) -> None:
-    """Write the page and codes.csv of a discovery again, if the run is its best/."""
     from unbraid.discovery.results import refresh_names
 
-    for file in refresh_names(path):
+    for file in refresh_names(opened.path):  # the page and codes.csv, if the run is best/ of a discovery
         typer.echo(f"updated: {file}")
 
 
@@ -112,7 +101,7 @@ def transform(
     batch: Annotated[int, typer.Option(min=1, help="Pictures per batch; it bounds memory.")] = 128,
     max_pictures: Annotated[int, typer.Option(min=0, help="Largest number of pictures (0: all).")] = 0,
     all_leaves: Annotated[bool, typer.Option("--all", help="All leaves, not only the stable factors.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    quiet: QuietBar = False,
 ) -> None:
     """Encode pictures that the run has never seen: a table with the factors and how unusual each picture is.
 
@@ -128,9 +117,3 @@ def transform(
     if len(done.skipped) > 20:
         typer.echo(f"left out: {len(done.skipped) - 20:,} more", err=True)
     typer.echo(f"{done.count:,} codes, {done.unusual:,} unusual (below 99% of the training data): {done.path}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    for command in (discover, name, transform):
-        app.command()(command)

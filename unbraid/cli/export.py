@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from unbraid.cli.options import At, Best, load_run
+from unbraid.cli.options import At, Best, RunDir, load_run
+from unbraid.core.errors import choose, expect
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
+    run: RunDir,
     to: Annotated[
         str, typer.Option("--to", metavar="FORMAT", help="html, onnx or hub; 'unbraid list exports' describes them.")
     ] = "",
@@ -23,7 +24,6 @@ def export(
     at: At = None,
 ) -> None:
     """Write a run in a format that other tools open: a web page, ONNX, or a folder for Hugging Face's hub."""
-    from unbraid.core.errors import choose, expect
     from unbraid.export import EXPORTS
     from unbraid.sweeps.display.summary import format_bytes
 
@@ -40,12 +40,3 @@ def export(
     path = write(load_run(run, best=best, at=at), out)
     files = [path] if path.is_file() else [f for f in path.rglob("*") if f.is_file()]
     typer.echo(f"{formats[0]}: {path} ({format_bytes(sum(f.stat().st_size for f in files))})")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to an app.
-
-    Args:
-        app: the app.
-    """
-    app.command()(export)

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from unbraid.cli.option_records import expand_records
 from unbraid.cli.options import At, Best, Device, load_run
+from unbraid.cli.signatures import expand_records
+from unbraid.core.errors import expect
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,10 @@ def figure(
     dpi: Annotated[int, typer.Option(min=30, max=1200, help="Dots per inch of PNG and GIF.")] = 150,
 ) -> None:
     """Write any figure of the report as PDF, SVG, PNG or GIF (traversals move in a GIF)."""
-    from unbraid.core.errors import expect
     from unbraid.core.files import ensure_writable_folder
+    from unbraid.figures.registry import FIGURES, FigureOptions, write_figure, write_side_by_side
 
     if not name:
-        from unbraid.figures.registry import FIGURES
-
         for key, spec in FIGURES.items():
             typer.echo(f"{key:<17}{spec.title}")
         typer.echo(
@@ -66,9 +65,8 @@ def figure(
         found=f"{len(runs)} runs for {name!r}",
         do="Give one run, or draw traversals; 'unbraid report RUN RUN' has all figures of both.",
     )
-    from unbraid.figures.registry import FigureOptions, write_figure, write_side_by_side
 
-    path = out if out is not None else Path(f"{name}.png")
+    path = out or Path(f"{name}.png")
     ensure_writable_folder(path.parent)
     lists = {"images": _parse_numbers(drawing.images), "leaves": _split_commas(drawing.leaves)}
     options = FigureOptions(**(asdict(drawing) | lists))
@@ -85,17 +83,6 @@ def _split_commas(text: str) -> tuple[str, ...]:
 
 
 def _parse_numbers(text: str) -> tuple[int, ...]:
-    from unbraid.core.errors import expect
-
     items = _split_commas(text)
     expect(all(item.isdecimal() for item in items), "images are integers, separated by commas", found=repr(text))
     return tuple(int(item) for item in items)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to an app.
-
-    Args:
-        app: the app.
-    """
-    app.command()(figure)

@@ -7,11 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from unbraid.cli.options import RunDir
+from unbraid.core.errors import expect
+
 MAX_ROWS, LINE_WIDTH = 20, 80  # printed rows and columns of text
 
 
 def ledger(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
+    run: RunDir,
     validation: Annotated[
         bool, typer.Option("--validation", help="Rows on held-out images instead of training rows.")
     ] = False,
@@ -19,7 +22,6 @@ def ledger(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write every row as CSV to this file.")] = None,
 ) -> None:
     """Print terms, prices and loss over the training steps: some rows as a table, or all as CSV."""
-    from unbraid.core.errors import expect
     from unbraid.runs import Run
 
     opened = Run.load(run)
@@ -58,8 +60,3 @@ def _table(columns: dict[str, list[Any]]) -> str:
 
 def _number(value: Any) -> str:
     return "" if value is None else str(value) if isinstance(value, int) else f"{value:.4g}"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command()(ledger)

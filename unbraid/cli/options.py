@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unbraid.core.errors import expect
+
 if TYPE_CHECKING:
     from unbraid.runs import Run
 
+RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
+QuietBar = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+Workers = Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")]
 Data = Annotated[
     str | None,
     typer.Option("--data", metavar="NAME|PATH", help="Another data set or file; default: the run's training data."),
@@ -40,7 +45,6 @@ def load_run(path: Path, device: str = "", best: bool = False, at: int | None = 
         best: use the weights of the best validation.
         at: use the snapshot after this step.
     """
-    from unbraid.core.errors import expect
     from unbraid.runs import Run
 
     expect(not best or at is None, "a run has one set of weights at a time", found="--best and --at", do="Give one.")

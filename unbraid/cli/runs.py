@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
 
 import typer
 
-from unbraid.cli.options import At, Best, Data, Device, LeaveOut, Split, load_run
+from unbraid.cli.options import At, Best, Data, Device, LeaveOut, QuietBar, RunDir, Split, load_run
+from unbraid.core.errors import expect
 
 Set = Annotated[
     list[str],
@@ -16,10 +18,8 @@ Set = Annotated[
         "--set", "-s", metavar="A.B=V", help="Change one field of the recipe, e.g. budget.steps=500; may be repeated."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 MAX_TERMS = 12  # printed terms of a longer ledger
 MAX_SECTIONS = 12  # runs of a folder that get a section of the report
-RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
 
 
 def train(
@@ -49,15 +49,12 @@ def train(
         list[str],
         typer.Option("--track", metavar="TOOL", help="Also log to tensorboard, wandb or mlflow; may be repeated."),
     ] = [],  # noqa: B006
-    quiet: Quiet = False,
+    quiet: QuietBar = False,
 ) -> None:
     """Train a recipe. Ctrl-C writes a checkpoint; --resume continues from it.
 
     On several devices: torchrun --nproc-per-node N -m unbraid train …
     """
-    import json
-
-    from unbraid.core.errors import expect
     from unbraid.runs import Recipe
 
     changes = [*changes, *([f"seed={seed}"] if seed is not None else [])]
@@ -89,8 +86,8 @@ def train(
     none: list[dict[str, Any]] = [{"nats": {}}]  # the ledger was lost, and --force trained without it
     line = (run.ledger() or none)[-1]
     shown = [f"{key} {value:.2f}{' (own unit)' * key.startswith('labels@')}" for key, value in line["nats"].items()]
-    terms = "  ".join([*shown[:MAX_TERMS], *([f"and {len(shown) - MAX_TERMS} more"] if len(shown) > MAX_TERMS else [])])
-    terms = terms or "the ledger is empty"
+    shown[MAX_TERMS:] = [f"and {len(shown) - MAX_TERMS} more"] if len(shown) > MAX_TERMS else []
+    terms = "  ".join(shown) or "the ledger is empty"
     how = "".join(f"; {key} {method}" for key, method in line.get("how", {}).items())
     typer.echo(f"trained {run.state['step']} steps: {terms} (nats per example, last batch{how})")
     if warning := reconstruction_warning(run):
@@ -110,14 +107,14 @@ def encode(
     at: At = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write; default RUN/codes.npz.")] = None,
     device: Device = "",
-    quiet: Quiet = False,
+    quiet: QuietBar = False,
 ) -> None:
     """Encode the data of a run, or other data, to codes.npz: means, scales, factor values, KL per leaf."""
     from unbraid.runs import encode as encode_run
     from unbraid.runs.folder.file_names import CODES_FILE
 
     shown = load_run(run, device, best, at)
-    path = out if out is not None else shown.output_path(CODES_FILE)
+    path = out or shown.output_path(CODES_FILE)
     how: dict[str, Any] = {"split": split, "leave_out": leave_out, "max_images": most, "seed": seed, "quiet": quiet}
     codes = encode_run(shown, data, save=out is None, **how)
     if out is not None:
@@ -147,11 +144,9 @@ def audit(
     ] = None,
     device: Device = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print audit.json instead of a table.")] = False,
-    quiet: Quiet = False,
+    quiet: QuietBar = False,
 ) -> None:
     """Estimate every term of the decomposition with the exact q(z), whatever objective was trained: audit.json."""
-    import json
-
     from unbraid.core.files import write_json
     from unbraid.runs import audit as audit_run
     from unbraid.runs.folder.file_names import AUDIT_FILE
@@ -176,14 +171,8 @@ def audit(
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return
-    path = (
-        out
-        if out is not None
-        else run / AUDIT_FILE
-        if shown.snapshot is None
-        else f"weights after step {shown.state['step']:,}"
-    )
-    typer.echo(f"{result}\n{path}")
+    inside = run / AUDIT_FILE if shown.snapshot is None else f"weights after step {shown.state['step']:,}"
+    typer.echo(f"{result}\n{out or inside}")
 
 
 def report(
@@ -200,7 +189,6 @@ def report(
 ) -> None:
     """Write one self-contained HTML page: scores, reconstructions, traversals, KL bars, heat map, ledger."""
     from unbraid.comparing.run_record import setting_digest
-    from unbraid.core.errors import expect
     from unbraid.figures.report import report as write_report
 
     places = [place for path in runs for place in _expand_folder(path)]
@@ -215,14 +203,12 @@ def report(
     plain = out is not None or not (best or at is not None)
     expect(plain, "a report of other weights than the last needs --out", do="Give a file with --out.")
     # report.html of the demo's folder is the demo's own report
-    target = out if out is not None else runs[0] / "runs.html"
-    typer.echo(f"report: {write_report(loaded, target, detail=shown[:MAX_SECTIONS], after=note)}")
+    typer.echo(f"report: {write_report(loaded, out or runs[0] / 'runs.html', detail=shown[:MAX_SECTIONS], after=note)}")
 
 
 def _expand_folder(path: Path) -> list[Path]:
     """One run, or the finished runs in a folder; any other path is returned, and `Run.load` raises the error."""
     from unbraid.comparing.run_index import is_run, runs_in
-    from unbraid.core.errors import expect
     from unbraid.runs.folder.file_names import BACKUP_FOLDER
 
     if is_run(path) or is_run(path / BACKUP_FOLDER) or not path.is_dir():
@@ -235,9 +221,3 @@ def _expand_folder(path: Path) -> list[Path]:
         do="Finish one with 'unbraid train --resume --out RUN'.",
     )
     return found or [path]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    for command in (train, encode, audit, report):
-        app.command()(command)

@@ -60,11 +60,6 @@ NOTES_ABOVE = ("left_out_text", "header_of_codes", "header_of_factors")  # print
 MIN_QUESTION_WIDTH = 24  # free columns from which on the table also describes each metric
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("score")(score)
-
-
 def score(
     source: Source = None,
     codes: CodesFile = None,
@@ -103,8 +98,8 @@ def score(
            do="Leave them out; --over-training scores every snapshot.")  # fmt: skip
     table: dict[str, Any] = {"prune": prune, "least": least, "groups": _groups(groups), "keep_text": keep_text}
     part: dict[str, Any] = {"data": data, "split": split, "leave_out": leave_out}
-    how: dict[str, Any] = {"metrics": metrics, "protocol": protocol, "seed": seed, "bins": bins, **table, **part}
     repeated: dict[str, Any] = {"seeds": seeds, "interval": interval}
+    how: dict[str, Any] = {"metrics": metrics, "protocol": protocol, "seed": seed, "bins": bins, **table, **part}
     if over:
         from unbraid.cli.over_training import print_over_training
 
@@ -121,9 +116,9 @@ def score(
         save=out is not None or codes is None,  # files beside arrays of other programs would be a surprise
         quiet=as_json,
     )
-    folder = out or _folder(source if source is not None else codes)
-    # a run directory holds the scores of its last weights
-    last = out is not None or (codes is None and not best and at is None)
+    given = source or codes or Path()
+    folder = out or (given if given.is_dir() else given.parent)
+    last = out is not None or (codes is None and plain)  # a run directory holds the scores of its last weights
     written = [folder / "scores.json", *_save_heat_maps(folder, scores)] if last else []
     if as_json:
         typer.echo(json.dumps(scores.as_dict(), allow_nan=False))
@@ -142,11 +137,6 @@ def _open_source(source: Path, device: str, best: bool, at: int | None) -> Any:
         run or plain, "--best and --at choose the weights of a run", found=str(source), do="Leave them out for codes."
     )
     return load_run(source, device, best, at) if run else source
-
-
-def _folder(source: Path | None) -> Path:
-    assert source is not None
-    return source if source.is_dir() else source.parent
 
 
 def _groups(text: str) -> Any:
@@ -185,11 +175,8 @@ def _print(scores: Scores, written: list[Path], arrays: bool = False) -> None:
     console.print(_table(scores, question_width=free) if free >= MIN_QUESTION_WIDTH else bare)
     for line in _footer(scores):
         console.print(line, markup=False, highlight=False)
-    why = (
-        "--out FOLDER writes scores.json and scores.png"
-        if arrays
-        else "a run keeps those of its last weights; see --out"
-    )
+    own, last = "--out FOLDER writes scores.json and scores.png", "a run keeps those of its last weights; see --out"
+    why = own if arrays else last
     files = f"written: {', '.join(map(str, written))}" if written else f"not written: {why}"
     console.print(files, soft_wrap=True)
 

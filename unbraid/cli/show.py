@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from unbraid.core.errors import choose
 
 recipes_app = typer.Typer(
     help="Named recipes of papers, as TOML to edit.", invoke_without_command=True, rich_markup_mode=None
@@ -28,7 +31,6 @@ def list_kind(
     from unbraid.catalogue import KINDS
     from unbraid.catalogue.prepared import kind_texts
     from unbraid.catalogue.rendering import render_names
-    from unbraid.core.errors import choose
 
     if not kind:
         for name, about in {**{name: known.about for name, known in KINDS.items()}, **OTHER_KINDS}.items():
@@ -59,7 +61,6 @@ def show_name(
     """
     from unbraid.catalogue.kinds import KINDS, find_kind
     from unbraid.catalogue.prepared import kind_texts
-    from unbraid.core.errors import choose
     from unbraid.runs import RECIPES
 
     if (name and kind in ("recipe", "recipes")) or (not name and kind in RECIPES):
@@ -85,24 +86,15 @@ def table(markdown: Annotated[bool, typer.Option("--markdown", help="Print Markd
     from rich.table import Table
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    for head, align in (
-        ("objective", "left"),
-        ("prices", "left"),
-        ("mi", "right"),
-        ("tc between", "right"),
-        ("tc within", "right"),
-        ("dw", "right"),
-    ):
-        shown.add_column(head, justify=align)  # type: ignore[arg-type]
+    for head in ("objective", "prices", "mi", "tc between", "tc within", "dw"):
+        shown.add_column(head, justify="left" if head in ("objective", "prices") else "right")
     for row in texts["rows"]:
         needs = f"; needs {row['supervision']}" if row["supervision"] else ""
         shown.add_row(row["objective"], row["prices"] + needs, *(row[c] for c in texts["columns"]))
     Console().print(shown)
-    notes = (
-        "Prices per nat; an effective price is the sum along kl → {mi, agg}, agg → {tc, dw}. 'unbraid cite' names the papers.\n"
-        + textwrap.fill(texts["footnote"], 80)
-    )
-    typer.echo("\n".join(textwrap.fill(line, 80) for line in str(notes).splitlines()))
+    about = "Prices per nat; an effective price is the sum along kl → {mi, agg}, agg → {tc, dw}. "
+    for text in (f"{about}'unbraid cite' names the papers.", texts["footnote"]):
+        typer.echo(textwrap.fill(text, 80))
 
 
 @recipes_app.callback()
@@ -114,13 +106,11 @@ def recipes(context: typer.Context) -> None:
 
 def _print_recipes() -> None:
     """Print one line or more for each recipe."""
-    from textwrap import wrap
-
     from unbraid.runs import RECIPES, Recipe
 
     width = max(len(name) for name in RECIPES) + 2
     for name in RECIPES:
-        first, *rest = wrap(Recipe.load(name).about, 80 - width) or [""]
+        first, *rest = textwrap.wrap(Recipe.load(name).about, 80 - width) or [""]
         typer.echo("\n".join([f"{name:<{width}}{first}", *(" " * width + line for line in rest)]))
     typer.echo("\nunbraid train NAME          train one\nunbraid recipes show NAME   print it as TOML to edit")
 
@@ -144,8 +134,6 @@ def cite(
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX entries.")] = False,
 ) -> None:
     """List the papers to cite for a name; for a run, print a .bib file of all parts it uses."""
-    from pathlib import Path
-
     from unbraid.core.papers import PAPERS
     from unbraid.runs.describing import citations
 
@@ -163,12 +151,3 @@ def cite(
         typer.echo(f"{kind} {name}: {line}")
     for key in keys:
         typer.echo(f"  {PAPERS[key].reference}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    app.command("list")(list_kind)
-    app.command("show")(show_name)
-    app.command()(table)
-    app.add_typer(recipes_app, name="recipes")
-    app.command()(cite)

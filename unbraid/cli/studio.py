@@ -17,12 +17,3 @@ def studio(
     from unbraid.studio.server import serve
 
     serve(runs, port, browser, typer.echo)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command `studio` to a typer app.
-
-    Args:
-        app: the typer app.
-    """
-    app.command()(studio)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unbraid.cli.options import QuietBar, Workers
 from unbraid.core.errors import choose, expect
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ Scale = Annotated[
     typer.Option(help="tiny (seconds, no verdict), cpu (two cores), paper (the paper's own setting, for a cluster)."),
 ]
 Seeds = Annotated[int, typer.Option(min=0, help="Number of seeds (0: as the study defines).")]
-Workers = Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")]
 Report = Annotated[bool, typer.Option("--report", help="Train nothing: measure finished runs and rewrite the page.")]
 Dry = Annotated[bool, typer.Option("--dry", help="Build and check every recipe and estimate the cost; train nothing.")]
 Keep = Annotated[
@@ -42,16 +43,6 @@ Force = Annotated[
     typer.Option("--force", help="Pool kept rows that other versions of the metrics measured; the page marks them."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only the numbers, as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command `study` to a typer app.
-
-    Args:
-        app: the typer app.
-    """
-    app.command("study")(study)
 
 
 def study(
@@ -65,7 +56,7 @@ def study(
     keep: Keep = None,
     force: Force = False,
     as_json: AsJson = False,
-    quiet: Quiet = False,
+    quiet: QuietBar = False,
 ) -> None:
     """Train and judge the claims of papers, and redraw their figures and tables. Run it again to continue.
 
@@ -83,11 +74,8 @@ def study(
     from unbraid.studies.framework import runner, study_page
 
     chosen = runner.seeds_of(known, scale, seeds)
-    expect(
-        keep is None or scale != "tiny",
-        "scale tiny yields no verdict, so --keep has nothing to keep",
-        do="Omit --keep.",
-    )
+    useful = keep is None or scale != "tiny"
+    expect(useful, "scale tiny yields no verdict, so --keep has nothing to keep", do="Omit --keep.")
     if dry:
         return _print_dry_run(name, known, scale, chosen)
     if report:
@@ -101,8 +89,6 @@ def study(
 
         files = [*files, *results_index.publish_results(name, folder, keep)]
     if as_json:
-        import json
-
         verdicts: Any = [verdict.as_dict() for verdict in study_page.judge_study(known, results)]
         typer.echo(json.dumps({"about": results.metadata, "verdicts": verdicts}, allow_nan=False, ensure_ascii=False))
         return None
@@ -157,20 +143,15 @@ def _print_dry_run(name: str, known: Study, scale: str, seeds: tuple[int, ...]) 
             typer.echo(f"  {arm.label:<{wide}} {recipe.budget.steps:>8,} steps × {recipe.budget.batch:<5} {built}")
             advance(note=arm.label)
     at_once = min(cpu_count(), len(every))
-    here = (
-        f"about {format_duration(seconds / at_once + WORKER_START_SECONDS)} with {at_once} at a time, without measuring"
-        if seconds
-        else "not known"
-    )
+    about = format_duration(seconds / at_once + WORKER_START_SECONDS)
+    here = f"about {about} with {at_once} at a time, without measuring" if seconds else "not known"
     without = f" (without {files} arms whose data files are missing)" if files else ""
     typer.echo(f"cost: {known.cost.get(scale, 'not measured')}; timed here: {here}{without}")
-    typer.echo(
-        textwrap.fill(f"question: {known.about} ({known.cite})", 80, subsequent_indent="      ", break_on_hyphens=False)
-    )
+    question = f"question: {known.about} ({known.cite})"
+    typer.echo(textwrap.fill(question, 80, subsequent_indent="      ", break_on_hyphens=False))
+    item = textwrap.TextWrapper(80, "  - ", "    ", break_on_hyphens=False)
     for claim in known.claims:
-        typer.echo(
-            textwrap.fill(claim.text, 80, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
-        )
+        typer.echo(item.fill(claim.text))
 
 
 def _describe_recipe(recipe: Recipe) -> tuple[str, float]:
@@ -192,8 +173,6 @@ def _draw_study(name: str, known: Study, out: Path, as_json: bool) -> None:
     with progress_bar(name, known.steps, quiet=as_json) as advance:
         found = studies.run_analytic_study(name, out, advance)
     if as_json:
-        import json
-
         typer.echo(json.dumps(found.numbers, allow_nan=False, ensure_ascii=False))
         return
     from rich.box import SIMPLE_HEAD

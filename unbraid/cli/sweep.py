@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import shutil
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbraid.cli.option_records import expand_records
+from unbraid.cli.options import Workers
+from unbraid.cli.signatures import expand_records
+from unbraid.core.errors import choose, expect
 
 if TYPE_CHECKING:
     from unbraid.sweeps.clusters.slurm import SlurmOptions
@@ -26,7 +29,7 @@ def _option(help: str, **settings: Any) -> Any:
 class EngineOptions:
     """Where and how the runs are trained."""
 
-    workers: Annotated[int, typer.Option(min=0, help="Runs at once, one thread each (0: one per core).")] = 0
+    workers: Workers = 0
     retries: Annotated[
         int | None, typer.Option(min=0, help="Retries of a failed run, from its checkpoint.", show_default="the file's")
     ] = None
@@ -97,9 +100,6 @@ def sweep(file: File, *, out: Out = None, engine: EngineOptions, action: ActionO
 
     Exit code: 0 all runs done, 1 some runs failed, 2 invalid input, 130 stopped.
     """
-    from dataclasses import fields, replace
-
-    from unbraid.core.errors import choose, expect
     from unbraid.sweeps.clusters.slurm import SlurmOptions, slurm_script
     from unbraid.sweeps.planning.plan import build_plan
     from unbraid.sweeps.planning.sweep_file import Sweep
@@ -134,8 +134,6 @@ def sweep(file: File, *, out: Out = None, engine: EngineOptions, action: ActionO
 
 
 def _select_shard(plan: Plan, shard: str) -> Plan:
-    from unbraid.core.errors import expect
-
     number, slash, total = shard.partition("/")
     expect(slash and number.isdecimal() and total.isdecimal(), "a shard reads I/N", found=repr(shard),
            do="For example --shard 3/8, or --shard $SLURM_ARRAY_TASK_ID/8.")  # fmt: skip
@@ -153,6 +151,7 @@ def _keep_file(text: str, folder: Path) -> None:
 
 def _run_plan(plan: Plan, engine: EngineOptions, sweep_toml: str) -> None:
     from unbraid.sweeps.display.live_display import LiveDisplay
+    from unbraid.sweeps.display.results_table import results_table_lines
     from unbraid.sweeps.display.summary import summary_lines
     from unbraid.sweeps.engine.scheduler import run_plan
 
@@ -164,21 +163,13 @@ def _run_plan(plan: Plan, engine: EngineOptions, sweep_toml: str) -> None:
     _keep_file(sweep_toml, plan.folder)
     with LiveDisplay(engine.quiet) as display:
         results = run_plan(plan, workers, display)
-    if not engine.shard:
-        _print_table(plan)
+    if not engine.shard:  # the comparison over seeds, read from the run directories
+        width = max(80, min(160, shutil.get_terminal_size().columns))
+        for line in results_table_lines(plan, width):
+            typer.echo(line)
     typer.echo("\n".join(summary_lines(plan, results)))
     if not all(result.done for result in results.values()):
         raise typer.Exit(1)
-
-
-def _print_table(plan: Plan) -> None:
-    """Print the comparison over seeds, read from the run directories."""
-    import shutil
-
-    from unbraid.sweeps.display.results_table import results_table_lines
-
-    for line in results_table_lines(plan, max(80, min(160, shutil.get_terminal_size().columns))):
-        typer.echo(line)
 
 
 def _print_dry_run(plan: Plan, workers: int) -> None:
@@ -209,7 +200,6 @@ def _print_dry_run(plan: Plan, workers: int) -> None:
 
 
 def _print_status(plan: Plan) -> None:
-    from unbraid.core.errors import expect
     from unbraid.sweeps.display.status import sweep_status
     from unbraid.sweeps.display.summary import summary_lines
 
@@ -224,7 +214,6 @@ def _print_status(plan: Plan) -> None:
 
 
 def _clean(plan: Plan, yes: bool) -> None:
-    from unbraid.core.errors import expect
     from unbraid.sweeps.display.status import leftovers, remove_leftovers
     from unbraid.sweeps.display.summary import format_bytes
 
@@ -238,12 +227,3 @@ def _clean(plan: Plan, yes: bool) -> None:
     if yes or typer.confirm(f"Remove these {len(sizes)} ({format_bytes(sum(sizes.values()))})?", default=False):
         removed = remove_leftovers(plan, list(sizes))
         typer.echo(f"{len(removed)} removed; finished runs are unchanged")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to an app.
-
-    Args:
-        app: the app.
-    """
-    app.command()(sweep)

@@ -34,11 +34,9 @@ def batch_indices(seed: int, step: int, n: int, batch_size: int, stream: int = 0
     True
     """
     if not 1 <= batch_size <= n:
+        found = f"batch {batch_size:,}, {n:,} images"
         expect(
-            False,
-            "a batch must hold at least one image and at most all images",
-            found=f"batch {batch_size:,}, {n:,} images",
-            do="Change budget.batch.",
+            False, "a batch must hold at least one image and at most all images", found=found, do="Change budget.batch."
         )
     if step < 0 or stream < 0:
         expect(False, "step and stream count from 0", found=f"step {step}, stream {stream}")

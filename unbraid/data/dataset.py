@@ -80,9 +80,8 @@ class Pixels:
     def take(self, index: np.ndarray) -> np.ndarray:
         """Gather the stored rows at `index`; see `Images.take`."""
         # `take` is twice as fast as indexing, but would copy all of a strided array
-        rows = (
-            self.array.take(index, axis=0) if self.array.flags.c_contiguous else np.ascontiguousarray(self.array[index])
-        )
+        dense = self.array.flags.c_contiguous
+        rows = self.array.take(index, axis=0) if dense else np.ascontiguousarray(self.array[index])
         # torch supports neither foreign byte order nor long doubles
         return rows if rows.dtype.isnative and rows.itemsize <= 8 else rows.astype(np.float32)
 
@@ -329,7 +328,4 @@ class Source:
     def options(self) -> dict[str, Any]:
         """All options of the set with their defaults: those of `load` and those of the random split."""
         chance = {} if self.official else {"split": "all", "test": self.test, "seed": 0}
-        return {
-            **self.load_options,
-            **{option: default for option, default in chance.items() if option not in self.load_options},
-        }
+        return self.load_options | {name: value for name, value in chance.items() if name not in self.load_options}

@@ -193,11 +193,9 @@ class _TablePartners:
         key = changed.tobytes()
         if key not in self._orders:
             kept = self.codes[self.known][:, ~changed]
-            group = (
-                np.unique(kept, axis=0, return_inverse=True)[1].reshape(-1)
-                if kept.shape[1]
-                else np.zeros(len(kept), int)
-            )
+            group = np.zeros(len(kept), int)
+            if kept.shape[1]:
+                group = np.unique(kept, axis=0, return_inverse=True)[1].reshape(-1)
             order = group.argsort(kind="stable")
             counts = np.bincount(group)
             begin = np.concatenate([[0], counts.cumsum()[:-1]])
@@ -334,9 +332,7 @@ def check_pairs(pairs: Any, n: int) -> np.ndarray:
         found=f"{table.dtype} of shape {table.shape}",
         do="Pass an array (m, 2) of row numbers from 0.",
     )
-    expect(
-        table.min() >= 0 and table.max() < n,
-        "pairs name rows of the data from 0",
-        found=f"numbers {table.min()} to {table.max()}, {n:,} rows",
-    )
+    low, high = table.min(), table.max()
+    found = f"numbers {low} to {high}, {n:,} rows"
+    expect(low >= 0 and high < n, "pairs name rows of the data from 0", found=found)
     return table.astype(np.int64)

@@ -143,21 +143,15 @@ def _layer_norm(module: Any, what: str) -> list[Layer]:
 
 def _upsample(module: Any, what: str) -> list[Layer]:
     size = module.size if isinstance(module.size, tuple) else (module.size, module.size)
-    expect(
-        module.mode == "nearest" and None not in size, f"{what} resizes by {module.mode}", allowed="nearest, to a size"
-    )
+    fixed = module.mode == "nearest" and None not in size
+    expect(fixed, f"{what} resizes by {module.mode}", allowed="nearest, to a size")
     return [Layer("nearest", dict(zip("hw", size, strict=True)))]
-
-
-def _residual_block(module: ResidualBlock, what: str) -> list[Layer]:
-    return [Layer("skip", inner=tuple(_fold_batch_norms(module.body, what)))]
 
 
 def _broadcast(module: Broadcast, what: str) -> list[Layer]:
     """The layers of the code, then the addition of pixel coordinates, then the layers of the pixels."""
-    coordinates = Layer(
-        "coordinates", {"h": module.height, "w": module.width}, {"weight": _to_numpy(module.place.weight)}
-    )
+    weight = {"weight": _to_numpy(module.place.weight)}
+    coordinates = Layer("coordinates", {"h": module.height, "w": module.width}, weight)
     before = _sequence(module.code, what) + _linear(module.first, what)
     return [*before, coordinates, *_sequence(nn.Sequential(module.act), what), *_sequence(module.rest, what)]
 
@@ -177,29 +171,15 @@ def _activation(op: str, **names: str) -> Callable[[Any, str], list[Layer]]:
     return lambda module, what: [Layer(op, {key: float(getattr(module, name)) for key, name in names.items()})]
 
 
-def _gelu(module: Any, what: str) -> list[Layer]:
-    return [Layer("gelu", {"tanh": float(module.approximate == "tanh")})]
-
-
-def _no_layers(module: Any, what: str) -> list[Layer]:
-    return []
-
-
 def _likelihood_mean(likelihood: Any, what: str) -> list[Layer]:
     """The mean of a likelihood, given the decoder's output."""
     if type(likelihood) is Gaussian:
         return [Layer("half")] if likelihood.pixel else []
     if type(likelihood) is Categorical:
         return [Layer("levels", {"levels": likelihood.maps})]
-    plain: dict[type, list[Layer]] = {
-        Bernoulli: [Layer("sigmoid")],
-        Laplace: [],
-        ContinuousBernoulli: [Layer("continuous_bernoulli")],
-    }
-    name = type(likelihood).__name__
-    expect(
-        type(likelihood) in plain, f"{what} has likelihood {name}, whose mean the decoder of the page does not support"
-    )
+    plain = {Bernoulli: [Layer("sigmoid")], Laplace: [], ContinuousBernoulli: [Layer("continuous_bernoulli")]}
+    why = f"{what} has likelihood {type(likelihood).__name__}, whose mean the decoder of the page does not support"
+    expect(type(likelihood) in plain, why)
     return plain[type(likelihood)]
 
 
@@ -214,7 +194,7 @@ LAYER_READERS: dict[type[nn.Module], Callable[[Any, str], list[Layer]]] = {
     nn.GroupNorm: _layer_norm,
     nn.LayerNorm: _layer_norm,
     nn.Upsample: _upsample,
-    ResidualBlock: _residual_block,
+    ResidualBlock: lambda module, what: [Layer("skip", inner=tuple(_fold_batch_norms(module.body, what)))],
     Broadcast: _broadcast,
     nn.Unflatten: _unflatten,
     nn.Flatten: lambda module, what: [Layer("flatten")],
@@ -226,9 +206,9 @@ LAYER_READERS: dict[type[nn.Module], Callable[[Any, str], list[Layer]]] = {
     nn.ELU: _activation("elu", alpha="alpha"),
     nn.SiLU: _activation("silu"),
     nn.Softplus: _activation("softplus", beta="beta"),
-    nn.GELU: _gelu,
-    nn.Identity: _no_layers,
-    nn.Dropout: _no_layers,
+    nn.GELU: lambda module, what: [Layer("gelu", {"tanh": float(module.approximate == "tanh")})],
+    nn.Identity: lambda module, what: [],
+    nn.Dropout: lambda module, what: [],
 }
 
 
@@ -242,9 +222,8 @@ def pack_half_precision(layers: list[Layer]) -> tuple[list[dict[str, Any]], byte
     Args:
         layers: the layers.
     """
-    pieces: list[bytes] = []
-    plain = _pack_layers(layers, pieces)
-    return plain, b"".join(pieces)
+    chunks: list[bytes] = []
+    return _pack_layers(layers, chunks), b"".join(chunks)
 
 
 def _pack_layers(layers: list[Layer] | tuple[Layer, ...], chunks: list[bytes]) -> list[dict[str, Any]]:

@@ -122,15 +122,11 @@ class Disentangler(TransformerMixin, BaseEstimator):
         """
         rows = self._check_rows(X, reset=True)
         layout = detect_layout(rows.shape, self.channels)
-        expect(
-            torchrun_rank_info().size == 1,
-            "an estimator trains in one process",
-            do="Use 'unbraid train' with torchrun.",
-        )
+        alone = torchrun_rank_info().size == 1
+        expect(alone, "an estimator trains in one process", do="Use 'unbraid train' with torchrun.")
         folder = Path(tempfile.mkdtemp(prefix="unbraid-")) if self.out is None else Path(self.out).expanduser()
         try:
-            labels = check_labels(y, len(rows)) if reads_labels(self) else None
-            views = None
+            labels, views = check_labels(y, len(rows)) if reads_labels(self) else None, None
             if pairs is not None:
                 rows, labels, views = pair_rows(pairs, rows, labels)
             recipe = build_recipe(self, rows, layout, folder, labels is not None, views)
@@ -242,12 +238,9 @@ class Disentangler(TransformerMixin, BaseEstimator):
         """Validate X; after `fit`, its shape must be the one that was fitted."""
         rows = validate_data(self, X, reset=reset, allow_nd=True, ensure_min_samples=2 if reset else 1)
         rows = rows.astype(np.float64) if rows.ndim == 2 and rows.dtype.kind != "f" else rows
-        expect(
-            reset or rows.shape[1:] == self.shape_,
-            "X must have the shape that was fitted",
-            found=f"n × {rows.shape[1:]}",
-            allowed="" if reset else f"n × {self.shape_}",
-        )
+        if not reset:
+            found, allowed = f"n × {rows.shape[1:]}", f"n × {self.shape_}"
+            expect(rows.shape[1:] == self.shape_, "X must have the shape that was fitted", found=found, allowed=allowed)
         return rows
 
     def _to_images(self, rows: np.ndarray) -> np.ndarray:
@@ -272,9 +265,8 @@ class Disentangler(TransformerMixin, BaseEstimator):
         from unbraid.runs.evaluation.iwae import iwae
 
         model = self.run_.model_on_device
-        expect(
-            model.has_elbo, "a GAN has no bound on log p(x)", do="Set metric='mig' or another, and pass labels as y."
-        )
+        do = "Set metric='mig' or another, and pass labels as y."
+        expect(model.has_elbo, "a GAN has no bound on log p(x)", do=do)
         images = images_to_float32(self._to_images(rows)).to(next(model.parameters()).device)
         bounds = [iwae(model, part, 16, seed=number) for number, part in enumerate(images.split(chunk_size))]
         mean = float(torch.cat(bounds).double().mean())
@@ -293,12 +285,8 @@ class Disentangler(TransformerMixin, BaseEstimator):
         if isinstance(files, dict):
             folder = Path(tempfile.mkdtemp(prefix="unbraid-"))
             for name, content in files.items():
-                expect(
-                    name in PICKLED_FILES,
-                    "a pickled estimator contains the files of a run",
-                    found=repr(name),
-                    allowed=PICKLED_FILES,
-                )
+                requirement = "a pickled estimator contains the files of a run"
+                expect(name in PICKLED_FILES, requirement, found=repr(name), allowed=PICKLED_FILES)
                 write_bytes(folder / name, content)
             run = Run.load(folder)
             run = _delete_with_run(run.best() if BEST_FILE in files else run)
@@ -330,9 +318,8 @@ def _rephrase_error(
         if isinstance(error, NonFiniteLossError):
             text = text.partition(". ")[0] + ". Fit again with a lower lr, or with X on a smaller scale."
         kept = replaced and keeps_folder and not backup.backup_hint(folder)
-        return type(error)(
-            text + (f" The finished run in {folder} is unchanged." if kept else backup.backup_hint(folder))
-        )
+        hint = f" The finished run in {folder} is unchanged." if kept else backup.backup_hint(folder)
+        return type(error)(text + hint)
     if keeps_folder:
         return error
     message = str(error).partition("; continue with")[0]

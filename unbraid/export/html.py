@@ -22,6 +22,7 @@ from unbraid.runs import Run
 from unbraid.runs.describing.titles import description, display_name
 from unbraid.runs.evaluation.leaf_summary import (
     DEAD_NATS,
+    LeafSummary,
     load_or_encode_codes,
     median_row,
     sample_prior_values,
@@ -63,7 +64,11 @@ def render_explorer(run: Run, notes: Mapping[str, str] | None = None) -> str:
     # "<" could end the script element
     text = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
     template = Environment(loader=PackageLoader("unbraid", "export"), autoescape=True).get_template("explore.html")
-    parts = {name: Markup(_read_asset(name)) for name in ("decoder.js", "controls.js", "explore.js", "explore.css")}
+    assets = resources.files("unbraid.export")
+    style, *scripts = (
+        Markup((assets / name).read_text(encoding="utf-8"))
+        for name in ("explore.css", "decoder.js", "controls.js", "explore.js")
+    )
     return template.render(
         title=f"{display_name(run)}: explore",
         name=display_name(run),
@@ -73,13 +78,9 @@ def render_explorer(run: Run, notes: Mapping[str, str] | None = None) -> str:
         seed=run.recipe.seed,
         version=__version__,
         content=Markup(text),
-        style=parts["explore.css"],
-        scripts=[parts["decoder.js"], parts["controls.js"], parts["explore.js"]],
+        style=style,
+        scripts=scripts,
     )
-
-
-def _read_asset(name: str) -> str:
-    return (resources.files("unbraid.export") / name).read_text(encoding="utf-8")
 
 
 def _page_content(run: Run, codes: Codes | None, notes: Mapping[str, str]) -> dict[str, Any]:
@@ -92,21 +93,7 @@ def _page_content(run: Run, codes: Codes | None, notes: Mapping[str, str]) -> di
         examples = codes.mean[np.random.default_rng(0).permutation(len(codes))[:N_EXAMPLES]]
     return {
         "name": display_name(run),
-        "leaves": [
-            {
-                "name": leaf.name,
-                "kind": leaf.kind,
-                "start": leaf.start,
-                "width": leaf.width,
-                "nats": leaf.nats,
-                "dead": leaf.dead,
-                "factor": leaf.title,
-                "note": notes.get(leaf.name, ""),
-                "low": list(leaf.low),
-                "high": list(leaf.high),
-            }
-            for leaf in summarise_leaves(run, codes)
-        ],
+        "leaves": [_leaf_content(leaf, notes) for leaf in summarise_leaves(run, codes)],
         "id": f"{run.recipe.hash}-{run.state['step']}",
         "command": f"unbraid name {quote(run.path.name)}",  # a shared page names no folder of this machine
         "branches": [branch.name for branch in run.model.tree.branches if branch.name != "root"],
@@ -115,6 +102,12 @@ def _page_content(run: Run, codes: Codes | None, notes: Mapping[str, str]) -> di
         "examples": [_rounded_list(row) for row in examples],
         "draws": [_rounded_list(row) for row in draws],
     }
+
+
+def _leaf_content(leaf: LeafSummary, notes: Mapping[str, str]) -> dict[str, Any]:
+    copied = {name: getattr(leaf, name) for name in ("name", "kind", "start", "width", "nats", "dead")}
+    limits = {"low": list(leaf.low), "high": list(leaf.high)}
+    return copied | {"factor": leaf.title, "note": notes.get(leaf.name, "")} | limits
 
 
 def _rounded_list(row: np.ndarray) -> list[float]:

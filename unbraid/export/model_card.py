@@ -98,16 +98,12 @@ def _names_section(run: Run) -> str:
 def _scores_section(scores: Scores | None) -> str:
     if scores is None:
         return "## Scores\n\nThis run was not scored (`unbraid score RUN`)."
-    rows = []
-    for name, s in scores.items():
-        if math.isfinite(s.value):
-            interval = f"{s.interval[0]:.3f} – {s.interval[1]:.3f}" if s.interval else "–"
-            rows.append([name, f"{s.value:.3f}", interval])
+    ends = {name: f"{s.interval[0]:.3f} – {s.interval[1]:.3f}" if s.interval else "–" for name, s in scores.items()}
+    rows = [[name, f"{s.value:.3f}", ends[name]] for name, s in scores.items() if math.isfinite(s.value)]
     single = all(s.interval is None for s in scores.values())
     note = " One repetition each, so there are no intervals (`--seeds 5` computes them)." if single else ""
-    return f"## Scores\n\n{_escape_text(scores.title)}.{note}\n\n" + _markdown_table(
-        ("metric", "score", "95% interval"), rows
-    )
+    table = _markdown_table(("metric", "score", "95% interval"), rows)
+    return f"## Scores\n\n{_escape_text(scores.title)}.{note}\n\n{table}"
 
 
 def _audit_section(run: Run) -> str:
@@ -115,10 +111,8 @@ def _audit_section(run: Run) -> str:
     if audit is None:
         return ""
     rows = [[key, f"{value:.3f} ± {audit['errors'][key]:.3f}"] for key, value in audit["nats"].items()]
-    text = (
-        f"Nats per example, with the {_escape_text(audit['estimator'])} q(z) over {audit['components']:,} posteriors."
-    )
-    return f"## Terms\n\n{text}\n\n" + _markdown_table(("term", "nats"), rows)
+    over = f"the {_escape_text(audit['estimator'])} q(z) over {audit['components']:,} posteriors"
+    return f"## Terms\n\nNats per example, with {over}.\n\n" + _markdown_table(("term", "nats"), rows)
 
 
 def _markdown_table(heads: tuple[str, ...], rows: list[list[str]]) -> str:

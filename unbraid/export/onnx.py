@@ -124,15 +124,9 @@ def _export_checked(
     module = wrapper(deepcopy(run.model).to(memory_format=torch.contiguous_format)).eval()  # type: ignore[call-overload]
     with torch.no_grad(), _silence_exporter():
         module(example)  # fills caches before the batch size becomes symbolic
-        program = torch.onnx.export(
-            module,
-            (example,),
-            dynamo=True,
-            dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
-            input_names=inputs,
-            output_names=outputs,
-            verbose=False,
-        )
+        shapes: Any = ({0: torch.export.Dim("batch", min=1)},)
+        names: Any = {"input_names": inputs, "output_names": outputs}
+        program = torch.onnx.export(module, (example,), dynamo=True, dynamic_shapes=shapes, **names, verbose=False)
     assert program is not None
     raw = program.model_proto.SerializeToString()
     session = onnxruntime.InferenceSession(raw, providers=["CPUExecutionProvider"])

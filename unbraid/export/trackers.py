@@ -36,9 +36,8 @@ class TensorBoard:
         writers = _import_module("torch.utils.tensorboard", "pip install 'unbraid[track]'")
         folder = Path(options.get("folder", path / "tensorboard"))
         self.writer = writers.SummaryWriter(str(folder), purge_step=step + 1 if step else None)
-        self.writer.add_text(
-            "recipe", "\n".join(f"    {name} = {value}" for name, value in flatten_table(recipe).items()), step
-        )
+        text = "\n".join(f"    {name} = {value}" for name, value in flatten_table(recipe).items())
+        self.writer.add_text("recipe", text, step)
 
     def numbers(self, step: int, values: dict[str, float]) -> None:
         """Log numbers.

@@ -111,12 +111,8 @@ def tracker(name: str, *, dataset: Any = None, pictures: bool = True, **options:
     unbraid.core.errors.UnbraidError: unknown tracker 'tensorbord'. Did you mean 'tensorboard'? ...
     """
     kind = choose(name, TRACKERS, "tracker")
-    installed = importlib.util.find_spec(kind.package) is not None
-    expect(
-        installed,
-        f"tracking with {name} needs the package {kind.package!r}",
-        do=f"Install it with: {kind.install_hint}",
-    )
+    installed, needed = importlib.util.find_spec(kind.package) is not None, f"the package {kind.package!r}"
+    expect(installed, f"tracking with {name} needs {needed}", do=f"Install it with: {kind.install_hint}")
     unknown = [key for key in options if kind.options is not None and key not in kind.options]
     expect(not unknown, f"{name} takes no option {''.join(unknown[:1])!r}", allowed=kind.options)
     return TrackingCallback(name, options, dataset, pictures)

@@ -52,12 +52,9 @@ def class_grid(
             z[:, 1 + i * len(values) + j, column] = value
     images = run.decode(z.reshape(-1, z.shape[-1]))
     heads = ["0", *(f"{name} {value:+g}" for name, _ in moved for value in values)]
-    return draw_sheet(
-        tile_images(images.reshape(*z.shape[:2], *images.shape[1:])),
-        class_labels(chosen, codes),
-        f"{display_name(run)}: classes of {chosen.label or chosen.name}" if title is None else title,
-        heads,
-    )
+    sheet = tile_images(images.reshape(*z.shape[:2], *images.shape[1:]))
+    title = f"{display_name(run)}: classes of {chosen.label or chosen.name}" if title is None else title
+    return draw_sheet(sheet, class_labels(chosen, codes), title, heads)
 
 
 def class_labels(leaf: LeafSummary, codes: Codes | None) -> list[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -42,13 +41,10 @@ def trade_off(table: Comparison, x: str = "reconstruction", y: str = "") -> Figu
             if dots:
                 axes.scatter(*np.array(dots).T, s=9, color=colour, alpha=0.35, linewidths=0, zorder=2)
         known = [g for g in rows if np.isfinite(cells.mean[g, [i, j]]).all()]
-        bars: Any = {
-            "xerr": np.nan_to_num(cells.half_width[known, i]),
-            "yerr": np.nan_to_num(cells.half_width[known, j]),
-        }
+        x_error, y_error = (np.nan_to_num(cells.half_width[known, column]) for column in (i, j))
         axes.errorbar(
-            cells.mean[known, i], cells.mean[known, j], **bars, fmt=marker, ms=6, color=colour, elinewidth=1.1, capsize=0,
-            markeredgecolor="white", markeredgewidth=0.6, label=method, zorder=4,
+            cells.mean[known, i], cells.mean[known, j], y_error, x_error, fmt=marker, ms=6, color=colour, elinewidth=1.1,
+            capsize=0, markeredgecolor="white", markeredgewidth=0.6, label=method, zorder=4,
         )  # fmt: skip
         _annotate_settings(axes, table, known, i, j, method)
     _draw_pareto_front(axes, table, i, j)
@@ -71,21 +67,16 @@ def sweep_curves(table: Comparison, field: str = "", y: str = "") -> Figure:
         "no field with numbers differs between these settings",
         found=", ".join(table.fields) or "one setting",
     )
-    names = (
-        {f: f for f in table.swept}
-        | {short_field_name(f, table.swept): f for f in table.swept}
-        | {f.split(".")[-1]: f for f in table.swept}
-    )
+    names = {short_field_name(f, table.swept): f for f in table.swept} | {f.split(".")[-1]: f for f in table.swept}
+    names = {f: f for f in table.swept} | names
     field = choose(field, names, "swept field") if field else table.swept[0]
     y = _check_quantity(table, y or _default_quantity(table, ""))
     j = table.quantities.index(y)
     figure, axes = _new_axes(5.4, 3.8)
     positions = []
     for k, method in enumerate(_methods(table)):
-        rows = sorted(
-            (g.fields[field], i) for i, g in enumerate(table.groups) if g.method == method and field in g.fields
-        )
-        rows = [(v, i) for v, i in rows if np.isfinite(table.cells.mean[i, j])]
+        groups = [(i, g) for i, g in enumerate(table.groups) if g.method == method and field in g.fields]
+        rows = sorted((g.fields[field], i) for i, g in groups if np.isfinite(table.cells.mean[i, j]))
         if not rows:
             continue
         colour, marker = COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
@@ -244,4 +235,9 @@ def _add_legend(axes: Axes, methods: int) -> None:
     axes.legend(frameon=False, fontsize=8, ncols=1 if methods < 8 else 2)
 
 
-PLOTS = {"trade_off": trade_off, "against": sweep_curves, "correlations": correlation_heat_map, "boxes": box_plots}
+PLOTS: dict[str, Callable[..., Figure]] = {
+    "trade_off": trade_off,
+    "against": sweep_curves,
+    "correlations": correlation_heat_map,
+    "boxes": box_plots,
+}

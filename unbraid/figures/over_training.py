@@ -29,13 +29,8 @@ def scores_over_training(result: dict[str, Any]) -> Figure:
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, name in zip(grid, names, strict=False):
         is_score = any(name in row["scores"] for row in result["rows"])
-        axes.plot(
-            *zip(*points[name], strict=True),
-            color=LINE_COLOURS[0 if is_score else 1],
-            linewidth=1.2,
-            marker=".",
-            markersize=4,
-        )
+        colour = LINE_COLOURS[0 if is_score else 1]
+        axes.plot(*zip(*points[name], strict=True), color=colour, linewidth=1.2, marker=".", markersize=4)
         axes.set_title(name if is_score else f"{name} (nats)", fontsize=9, loc="left")
         axes.tick_params(labelsize=7)
         despine(axes)

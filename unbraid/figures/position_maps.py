@@ -54,25 +54,22 @@ def position_maps(codes: Codes, max_columns: int = 8, title: str = "") -> Figure
     lines = next((name for name in names if kinds[name] == "class"), "")
     others = [name for name in names if name not in ("x", "y", lines)]
     chosen = _live_columns(codes)[:max_columns]
-    figure = Figure(
-        figsize=(min(PAGE_WIDTH, 1.9 * (1 + len(others)) + 1.4), 1.5 * len(chosen) + 0.4), layout="constrained"
-    )
+    size = (min(PAGE_WIDTH, 1.9 * (1 + len(others)) + 1.4), 1.5 * len(chosen) + 0.4)
+    figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(len(chosen), 1 + len(others), squeeze=False)
     shapes = values[:, names.index(lines)] if lines else np.zeros(len(values))
     for row, (column, leaf) in zip(grid, chosen, strict=True):
         z = means[:, column]
-        row[0].imshow(
-            mean_by_factors(z, x, y).T, cmap="coolwarm", vmin=-COLOUR_LIMIT, vmax=COLOUR_LIMIT, interpolation="none"
-        )
+        colours = {"cmap": "coolwarm", "vmin": -COLOUR_LIMIT, "vmax": COLOUR_LIMIT}
+        row[0].imshow(mean_by_factors(z, x, y).T, **colours, interpolation="none")
         row[0].set(xticks=[], yticks=[], ylabel=leaf)
         for axes, name in zip(row[1:], others, strict=True):
             _draw_lines(axes, z, values[:, names.index(name)], shapes)
     if lines and others:
         classes = codes.factors.items[names.index(lines)].values
         labels = [str(classes[int(code)]) if classes else f"{lines} {code:g}" for code in np.unique(shapes)]
-        grid[0][-1].legend(
-            grid[0][-1].lines, labels, fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1)
-        )
+        last = grid[0][-1]
+        last.legend(last.lines, labels, fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     for axes, name in zip(grid[-1], ("position", *others), strict=True):
         axes.set_xlabel(name, fontsize=9)
     figure.suptitle(title or f"latents over position{f', one line per {lines}' if lines and others else ''}",

@@ -182,12 +182,11 @@ def _draw_traversals(s: FigureContext, options: FigureOptions) -> Figure:
 
 
 def _draw_reconstructions(s: FigureContext, options: FigureOptions) -> Figure:
-    if not s.has_images:
-        expect(
-            not options.images, "vectors are drawn as points, so no images are chosen", found=f"images {options.images}"
-        )
-        return run_figures.reconstruction_scatter(s.run, dataset=s.dataset)
-    return run_figures.reconstructions(s.run, dataset=s.dataset, images=options.images)
+    if s.has_images:
+        return run_figures.reconstructions(s.run, dataset=s.dataset, images=options.images)
+    requirement = "vectors are drawn as points, so no images are chosen"
+    expect(not options.images, requirement, found=f"images {options.images}")
+    return run_figures.reconstruction_scatter(s.run, dataset=s.dataset)
 
 
 def _draw_information(s: FigureContext, options: FigureOptions) -> Figure:
@@ -314,14 +313,13 @@ def draw_figure(name: str, run: Run, options: FigureOptions = FigureOptions(), d
     """
     spec, context = check_figure_options(name, options), load_context(run, dataset)
     missing = spec.missing(context)
-    advice = ""
+    advice = "Choose "
     if missing and missing == _missing_codes(context):
         words = f"'unbraid encode {quote(str(run.path))}'", "unbraid.encode(run)"
         encode = f"Encode it first with {command_or_python(*words)}"
-        advice = (
-            encode if run.snapshot is None else "Pass the data in Python: Run.load(path, dataset=…)"
-        ) + ", or choose "
-    do = f"{advice or 'Choose '}another figure: {join_names(FIGURES)}."
+        load = "Pass the data in Python: Run.load(path, dataset=…)"
+        advice = f"{encode if run.snapshot is None else load}, or choose "
+    do = f"{advice}another figure: {join_names(FIGURES)}."
     expect(not missing, f"{run.path} cannot be shown as {name!r}", found=missing, do=do)
     return spec.call(context, options)
 

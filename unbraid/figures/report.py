@@ -121,16 +121,13 @@ def _run_section(run: Run, anchor: str, name: str) -> dict[str, Any]:
     stored = context.codes is not None
     context = context if stored else replace(context, codes=load_or_encode_codes(run))
     leaves = summarise_leaves(run, context.codes)
-    dead = [leaf.name for leaf in leaves if leaf.dead]
-    pictures = [
-        (
-            f.title,
-            f.caption(context),
-            embed_figure(f.call(context, FigureOptions()), f"{f.title} of {name}", f"{run.path.name}-{key}"),
-        )
-        for key, f in FIGURES.items()
-        if f.can_draw(context)
-    ]
+    dead, factors = [leaf.name for leaf in leaves if leaf.dead], context.dataset.factors
+    pictures = []
+    for key, f in FIGURES.items():
+        if f.can_draw(context):
+            drawn = f.call(context, FigureOptions())
+            embedded = embed_figure(drawn, f"{f.title} of {name}", f"{run.path.name}-{key}")
+            pictures.append((f.title, f.caption(context), embedded))
     return {
         "anchor": anchor,
         "name": name,
@@ -138,9 +135,7 @@ def _run_section(run: Run, anchor: str, name: str) -> dict[str, Any]:
         "recipe": run.recipe.toml(),
         "state": run.state,
         "leaves": leaves,
-        "misleading_names": misleading_names(
-            leaves, () if context.dataset.factors is None else context.dataset.factors.names
-        ),
+        "misleading_names": misleading_names(leaves, () if factors is None else factors.names),
         "encoded_count": "" if stored or context.codes is None else f"{len(context.codes):,}",
         "poor": reconstruction_warning(run, context.dataset),
         "path": quote(str(run.path)),

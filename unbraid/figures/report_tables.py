@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from unbraid.comparing import Comparison, compare
 from unbraid.comparing.number_format import decimal_places, format_estimate, format_mean
 from unbraid.comparing.quantities import TERM_DIRECTIONS, base_name, direction_arrow
@@ -125,16 +127,11 @@ def saved_ceilings(runs: Sequence[Run]) -> dict[str, float]:
 def _comparison_row(table: Comparison, j: int, ceilings: dict[str, float]) -> TableRow:
     """Format means ± half their interval over seeds, with as many digits as the intervals justify."""
     name, digits = table.quantities[j], table.cells.digits[j]
-    cells = []
-    for i in range(len(table.groups)):
-        cells.append(format_estimate(float(table.cells.mean[i, j]), float(table.cells.half_width[i, j]), digits))
-    return TableRow(
-        name,
-        direction_arrow(name).strip(),
-        tuple(cells),
-        table.best(name),
-        _format_ceiling(ceilings.get(strip_protocol(base_name(name)))),
-    )
+    means, half_widths = table.cells.mean[:, j].tolist(), table.cells.half_width[:, j].tolist()
+    cells = tuple(format_estimate(*each, digits) for each in zip(means, half_widths, strict=True))
+    top = ceilings.get(strip_protocol(base_name(name)))
+    ceiling = "" if top is None or not math.isfinite(top) or top >= 0.9995 else f"{top:.3f}"
+    return TableRow(name, direction_arrow(name).strip(), cells, table.best(name), ceiling)
 
 
 def _per_run_tables(table: Comparison, count: int) -> ReportTables | None:
@@ -142,37 +139,25 @@ def _per_run_tables(table: Comparison, count: int) -> ReportTables | None:
     models = [model for group in table.groups for model in group.models]
     if len(models) <= len(table.groups) or count < 2:
         return None
-    lines = []
-    for name in table.quantities:
-        values = [float(m.values.get(name, math.nan)) for m in models]
-        digits = _decimal_places(values)
-        lines.append(TableRow(name, direction_arrow(name).strip(), tuple(format_mean(v, digits) for v in values)))
+    lines = [_value_row(name, [float(m.values.get(name, math.nan)) for m in models]) for name in table.quantities]
     heads = tuple((model.name, 1) for model in models)
     return ReportTables(heads, *_split_scores_and_nats(lines), audited=True)
 
 
 def _split_scores_and_nats(lines: Sequence[TableRow]) -> tuple[tuple[TableRow, ...], tuple[TableRow, ...]]:
     """Separate scores from terms in nats."""
-    scores = tuple(
-        line
-        for line in lines
-        if strip_protocol(base_name(line.name)) in METRICS and base_name(line.name) not in TERM_DIRECTIONS
-    )
-    return scores, tuple(line for line in lines if line not in scores)
+    names = {line.name: base_name(line.name) for line in lines}
+    scored = {name for name, base in names.items() if strip_protocol(base) in METRICS and base not in TERM_DIRECTIONS}
+    return tuple(r for r in lines if r.name in scored), tuple(r for r in lines if r.name not in scored)
 
 
 def _ledger_tables(runs: Sequence[Run], names: Mapping[str, str] = MappingProxyType({})) -> ReportTables:
     """Tables of the last rows of the ledgers, by each objective's own estimator."""
     last: list[dict[str, Any]] = [_last_ledger_nats(run) for run in runs]
-    terms = dict.fromkeys(name for nats in last for name in nats)
     lines = []
-    for name in terms:
+    for name in dict.fromkeys(name for nats in last for name in nats):
         values = [float(v) if isinstance(v := nats.get(name), int | float) else math.nan for nats in last]
-        lines.append(
-            TableRow(
-                name, direction_arrow(name).strip(), tuple(format_mean(v, _decimal_places(values)) for v in values)
-            )
-        )
+        lines.append(_value_row(name, values))
     return ReportTables(tuple((run_heading(run, names), 1) for run in runs), (), tuple(lines), audited=False)
 
 
@@ -194,11 +179,7 @@ def run_heading(run: Run, names: Mapping[str, str]) -> str:
     return (f"{label}, seed {run.recipe.seed}" if label else run.path.name) + step
 
 
-def _decimal_places(values: Sequence[float]) -> int:
-    import numpy as np
-
-    return decimal_places(np.array(values), np.full(len(values), np.nan))
-
-
-def _format_ceiling(value: Any) -> str:
-    return "" if value is None or not math.isfinite(value) or value >= 0.9995 else f"{value:.3f}"
+def _value_row(name: str, values: Sequence[float]) -> TableRow:
+    """The row of a quantity that has one value per column and no interval."""
+    digits = decimal_places(np.array(values), np.full(len(values), np.nan))
+    return TableRow(name, direction_arrow(name).strip(), tuple(format_mean(v, digits) for v in values))

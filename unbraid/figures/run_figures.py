@@ -53,11 +53,8 @@ def reconstructions(
     """
     dataset = run.dataset() if dataset is None else dataset
     x = dataset.pixels(np.array(images)) if len(images) else _random_images(run, count, seed, dataset)
-    return draw_sheet(
-        tile_images(np.stack([x, run.decode(run.encode(x))])),
-        ["image", "decoded"],
-        f"{display_name(run)}: reconstructions",
-    )
+    sheet = tile_images(np.stack([x, run.decode(run.encode(x))]))
+    return draw_sheet(sheet, ["image", "decoded"], f"{display_name(run)}: reconstructions")
 
 
 def reconstruction_scatter(run: Run, count: int = 1000, seed: int = 0, dataset: Any = None) -> Figure:
@@ -92,9 +89,8 @@ def prior_samples(run: Run, rows: int = 3, columns: int = 10, seed: int = 0) -> 
         seed: seed of the samples.
     """
     x = run.sample(rows * columns, seed)
-    return draw_sheet(
-        tile_images(x.reshape(rows, columns, *x.shape[1:])), title=f"{display_name(run)}: samples from the prior"
-    )
+    sheet = tile_images(x.reshape(rows, columns, *x.shape[1:]))
+    return draw_sheet(sheet, title=f"{display_name(run)}: samples from the prior")
 
 
 def kl_bars(codes: Codes, title: str = "", labels: Mapping[str, str] = MappingProxyType({})) -> Figure:
@@ -149,11 +145,9 @@ def aggregate_histograms(
             _draw_densities(axes, drawn[:, columns[0]], prior[:, columns[0]])
         else:
             _draw_masses(axes, codes.mean[:, columns], prior[:, columns], leaf.kind)
-        name = (
-            labels.get(leaf.name, leaf.name)
-            if leaf.kind == "onehot" or leaf.width == 1
-            else f"{leaf.name}[{columns[0] - tree.slices[tree.leaves.index(leaf)].start}]"
-        )
+        column = columns[0] - tree.slices[tree.leaves.index(leaf)].start
+        whole = leaf.kind == "onehot" or leaf.width == 1
+        name = labels.get(leaf.name, leaf.name) if whole else f"{leaf.name}[{column}]"
         axes.set_title(name, fontsize=8, loc="left")
         axes.tick_params(labelsize=7)
         axes.set_yticks([])
@@ -223,14 +217,9 @@ def _draw_curve(
     """Plot one column over the steps where it has values; returns the values."""
     points = [(s, v) for s, v in zip(columns.get("step", ()), columns.get(key, ()), strict=False) if v is not None]
     if points:
-        axes.plot(
-            *zip(*points, strict=True),
-            color=colour,
-            linewidth=width,
-            linestyle=style,
-            marker="." if len(points) < MAX_MARKED_POINTS else "",
-            markersize=4,
-        )
+        line = {"color": colour, "linewidth": width, "linestyle": style}
+        marker = "." if len(points) < MAX_MARKED_POINTS else ""
+        axes.plot(*zip(*points, strict=True), **line, marker=marker, markersize=4)
     return [value for _, value in points]
 
 

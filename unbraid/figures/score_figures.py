@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
 from unbraid.core.errors import expect
@@ -37,9 +37,8 @@ def score_heat_maps(
         names: scores to draw; those without a matrix are skipped.
         dead: names of dead leaves; their units are grey and never outlined, because their entries are noise.
     """
-    shown = [n for n in names if n in scores and "matrix" in scores[n].table] or [
-        n for n in scores if "matrix" in scores[n].table
-    ]
+    drawable = [n for n in scores if "matrix" in scores[n].table]
+    shown = [n for n in names if n in drawable] or drawable
     expect(shown, "no score here has a unit × factor matrix", found=list(scores), do="Score mig, dci, mcc or sap.")
     units = len(scores[shown[0]].table["units"])
     factors = len(scores[shown[0]].table["factors"])
@@ -93,11 +92,7 @@ def draw_heat_map(
     for j in range(matrix.shape[1]):
         i = int(np.argmax(np.where(live, matrix[:, j], -np.inf)))
         if matrix[i, j] > 0:
-            axes.add_patch(_outline(j, i))
-
-
-def _outline(x: int, y: int) -> Patch:
-    return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="#c05621", linewidth=1.2)
+            axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor="#c05621", linewidth=1.2))
 
 
 def score_gallery(values: Mapping[str, Mapping[str, Score]], title: str = "") -> Figure:

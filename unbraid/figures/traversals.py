@@ -111,14 +111,10 @@ def _leaf_rows(run: Run, start: np.ndarray, note: LeafSummary, values: np.ndarra
         return [TraversalRow(name + nats, run.traverse(start, note.name), cells, note.dead)]
     settings = values if note.kind == "real" else np.array([0.0, 1.0])
     cells = tuple(f"{v:+.1f}" if note.kind == "real" else f"{v:.0f}" for v in settings)
+    names = [name + nats] if note.width == 1 else [f"{name}[{k}]{nats}" for k in range(note.width)]
     return [
-        TraversalRow(
-            (name if note.width == 1 else f"{name}[{k}]") + nats,
-            run.traverse(start, note.start + k, settings),
-            cells,
-            note.dead,
-        )
-        for k in range(note.width)
+        TraversalRow(each, run.traverse(start, note.start + k, settings), cells, note.dead)
+        for k, each in enumerate(names)
     ]
 
 
@@ -192,10 +188,8 @@ def side_by_side(
     shapes = {title: "×".join(map(str, run.state["shape"])) for title, run, _ in entries}
     expect(len(set(shapes.values())) == 1, "runs side by side start from the same image, so they need images of one shape",
            found=", ".join(f"{title} {shape}" for title, shape in shapes.items()))  # fmt: skip
-    width = 1.35 * PAGE_WIDTH / len(entries)
-    panels = [
-        (title, traversal_rows(run, codes, steps=steps, dataset=dataset, **options)) for title, run, codes in entries
-    ]
+    width, options = 1.35 * PAGE_WIDTH / len(entries), {**options, "steps": steps, "dataset": dataset}
+    panels = [(title, traversal_rows(run, codes, **options)) for title, run, codes in entries]
     height = max(_figure_size(rows, title, width)[1] for title, rows in panels)
     figure = Figure(figsize=(width * len(entries), height))
     for k, (title, rows) in enumerate(panels):
@@ -220,9 +214,8 @@ def _figure_size(rows: Sequence[TraversalRow], title: str, max_width: float) -> 
     """Width and height of some rows, in inches."""
     label, cell = _column_widths(rows, max_width)
     h, w = rows[0].images.shape[2:]
-    height = sum(h / w * cell + ROW_GAP + HEADER_HEIGHT * first for first in _header_flags(rows)) + (
-        TITLE_HEIGHT if title else 0.05
-    )
+    height = sum(h / w * cell + ROW_GAP + HEADER_HEIGHT * first for first in _header_flags(rows))
+    height += TITLE_HEIGHT if title else 0.05
     return label + max(len(r.cells) for r in rows) * (cell + 0.03) + 0.05, height
 
 
@@ -270,13 +263,10 @@ def traversal_gif(rows: Sequence[TraversalRow], scale: int = 0) -> bytes:
         for k, row in enumerate(rows):
             step = round(t / max(1, longest - 1) * (len(row.cells) - 1))
             pixels = (tile_images(row.images[None, step : step + 1])[..., :3] * 255).round().astype(np.uint8)
-            frame.paste(
-                Image.fromarray(pixels).resize((w * scale, h * scale), Image.Resampling.NEAREST),
-                (6 + k * (w * scale + 6), 20),
-            )
-            ImageDraw.Draw(frame).text(
-                (6 + k * (w * scale + 6), 4), row.name.split("  ")[0].encode("ascii", "replace").decode(), fill="black"
-            )
+            image = Image.fromarray(pixels).resize((w * scale, h * scale), Image.Resampling.NEAREST)
+            left, name = 6 + k * (w * scale + 6), row.name.split("  ")[0].encode("ascii", "replace").decode()
+            frame.paste(image, (left, 20))
+            ImageDraw.Draw(frame).text((left, 4), name, fill="black")
         frames.append(frame)
     buffer = io.BytesIO()
     frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=140, loop=0)

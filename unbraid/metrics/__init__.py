@@ -19,9 +19,8 @@ from unbraid.metrics.scores.attributes import attributes
 from unbraid.metrics.scores.beta_vae import beta_vae
 from unbraid.metrics.scores.clustering_accuracy import clustering_accuracy
 from unbraid.metrics.scores.code_information import code_information
-from unbraid.metrics.scores.completeness import completeness
 from unbraid.metrics.scores.correlations import correlations
-from unbraid.metrics.scores.dci import dci
+from unbraid.metrics.scores.dci import completeness, dci, informativeness
 from unbraid.metrics.scores.dci_es import dci_es
 from unbraid.metrics.scores.dcimig import dcimig
 from unbraid.metrics.scores.explicitness import explicitness
@@ -29,7 +28,6 @@ from unbraid.metrics.scores.factor_vae import factor_vae
 from unbraid.metrics.scores.gaussian_total_correlation import gaussian_total_correlation
 from unbraid.metrics.scores.hoyer import hoyer
 from unbraid.metrics.scores.info_mec import info_mec
-from unbraid.metrics.scores.informativeness import informativeness
 from unbraid.metrics.scores.irs import irs
 from unbraid.metrics.scores.jemmig import jemmig
 from unbraid.metrics.scores.mcc import mcc

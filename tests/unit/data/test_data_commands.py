@@ -14,7 +14,7 @@ from unbraid.data import DATASETS
 @pytest.fixture
 def invoke():
     app = typer.Typer()
-    verbs.register(app)
+    app.add_typer(verbs.data_app, name="data")
 
     def run(*words: str, columns: str = "200"):
         result = CliRunner().invoke(app, ["data", *words], env={"COLUMNS": columns})

@@ -193,8 +193,9 @@ def test_swapped_mnist_and_fashion_mnist_are_named(cache, tmp_path, monkeypatch)
     options = data_layouts.mnist(tmp_path / "own")
     raw = gzip.decompress((tmp_path / "own" / "t10k-images-idx3-ubyte.gz").read_bytes())
     assert len(load("mnist", **options, split="test")) == 12
-    known = {**mnist.CONTENT_CHECKSUMS["mnist"], "t10k-images-idx3-ubyte": hashlib.md5(raw).hexdigest()}
-    monkeypatch.setitem(mnist.CONTENT_CHECKSUMS, "mnist", known)
+    md5, size, _ = mnist.CHECKSUMS["mnist"]["t10k-images-idx3-ubyte"]
+    entry = (md5, size, hashlib.md5(raw).hexdigest())
+    monkeypatch.setitem(mnist.CHECKSUMS["mnist"], "t10k-images-idx3-ubyte", entry)
     assert len(load("mnist", **options, split="test")) == 12
     with pytest.raises(UnbraidError, match="found t10k-images-idx3-ubyte of mnist. The files were swapped"):
         load("fashion_mnist", **options, split="test")

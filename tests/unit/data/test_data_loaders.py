@@ -334,9 +334,9 @@ def test_archives_are_read_in_memory_and_never_unpacked(tmp_path):
 
 
 def test_published_checksums_are_complete():
-    for sums in mnist.ARCHIVE_CHECKSUMS.values():
+    for sums in mnist.CHECKSUMS.values():
         assert len(sums) == 4
-        assert all(len(md5) == 32 and size > 4000 for md5, size in sums.values())
+        assert all(len(md5) == len(plain) == 32 and size > 4000 for md5, size, plain in sums.values())
 
 
 def test_one_wrong_bit_in_a_compressed_archive_is_found(tmp_path):

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from tests.toys import make_app
-from unbraid.cli.score import register
+from unbraid.cli.score import score
 from unbraid.codes import Codes
 from unbraid.core.errors import UnbraidError
 from unbraid.data.factors import Factors
@@ -21,7 +21,7 @@ FACTORS = Factors.of({"shape": 3, "x": 12})
 
 @pytest.fixture(scope="module")
 def app() -> typer.Typer:
-    return make_app(register)
+    return make_app("score", score)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from tests.toys import make_app
-from unbraid.cli.study import register
+from unbraid.cli.study import study as study_command
 from unbraid.core.errors import UnbraidError
 from unbraid.studies import STUDIES, Study, StudyOutput, run_analytic_study
 from unbraid.studies.analytic import hfvae_toy, isa_vae_toys, metric_sensitivity, priors_gallery
@@ -19,7 +19,7 @@ from unbraid.studies.analytic import hfvae_toy, isa_vae_toys, metric_sensitivity
 
 @pytest.fixture(scope="module")
 def app() -> typer.Typer:
-    return make_app(register)
+    return make_app("study", study_command)
 
 
 def invoke_study(app, *arguments):

@@ -36,7 +36,9 @@ def invoke(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def invoke_sweep(*words, code=0, answer=""):
-        found = CliRunner().invoke(make_app(sweep.register), ["sweep", *words], input=answer, catch_exceptions=False)
+        found = CliRunner().invoke(
+            make_app("sweep", sweep.sweep), ["sweep", *words], input=answer, catch_exceptions=False
+        )
         assert found.exit_code == code, found.output
         return found.output
 

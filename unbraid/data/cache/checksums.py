@@ -112,9 +112,8 @@ def file_status(file: RemoteFile, path: Path) -> str:
     if not path.is_file():
         return f"needs a file: {path.name}"
     size = path.stat().st_size
-    wrong = kind_mismatch(path) or (
-        f"of another size ({size:,} bytes)" if file.num_bytes and size != file.num_bytes else ""
-    )
+    other_size = f"of another size ({size:,} bytes)" if file.num_bytes and size != file.num_bytes else ""
+    wrong = kind_mismatch(path) or other_size
     return f"needs a file: {path.name}; the file at {path} is {wrong}" if wrong else "ready"
 
 

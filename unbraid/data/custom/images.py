@@ -58,14 +58,9 @@ def load(
         expect(len(names) < 2, "the labels of a folder must be one file", found=names)
         folder, split_name = image_folder.find_split_folder(source, split)
         images: Images
+        root, file = source if folder != source else None, "".join(names)
         images, columns, extra_values, damaged = image_folder.read_image_folder(
-            folder,
-            "".join(names),
-            size=size,
-            grey=grey,
-            partial=partial,
-            root=source if folder != source else None,
-            skip_damaged=skip_damaged,
+            folder, file, size=size, grey=grey, partial=partial, root=root, skip_damaged=skip_damaged
         )
     elif video_frames.is_frame_file(source):
         options = {"key": key, "layout": layout != "auto", "skip_damaged": skip_damaged}
@@ -85,9 +80,8 @@ def load(
         from_file = len(names) == 1 and (source.suffix == ".npy" or Path(names[0]).expanduser().is_file())
         columns = label_files.read_columns(names[0]) if from_file else read_label_arrays(source, names)
         extra_values = {}
-    dataset = build_dataset(
-        source.stem or "images", images, columns or None, ", ".join(names) or str(source), partial, extra_values
-    )
+    name, labelled_by = source.stem or "images", ", ".join(names) or str(source)
+    dataset = build_dataset(name, images, columns or None, labelled_by, partial, extra_values)
     return _annotate(dataset, split_name, damaged)
 
 
@@ -97,9 +91,8 @@ def _annotate(dataset: Dataset, split_name: str, damaged: dict[int, str]) -> Dat
     dataset = replace(dataset, notes={**dataset.notes, **notes})
     if not damaged:
         return dataset
-    return take_subset(
-        dataset, np.delete(np.arange(len(dataset)), list(damaged)), f"{len(damaged):,} damaged images left out"
-    )
+    index = np.delete(np.arange(len(dataset)), list(damaged))
+    return take_subset(dataset, index, f"{len(damaged):,} damaged images left out")
 
 
 def _load_parquet(
@@ -113,9 +106,8 @@ def _load_parquet(
     else:
         for name in names:
             expect(name in table.column_names, f"{path} has no label column {name!r}", allowed=table.column_names)
-        columns = table.read_labels(
-            names or [name for name in table.column_names if table.column_kind(name) in ("text", "number")]
-        )
+        plain = [name for name in table.column_names if table.column_kind(name) in ("text", "number")]
+        columns = table.read_labels(names or plain)
     dataset = build_dataset(path.stem, Pixels(array), columns or None, str(path), partial)
     if dataset.factors is not None:
         dataset = replace(dataset, factors=table.with_class_names(dataset.factors))
@@ -273,11 +265,8 @@ def stack_items(source: Any, max_items: int) -> tuple[np.ndarray, Any]:
         rows.append(to_array(image, place))
         found.append(label)
         used += rows[-1].nbytes
-        expect(
-            rows[-1].shape == rows[0].shape,
-            "all images must have the same size",
-            found=f"{rows[-1].shape} at {place}, {rows[0].shape} at 0",
-        )
+        first, last = rows[0].shape, rows[-1].shape
+        expect(last == first, "all images must have the same size", found=f"{last} at {place}, {first} at 0")
         expect(
             2 * used < limit,
             "the items do not fit into memory",

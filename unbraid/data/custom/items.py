@@ -152,15 +152,10 @@ def split_item(item: Any, image: str = "", columns: list[str] | None = None) -> 
     )
     missing = [name for name in columns or () if name not in item]
     expect(not missing, f"an item must hold the labels {', '.join(missing)}", found=f"keys {', '.join(map(str, item))}")
-    names = (
-        columns
-        if columns is not None
-        else [n for n, value in item.items() if n != key and _unwrap_scalar(value) is not item]
-    )
-    found = {name: _unwrap_scalar(item[name]) for name in names}
-    return item[key], {
-        name: value for name, value in found.items() if columns is not None or isinstance(value, SCALAR_TYPES)
-    }
+    if columns is not None:
+        return item[key], {name: _unwrap_scalar(item[name]) for name in columns}
+    found = {name: _unwrap_scalar(value) for name, value in item.items() if name != key}
+    return item[key], {name: value for name, value in found.items() if isinstance(value, SCALAR_TYPES)}
 
 
 def _unwrap_scalar(value: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import read_npy
 from unbraid.data.dataset import Dataset, Source
+from unbraid.data.factors import Factors
 from unbraid.data.formats import label_files, parquet, parquet_rows
 from unbraid.data.sets.toys import vector_dataset
 
@@ -49,22 +50,21 @@ def load(
     label_columns = {name: columns.pop(name) for name in names if name in columns}
     label_columns |= _read_label_files([name for name in names if name and name not in label_columns], columns)
     rows = _stack_columns(columns, source)
-    expect(
-        np.abs(rows).max() < np.finfo(np.float32).max,
-        f"vectors: {source} holds numbers too large for float32",
-        found=f"{np.abs(rows).max():g}",
-        do="Scale them down.",
-    )
+    largest, representable = np.abs(rows).max(), np.finfo(np.float32).max
+    what = f"vectors: {source} holds numbers too large for float32"
+    expect(largest < representable, what, found=f"{largest:g}", do="Scale them down.")
     scaling = {}
     if standardise:
         mean, scale = column_scaling(rows)
         rows, scaling = (rows - mean) / scale, {"mean": mean, "scale": scale}
-    factors, table = (
-        label_files.factors_from_columns(label_columns, len(rows), str(source), partial)
-        if label_columns
-        else (None, None)
-    )
+    factors, table = _read_factors(label_columns, len(rows), source, partial)
     return vector_dataset(source.stem, rows, factors, table, columns=list(columns), **scaling)
+
+
+def _read_factors(
+    columns: dict[str, np.ndarray], n: int, path: Path, partial: bool
+) -> tuple[Factors | None, np.ndarray | None]:
+    return label_files.factors_from_columns(columns, n, str(path), partial) if columns else (None, None)
 
 
 def column_scaling(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,18 +99,14 @@ def _load_parquet(path: Path, names: list[str], key: str, standardise: bool, par
     table = parquet.open_table(path, split)
     inside = [name for name in names if name in table.column_names]
     expect(not key or key in table.column_names, f"vectors: {path} holds no column {key!r}", allowed=table.column_names)
-    rows, titles = parquet_rows.read_vectors(
-        table, [key] if key else [n for n in table.column_names if n not in inside], standardise
-    )
+    chosen = [key] if key else [name for name in table.column_names if name not in inside]
+    rows, titles = parquet_rows.read_vectors(table, chosen, standardise)
     labels = table.read_labels(inside)
     labels |= _read_label_files([name for name in names if name not in inside], table.column_names)
-    factors, values = (
-        label_files.factors_from_columns(labels, len(rows), str(path), partial) if labels else (None, None)
-    )
+    factors, values = _read_factors(labels, len(rows), path, partial)
+    factors = table.with_class_names(factors) if factors else None
     part = {"split": table.split} if table.split else {}
-    return vector_dataset(
-        path.stem, rows, table.with_class_names(factors) if factors else None, values, columns=titles, **part
-    )
+    return vector_dataset(path.stem, rows, factors, values, columns=titles, **part)
 
 
 def _read_columns(path: Path, key: str) -> dict[str, np.ndarray]:

@@ -13,11 +13,12 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import is_file, read_bytes
+from unbraid.data.cache.array_cache import file_fingerprint
 
 # errors that malformed archives have raised in tests
 ARCHIVE_ERRORS = (
@@ -94,6 +95,18 @@ def read_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, byt
         raise
     except ARCHIVE_ERRORS as error:
         raise UnbraidError(f"cannot read {path}: {error}. It is truncated or damaged.") from error
+
+
+def members_fingerprint(path: Path, names: Iterable[str], *options: object) -> str:
+    """Short hash of the state of an archive, or of the members of a folder, and of the options they are read with.
+
+    Args:
+        path: the folder or archive.
+        names: the members that are read.
+        *options: the options.
+    """
+    files = [path] if path.is_file() else [path / name for name in names]
+    return file_fingerprint(files, str(path.resolve()), *options)
 
 
 def gunzip(path: Path, raw: bytes) -> bytes:

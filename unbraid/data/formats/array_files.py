@@ -11,7 +11,7 @@ import numpy as np
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import check_characters, read_npy
-from unbraid.data.formats.hdf5 import hdf5_shapes, read_hdf5
+from unbraid.data.formats.hdf5 import hdf5_shapes, only_candidate, read_hdf5
 
 LABEL_NAMES = ("labels", "label")  # arrays with these names are the labels
 
@@ -43,13 +43,7 @@ def read_array(path: Path, key: str = "") -> np.ndarray:
     shapes = npz_shapes(path)
     if not key:
         many = [name for name, shape in shapes.items() if len(shape) >= 3]
-        expect(
-            len(many) == 1,
-            f"{path} must hold one array of images",
-            found=f"arrays {', '.join(shapes) or 'none'}",
-            do='Name it: key = "...".',
-        )
-        key = many[0]
+        key = only_candidate(many, f"{path} must hold one array of images", f"arrays {', '.join(shapes) or 'none'}")
     return read_npz_array(path, key)
 
 

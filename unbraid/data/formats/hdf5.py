@@ -10,7 +10,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,22 +58,31 @@ def get_hdf5_array(file: Any, key: str, path: Path) -> Any:
 
     found = file.get(key)
     expect(isinstance(found, h5py.Dataset), f"{path} holds no array {key!r}", found=", ".join(file) or "nothing")
-    elsewhere = (
-        "in another file (an external link)"
-        if found.file.filename != file.filename
-        else "in other files (external storage)"
-        if found.external
-        else "in other files (virtual storage)"
-        if found.is_virtual
-        else ""
-    )
+    places = {
+        "another file (an external link)": found.file.filename != file.filename,
+        "other files (external storage)": found.external,
+        "other files (virtual storage)": found.is_virtual,
+    }
+    elsewhere = [place for place, used in places.items() if used]
     expect(
         not elsewhere,
         f"{key!r} of {path} is not stored in the file itself, and other files are never opened",
-        found=f"data {elsewhere}",
+        found=f"data in {''.join(elsewhere[:1])}",
         do="Save the array itself: h5repack, or h5py's create_dataset(name, data=array).",
     )
     return found
+
+
+def only_candidate(names: Sequence[str], requirement: str, found: str) -> str:
+    """Return the only name of a list; raise and ask for a key if there is another number of them.
+
+    Args:
+        names: the candidates.
+        requirement: the rule that is broken, for the error.
+        found: what the file holds, for the error.
+    """
+    expect(len(names) == 1, requirement, found=found, do='Name it: key = "...".')
+    return names[0]
 
 
 def hdf5_shapes(path: Path) -> dict[str, tuple[int, ...]]:
@@ -87,11 +96,9 @@ def hdf5_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _shapes(file: Any) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
-    file.visititems(
-        lambda name, item: found.update({name: item.shape}) if getattr(item, "shape", None) is not None else None
-    )
-    return found
+    shapes: dict[str, Any] = {}
+    file.visititems(lambda name, item: shapes.update({name: getattr(item, "shape", None)}))
+    return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
 def read_hdf5(path: Path, key: str = "", axes: tuple[int, ...] = (3, 4), what: str = "images") -> np.ndarray:
@@ -109,13 +116,7 @@ def read_hdf5(path: Path, key: str = "", axes: tuple[int, ...] = (3, 4), what: s
         shapes = _shapes(file)
         if not key:
             many = [name for name, shape in shapes.items() if len(shape) in axes]
-            expect(
-                len(many) == 1,
-                f"{path} must hold one array of {what}",
-                found=f"{', '.join(shapes) or 'nothing'}",
-                do='Name it: key = "...".',
-            )
-            key = many[0]
+            key = only_candidate(many, f"{path} must hold one array of {what}", ", ".join(shapes) or "nothing")
         expect(key in shapes, f"{path} holds no array {key!r}", allowed=shapes)
         stored = get_hdf5_array(file, key, path)
         check_memory(path, int(np.prod(shapes[key], dtype=object)) * stored.dtype.itemsize)

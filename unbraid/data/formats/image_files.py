@@ -51,9 +51,8 @@ def decode_images(
     all_files = all_files or files
     bad = find_damaged(files, folder) if skip_damaged else np.zeros(len(files), bool)
     expect(not bad.all(), f"every image in {folder} is damaged", found=f"{len(files):,} of {len(files):,}")
-    state = array_cache.file_fingerprint(
-        files, str(folder.resolve()), size, grey, box, "" if grey else array_cache.file_fingerprint(all_files)
-    )
+    whole = "" if grey else array_cache.file_fingerprint(all_files)
+    state = array_cache.file_fingerprint(files, str(folder.resolve()), size, grey, box, whole)
     name = f"pictures-2-{state}{'-whole' if skip_damaged and bad.any() else ''}"
     if array_cache.is_cached(name):  # its shape is known, and no image file need be opened
         shape = read_npy(array_cache.cache_path(name), "cached images", mmap=True).shape[1:]
@@ -220,12 +219,9 @@ def _to_opaque_8bit(image: Any) -> Any:
 
     if image.mode[0] in "IF":  # Pillow would clip values above 255
         values, largest = np.asarray(image).astype(np.float64), 1.0 if image.mode == "F" else 65535.0
-        expect(
-            values.min() >= 0 and values.max() <= largest,
-            "pixels of more than 8 bits must lie in a known range",
-            found=f"{values.min():g} to {values.max():g}",
-            allowed=f"0 to {largest:g}",
-        )
+        known, found = values.min() >= 0 and values.max() <= largest, f"{values.min():g} to {values.max():g}"
+        what = "pixels of more than 8 bits must lie in a known range"
+        expect(known, what, found=found, allowed=f"0 to {largest:g}")
         return Image.fromarray(np.rint(values * (255 / largest)).astype(np.uint8))
     if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
         white = Image.new("RGBA", image.size, "white")
@@ -250,9 +246,8 @@ def open_image(file: Path | io.BytesIO) -> Iterator[Any]:
         raise UnbraidError(f"cannot read the image {_file_name(file)}: {error}") from error
     except Exception as error:  # Pillow raises many types of errors on damaged files, some with a memory address
         why = "its format is unknown" if isinstance(error, UnidentifiedImageError) else str(error).rstrip(".")
-        raise UnbraidError(
-            f"cannot read the image {_file_name(file)}: {why}. It is damaged or not an image."
-        ) from error
+        message = f"cannot read the image {_file_name(file)}: {why}. It is damaged or not an image."
+        raise UnbraidError(message) from error
 
 
 def to_chw(pixels: np.ndarray, channels: int = 0) -> np.ndarray:

@@ -79,11 +79,10 @@ def read_image_folder(
             labels = str(place / "metadata.csv")
     all_files = list_images(root) if root else files
     whole = label_files.read_columns(labels) if labels else _class_column(all_files, root) if root else None
-    columns = (
-        _match_rows(whole, files, (folder, root or folder), labels, partial)
-        if labels and whole
-        else _class_column(files, folder, min_classes=1 if whole else 2)
-    )
+    if labels and whole:
+        columns: Columns | None = _match_rows(whole, files, (folder, root or folder), labels, partial)
+    else:
+        columns = _class_column(files, folder, min_classes=1 if whole else 2)
     array, bad = decode_images(files, folder, size=size, grey=grey, all_files=all_files, skip_damaged=skip_damaged)
     names = [_printable_name(file.relative_to(folder).as_posix()) for file in files]
     damaged = {int(i): _printable_name(str(files[i])) for i in np.flatnonzero(bad)}

@@ -52,9 +52,8 @@ def factors_from_columns(
         )
         item, value, missing = _factor_from_column(str(name), column)
         if extra_values and name in extra_values:
-            item, value, _ = _factor_from_column(
-                str(name), np.concatenate([_as_plain_array(column), extra_values[name]])
-            )
+            both = np.concatenate([_as_plain_array(column), extra_values[name]])
+            item, value, _ = _factor_from_column(str(name), both)
         expect(
             partial or not missing.any(),
             f"{source_name}: column {name!r} has missing labels",

@@ -106,12 +106,8 @@ class ParquetTable:
         """
         classes, found = self.class_names(), {name: [] for name in names}  # type: dict[str, Any], dict[str, list]
         for name in names:
-            expect(
-                self.column_kind(name) in ("text", "number"),
-                f"column {name!r} of {self.path} cannot hold labels",
-                found=self.column_kind(name),
-                allowed="text or numbers",
-            )
+            kind, what = self.column_kind(name), f"column {name!r} of {self.path} cannot hold labels"
+            expect(kind in ("text", "number"), what, found=kind, allowed="text or numbers")
         for _, batch in self.iterate_batches(names, VALUES_PER_BATCH // 4) if names else ():
             for name in names:
                 found[name].append(_label_values(batch.column(name), self.column_kind(name) == "text", name in classes))
@@ -121,14 +117,9 @@ class ParquetTable:
         """Names of the classes by column, as Hugging Face stores them (ClassLabel)."""
         try:
             features = json.loads((self.schema.metadata or {})[b"huggingface"])["info"]["features"]
-            return {
-                name: [str(n) for n in feature["names"]]
-                for name, feature in features.items()
-                if isinstance(feature, dict)
-                and feature.get("_type") == "ClassLabel"
-                and name in self.column_names
-                and self.column_kind(name) == "number"
-            }
+            labels = {n: f for n, f in features.items() if isinstance(f, dict) and f.get("_type") == "ClassLabel"}
+            numbers = [n for n in labels if n in self.column_names and self.column_kind(n) == "number"]
+            return {name: [str(each) for each in labels[name]["names"]] for name in numbers}
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return {}
 

@@ -11,6 +11,7 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.progress import Advance
 from unbraid.data.cache import array_cache
+from unbraid.data.formats.hdf5 import only_candidate
 from unbraid.data.formats.image_files import (
     DamageReport,
     as_named_file,
@@ -42,17 +43,13 @@ def read_vectors(table: ParquetTable, names: list[str], standardise: bool) -> tu
         )
     expect(names, f"vectors: {table.path} has no data columns besides its labels")
     _, first = next(table.iterate_batches(names, 1))
-    widths = {
-        name: len(first.column(name)[0])
-        if table.column_kind(name) == "vector" and first.column(name)[0].is_valid
-        else 1
-        for name in names
-    }
-    titles = [
-        title
-        for name in names
-        for title in ([name] if table.column_kind(name) == "number" else [f"{name}_{i}" for i in range(widths[name])])
-    ]
+    widths, titles = dict.fromkeys(names, 1), list[str]()
+    for name in names:
+        if table.column_kind(name) == "number":
+            titles.append(name)
+        else:
+            widths[name] = len(first.column(name)[0]) if first.column(name)[0].is_valid else 1
+            titles += [f"{name}_{i}" for i in range(widths[name])]
     expect(titles, f"vectors: {table.path} holds empty lists")
 
     def fill(array: np.ndarray, advance: Advance) -> None:
@@ -60,9 +57,8 @@ def read_vectors(table: ParquetTable, names: list[str], standardise: bool) -> tu
             stop = start + batch.num_rows
             expect(stop <= len(array), f"{table.path} has more rows than its metadata state", allowed=f"{len(array):,}")
             with np.errstate(over="ignore"):  # overflow of float32 is reported below
-                array[start:stop] = np.concatenate(
-                    [_column_block(table, batch.column(name), name, widths[name], start) for name in names], axis=1
-                )
+                blocks = [_column_block(table, batch.column(name), name, widths[name], start) for name in names]
+                array[start:stop] = np.concatenate(blocks, axis=1)
             bad = ~np.isfinite(array[start:stop])
             row, column = (int(i[0]) for i in np.nonzero(bad)) if bad.any() else (0, 0)
             expect(
@@ -121,13 +117,8 @@ def read_images(
     """
     if not key:
         many = [name for name in table.column_names if table.column_kind(name) == "image"]
-        expect(
-            len(many) == 1,
-            f"{table.path} must hold one column of images",
-            found=", ".join(many) or f"none among {', '.join(table.column_names)}",
-            do='Name it: key = "...".',
-        )
-        key = many[0]
+        found = ", ".join(many) or f"none among {', '.join(table.column_names)}"
+        key = only_candidate(many, f"{table.path} must hold one column of images", found)
     expect(
         key in table.column_names and table.column_kind(key) == "image",
         f"{table.path} has no column of images {key!r}",
@@ -186,9 +177,8 @@ def _first_readable_image(table: ParquetTable, key: str, size: int, grey: bool) 
 def _damaged_rows(table: ParquetTable, key: str) -> np.ndarray:
     """Mask of rows whose image cannot be decoded, cached by the state of the files."""
     fingerprint = array_cache.file_fingerprint(table.files, str(table.path.resolve()), key)
-    damaged = (
-        none_if_damaged(_decode_value, value, row, key, 0, False) is None for row, value in _iterate_column(table, key)
-    )
+    values = _iterate_column(table, key)
+    damaged = (none_if_damaged(_decode_value, value, row, key, 0, False) is None for row, value in values)
     return cached_damage_mask(fingerprint, damaged, table.num_rows)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 
@@ -40,46 +42,34 @@ def rasterise_mesh(
     a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
     area = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (c[:, 0] - a[:, 0])
     facing = np.flatnonzero(area < -1e-9)  # the others face away from the camera
-    low = np.ceil(corners[facing].min(axis=1)).astype(np.int64)
-    high = np.floor(corners[facing].max(axis=1)).astype(np.int64)
-    spans = high - low + 1
+    triangles, corners, area = triangles[facing], corners[facing], area[facing]
+    low = np.ceil(corners.min(axis=1)).astype(np.int64)
+    spans = np.floor(corners.max(axis=1)).astype(np.int64) - low + 1
+    longest, visible = spans.max(axis=1), spans.min(axis=1) > 0
     image = np.zeros((side * side, 4), np.float32)
     depth = np.full(side * side, -np.inf)
-    edges = (1, 2, 3, 4, 6, 8, 16, 32, side + 1)
-    previous = 0
-    for edge in edges:  # triangles of similar size form a batch, which is one dense array
-        longest = spans.max(axis=1)
-        chosen = np.flatnonzero((longest > previous) & (longest <= edge) & (spans.min(axis=1) > 0))
-        previous = edge
-        if len(chosen):
-            _draw_triangles(
-                image,
-                depth,
-                side,
-                edge,
-                points,
-                normals,
-                triangles[facing[chosen]],
-                low[chosen],
-                corners[facing[chosen]],
-                area[facing[chosen]],
-            )
+    # triangles of similar size form a batch, which is one dense array
+    for shorter, edge in pairwise((0, 1, 2, 3, 4, 6, 8, 16, 32, side + 1)):
+        chosen = np.flatnonzero((longest > shorter) & (longest <= edge) & visible)
+        t, at, weight = _covered_samples(corners[chosen], area[chosen], low[chosen], edge, side)
+        if not len(t):
+            continue
+        corner = triangles[chosen[t]]
+        z = (points[corner, 2] * weight).sum(axis=1)
+        order = np.lexsort((z, at))
+        last = order[np.r_[at[order][1:] != at[order][:-1], True]]  # the nearest hit of each sample
+        last = last[z[last] > depth[at[last]]]
+        normal = (normals[corner[last]] * weight[last][..., None]).sum(axis=1)
+        depth[at[last]] = z[last]
+        image[at[last], :3] = normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
+        image[at[last], 3] = 1
     return image.reshape(size, subsamples, size, subsamples, 4).mean(axis=(1, 3)).transpose(2, 0, 1)
 
 
-def _draw_triangles(
-    image: np.ndarray,
-    depth: np.ndarray,
-    side: int,
-    edge: int,
-    points: np.ndarray,
-    normals: np.ndarray,
-    triangles: np.ndarray,
-    low: np.ndarray,
-    corners: np.ndarray,
-    area: np.ndarray,
-) -> None:
-    """Draw triangles that fit into a box of edge×edge samples; the nearest surface is visible."""
+def _covered_samples(
+    corners: np.ndarray, area: np.ndarray, low: np.ndarray, edge: int, side: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Triangle, sample and barycentric weights "3" of each hit of triangles that fit into a box of edge×edge samples."""
     steps = np.arange(edge)
     px = (low[:, 0, None, None] + steps[None, None, :]).astype(np.float64)
     py = (low[:, 1, None, None] + steps[None, :, None]).astype(np.float64)
@@ -90,16 +80,5 @@ def _draw_triangles(
     inside = (wa >= 0) & (wb >= 0) & (wa + wb <= 1)
     inside &= (px >= 0) & (px < side) & (py >= 0) & (py < side)
     t, i, j = np.nonzero(inside)
-    if not len(t):
-        return
     weight = np.stack([wa[t, i, j], wb[t, i, j], 1 - wa[t, i, j] - wb[t, i, j]], axis=1)
-    at = (low[t, 1] + i) * side + low[t, 0] + j
-    corner = triangles[t]
-    z = (points[corner, 2] * weight).sum(axis=1)
-    order = np.lexsort((z, at))
-    last = order[np.r_[at[order][1:] != at[order][:-1], True]]  # the nearest hit of each sample
-    last = last[z[last] > depth[at[last]]]
-    normal = (normals[corner[last]] * weight[last][..., None]).sum(axis=1)
-    depth[at[last]] = z[last]
-    image[at[last], :3] = normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
-    image[at[last], 3] = 1
+    return t, (low[t, 1] + i) * side + low[t, 0] + j, weight

@@ -283,13 +283,8 @@ def shade(
     seen = np.ones(len(point))
     near = dot(point, point) < 1.5  # no shadow reaches farther
     start = point[near] + 1e-4 * normal[near]
-    seen[near] = np.mean(
-        [
-            intersect_object(scene, shape, scale, start, _direction_to(lamp + offset, start))[0] >= FAR
-            for offset in _LAMP_OFFSETS
-        ],
-        axis=0,
-    )
+    rays = [_direction_to(lamp + offset, start) for offset in _LAMP_OFFSETS]
+    seen[near] = np.mean([intersect_object(scene, shape, scale, start, r)[0] >= FAR for r in rays], axis=0)
     lamp_part = scene.lamp_intensity * cone * np.clip(dot(normal, to), 0, None) * seen
     front_part = scene.front_light * np.clip(-normal[..., 2], 0, None)
     middle = to - ray

@@ -51,14 +51,11 @@ def load(*, path: str = "", objects: int = 183, size: int = 64) -> Dataset:
     def fill(array: np.ndarray, advance: Advance) -> None:
         for name, raw in archives.read_members(source, files):
             car = _parse_car(raw, name)  # "128 128 3 24 4"
-            array[:, :, files.index(name)] = np.moveaxis(
-                resize_images(np.moveaxis(car, (4, 3), (0, 1)), size, lanczos=True), -1, 2
-            )
+            views = resize_images(np.moveaxis(car, (4, 3), (0, 1)), size, lanczos=True)
+            array[:, :, files.index(name)] = np.moveaxis(views, -1, 2)
             advance()
 
-    stamp = array_cache.file_fingerprint(
-        [source] if source.is_file() else [source / name for name in files], str(source.resolve()), size
-    )
+    stamp = archives.members_fingerprint(source, files, size)
     array = array_cache.load_or_generate(f"cars3d-{stamp}", (4, 24, objects, 3, size, size), np.uint8, fill, objects)
     factors = Factors((Factor("elevation", 4), Factor("azimuth", 24, "circular"), Factor("object", objects, "class")))
     return Dataset("cars3d", Pixels(array.reshape(-1, 3, size, size)), factors, cite=CITE)

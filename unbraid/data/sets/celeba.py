@@ -118,9 +118,8 @@ def read_partition(path: Path, names: list[str], split: str) -> np.ndarray:
         names: file names of all images.
         split: name of the split.
     """
-    rows = [
-        line.split() for line in read_bytes(path, "partition", limit=1 << 28).decode("utf-8", "replace").splitlines()
-    ]
+    text = read_bytes(path, "partition", limit=1 << 28).decode("utf-8", "replace")
+    rows = [line.split() for line in text.splitlines()]
     for number, row in enumerate(rows, 1):
         expect(
             len(row) == 2 and row[1] in ("0", "1", "2"),
@@ -147,11 +146,8 @@ def _fetch() -> None:
     """Verify the files in the cache; list those to download manually, since Google Drive asks for confirmation."""
     folder = array_cache.cache_dir() / "celeba"
     unpacked = (folder / "img_align_celeba").is_dir()
-    missing = [
-        name
-        for name in FILES
-        if not (folder / name).is_file() and name != PARTITION_FILE and not (unpacked and name.endswith(".zip"))
-    ]
+    needed = [ATTRIBUTES_FILE] if unpacked else ["img_align_celeba.zip", ATTRIBUTES_FILE]
+    missing = [name for name in needed if not (folder / name).is_file()]
     if missing:
         wanted = "\n".join(f"  {name}: {file.num_bytes:,} bytes, {file.checksum}" for name, file in FILES.items())
         raise UnbraidError(

@@ -46,11 +46,8 @@ def select_models(archive_path: Path, views: Views, subset: str) -> list[str]:
         return models
     count = re.fullmatch(r"distinct(\d+)", subset)
     if count:
-        expect(
-            1 < int(count[1]) <= len(models),
-            f"chairs: subset {subset!r} must have 2 to {len(models)} models",
-            found=count[1],
-        )
+        what = f"chairs: subset {subset!r} must have 2 to {len(models)} models"
+        expect(1 < int(count[1]) <= len(models), what, found=count[1])
         return [models[i] for i in select_distinct(_silhouettes(archive_path, models, views), int(count[1]))]
     path = Path(subset).expanduser()
     expect(path.is_file(), f"chairs: there is no list of models {subset!r}", do=SUBSET_HELP)
@@ -63,11 +60,8 @@ def select_models(archive_path: Path, views: Views, subset: str) -> list[str]:
         found=f"{len(missing)} missing{f', such as {missing[0]!r}' if missing else ''}" if wanted else "an empty list",
         do=SUBSET_HELP,
     )
-    expect(
-        len(set(wanted)) == len(wanted),
-        f"chairs: {subset} lists a model twice",
-        found=f"{len(wanted) - len(set(wanted))} repeated",
-    )
+    repeated = len(wanted) - len(set(wanted))
+    expect(not repeated, f"chairs: {subset} lists a model twice", found=f"{repeated} repeated")
     return wanted
 
 
@@ -87,12 +81,8 @@ def _read_selected_names(archive_path: Path, path: Path) -> list[str]:
         found=f"{len(inside)} such files",
         do="Use rendered_chairs.tar as published, or give a text file of names.",
     )
-    names = [
-        str(np.asarray(name).ravel()[0])
-        for name in _read_mat_array(
-            next(archives.read_members(archive_path, inside))[1], "folder_names", NAMES_FILE
-        ).ravel()
-    ]
+    listed = _read_mat_array(next(archives.read_members(archive_path, inside))[1], "folder_names", NAMES_FILE)
+    names = [str(np.asarray(name).ravel()[0]) for name in listed.ravel()]
     selected = _read_mat_array(read_bytes(path, "list of models", limit=1 << 24), "selected", str(path)).ravel()
     truth = selected.dtype == bool or (len(selected) == len(names) and set(np.unique(selected).tolist()) <= {0, 1})
     places = np.flatnonzero(selected) if truth else selected.astype(np.int64) - 1
@@ -153,13 +143,8 @@ def _silhouettes(archive_path: Path, models: list[str], views: Views) -> np.ndar
             array[rows[name]] = (pixels.min(axis=0) < 250).ravel()
             advance()
 
-    stamp = array_cache.file_fingerprint(
-        [archive_path] if archive_path.is_file() else [archive_path / name for name in rows],
-        str(archive_path.resolve()),
-    )
-    array = array_cache.load_or_generate(
-        f"chairs-masks-{stamp}", (len(models), 4, MASK_SIZE * MASK_SIZE), np.uint8, fill, len(rows)
-    )
+    stamp, shape = archives.members_fingerprint(archive_path, rows), (len(models), 4, MASK_SIZE * MASK_SIZE)
+    array = array_cache.load_or_generate(f"chairs-masks-{stamp}", shape, np.uint8, fill, len(rows))
     return array.reshape(len(models), -1)
 
 

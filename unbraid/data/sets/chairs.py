@@ -71,19 +71,12 @@ def load(
             array[rows[name]] = np.packbits((pixels.min(axis=0) < 250).ravel()) if masks else pixels
             advance()
 
-    stamp = array_cache.file_fingerprint(
-        [source] if source.is_file() else [source / f for f in files], str(source.resolve()), size, crop, masks, files
-    )
+    stamp = archives.members_fingerprint(source, files, size, crop, masks, files)
     shape = (len(files), size * size // 8) if masks else (len(files), 3, size, size)
     array = array_cache.load_or_generate(f"chairs-{stamp}", shape, np.uint8, fill, len(files))
     images: Images = Bits(array, (1, size, size)) if masks else Pixels(array)
-    factors = Factors(
-        (
-            Factor("model", len(chosen), "class", tuple(chosen)),
-            Factor("elevation", 2, "ordinal", (20, 30)),
-            Factor("azimuth", 31, "circular"),
-        )
-    )
+    items = Factor("model", len(chosen), "class", tuple(chosen)), Factor("elevation", 2, "ordinal", (20, 30))
+    factors = Factors((*items, Factor("azimuth", 31, "circular")))
     return Dataset("chairs", images, factors, cite=CITE, notes={"split": split, "masks": masks})
 
 
@@ -102,11 +95,8 @@ def _find_views(path: Path, models: int) -> dict[str, dict[tuple[int, int], str]
     )
     grid = sorted(next(iter(views.values())))
     for model, found in views.items():
-        expect(
-            len(found) == 62 and sorted(found) == grid,
-            f"chairs: model {model} must have 2 × 31 views",
-            found=len(found),
-        )
+        whole = len(found) == 62 and sorted(found) == grid
+        expect(whole, f"chairs: model {model} must have 2 × 31 views", found=len(found))
     return views
 
 

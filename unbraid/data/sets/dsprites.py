@@ -35,8 +35,7 @@ FACTORS = Factors(
         Factor("shape", 3, "class", sprite_outlines.SHAPES),
         Factor("scale", 6, "ordinal", tuple(SCALES.tolist())),
         Factor("orientation", 40, "circular", tuple(ANGLES.tolist())),
-        Factor("x", 32, "ordinal", tuple(np.linspace(0, 1, 32).tolist())),
-        Factor("y", 32, "ordinal", tuple(np.linspace(0, 1, 32).tolist())),
+        *(Factor(axis, 32, "ordinal", tuple(np.linspace(0, 1, 32).tolist())) for axis in "xy"),
     )
 )
 
@@ -54,12 +53,8 @@ def load(*, variant: str = "plain", path: str = "", original: bool = False, seed
         original: true uses the file that 'unbraid data make dsprites --set original=true' downloaded.
         seed: seed of the variants.
     """
-    expect(
-        variant in ("plain", *VARIANTS),
-        "dsprites has no such variant",
-        found=repr(variant),
-        allowed=("plain", *VARIANTS),
-    )
+    variants = ("plain", *VARIANTS)
+    expect(variant in variants, "dsprites has no such variant", found=repr(variant), allowed=variants)
     path = path or (str(verify_published(FILE, array_cache.cache_dir() / FILE_NAME)) if original else "")
     array = _load_original(Path(path).expanduser()) if path else _load_regenerated()
     images: Images = Bits(array, (1, 64, 64))

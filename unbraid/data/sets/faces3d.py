@@ -120,9 +120,8 @@ def _load_renderings(path: Path, identities: int, key: str) -> Dataset:
     expect(array.ndim >= 3, f"faces3d: {path} must hold images", found=f"shape {array.shape}")
     # otherwise the third axis from the end counts views
     coloured = array.ndim > 3 and int(np.prod(array.shape[:-3])) % 2541 == 0
-    layout = (
-        "nhw" if not coloured else "nhwc" if array.shape[-1] in (1, 3) else "nchw" if array.shape[-3] in (1, 3) else ""
-    )
+    last, first = array.shape[-1] in (1, 3), array.shape[-3] in (1, 3)
+    layout = "nhw" if not coloured else "nhwc" if last else "nchw" if first else ""
     flat = array.reshape(-1, *array.shape[-3:] if coloured else array.shape[-2:])
     people = len(flat) // 2541
     expect(
@@ -139,14 +138,9 @@ def _build_factors(identities: int, expressions: tuple[str, ...]) -> Factors:
     items = [Factor("identity", identities, "class")]
     if len(expressions) > 1:
         items.append(Factor("expression", len(expressions), "class", expressions))
-    return Factors(
-        (
-            *items,
-            Factor("azimuth", 21, "ordinal", tuple(AZIMUTHS.tolist())),
-            Factor("elevation", 11, "ordinal", tuple(ELEVATIONS.tolist())),
-            Factor("light", 11, "ordinal", tuple(LIGHTS.tolist())),
-        )
-    )
+    views = {"azimuth": AZIMUTHS, "elevation": ELEVATIONS, "light": LIGHTS}
+    items += [Factor(name, len(values), "ordinal", tuple(values.tolist())) for name, values in views.items()]
+    return Factors(tuple(items))
 
 
 def _render_model(path: Path, identities: int, expressions: int, size: int, zoom: float, seed: int) -> Dataset:
@@ -174,9 +168,8 @@ def _render_model(path: Path, identities: int, expressions: int, size: int, zoom
     total = identities * expressions * 231
     normals = array_cache.load_or_generate(name, (total, 4, size, size), np.int8, fill, total)
     names = ("neutral", *face["names"][: expressions - 1])
-    return Dataset(
-        "faces3d", ShadedNormals(normals, 11), _build_factors(identities, names), cite=CITE, notes={"model": path.name}
-    )
+    factors, notes = _build_factors(identities, names), {"model": path.name}
+    return Dataset("faces3d", ShadedNormals(normals, 11), factors, cite=CITE, notes=notes)
 
 
 def _render_views(points: np.ndarray, triangles: np.ndarray, size: int, advance: Advance) -> np.ndarray:
@@ -187,10 +180,8 @@ def _render_views(points: np.ndarray, triangles: np.ndarray, size: int, advance:
         for e, elevation in enumerate(np.radians(ELEVATIONS)):
             c, s = np.cos(elevation), np.sin(elevation)
             tilt = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
-            seen = rasterise_mesh(
-                rotate_about_y(points, azimuth) @ tilt.T, rotate_about_y(normals, azimuth) @ tilt.T, triangles, size
-            )
-            views[a, e] = np.rint(seen * 127)
+            turned, facing = (rotate_about_y(vectors, azimuth) @ tilt.T for vectors in (points, normals))
+            views[a, e] = np.rint(rasterise_mesh(turned, facing, triangles, size) * 127)
             advance()
     return views
 

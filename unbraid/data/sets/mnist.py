@@ -32,34 +32,20 @@ BASE_URLS = {  # in the order of attempts
         "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
     ),
 }
-# MD5 as in torchvision/datasets/mnist.py, bytes as in tensorflow_datasets/url_checksums/(fashion_)mnist.txt
-ARCHIVE_CHECKSUMS = {
+# of the archives: MD5 as in torchvision/datasets/mnist.py, bytes as in tensorflow_datasets/url_checksums/(fashion_)mnist.txt;
+# and MD5 of the decompressed files, because many copies were compressed again
+CHECKSUMS = {
     "mnist": {
-        "train-images-idx3-ubyte.gz": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422),
-        "train-labels-idx1-ubyte.gz": ("d53e105ee54ea40749a09fcbcd1e9432", 28881),
-        "t10k-images-idx3-ubyte.gz": ("9fb629c4189551a2d022fa330f9573f3", 1648877),
-        "t10k-labels-idx1-ubyte.gz": ("ec29112dd5afa0611ce80d1b7f02629c", 4542),
+        "train-images-idx3-ubyte": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422, "6bbc9ace898e44ae57da46a324031adb"),
+        "train-labels-idx1-ubyte": ("d53e105ee54ea40749a09fcbcd1e9432", 28881, "a25bea736e30d166cdddb491f175f624"),
+        "t10k-images-idx3-ubyte": ("9fb629c4189551a2d022fa330f9573f3", 1648877, "2646ac647ad5339dbf082846283269ea"),
+        "t10k-labels-idx1-ubyte": ("ec29112dd5afa0611ce80d1b7f02629c", 4542, "27ae3e4e09519cfbb04c329615203637"),
     },
     "fashion_mnist": {
-        "train-images-idx3-ubyte.gz": ("8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26421880),
-        "train-labels-idx1-ubyte.gz": ("25c81989df183df01b3e8a0aad5dffbe", 29515),
-        "t10k-images-idx3-ubyte.gz": ("bef4ecab320f06d8554ea6380940ec79", 4422102),
-        "t10k-labels-idx1-ubyte.gz": ("bb300cfdad3c16e7a12a480ee83cd310", 5148),
-    },
-}
-
-CONTENT_CHECKSUMS = {  # MD5 of the decompressed files, because many copies were compressed again
-    "mnist": {
-        "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
-        "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
-        "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
-        "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
-    },
-    "fashion_mnist": {
-        "train-images-idx3-ubyte": "f4a8712d7a061bf5bd6d2ca38dc4d50a",
-        "train-labels-idx1-ubyte": "9018921c3c673c538a1fc5bad174d6f9",
-        "t10k-images-idx3-ubyte": "8181f5470baa50b63fa0f6fddb340f0a",
-        "t10k-labels-idx1-ubyte": "15d484375f8d13e6eb1aabb0c3f46965",
+        "train-images-idx3-ubyte": ("8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26421880, "f4a8712d7a061bf5bd6d2ca38dc4d50a"),
+        "train-labels-idx1-ubyte": ("25c81989df183df01b3e8a0aad5dffbe", 29515, "9018921c3c673c538a1fc5bad174d6f9"),
+        "t10k-images-idx3-ubyte": ("bef4ecab320f06d8554ea6380940ec79", 4422102, "8181f5470baa50b63fa0f6fddb340f0a"),
+        "t10k-labels-idx1-ubyte": ("bb300cfdad3c16e7a12a480ee83cd310", 5148, "15d484375f8d13e6eb1aabb0c3f46965"),
     },
 }
 
@@ -85,31 +71,22 @@ def _load(name: str, path: str, split: str, size: int) -> Dataset:
     )
     pad = (size - 28) // 2
     pixels = np.pad(images, ((0, 0), (pad, pad), (pad, pad)))[:, None]
-    classes = Factor("class", 10, "class", DIGITS if name == "mnist" else CLOTHES)
-    return Dataset(
-        name,
-        Pixels(pixels),
-        Factors((classes,), grid=False),
-        labels[:, None].astype(np.int64),
-        cite=CITES[name],
-        notes={"split": split},
-    )
+    factors = Factors((Factor("class", 10, "class", DIGITS if name == "mnist" else CLOTHES),), grid=False)
+    table, cite = labels[:, None].astype(np.int64), CITES[name]
+    return Dataset(name, Pixels(pixels), factors, table, cite=cite, notes={"split": split})
 
 
 def _read_verified(folder: Path, name: str, stem: str, axes: int, strict: bool) -> np.ndarray:
     """Read one idx file; raise if it is known to be another one, or if `strict` and it is not the published one."""
     path = _find_file(folder, name, stem)
-    raw, content = _read_raw(path)
+    raw = read_bytes(path, "idx file", limit=1 << 31)
+    content = archives.gunzip(path, raw) if raw[:2] == b"\x1f\x8b" else raw
     found = {hashlib.md5(part, usedforsecurity=False).hexdigest() for part in (raw, content)}
-    for other, sums in CONTENT_CHECKSUMS.items():
-        for file, md5 in sums.items():
-            if {md5, ARCHIVE_CHECKSUMS[other][f"{file}.gz"][0]} & found:
-                expect(
-                    (other, file) == (name, stem),
-                    f"{name}: {path} must be {stem} of {name}",
-                    found=f"{file} of {other}",
-                    do="The files were swapped.",
-                )
+    for other, sums in CHECKSUMS.items():
+        for file, (archive, _, plain) in sums.items():
+            if {archive, plain} & found:
+                wanted, real = f"{stem} of {name}", f"{file} of {other}"
+                expect(wanted == real, f"{name}: {path} must be {wanted}", found=real, do="The files were swapped.")
                 return _parse_idx(path, content, axes)
     array = _parse_idx(path, content, axes)
     expect(
@@ -120,12 +97,6 @@ def _read_verified(folder: Path, name: str, stem: str, axes: int, strict: bool) 
         'set path = "...".',
     )
     return array
-
-
-def _read_raw(path: Path) -> tuple[bytes, bytes]:
-    """Bytes of a file, and its decompressed bytes if it is gzipped."""
-    raw = read_bytes(path, "idx file", limit=1 << 31)
-    return raw, archives.gunzip(path, raw) if raw[:2] == b"\x1f\x8b" else raw
 
 
 def _parse_idx(path: Path, raw: bytes, axes: int) -> np.ndarray:
@@ -161,19 +132,16 @@ def _find_file(folder: Path, name: str, stem: str) -> Path:
 
 def _status(name: str) -> str:
     try:
-        found = [
-            _find_file(array_cache.cache_dir() / name, name, stem.removesuffix(".gz"))
-            for stem in ARCHIVE_CHECKSUMS[name]
-        ]
+        found = [_find_file(array_cache.cache_dir() / name, name, stem) for stem in CHECKSUMS[name]]
         return next((f"needs a file: {path} is {wrong}" for path in found if (wrong := kind_mismatch(path))), "ready")
     except UnbraidError:
         return "needs a file: four idx files"
 
 
 def _fetch(name: str) -> None:
-    for file, (md5, size) in ARCHIVE_CHECKSUMS[name].items():
-        first, *others = (RemoteFile(site + file, f"md5:{md5}", size) for site in BASE_URLS[name])
-        fetch(replace(first, mirrors=tuple(others)), array_cache.cache_dir() / name / file)
+    for stem, (md5, size, _) in CHECKSUMS[name].items():
+        first, *others = (RemoteFile(f"{site}{stem}.gz", f"md5:{md5}", size) for site in BASE_URLS[name])
+        fetch(replace(first, mirrors=tuple(others)), array_cache.cache_dir() / name / f"{stem}.gz")
 
 
 def _build_source(name: str, about: str) -> Source:

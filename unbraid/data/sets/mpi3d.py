@@ -29,31 +29,27 @@ SIMPLE_VALUES = (
 COMPLEX_VALUES = (("yellow", "green", "olive", "red"), ("coffee-cup", "tennis-ball", "croissant", "beer-cup"))
 COMMON_VALUES = (("small", "large"), ("top", "center", "bottom"), ("purple", "sea green", "salmon"))
 FACTOR_SIZES = {  # by variant
-    "toy": (6, 6, 2, 3, 3, 40, 40),
-    "realistic": (6, 6, 2, 3, 3, 40, 40),
-    "real": (6, 6, 2, 3, 3, 40, 40),
+    **dict.fromkeys(("toy", "realistic", "real"), (6, 6, 2, 3, 3, 40, 40)),
     "real_complex": (4, 4, 2, 3, 3, 40, 40),
 }
 BASE_URL = "https://huggingface.co/datasets/waleedgondal/mpi3d/resolve/main/"  # linked by the authors' README
 FORMER_BASE_URL = "https://storage.googleapis.com/disentanglement_dataset/Final_Dataset/"  # linked before
-FILES = {  # MD5 of the former files as in disent (nmichlo/disent); of the present ones only realistic has a checksum
-    "toy": RemoteFile(
-        BASE_URL + "mpi3d_toy.npz",
-        mirrors=(RemoteFile(FORMER_BASE_URL + "mpi3d_toy.npz", "md5:55889cb7c7dfc655d6e0277beee88868"),),
-    ),
-    "realistic": RemoteFile(
-        BASE_URL + "mpi3d_realistic.npz",
+CHECKSUMS = {  # present and former; MD5 as in disent (nmichlo/disent); of the present files only realistic has a checksum
+    "toy": ("", "md5:55889cb7c7dfc655d6e0277beee88868"),
+    "realistic": (
         "sha256:f6124f358e02846695cb3795acf8714f990c84cf02d495796898c133cf1ae866",
-        mirrors=(RemoteFile(FORMER_BASE_URL + "mpi3d_realistic.npz", "md5:59a6225b88b635365f70c91b3e52f70f"),),
+        "md5:59a6225b88b635365f70c91b3e52f70f",
     ),
-    "real": RemoteFile(
-        BASE_URL + "mpi3d_real.npz",
-        mirrors=(RemoteFile(FORMER_BASE_URL + "mpi3d_real.npz", "md5:0f33f609918fb5c97996692f91129802"),),
-    ),
+    "real": ("", "md5:0f33f609918fb5c97996692f91129802"),
 }
 # as published
-FILE_NAMES = {variant: f"mpi3d_{variant}.npz" for variant in FACTOR_SIZES} | {
-    "real_complex": "real3d_complicated_shapes_ordered.npz"
+FILE_NAMES = {variant: f"mpi3d_{variant}.npz" for variant in CHECKSUMS}
+FILE_NAMES["real_complex"] = "real3d_complicated_shapes_ordered.npz"
+FILES = {
+    name: RemoteFile(
+        BASE_URL + FILE_NAMES[name], now, mirrors=(RemoteFile(FORMER_BASE_URL + FILE_NAMES[name], before),)
+    )
+    for name, (now, before) in CHECKSUMS.items()
 }
 DRIVE_URL = "drive.google.com/file/d/1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm"
 
@@ -81,12 +77,8 @@ def load(*, variant: str = "toy", path: str = "") -> Dataset:
 
 def _build_factor(variant: str, i: int, size: int) -> Factor:
     """Factor number `i` with the authors' names of its values."""
-    values: tuple[str, ...] = (
-        *(COMPLEX_VALUES if variant == "real_complex" else SIMPLE_VALUES),
-        *COMMON_VALUES,
-        (),
-        (),
-    )[i]
+    objects = COMPLEX_VALUES if variant == "real_complex" else SIMPLE_VALUES
+    values: tuple[str, ...] = (*objects, *COMMON_VALUES, (), ())[i]
     kind = "class" if i in (0, 1, 4) else "ordinal"
     return Factor(FACTOR_NAMES[i], size, kind, values if len(values) == size else ())
 

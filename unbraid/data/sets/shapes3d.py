@@ -153,12 +153,8 @@ def _load_original(path: Path) -> np.ndarray:
             found=f"{images.shape} {images.dtype}",
             allowed=f"({n}, 64, 64, 3) uint8",
         )
-        expect(
-            labels.shape == (n, 6),
-            f"{path} must have the published layout",
-            found=f"labels {labels.shape}",
-            allowed=f"({n}, 6)",
-        )
+        layout = f"{path} must have the published layout"
+        expect(labels.shape == (n, 6), layout, found=f"labels {labels.shape}", allowed=f"({n}, 6)")
         ends = np.array(labels[[0, 1, n - 1]])
         expect(
             (ends[1] != ends[0]).tolist() == [False] * 5 + [True],
@@ -174,9 +170,8 @@ def _load_original(path: Path) -> np.ndarray:
                     raise UnbraidError(f"{path} is damaged near image {start:,}: {error}.") from error
                 advance(2000)
 
-        return array_cache.load_or_generate(
-            f"shapes3d-original-{array_cache.file_fingerprint([path])}", (n, 3, 64, 64), np.uint8, fill, n
-        )
+        name = f"shapes3d-original-{array_cache.file_fingerprint([path])}"
+        return array_cache.load_or_generate(name, (n, 3, 64, 64), np.uint8, fill, n)
 
 
 def _fetch(*, original: bool = False) -> None:

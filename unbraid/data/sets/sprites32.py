@@ -41,9 +41,8 @@ def load(*, orientation: bool = False) -> Dataset:
                     blocks[s, i, k] = sprite_outlines.rasterise_outline(points * scale, POSITIONS, POSITIONS, 32)
                     advance()
 
-    array = array_cache.load_or_generate(
-        _cache_name(orientation), (factors.count, 128), np.uint8, fill, 18 * len(angles)
-    )
+    name, total = _cache_name(orientation), 18 * len(angles)
+    array = array_cache.load_or_generate(name, (factors.count, 128), np.uint8, fill, total)
     return Dataset("sprites32", Bits(array, (1, 32, 32)), factors, cite=CITE)
 
 

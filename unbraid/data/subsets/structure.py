@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,8 @@ def correlate(dataset: Dataset, first: str, second: str, sigma: float, seed: int
     >>> round(tied.notes["correlation"], 1), 500 < len(tied) < 1500
     (0.9, True)
     """
-    expect(
-        isinstance(sigma, (int, float)) and sigma > 0, "correlate: sigma must be a positive number", found=repr(sigma)
-    )
+    positive = isinstance(sigma, (int, float)) and sigma > 0
+    expect(positive, "correlate: sigma must be a positive number", found=repr(sigma))
     expect(first != second, "correlate needs two different factors", found=first)
     (u, has_u), (v, has_v) = (_unit_labels(dataset, name) for name in (first, second))
     keep = has_u & has_v & (_uniform(len(dataset), seed, 2**20 + 2) < np.exp(-((u - v) ** 2) / (2 * sigma**2)))
@@ -131,9 +131,8 @@ def keep_only(dataset: Dataset, rule: Rules) -> Dataset:
     expect(
         varied, f"only ({described}) must leave a factor that varies", found=f"{len(part):,} images with equal labels"
     )
-    return replace(
-        part, factors=Factors(tuple(part.factors.items[i] for i in varied), grid=False), table=part.table[:, varied]
-    )
+    factors = Factors(tuple(part.factors.items[i] for i in varied), grid=False)
+    return replace(part, factors=factors, table=part.table[:, varied])
 
 
 def _match_any(dataset: Dataset, rule: Any, option: str) -> tuple[np.ndarray, str]:
@@ -230,14 +229,9 @@ def _apply_dedupe(dataset: Dataset, value: Any) -> Dataset:
 
 
 def _apply_correlate(dataset: Dataset, value: Any) -> Dataset:
-    right = isinstance(value, Mapping) and {"first", "second", "sigma"} <= set(value) <= {
-        "first",
-        "second",
-        "sigma",
-        "seed",
-    }
+    needed = {"first", "second", "sigma"}
     expect(
-        right,
+        isinstance(value, Mapping) and needed <= set(value) <= {*needed, "seed"},
         f"data option 'correlate' cannot be {value!r}",
         allowed="a table of first, second, sigma and optionally seed",
         do='For example { first = "x", second = "y", sigma = 0.2 }.',
@@ -258,9 +252,9 @@ def _apply_subsample(dataset: Dataset, value: Any) -> Dataset:
 
 STRUCTURE: dict[str, Callable[[Dataset, Any], Dataset]] = {  # keys of [data] in a recipe, applied in this order
     "dedupe": _apply_dedupe,
-    "only": lambda data, value: keep_only(data, value),
-    "hold_out": lambda data, value: hold_out(data, value),
-    "held_out": lambda data, value: hold_out(data, value, keep="held"),
+    "only": keep_only,
+    "hold_out": hold_out,
+    "held_out": partial(hold_out, keep="held"),
     "correlate": _apply_correlate,
     "subsample": _apply_subsample,
 }

@@ -98,10 +98,8 @@ def pointwise_information(table: Table, seed: int, draws: int = DRAWS) -> np.nda
     if key not in table.cache:
         rows, z = draw_samples(table, draws, seed)
         out = np.full((draws, len(table.units), len(table.names)), np.nan)
-        members = [
-            [np.flatnonzero(y == v) for v in range(len(levels))]
-            for y, levels in zip(table.y.T, table.levels, strict=True)
-        ]
+        factors = zip(table.y.T, table.levels, strict=True)
+        members = [[np.flatnonzero(y == v) for v in range(len(levels))] for y, levels in factors]
         for part in draw_chunks(draws, len(table)):
             for u, unit in enumerate(table.units):
                 weight = _weights(log_density(table, unit, z[part]))

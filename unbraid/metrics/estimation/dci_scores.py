@@ -9,6 +9,7 @@ import numpy as np
 from unbraid.core.errors import choose, expect
 from unbraid.core.options import reject_unknown
 from unbraid.metrics.estimation.importances import PREDICTOR_OPTIONS, ImportanceFit, importances
+from unbraid.metrics.estimation.top_two import labelled_matrix
 from unbraid.metrics.evaluation.records import Score
 from unbraid.metrics.inputs.validation import INPUT_OPTIONS, Table, as_table
 
@@ -40,32 +41,18 @@ def dci_score(
     chosen = dict(choose(protocol, PROTOCOLS, "DCI protocol"))
     chosen |= {key: options.pop(key) for key in ("predictor", "classify") if key in options}
     threads = options.pop("threads", 0)
-    choose(chosen["predictor"], PREDICTOR_OPTIONS, "predictor")
-    own = [
-        *PREDICTOR_OPTIONS[chosen["predictor"]],
-        "predictor",
-        "classify",
-        "threads",
-        "protocol",
-        "seed",
-        *INPUT_OPTIONS,
-    ]
+    usual = choose(chosen["predictor"], PREDICTOR_OPTIONS, "predictor")
+    own = [*usual, "predictor", "classify", "threads", "protocol", "seed", *INPUT_OPTIONS]
     for key in options:
         reject_unknown(key, own, f"{name} with {chosen['predictor']}")
-    chosen |= PREDICTOR_OPTIONS[chosen["predictor"]] | options
+    chosen |= usual | options
     fit = importances(table, seed=seed, threads=threads, **chosen)
-    do = "Provide more rows."
-    expect(np.isfinite(fit.quality).any(), f"{name}: no factor takes two values in the fitted rows", do=do)
+    varied = np.isfinite(fit.quality).any()
+    expect(varied, f"{name}: no factor takes two values in the fitted rows", do="Provide more rows.")
     values, rows = dci_components(table, fit)
-    settings = {
-        "protocol": protocol,
-        **chosen,
-        "informativeness_is": " and ".join(sorted(set(fit.measure))),
-        "seed": seed,
-        **table.notes,
-    }
-    if fit.subsampled:
-        settings["subsampled"] = fit.subsampled
+    measure = " and ".join(sorted(set(fit.measure)))
+    settings = {"protocol": protocol, **chosen, "informativeness_is": measure, "seed": seed, **table.notes}
+    settings |= {"subsampled": fit.subsampled} if fit.subsampled else {}
     return Score(name, values[component], {**values, **rows}, None, settings, CITE)
 
 
@@ -86,15 +73,8 @@ def dci_components(table: Table, fit: ImportanceFit) -> tuple[dict[str, float], 
         "informativeness": float(np.nanmean(fit.quality)),
         "error": float(np.nanmean(fit.error)),
     }
-    rows = {
-        "matrix": r,
-        "units": list(table.unit_names),
-        "factors": list(table.names),
-        "unit_disentanglement": d_u,
-        "factor_completeness": c_k,
-        "factor_informativeness": fit.quality,
-    }
-    return values, rows
+    rows = {"unit_disentanglement": d_u, "factor_completeness": c_k, "factor_informativeness": fit.quality}
+    return values, labelled_matrix(table, r, **rows)
 
 
 def normalised_entropy(r: np.ndarray, axis: int) -> np.ndarray:

@@ -131,13 +131,8 @@ class FixedFactorSampler:
         mean = np.einsum("mrd->md", z) / count
         variance = np.maximum(np.einsum("mrd,mrd->md", z, z) / count - mean * mean, 0) * (count / (count - 1))
         out = np.empty((len(k), len(self.table.units)))
-        self._unit_variances(z, variance, out)
-        return out
-
-    def _unit_variances(self, z: np.ndarray, variance: np.ndarray, out: np.ndarray) -> None:
-        """Write variances of units "m u" from those of columns "m d"; single columns are written at once."""
         alone = [len(unit.columns) == 1 and unit.kind != "onehot" for unit in self.table.units]
-        single = np.flatnonzero(alone)
+        single = np.flatnonzero(alone)  # single columns are written at once
         first = np.array([unit.columns[0] for unit in self.table.units])[single]
         out[:, single] = np.where(self.table.deviations[first] > 0, variance[:, first], np.inf)
         for u in np.flatnonzero(np.logical_not(alone)):
@@ -148,6 +143,7 @@ class FixedFactorSampler:
                 out[:, u] = gini_variance(z[:, :, columns], self.table, columns)
             else:
                 out[:, u] = variance[:, live].mean(1) if live else np.inf
+        return out
 
 
 def gini_variance(z: np.ndarray, table: Table, columns: list[int]) -> np.ndarray:

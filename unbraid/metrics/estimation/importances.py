@@ -79,13 +79,9 @@ def importances(
                 found = dict(zip(most_first, pool.map(one, most_first), strict=True))
         else:
             found = {k: one(k) for k in most_first}
-        fits = [found[k] for k in range(len(table.names))]
+        units, quality, error, measure = zip(*(found[k] for k in range(len(table.names))), strict=True)
         table.cache[key] = ImportanceFit(
-            np.stack([f[0] for f in fits], 1),
-            np.array([f[1] for f in fits]),
-            np.array([f[2] for f in fits]),
-            tuple(f[3] for f in fits),
-            small.notes.get("subsampled"),
+            np.stack(units, 1), np.array(quality), np.array(error), measure, small.notes.get("subsampled")
         )
     return table.cache[key]
 
@@ -100,10 +96,8 @@ def _fit_factor(
     if classes and len(np.unique(target[fit])) < 2:
         return np.zeros(len(table.units)), float("nan"), float("nan"), "accuracy"
     alive = np.flatnonzero(table.deviations > 0)
-    column, predicted = (
-        np.zeros(table.z.shape[1]),
-        np.full(len(test), np.bincount(table.y[fit, k]).argmax() if classes else target[fit].mean()),
-    )
+    column, usual = np.zeros(table.z.shape[1]), np.bincount(table.y[fit, k]).argmax() if classes else target[fit].mean()
+    predicted = np.full(len(test), usual)
     if len(alive):
         x = scaled[:, alive]
         column[alive], predicted = fit_predict(x[fit], target[fit], x[test], classes, seed, **options)
@@ -218,13 +212,11 @@ def random_forest(
 
     kind = RandomForestClassifier if classes else RandomForestRegressor
     cut = len(x) * 2 // 3
-    if 0 < cut < len(x) - 1:  # R² needs two rows
-        depth = max(
-            (2, 4, 8, 16),
-            key=lambda d: kind(trees, max_depth=d, random_state=seed).fit(x[:cut], y[:cut]).score(x[cut:], y[cut:]),
-        )
-    else:
-        depth = 4
+
+    def held_out_score(depth: int) -> float:
+        return kind(trees, max_depth=depth, random_state=seed).fit(x[:cut], y[:cut]).score(x[cut:], y[cut:])
+
+    depth = max((2, 4, 8, 16), key=held_out_score) if 0 < cut < len(x) - 1 else 4  # R² needs two rows
     model = kind(trees, max_depth=depth, random_state=seed).fit(x, y)
     return model.feature_importances_, model.predict(x_new)
 

@@ -21,9 +21,8 @@ def capacity_losses(table: Table, capacities: tuple[int, ...], seed: int) -> np.
     key = ("losses", capacities, seed)
     if key not in table.cache:
         features = fourier_features(table.scaled, max(capacities), seed)
-        table.cache[key] = np.array(
-            [_ridge_losses(table, features, k, capacities, seed) for k in range(len(table.names))]
-        )
+        factors = range(len(table.names))
+        table.cache[key] = np.array([_ridge_losses(table, features, k, capacities, seed) for k in factors])
     return table.cache[key]
 
 
@@ -37,9 +36,8 @@ def fourier_features(z: np.ndarray, count: int, seed: int) -> np.ndarray:
     """
     rng = np.random.default_rng([seed, 5])
     w = rng.standard_normal((z.shape[1], count)) * rng.choice([0.5, 1.0, 2.0], count) / np.sqrt(z.shape[1])
-    return np.concatenate(
-        [np.ones((len(z), 1)), z, np.sqrt(2) * np.cos(z @ w + rng.uniform(0, 2 * np.pi, count))], axis=1
-    )
+    cosines = np.sqrt(2) * np.cos(z @ w + rng.uniform(0, 2 * np.pi, count))
+    return np.concatenate([np.ones((len(z), 1)), z, cosines], axis=1)
 
 
 def _ridge_losses(table: Table, features: np.ndarray, k: int, capacities: tuple[int, ...], seed: int) -> list[float]:

@@ -21,12 +21,9 @@ def unit_factor_correlations(table: Table, correlation: str = "pearson") -> np.n
     key = ("strengths", correlation)
     if key not in table.cache:
         z = rank_columns(table.scaled) if correlation == "spearman" else table.scaled
-        table.cache[key] = np.array(
-            [
-                [_unit_factor_correlation(table, z, u, k, correlation) for k in range(len(table.names))]
-                for u in range(len(table.units))
-            ]
-        )
+        units, factors = range(len(table.units)), range(len(table.names))
+        found = [[_unit_factor_correlation(table, z, u, k, correlation) for k in factors] for u in units]
+        table.cache[key] = np.array(found)
     return table.cache[key]
 
 

@@ -50,16 +50,12 @@ def ceilings(
     image = image_ids(images)
     table = as_table(image.astype(np.float64), factors, **inputs)
     pairs = [(image[y >= 0], y[y >= 0], v[y >= 0]) for y, v in zip(table.y.T, table.v.T, strict=True)]
+    kind = np.array(table.kinds)
     # class labels have no variance to explain, so correlations with classes are not bounded
-    variance = np.array(
-        [
-            1.0 if kind == "class" else _explained_variance(i, v)
-            for kind, (i, _, v) in zip(table.kinds, pairs, strict=True)
-        ]
-    )
+    variance = np.where(kind == "class", 1.0, [_explained_variance(i, v) for i, _, v in pairs])
     shares, h = np.array([_information_share(i, y) for i, y, _ in pairs]), factor_entropies(table)
     accuracy = np.array([_bayes_accuracy(i, y) for i, y, _ in pairs])
-    error, kind = np.sqrt(1 - variance), np.array(table.kinds)
+    error = np.sqrt(1 - variance)
     kinds = {
         "one": 1.0,
         "information": float(shares.mean()),

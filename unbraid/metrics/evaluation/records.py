@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -52,10 +52,7 @@ class Score:
 
     def as_dict(self) -> dict[str, Any]:
         """The score as plain data for JSON: arrays become lists, NaN and infinity become None."""
-        return {
-            name: to_jsonable(getattr(self, name))
-            for name in ("name", "value", "table", "interval", "settings", "cite")
-        }
+        return {field.name: to_jsonable(getattr(self, field.name)) for field in fields(self)}
 
     def with_interval(self, bounds: tuple[float, float] | None, /, **settings: Any) -> Score:
         """The same score with another interval.

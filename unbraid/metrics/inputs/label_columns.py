@@ -54,13 +54,9 @@ def encode_column(raw: np.ndarray, name: str, kind: str | None = None, bins: int
         levels, found = np.unique(texts[~missing], return_inverse=True)
         index = np.full(len(raw), -1, np.int64)
         index[~missing] = found
-        return LabelColumn(
-            name,
-            "class" if kind in (None, "continuous") else kind,
-            index,
-            np.where(missing, np.nan, index.astype(float)),
-            tuple(levels.tolist()),
-        )
+        number = np.where(missing, np.nan, index.astype(float))
+        kind = "class" if kind in (None, "continuous") else kind
+        return LabelColumn(name, kind, index, number, tuple(levels.tolist()))
     expect(
         not np.isinf(number).any(),
         f"factor {name!r} must be finite",

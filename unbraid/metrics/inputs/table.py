@@ -162,24 +162,13 @@ class Table:
         kept = [j for j, name in enumerate(self.names) if name not in names]
         expect(kept, "at least one factor must remain", found=f"all left out: {join_names(known)}")
 
-        def some(part: tuple[Any, ...]) -> tuple[Any, ...]:
-            return tuple(part[j] for j in kept)
-
         notes = {**self.notes, "left_out": list(dict.fromkeys(names))}
-        missing = {k: v for k, v in self.notes.get("missing_labels", {}).items() if k not in names}
-        notes = {k: v for k, v in notes.items() if k != "missing_labels"} | (
-            {"missing_labels": missing} if missing else {}
-        )
-        return replace(
-            self,
-            y=self.y[:, kept],
-            v=self.v[:, kept],
-            names=some(self.names),
-            kinds=some(self.kinds),
-            levels=some(self.levels),
-            notes=notes,
-            cache={},
-        )
+        missing = {k: v for k, v in notes.pop("missing_labels", {}).items() if k not in names}
+        notes |= {"missing_labels": missing} if missing else {}
+        some: dict[str, Any] = {
+            part: tuple(getattr(self, part)[j] for j in kept) for part in ("names", "kinds", "levels")
+        }
+        return replace(self, y=self.y[:, kept], v=self.v[:, kept], **some, notes=notes, cache={})
 
     def subsample(self, max_rows: int, seed: int) -> Table:
         """A random subset of the rows, drawn once per seed and shared; `notes['subsampled']` records it.

@@ -36,10 +36,8 @@ def resolve_units(tree: Latent, groups: Any) -> tuple[Unit, ...]:
         groups: None for the leaves, "top" for the children of the root, node names, lists of columns, or a dict of
             lists.
     """
-    leaves = tuple(
-        Unit(leaf.name, tuple(range(s.start, s.stop)), leaf.kind)
-        for leaf, s in zip(tree.leaves, tree.slices, strict=True)
-    )
+    pairs = zip(tree.leaves, tree.slices, strict=True)
+    leaves = tuple(Unit(leaf.name, tuple(range(s.start, s.stop)), leaf.kind) for leaf, s in pairs)
     if groups is None:
         return leaves
     if isinstance(groups, str):

@@ -96,20 +96,9 @@ def as_table(
         notes["ungrouped_columns"] = f"{z.shape[1] - len(grouped)} of {z.shape[1]} left out"
         z, scale = z[:, grouped], scale if scale is None else scale[:, grouped]
         units = reindex_units(units, grouped)
-    table = Table(
-        z,
-        units,
-        y,
-        v,
-        tuple(c.name for c in kept),
-        tuple(c.kind for c in kept),
-        tuple(c.levels for c in kept),
-        kl,
-        scale,
-        notes,
-        tuple(tree.column_names[c] for c in grouped),
-        grouped,
-    )
+    factor_names, factor_kinds, levels = (tuple(getattr(c, part) for c in kept) for part in ("name", "kind", "levels"))
+    columns = tuple(tree.column_names[c] for c in grouped)
+    table = Table(z, units, y, v, factor_names, factor_kinds, levels, kl, scale, notes, columns, grouped)
     _note_dead_columns(table)
     return prune_units(table, prune, least)
 
@@ -342,10 +331,14 @@ def _object_array(factors: Any) -> np.ndarray:
         ) from error
 
 
-def drop_label_options(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Drop the options of labels from the inputs of a metric that reads codes only.
+def table_of_codes(codes: Any, metric_name: str, seed: int, inputs: Mapping[str, Any]) -> Table:
+    """Validate the codes of a metric that reads no labels; options of labels are ignored.
 
     Args:
-        inputs: the options of `as_table`.
+        codes: the codes.
+        metric_name: name of the metric, for errors.
+        seed: the seed.
+        inputs: the other inputs of the metric.
     """
-    return {key: value for key, value in inputs.items() if key not in ("kinds", "names")}
+    kept = {key: value for key, value in inputs.items() if key not in ("kinds", "names")}
+    return as_table(codes, None, metric_name=metric_name, seed=seed, needs_factors=False, **kept)

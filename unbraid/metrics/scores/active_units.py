@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.metrics.evaluation.records import Score
-from unbraid.metrics.inputs.validation import as_table, drop_label_options
+from unbraid.metrics.inputs.validation import table_of_codes
 
 
 def active_units(codes: Any, factors: Any = None, *, least: float = 0.01, seed: int = 0, **inputs: Any) -> Score:
@@ -21,15 +21,8 @@ def active_units(codes: Any, factors: Any = None, *, least: float = 0.01, seed: 
     >>> active_units(np.array([[0.0, 1.0], [0.0, -1.0]])).value
     1.0
     """
-    table = as_table(
-        codes, None, metric_name="active_units", seed=seed, needs_factors=False, **drop_label_options(inputs)
-    )
+    table = table_of_codes(codes, "active_units", seed, inputs)
     variance = np.array([table.deviations[list(u.columns)].max() ** 2 for u in table.units])
-    return Score(
-        "active_units",
-        float((variance > least).sum()),
-        {"units": list(table.unit_names), "variance": variance},
-        None,
-        {"least_variance": least, "of": len(table.units), **table.notes},
-        "Burda et al. 2016",
-    )
+    rows = {"units": list(table.unit_names), "variance": variance}
+    settings = {"least_variance": least, "of": len(table.units), **table.notes}
+    return Score("active_units", float((variance > least).sum()), rows, None, settings, "Burda et al. 2016")

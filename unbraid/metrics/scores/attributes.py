@@ -59,14 +59,8 @@ def attributes(
     shown = balanced if protocol == "fast" else plain
     value = float(np.mean(shown)) if shown else 0.5
     rows = {"attributes": names, "accuracy": np.array(plain), "balanced_accuracy": np.array(balanced)}
-    return Score(
-        "attributes",
-        value,
-        rows,
-        None,
-        {"protocol": protocol, "value_is": value_is, "seed": seed, **small.notes},
-        "Kumar et al. 2017",
-    )
+    settings = {"protocol": protocol, "value_is": value_is, "seed": seed, **small.notes}
+    return Score("attributes", value, rows, None, settings, "Kumar et al. 2017")
 
 
 def _weighted_chunks(z: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from unbraid.core.errors import choose, expect
 from unbraid.metrics.estimation.fixed_factor_sampling import CHUNK_SIZE, FixedFactorSampler, fixed_factor_sampler
+from unbraid.metrics.estimation.top_two import labelled_matrix
 from unbraid.metrics.evaluation.records import Score, wilson_interval
 
 
@@ -94,16 +95,9 @@ def beta_vae(
         predicted, weights = classifiers[plan.classifier](x, k, x_new, len(source.table.names), seed)
     else:  # a single factor needs no classifier
         predicted, weights = np.full(len(x_new), k[0]), np.zeros((x.shape[1], len(source.table.names)))
-    hits, right = int((predicted == k_new).sum()), predicted == k_new
-    accuracy = np.array(
-        [right[k_new == j].mean() if (k_new == j).any() else np.nan for j in range(len(source.table.names))]
-    )
-    table = {
-        "matrix": weights,
-        "units": list(source.table.unit_names),
-        "factors": list(source.table.names),
-        "accuracy": accuracy,
-    }
+    right, by_factor = predicted == k_new, [k_new == j for j in range(len(source.table.names))]
+    hits, accuracy = int(right.sum()), np.array([right[own].mean() if own.any() else np.nan for own in by_factor])
+    table = labelled_matrix(source.table, weights, accuracy=accuracy)
     settings = {
         "protocol": protocol,
         "points_fitted": plan.fitted,
@@ -113,15 +107,10 @@ def beta_vae(
         "codes": "scaled" if plan.scaled else "raw",
         "seed": seed,
         **source.notes,
+        "interval": "Wilson, of the points scored",
     }
-    return Score(
-        "beta_vae",
-        hits / plan.scored,
-        table,
-        wilson_interval(hits, plan.scored),
-        settings | {"interval": "Wilson, of the points scored"},
-        "Higgins et al. 2017",
-    )
+    bounds = wilson_interval(hits, plan.scored)
+    return Score("beta_vae", hits / plan.scored, table, bounds, settings, "Higgins et al. 2017")
 
 
 def pair_differences(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from unbraid.metrics.estimation.information import contingency_table
 from unbraid.metrics.evaluation.records import Score
 from unbraid.metrics.inputs.validation import as_table
 from unbraid.metrics.scores.code_information import code_nats, onehot_units
@@ -32,36 +33,17 @@ def clustering_accuracy(codes: Any, factors: Any = None, *, seed: int = 0, **inp
     for i, unit in enumerate(units):
         clusters = table.z[:, list(unit.columns)].argmax(1)
         for j in range(len(table.names)):
-            counts = contingency(clusters, table.y[:, j], len(unit.columns))
+            counts = contingency_table(clusters, table.y[:, j], (len(unit.columns), len(table.levels[j])))
             matched = linear_sum_assignment(counts, maximize=True)
             accuracy[i, j] = counts[matched].sum() / max(counts.sum(), 1)
             purity[i, j] = counts.max(1).sum() / max(counts.sum(), 1)
     best = np.unravel_index(int(accuracy.argmax()), accuracy.shape)
-    return Score(
-        "clustering_accuracy",
-        float(accuracy[best]),
-        {
-            "units": [unit.name for unit in units],
-            "factors": list(table.names),
-            "matrix": accuracy,
-            "purity": purity.max(1),
-            "nats": np.array([code_nats(table.z[:, list(unit.columns)]) for unit in units]),
-        },
-        None,
-        {"unit": units[best[0]].name, "factor": table.names[best[1]], **table.notes},
-        "this library",
-    )
-
-
-def contingency(clusters: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
-    """Counts "clusters values" of rows that have a label.
-
-    Args:
-        clusters: the cluster of each row.
-        values: the value index of each row, −1 where missing.
-        count: the number of clusters.
-    """
-    known = values >= 0
-    counts = np.zeros((count, int(values.max(initial=0)) + 1))
-    np.add.at(counts, (clusters[known], values[known]), 1)
-    return counts
+    rows = {
+        "units": [unit.name for unit in units],
+        "factors": list(table.names),
+        "matrix": accuracy,
+        "purity": purity.max(1),
+        "nats": np.array([code_nats(table.z[:, list(unit.columns)]) for unit in units]),
+    }
+    settings = {"unit": units[best[0]].name, "factor": table.names[best[1]], **table.notes}
+    return Score("clustering_accuracy", float(accuracy[best]), rows, None, settings, "this library")

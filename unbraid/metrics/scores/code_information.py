@@ -10,7 +10,7 @@ from unbraid.core.errors import UnbraidError
 from unbraid.metrics.evaluation.records import Score
 from unbraid.metrics.inputs.table import Table
 from unbraid.metrics.inputs.units import Unit
-from unbraid.metrics.inputs.validation import as_table, drop_label_options
+from unbraid.metrics.inputs.validation import table_of_codes
 
 
 def code_information(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any) -> Score:
@@ -25,19 +25,12 @@ def code_information(codes: Any, factors: Any = None, *, seed: int = 0, **inputs
     >>> round(code_information(Codes(z, Latent.of({"c": "onehot(4)"}))).value, 3)
     1.386
     """
-    table = as_table(
-        codes, None, metric_name="code_information", seed=seed, needs_factors=False, **drop_label_options(inputs)
-    )
+    table = table_of_codes(codes, "code_information", seed, inputs)
     units = onehot_units(table)
     nats = np.array([code_nats(table.z[:, list(unit.columns)]) for unit in units])
-    return Score(
-        "code_information",
-        float(nats.max()),
-        {"units": [unit.name for unit in units], "nats": nats},
-        None,
-        {"limit": float(np.log([len(unit.columns) for unit in units]).max()), **table.notes},
-        "this library",
-    )
+    rows = {"units": [unit.name for unit in units], "nats": nats}
+    settings = {"limit": float(np.log([len(unit.columns) for unit in units]).max()), **table.notes}
+    return Score("code_information", float(nats.max()), rows, None, settings, "this library")
 
 
 def onehot_units(table: Table) -> list[Unit]:

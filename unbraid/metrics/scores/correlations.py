@@ -45,9 +45,8 @@ def correlations(codes: Any, factors: Any = None, *, top: int = 4, seed: int = 0
     rows |= {"codes": column_correlations(small, alive)} if len(alive) <= MAX_MATRIX_COLUMNS else {}
     if table.names:
         s = unit_factor_correlations(small)
-        rows |= labelled_matrix(table, s) | {
-            "entangled": {name: _entangled(table, s, k, top) for k, name in enumerate(table.names)}
-        }
+        entangled = {name: _entangled(table, s, k, top) for k, name in enumerate(table.names)}
+        rows |= labelled_matrix(table, s, entangled=entangled)
     settings = {
         "top": top,
         "live_columns": int(alive.sum()),
@@ -71,9 +70,8 @@ def active_columns(table: Table) -> tuple[np.ndarray, str]:
     if table.scale is not None:
         noise = np.array([(s.astype(np.float64) ** 2).mean() for s in table.scale.T])
         variance = table.deviations**2
-        return alive & (
-            variance > ACTIVE_VARIANCE_SHARE * (variance + noise)
-        ), f"more than {ACTIVE_VARIANCE_SHARE} of the variance of q(z)"
+        active = alive & (variance > ACTIVE_VARIANCE_SHARE * (variance + noise))
+        return active, f"more than {ACTIVE_VARIANCE_SHARE} of the variance of q(z)"
     return alive, "columns that change"
 
 
@@ -92,11 +90,8 @@ def mean_correlation(table: Table, mask: np.ndarray) -> float:
         some = table.scaled[:, columns[a : a + TILE_COLUMNS]]
         for b in range(a, d, TILE_COLUMNS):
             tile = np.abs(some.T @ table.scaled[:, columns[b : b + TILE_COLUMNS]])
-            total += (
-                float(tile.sum(dtype=np.float64) - np.trace(tile, dtype=np.float64))
-                if a == b
-                else 2 * float(tile.sum(dtype=np.float64))
-            )
+            whole = tile.sum(dtype=np.float64)
+            total += float(whole - np.trace(tile, dtype=np.float64)) if a == b else 2 * float(whole)
     return float(np.clip(total / len(table) / (d * (d - 1)), 0, 1))
 
 

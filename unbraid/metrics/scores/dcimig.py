@@ -29,12 +29,6 @@ def dcimig(
     first, second = top_two(i.T)
     owner, earned = i.argmax(1), np.zeros(len(h))
     np.maximum.at(earned, owner, first - second)
+    value, rows = float(np.clip(earned.sum() / h.sum(), 0, 1)), labelled_matrix(table, i, earned=earned, entropies=h)
     settings = {"bins": bins, "binning": binning, **table.notes}
-    return Score(
-        "dcimig",
-        float(np.clip(earned.sum() / h.sum(), 0, 1)),
-        labelled_matrix(table, i, earned=earned, entropies=h),
-        None,
-        settings,
-        "Sepliarskaia et al. 2019",
-    )
+    return Score("dcimig", value, rows, None, settings, "Sepliarskaia et al. 2019")

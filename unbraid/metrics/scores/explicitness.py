@@ -45,11 +45,5 @@ def explicitness(
         "seed": seed,
         **small.notes,
     }
-    return Score(
-        "explicitness",
-        float(np.clip(per_factor.mean(), 0, 1)),
-        {"factors": list(table.names), "explicitness": per_factor},
-        None,
-        settings,
-        "Ridgeway & Mozer 2018",
-    )
+    value, rows = float(np.clip(per_factor.mean(), 0, 1)), {"factors": list(table.names), "explicitness": per_factor}
+    return Score("explicitness", value, rows, None, settings, "Ridgeway & Mozer 2018")

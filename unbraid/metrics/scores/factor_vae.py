@@ -88,26 +88,15 @@ def factor_vae(
     }
     cite = "Kim & Mnih 2018"
     if not alive.any():
-        return Score(
-            "factor_vae",
-            0.0,
-            {"votes": np.zeros((len(alive), k), int)},
-            None,
-            {**settings, **source.table.no_units_note(alive, PRUNE_REASONS[prune].format(least))},
-            cite,
-        )
+        settings |= source.table.no_units_note(alive, PRUNE_REASONS[prune].format(least))
+        return Score("factor_vae", 0.0, {"votes": np.zeros((len(alive), k), int)}, None, settings, cite)
     fitted = count_votes(source, alive, rng, plan.fitted, plan.rows)
     scored = count_votes(source, alive, rng, plan.scored, plan.rows) if plan.scored else fitted
     hits = int(scored[np.arange(len(scored)), fitted.argmax(1)].sum())
     total = int(scored.sum())
-    return Score(
-        "factor_vae",
-        hits / total,
-        _vote_table(source, fitted, scored),
-        wilson_interval(hits, total),
-        settings | {"interval": "Wilson, of the votes scored"},
-        cite,
-    )
+    found, bounds = _vote_table(source, fitted, scored), wilson_interval(hits, total)
+    settings["interval"] = "Wilson, of the votes scored"
+    return Score("factor_vae", hits / total, found, bounds, settings, cite)
 
 
 def _vote_table(source: FixedFactorSampler, fitted: np.ndarray, scored: np.ndarray) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from unbraid.metrics.estimation.unit_correlations import MAX_ROWS
 from unbraid.metrics.evaluation.records import Score
-from unbraid.metrics.inputs.validation import Table, as_table, drop_label_options
+from unbraid.metrics.inputs.validation import Table, table_of_codes
 
 
 def gaussian_total_correlation(codes: Any, factors: Any = None, *, seed: int = 0, **inputs: Any) -> Score:
@@ -24,7 +24,7 @@ def gaussian_total_correlation(codes: Any, factors: Any = None, *, seed: int = 0
     0.0
     """
     name = "gaussian_total_correlation"
-    table = as_table(codes, None, metric_name=name, seed=seed, needs_factors=False, **drop_label_options(inputs))
+    table = table_of_codes(codes, name, seed, inputs)
     small = table.subsample(MAX_ROWS, seed)
     settings = {"unit": "nats", "scales": table.scale is not None, "seed": seed, **small.notes}
     return Score(name, max(0.0, _covariance_total_correlation(small)), {}, None, settings, "Watanabe 1960")

@@ -11,7 +11,7 @@ from unbraid.metrics.estimation.unit_correlations import MAX_ROWS
 from unbraid.metrics.evaluation.records import Score
 from unbraid.metrics.inputs.table import row_chunks
 from unbraid.metrics.inputs.units import Unit
-from unbraid.metrics.inputs.validation import as_table, drop_label_options
+from unbraid.metrics.inputs.validation import table_of_codes
 
 _CITE = "Mathieu et al. 2019; Hurley & Rickard 2009"
 
@@ -30,7 +30,7 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
     >>> hoyer(np.eye(4), scaling="none").value
     1.0
     """
-    table = as_table(codes, None, metric_name="hoyer", seed=seed, needs_factors=False, **drop_label_options(inputs))
+    table = table_of_codes(codes, "hoyer", seed, inputs)
     choose(scaling, {"deviation": 0, "none": 0}, "scaling")
     small = table.subsample(MAX_ROWS, seed)
     unit = np.where(table.deviations > 0, table.deviations, 1) if scaling == "deviation" else np.ones(small.z.shape[1])
@@ -42,14 +42,8 @@ def hoyer(codes: Any, factors: Any = None, *, scaling: str = "deviation", seed: 
     values = np.concatenate([hoyer_sparsity(chunk / unit, units) for chunk in row_chunks(small.z)])
     half = 1.96 * float(values.std()) / np.sqrt(len(values))
     value = float(values.mean())
-    return Score(
-        "hoyer",
-        value,
-        {"deviation": float(values.std())},
-        (value - half, value + half),
-        {"scaling": scaling, "columns": d, "interval": "normal, over rows", **small.notes},
-        _CITE,
-    )
+    settings = {"scaling": scaling, "columns": d, "interval": "normal, over rows", **small.notes}
+    return Score("hoyer", value, {"deviation": float(values.std())}, (value - half, value + half), settings, _CITE)
 
 
 def hoyer_sparsity(z: np.ndarray, units: list[Unit]) -> np.ndarray:

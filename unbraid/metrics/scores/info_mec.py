@@ -48,16 +48,11 @@ def info_mec(
     if protocol == "paper":
         span = np.ptp(table.z, axis=0)
         active = table.live & np.array([span[list(u.columns)].max() > span.max() / 20 for u in table.units])
-        i, why = (
-            mutual_information_matrix(table, "knn", seed=seed, max_rows=MAX_KNN_ROWS, n_neighbours=10),
-            "their range is too small",
-        )
+        i = mutual_information_matrix(table, "knn", seed=seed, max_rows=MAX_KNN_ROWS, n_neighbours=10)
+        why = "their range is too small"
     else:
-        i, why = (
-            mutual_information_matrix(table, "histogram", bins, seed=seed),
-            "their information is no more than chance",
-        )
-        active = informative_units(table, i, bins, seed=seed)
+        i = mutual_information_matrix(table, "histogram", bins, seed=seed)
+        active, why = informative_units(table, i, bins, seed=seed), "their information is no more than chance"
     n = i / factor_entropies(table)
     m, c = _concentration(n[active]), _concentration(n[active].T)
     small = table.subsample(MAX_ROWS, seed)

@@ -63,9 +63,8 @@ def irs(
         **table.no_units_note(table.live, ""),
         **source.notes,
     }
-    return Score(
-        "irs", value, labelled_matrix(table, matrix, unit_scores=matrix.max(1)), None, settings, "Suter et al. 2019"
-    )
+    rows = labelled_matrix(table, matrix, unit_scores=matrix.max(1))
+    return Score("irs", value, rows, None, settings, "Suter et al. 2019")
 
 
 def unit_deviations(source: FixedFactorSampler, quantile: float) -> tuple[np.ndarray, np.ndarray]:

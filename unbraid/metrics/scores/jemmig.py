@@ -34,11 +34,5 @@ def jemmig(
     raw = (h_z[best] + h - first) - first + second
     values = 1 - raw / (h + np.log(bins))
     settings = {"bins": bins, "binning": binning, "normalised_by": "H(y) + log bins", **table.notes}
-    return Score(
-        "jemmig",
-        float(np.clip(values.mean(), 0, 1)),
-        labelled_matrix(table, i, nats=raw, factors_scores=values),
-        None,
-        settings,
-        "Do & Tran 2020",
-    )
+    rows = labelled_matrix(table, i, nats=raw, factors_scores=values)
+    return Score("jemmig", float(np.clip(values.mean(), 0, 1)), rows, None, settings, "Do & Tran 2020")

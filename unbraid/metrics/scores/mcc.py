@@ -39,12 +39,6 @@ def mcc(codes: Any, factors: Any = None, *, correlation: str = "pearson", seed: 
     matched = np.zeros(len(table.names))
     matched[k] = c[u, k]
     pairs = {table.names[b]: table.unit_names[a] for a, b in zip(u, k, strict=True)}
+    rows = labelled_matrix(table, c, matched=matched, pairs=pairs)
     settings = {"correlation": correlation, **small.notes}
-    return Score(
-        "mcc",
-        float(matched.mean()),
-        labelled_matrix(table, c, matched=matched) | {"pairs": pairs},
-        None,
-        settings,
-        "Hyvärinen & Morioka 2016",
-    )
+    return Score("mcc", float(matched.mean()), rows, None, settings, "Hyvärinen & Morioka 2016")

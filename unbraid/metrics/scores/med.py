@@ -9,6 +9,7 @@ import numpy as np
 from unbraid.core.errors import choose, expect
 from unbraid.metrics.estimation.dci_scores import normalised_entropy
 from unbraid.metrics.estimation.information import factor_entropies, informative_units, mutual_information_matrix
+from unbraid.metrics.estimation.top_two import labelled_matrix
 from unbraid.metrics.evaluation.records import PaperOrFast, Score
 from unbraid.metrics.inputs.validation import as_table
 
@@ -47,13 +48,7 @@ def med(
     kept = raw * used[:, None]
     r = kept / np.maximum(kept.sum(0), 1e-12)
     chosen = r if top is None else r[purest_units(r, top)]
-    rows = {
-        "matrix": r,
-        "units": list(table.unit_names),
-        "factors": list(table.names),
-        "entropies": factor_entropies(table),
-        "completeness": _weighted_concentration(chosen, 0),
-    }
+    rows = labelled_matrix(table, r, entropies=factor_entropies(table), completeness=_weighted_concentration(chosen, 0))
     settings = {
         "protocol": protocol,
         "top": top,

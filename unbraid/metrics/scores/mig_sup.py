@@ -53,12 +53,10 @@ def mig_sup(
     raw = mutual_information_matrix(table, estimator, bins, binning, seed)
     i = raw / factor_entropies(table)
     if protocol == "paper":
-        used, why = (
-            np.array([(table.deviations[list(u.columns)] ** 2).max() > ACTIVE_VARIANCE for u in table.units]),
-            "variance",
-        )
+        used = np.array([(table.deviations[list(u.columns)] ** 2).max() > ACTIVE_VARIANCE for u in table.units])
     else:
-        used, why = informative_units(table, raw, bins, binning, seed), "chance"
+        used = informative_units(table, raw, bins, binning, seed)
+    why = "variance" if protocol == "paper" else "chance"
     first, second = top_two(i.T)
     gaps = np.where(used, first - second, 0.0)
     value = float(gaps[used].mean()) if used.any() else 0.0

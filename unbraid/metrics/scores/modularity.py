@@ -55,6 +55,5 @@ def modularity(
         **table.no_units_note(counted & table.live, "their information is no more than chance"),
         **table.notes,
     }
-    return Score(
-        "modularity", value, labelled_matrix(table, i, unit_modularity=values), None, settings, "Ridgeway & Mozer 2018"
-    )
+    rows = labelled_matrix(table, i, unit_modularity=values)
+    return Score("modularity", value, rows, None, settings, "Ridgeway & Mozer 2018")

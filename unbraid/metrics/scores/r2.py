@@ -30,11 +30,6 @@ def r2(codes: Any, factors: Any = None, *, model: str = "linear", seed: int = 0,
     small = table.subsample(MAX_ROWS, seed)
     values = np.clip(1 - capacity_losses(small, (capacity,), seed)[:, 0], 0, 1)
     settings = {"model": model, "random_features": capacity, "seed": seed, **small.notes}
-    return Score(
-        "r2",
-        float(values.mean()),
-        {"factors": list(table.names), "r2": values},
-        None,
-        settings,
-        "linear identifiability, as in Roeder, Metz & Kingma 2021",
-    )
+    rows = {"factors": list(table.names), "r2": values}
+    cite = "linear identifiability, as in Roeder, Metz & Kingma 2021"
+    return Score("r2", float(values.mean()), rows, None, settings, cite)

@@ -35,25 +35,15 @@ def sap(codes: Any, factors: Any = None, *, protocol: Protocol = "paper", seed: 
     choose(protocol, {"paper": 0, "fast": 0, "dlib": 0}, "SAP protocol")
     small = table.subsample(MAX_ROWS, seed)
     predict = _svm_accuracy if protocol == "dlib" else _paper_score
-    s = np.array(
-        [
-            [predict(small, u, k, seed) if table.live[u] else 0.0 for k in range(len(table.names))]
-            for u in range(len(table.units))
-        ]
-    )
+    factors = range(len(table.names))
+    s = np.array([[predict(small, u, k, seed) if live else 0.0 for k in factors] for u, live in enumerate(table.live)])
     if protocol == "dlib":  # a dead unit predicts the most frequent class
         dead = np.array([np.bincount(y[y >= 0]).max() / (y >= 0).sum() for y in small.y.T])
         s[~table.live] = np.minimum(dead, s[table.live].min(0)) if table.live.any() else dead
     first, second = top_two(s)
+    gaps = first - second
     settings = {"protocol": protocol, "codes": "scaled", "seed": seed, **small.notes}
-    return Score(
-        "sap",
-        float(np.mean(first - second)),
-        labelled_matrix(table, s, gaps=first - second),
-        None,
-        settings,
-        "Kumar et al. 2017",
-    )
+    return Score("sap", float(gaps.mean()), labelled_matrix(table, s, gaps=gaps), None, settings, "Kumar et al. 2017")
 
 
 def _paper_score(table: Table, u: int, k: int, seed: int) -> float:
@@ -65,9 +55,8 @@ def _paper_score(table: Table, u: int, k: int, seed: int) -> float:
 
     fit, test = split_rows(table, k, seed)
     x, y, classes = table.scaled[:, columns], table.y[:, k], len(table.levels[k])
-    model = DecisionTreeClassifier(max_leaf_nodes=max(2, classes), class_weight="balanced", random_state=seed).fit(
-        x[fit], y[fit]
-    )
+    tree = DecisionTreeClassifier(max_leaf_nodes=max(2, classes), class_weight="balanced", random_state=seed)
+    model = tree.fit(x[fit], y[fit])
     right = model.predict(x[test]) == y[test]
     present = np.unique(y[test])
     accuracy = float(np.mean([right[y[test] == c].mean() for c in present]))

@@ -8,7 +8,7 @@ import numpy as np
 
 from unbraid.metrics.estimation.aggregate_posterior import DRAWS, pointwise_total_correlation
 from unbraid.metrics.evaluation.records import Score
-from unbraid.metrics.inputs.validation import as_table, drop_label_options
+from unbraid.metrics.inputs.validation import table_of_codes
 
 
 def total_correlation(codes: Any, factors: Any = None, *, draws: int = DRAWS, seed: int = 0, **inputs: Any) -> Score:
@@ -27,9 +27,7 @@ def total_correlation(codes: Any, factors: Any = None, *, draws: int = DRAWS, se
     >>> total_correlation(Codes(z, Latent.of(2), np.full((1000, 2), 0.5))).value < 0.1
     True
     """
-    table = as_table(
-        codes, None, metric_name="total_correlation", seed=seed, needs_factors=False, **drop_label_options(inputs)
-    )
+    table = table_of_codes(codes, "total_correlation", seed, inputs)
     each = pointwise_total_correlation(table, seed, draws)
     value, error = max(0.0, float(each.mean())), float(each.std(ddof=1) / np.sqrt(len(each)))
     settings = {

@@ -142,9 +142,8 @@ def draw_ablations(toys: dict[str, FourTermsToy]) -> Figure:
         inside = np.abs(z) < 2.5
         below.plot(*curve[inside].T, color="#a0aec0", lw=1, zorder=0)
         top.set(xlim=(-4, 4), ylim=(0, 0.9), yticks=[])
-        top.set_title(
-            name + "\n" + "  ".join(f"{k} {v:+.2f}" for k, v in toy.term_values().items()), fontsize=7, color=INK
-        )
+        terms = "  ".join(f"{k} {v:+.2f}" for k, v in toy.term_values().items())
+        top.set_title(f"{name}\n{terms}", fontsize=7, color=INK)
         below.set(xlim=(-2.2, 2.2), ylim=(-2.2, 2.2), xticks=[], yticks=[], aspect="equal")
         for ax in (top, below):
             ax.spines[["top", "right"]].set_visible(False)

@@ -38,11 +38,8 @@ def draw_posteriors(model: FactorAnalysis, angles: Sequence[float] = (0.0, np.pi
         _draw_ellipse(above, turned.second_moment, GREY, "data covariance")
         reach = 2.3 * np.sqrt(turned.second_moment.diagonal().max())
         above.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
-        above.set_title(
-            f"θ = {np.rad2deg(angle):.1f}°\nlog-likelihood {turned.log_likelihood():.2f}, "
-            f"free energy {turned.free_energy():.2f}",
-            fontsize=8,
-        )
+        nats = f"log-likelihood {turned.log_likelihood():.2f}, free energy {turned.free_energy():.2f}"
+        above.set_title(f"θ = {np.rad2deg(angle):.1f}°\n{nats}", fontsize=8)
         _draw_ellipse(below, np.linalg.inv(precision), BLUE, "true posterior")
         _draw_ellipse(below, np.diag(variances), RED, "mean field")
         reach = 2.6 * np.sqrt(np.linalg.inv(model.posterior()[1]).max())
@@ -64,14 +61,11 @@ def draw_rotation(model: FactorAnalysis, betas: Sequence[float] = (1.0, 2.0, 5.0
     angles = np.linspace(-np.pi / 2, np.pi, 271)
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    left.plot(
-        np.rad2deg(angles), [model.rotate(a).log_likelihood() for a in angles], color=GREY, lw=2, label="log-likelihood"
-    )
-    left.plot(
-        np.rad2deg(angles), [model.rotate(a).free_energy() for a in angles], color=RED, label="free energy, β = 1"
-    )
+    turned = [model.rotate(a) for a in angles]
+    left.plot(np.rad2deg(angles), [m.log_likelihood() for m in turned], color=GREY, lw=2, label="log-likelihood")
+    left.plot(np.rad2deg(angles), [m.free_energy() for m in turned], color=RED, label="free energy, β = 1")
     for beta, color in zip(betas, LINES, strict=False):
-        values = np.array([model.rotate(a).free_energy(beta) for a in angles])
+        values = np.array([m.free_energy(beta) for m in turned])
         right.plot(np.rad2deg(angles), values - values.max(), color=color, label=f"β = {beta:g}")
     for axes, title in ((left, "nats"), (right, "free energy (reconstruction/β − KL) less its best")):
         axes.set_xticks([-90, -45, 0, 45, 90, 135, 180])
@@ -120,10 +114,8 @@ def draw_ica(data: IcaData, fits: Sequence[IcaFit], shown_round: int = -1) -> Fi
             axes.set_title("three Student-t sources", fontsize=9)
         else:
             _draw_arrows(axes, 3 * fit.weights[shown_round], RED)
-            alive, angle = (
-                int((component_norms(fit.weights[shown_round]) > 0.05).sum()),
-                angle_of_longest(fit.weights[shown_round]),
-            )
+            alive = int((component_norms(fit.weights[shown_round]) > 0.05).sum())
+            angle = angle_of_longest(fit.weights[shown_round])
             axes.set_title(f"β = {fit.beta:g}: {alive} components, the longest two {angle:.0f}° apart", fontsize=9)
         axes.set(xlim=(-7, 7), ylim=(-7, 7), aspect="equal")
     return figure

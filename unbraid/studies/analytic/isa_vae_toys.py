@@ -68,9 +68,8 @@ class FactorAnalysis:
     def log_likelihood(self) -> float:
         """−(n/2) (log det 2πC + tr C⁻¹S), C = W Wᵀ + D. App. B.2."""
         c = self.weights @ self.weights.T + np.diag(self.noise)
-        return float(
-            -self.n / 2 * (np.linalg.slogdet(2 * np.pi * c)[1] + np.trace(np.linalg.solve(c, self.second_moment)))
-        )
+        trace = np.trace(np.linalg.solve(c, self.second_moment))
+        return float(-self.n / 2 * (np.linalg.slogdet(2 * np.pi * c)[1] + trace))
 
     def posterior(self, beta: float = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return recognition weights R(β), true posterior precision and mean-field variances.
@@ -306,13 +305,10 @@ def main(out: Path, advance: Advance = no_progress, rounds: int = 200, shown_rou
     ica = []
     for number, fit in ((number, fit) for number in (shown_round, rounds) for fit in fits):
         w = fit.weights[number]
-        ica.append(
-            {"beta": fit.beta, "rounds": number, "lengths": component_norms(w).tolist(), "widest": angle_of_longest(w)}
-        )
-        lengths = " ".join(f"{length:.2f}" for length in component_norms(w))
-        rows.append(
-            (f"ICA β={fit.beta:g}", f"after {number} rounds: lengths {lengths}", f"{angle_of_longest(w):.0f}°", "60°")
-        )
+        norms, angle = component_norms(w).tolist(), angle_of_longest(w)
+        ica.append({"beta": fit.beta, "rounds": number, "lengths": norms, "widest": angle})
+        lengths = " ".join(f"{length:.2f}" for length in norms)
+        rows.append((f"ICA β={fit.beta:g}", f"after {number} rounds: lengths {lengths}", f"{angle:.0f}°", "60°"))
     drawn = {
         "factor_analysis": figures.draw_posteriors(model),
         "rotation": figures.draw_rotation(model),
@@ -330,6 +326,5 @@ def main(out: Path, advance: Advance = no_progress, rounds: int = 200, shown_rou
         "printed": list(PAPER_VALUES),
         "ica": ica,
     }
-    return StudyOutput(
-        ("toy", "what", "found", "paper, truth"), rows, numbers, tuple(f"toys_{name}.png" for name in drawn)
-    )
+    pictures = tuple(f"toys_{name}.png" for name in drawn)
+    return StudyOutput(("toy", "what", "found", "paper, truth"), rows, numbers, pictures)

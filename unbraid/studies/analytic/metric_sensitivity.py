@@ -160,11 +160,8 @@ def main(out: Path, advance: Advance = no_progress, seeds: int = 10) -> StudyOut
         advance: progress callback.
         seeds: number of seeds.
     """
-    steps, votes, lacking = (
-        score_higgins(seeds, advance),
-        score_vote(seeds, advance),
-        score_missing_factors(seeds, advance),
-    )
+    steps, votes = score_higgins(seeds, advance), score_vote(seeds, advance)
+    lacking = score_missing_factors(seeds, advance)
     draw_sensitivity(steps, votes, lacking, seeds).savefig(out / "metric_sensitivity.png", dpi=130)
     every = [("Higgins", f"{t:,} steps, L = {size}", v[i]) for size, v in steps.items() for i, t in enumerate(STEPS)]
     every += [("vote", f"{t:,} votes, L = {size}", v[i]) for size, v in votes.items() for i, t in enumerate(VOTES)]

@@ -39,18 +39,14 @@ def main(out: Path, advance: Advance) -> StudyOutput:
         line, log_p = log_density_grid(build({"name": name, **options}, Latent.of(latent)), 12.0, 1600)
         mass[label] = float(np.exp(log_p.astype(float)).sum() * (24.0 / (len(line) - 1)) ** 2)
         advance()
-    names = []
-    for name, make in (
-        ("gallery", draw_plane),
-        ("tails", draw_tails),
-        ("surfaces", draw_surfaces),
-        ("subspaces", draw_subspaces),
-    ):
-        names.append(f"priors_{name}.png")
-        make().savefig(out / names[-1], dpi=110)
+    figures = {"gallery": draw_plane, "tails": draw_tails, "surfaces": draw_surfaces, "subspaces": draw_subspaces}
+    for name, draw in figures.items():
+        draw().savefig(out / f"priors_{name}.png", dpi=110)
         advance()
     rows = [(name, f"{value:.3f}") for name, value in mass.items()]
-    return StudyOutput(("prior", "mass in the square"), rows, {"mass": mass}, tuple(names))
+    return StudyOutput(
+        ("prior", "mass in the square"), rows, {"mass": mass}, tuple(f"priors_{name}.png" for name in figures)
+    )
 
 
 def log_density_grid(prior: Any, half_width: float, n: int = 241) -> tuple[np.ndarray, np.ndarray]:
@@ -93,9 +89,8 @@ def draw_plane() -> Figure:
     for axes, (name, latent, options) in zip(figure.subplots(3, 4).flat, PLANE_PRIORS, strict=True):
         given = ", ".join(f"{k} = {v}" for k, v in options.items())
         reach = 1.9 if name in ("mixture", "uniform") else 3.0
-        plot_contours(
-            axes, build({"name": name, **options}, Latent.of(latent)), reach, f"{name}\n{given or 'standard'}"
-        )
+        prior = build({"name": name, **options}, Latent.of(latent))
+        plot_contours(axes, prior, reach, f"{name}\n{given or 'standard'}")
     return figure
 
 

@@ -39,12 +39,8 @@ def theorems(out: Path) -> dict[str, Any]:
     curves = theory.theorem2(toy, 4.0, angles)
     for colour, (name, curve) in zip(LINE_COLOURS, curves.items(), strict=False):
         third.plot(np.degrees(angles), curve, color=colour, label=name)
-    third.set(
-        xlabel="rotation of the latents, degrees",
-        ylabel="change of $L_β$, nats",
-        title="Theorem 2: β = 4",
-        ylim=(-2.6, 0.9),
-    )
+    third.set(xlabel="rotation of the latents, degrees", ylabel="change of $L_β$, nats", ylim=(-2.6, 0.9))
+    third.set_title("Theorem 2: β = 4")
     third.legend(fontsize=7, frameon=False, loc="lower center", ncols=2)
     _save(figure, out / "theory_theorems.png")
     return {

@@ -18,6 +18,13 @@ PooledEffect = Callable[[Results, Sequence[int]], tuple[float, np.ndarray]]
 BOOTSTRAP_DRAWS = 20_000
 
 
+def _arm_values(results: Results, seed: int, arms: Sequence[str], quantity: str) -> list[float] | None:
+    """A quantity of the run of every arm at one seed; None if a run is missing."""
+    found = [results.value(arm, seed, quantity) for arm in arms]
+    known = [value for value in found if value is not None]
+    return known if len(known) == len(found) else None
+
+
 def at_scale(**effects: Effect) -> Effect:
     """The effect of the scale of the results, for a claim whose arms have other settings at another scale.
 
@@ -78,9 +85,8 @@ def mean_above(quantity: str, arms: Sequence[str], threshold: float = 0.0, sign:
     """
 
     def effect(results: Results, seed: int) -> float | None:
-        found = [results.value(arm, seed, quantity) for arm in arms]
-        known = [value for value in found if value is not None]
-        return sign * (float(np.mean(known)) - threshold) if len(known) == len(found) else None
+        values = _arm_values(results, seed, arms, quantity)
+        return None if values is None else sign * (float(np.mean(values)) - threshold)
 
     return effect
 
@@ -94,9 +100,8 @@ def chosen_restart(results: Results, seed: int, arms: Sequence[str], by: str) ->
         arms: restarts of one setting.
         by: name of the quantity.
     """
-    found = {arm: results.value(arm, seed, by) for arm in arms}
-    known = {arm: value for arm, value in found.items() if value is not None}
-    return max(known, key=lambda arm: known[arm]) if len(known) == len(found) else None
+    values = _arm_values(results, seed, arms, by)
+    return None if values is None else arms[values.index(max(values))]
 
 
 def chosen_difference(
@@ -133,9 +138,8 @@ def quantity_gap(first: str, second: str, arms: Sequence[str], sign: float = 1.0
     """
 
     def effect(results: Results, seed: int) -> float | None:
-        pairs = [(results.value(arm, seed, first), results.value(arm, seed, second)) for arm in arms]
-        known = [a - b for a, b in pairs if a is not None and b is not None]
-        return sign * float(np.mean(known)) if len(known) == len(pairs) else None
+        a, b = (_arm_values(results, seed, arms, quantity) for quantity in (first, second))
+        return None if a is None or b is None else sign * float(np.mean(np.subtract(a, b)))
 
     return effect
 
@@ -171,10 +175,8 @@ def group_difference(
     """
 
     def effect(results: Results, seed: int) -> float | None:
-        found = [[results.value(arm, seed, quantity) for arm in arms] for arms in (first, second)]
-        known = [[v for v in side if v is not None] for side in found]
-        complete = all(len(a) == len(b) for a, b in zip(found, known, strict=True))
-        return float(statistic(known[0]) - statistic(known[1])) if complete else None
+        a, b = (_arm_values(results, seed, arms, quantity) for arms in (first, second))
+        return None if a is None or b is None else float(statistic(a) - statistic(b))
 
     return effect
 
@@ -190,9 +192,8 @@ def slope(quantity: str, arms: Sequence[str], x: Sequence[float], sign: float = 
     """
 
     def effect(results: Results, seed: int) -> float | None:
-        found = [results.value(arm, seed, quantity) for arm in arms]
-        known = [value for value in found if value is not None]
-        return sign * float(np.polyfit(np.asarray(x, float), known, 1)[0]) if len(known) == len(found) else None
+        values = _arm_values(results, seed, arms, quantity)
+        return None if values is None else sign * float(np.polyfit(np.asarray(x, float), values, 1)[0])
 
     return effect
 
@@ -210,12 +211,11 @@ def correlation(first: str, second: str, arms: Sequence[str], kind: str = "spear
     def effect(results: Results, seed: int) -> float | None:
         from scipy import stats
 
-        pairs = [(results.value(arm, seed, first), results.value(arm, seed, second)) for arm in arms]
-        known = [(a, b) for a, b in pairs if a is not None and b is not None]
-        if len(known) < max(3, len(pairs)) or min(np.ptp(np.array(known), 0)) == 0:
+        a, b = (_arm_values(results, seed, arms, quantity) for quantity in (first, second))
+        if a is None or b is None or len(arms) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
             return None
         measure = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[kind]
-        return float(measure(*np.array(known).T)[0])
+        return float(measure(np.array(a), np.array(b))[0])
 
     return effect
 
@@ -256,9 +256,8 @@ def tradeoff_curve(
         against: name of x.
         arms: settings of the method.
     """
-    pairs = [(results.value(arm, seed, against), results.value(arm, seed, quantity)) for arm in arms]
-    known = sorted((x, y) for x, y in pairs if x is not None and y is not None)
-    if len(known) < len(pairs) or len(known) < 2:
+    xs, ys = (_arm_values(results, seed, arms, name) for name in (against, quantity))
+    if xs is None or ys is None or len(arms) < 2:
         return None
-    x, y = np.array(known).T
+    x, y = np.array(sorted(zip(xs, ys, strict=True))).T
     return x, y

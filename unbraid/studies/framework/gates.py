@@ -51,23 +51,13 @@ def check_gates(gates: Sequence[Gate], results: Results) -> list[GateOutcome]:
         gates: the gates.
         results: the results of the study.
     """
-    outcomes = []
-    for gate in gates:
-        checked = gate.check(results)
-        outcomes.append(GateOutcome(gate.text, *(checked if checked is not None else (False, "not measured"))))
-    return outcomes
+    return [GateOutcome(gate.text, *(gate.check(results) or (False, "not measured"))) for gate in gates]
 
 
-def mean_over_seeds(results: Results, arm: str, quantity: str) -> float | None:
-    """The mean of a quantity over the finished seeds of an arm; None where there is none.
-
-    Args:
-        results: the results.
-        arm: label of the arm.
-        quantity: name of the number.
-    """
-    values = results.values(arm, quantity)
-    return float(np.mean(values)) if values else None
+def _arm_means(results: Results, arms: Sequence[str], quantity: str) -> list[float] | None:
+    """The mean of a quantity over the finished seeds of each arm; None if an arm has none."""
+    values = [results.values(arm, quantity) for arm in arms]
+    return [float(np.mean(each)) for each in values] if all(values) else None
 
 
 def alive(arms: Sequence[str], quantity: str = "active", at_least: float = 1.0) -> Gate:
@@ -91,14 +81,11 @@ def reconstructs(arms: Sequence[str], share: float = 0.9) -> Gate:
     """
 
     def check(results: Results) -> tuple[bool, str] | None:
-        pairs = [
-            (mean_over_seeds(results, arm, "reconstruction"), mean_over_seeds(results, arm, "mean_image"))
-            for arm in arms
-        ]
-        ratios = [a / b for a, b in pairs if a is not None and b]
-        if len(ratios) < len(arms):
+        found, flat = (_arm_means(results, arms, quantity) for quantity in ("reconstruction", "mean_image"))
+        if found is None or flat is None or not all(flat):
             return None
-        return max(ratios) <= share, f"largest ratio {max(ratios):.2f}"
+        largest = max(a / b for a, b in zip(found, flat, strict=True))
+        return largest <= share, f"largest ratio {largest:.2f}"
 
     return Gate(f"arms reconstruct better than the mean image, by a ratio of {share:g} or less", check)
 
@@ -126,11 +113,8 @@ def in_range(quantity: str, arms: Sequence[str], chance: float, ceiling: float, 
     """
 
     def check(results: Results) -> tuple[bool, str] | None:
-        means = [mean_over_seeds(results, arm, quantity) for arm in arms]
-        known = [value for value in means if value is not None]
-        if len(known) < len(means):
-            return None
-        return chance + above <= max(known) < ceiling, f"best mean {max(known):.3g}"
+        means = _arm_means(results, arms, quantity)
+        return None if means is None else (chance + above <= max(means) < ceiling, f"best mean {max(means):.3g}")
 
     return Gate(f"{quantity} is away from chance ({chance:g}) and ceiling ({ceiling:g})", check)
 
@@ -146,8 +130,8 @@ def lowers(quantity: str, arm: str, baseline: str, text: str = "") -> Gate:
     """
 
     def check(results: Results) -> tuple[bool, str] | None:
-        low, high = mean_over_seeds(results, arm, quantity), mean_over_seeds(results, baseline, quantity)
-        return None if low is None or high is None else (low < high, f"{low:.3g} against {high:.3g}")
+        means = _arm_means(results, (arm, baseline), quantity)
+        return None if means is None else (means[0] < means[1], f"{means[0]:.3g} against {means[1]:.3g}")
 
     return Gate(text or f"{quantity} of {arm} lies below that of {baseline}", check)
 
@@ -162,9 +146,8 @@ def carries(quantity: str, arms: Sequence[str], nats: float = 0.1) -> Gate:
     """
 
     def check(results: Results) -> tuple[bool, str] | None:
-        means = [mean_over_seeds(results, arm, quantity) for arm in arms]
-        known = [value for value in means if value is not None]
-        return (max(known) >= nats, f"best mean {max(known):.3g} nats") if known else None
+        means = [mean for arm in arms for mean in _arm_means(results, [arm], quantity) or ()]
+        return (max(means) >= nats, f"best mean {max(means):.3g} nats") if means else None
 
     return Gate(f"the discrete code carries {nats:g} nats or more in one arm", check)
 
@@ -199,10 +182,9 @@ def working_arms(
 
 def _every(text: str, arms: Sequence[str], quantity: str, met: Callable[[float], bool]) -> Gate:
     def check(results: Results) -> tuple[bool, str] | None:
-        means = {arm: mean_over_seeds(results, arm, quantity) for arm in arms}
-        known = {arm: value for arm, value in means.items() if value is not None}
-        if len(known) < len(means):
+        means = _arm_means(results, arms, quantity)
+        if means is None:
             return None
-        return all(map(met, known.values())), ", ".join(f"{arm} {value:.3g}" for arm, value in known.items())
+        return all(map(met, means)), ", ".join(f"{a} {mean:.3g}" for a, mean in zip(arms, means, strict=True))
 
     return Gate(text, check)

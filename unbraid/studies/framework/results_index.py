@@ -12,7 +12,7 @@ from unbraid.studies import STUDIES
 from unbraid.studies.framework.paper_summaries import summary_of
 from unbraid.studies.framework.results import RESULTS_FILE, Results
 from unbraid.studies.framework.study import Study
-from unbraid.studies.framework.study_page import OWN_STUDY_CITE, PAGE_FILE, VERDICT_MARKS, judge_study
+from unbraid.studies.framework.study_page import OWN_STUDY_CITE, PAGE_FILE, VERDICT_MARKS, judge_study, table_row
 from unbraid.studies.framework.verdicts import NOT_TESTED, Verdict
 
 if TYPE_CHECKING:
@@ -98,11 +98,9 @@ def _tally(verdicts_by_study: Mapping[str, Sequence[Verdict]]) -> str:
         f"| paper | tested | {' | '.join(VERDICT_MARKS.values())} | studies |",
         "|---" * (len(VERDICT_MARKS) + 3) + "|",
     ]
-    for paper in papers:
-        decisions = [
-            verdict.decision for name in papers[paper] for verdict in verdicts_by_study[name] if verdict.contrast.n > 1
-        ]
-        links = ", ".join(f"[{name}]({name}/page.md)" for name in papers[paper])
+    for paper, names in papers.items():
+        decisions = [v.decision for name in names for v in verdicts_by_study[name] if v.contrast.n > 1]
+        links = ", ".join(f"[{name}]({name}/page.md)" for name in names)
         numbers = " | ".join(str(decisions.count(decision)) for decision in VERDICT_MARKS)
         tested = sum(decision != NOT_TESTED for decision in decisions)
         lines.append(f"| {_paper_title(paper)} | {tested} | {numbers} | {links} |")
@@ -130,9 +128,8 @@ def _headline_claims(verdicts_by_study: Mapping[str, Sequence[Verdict]]) -> str:
             if claim.headline and verdict.contrast.n > 1
         ]
         if judged:
-            lines.append(
-                f"**{_paper_title(paper)}**\n\n" + "\n".join(f"- {VERDICT_MARKS[d]}: {text}" for d, text in judged)
-            )
+            listed = "\n".join(f"- {VERDICT_MARKS[decision]}: {text}" for decision, text in judged)
+            lines.append(f"**{_paper_title(paper)}**\n\n{listed}")
     return "\n\n".join([HEADLINES, *lines]) if lines else ""
 
 
@@ -161,8 +158,7 @@ def _section(name: str, study: Study, verdicts: Sequence[Verdict]) -> str:
         ours = f"{verdict.contrast.mean:+.3g}{within} {claim.unit}" if verdict.contrast.n else "not measured"
         pilot = " (pilot)" if verdict.pilot else ""
         mark = VERDICT_MARKS[verdict.decision] + pilot  # the second column is visible on narrow screens too
-        cells = (claim.text, mark, ours, str(verdict.contrast.n), claim.paper_value or "no number")
-        lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+        lines.append(table_row((claim.text, mark, ours, str(verdict.contrast.n), claim.paper_value or "no number")))
     return "\n".join(lines)
 
 
@@ -184,9 +180,8 @@ def replication_markdown(name: str, original: Results, replication_name: str, re
         old, new = ([claim.effect(r, s) for s in r.seeds()] for r in (original, replication))
         fresh, every = ([v for v in values if v is not None] for values in (new, old + new))
         if fresh:
-            there, both = (
-                f"{c.mean:+.3g} [{c.low:+.3g}, {c.high:+.3g}]" for c in map(one_sample_contrast, (fresh, every))
-            )
+            contrasts = map(one_sample_contrast, (fresh, every))
+            there, both = (f"{c.mean:+.3g} [{c.low:+.3g}, {c.high:+.3g}]" for c in contrasts)
             lines.append(f"- {claim.text}: {there} {claim.unit} there, {both} over all {len(every)} seeds")
     return "\n".join(lines)
 
@@ -232,10 +227,9 @@ def claim_points(folder: Path) -> dict[str, list[tuple[float, str]]]:
     made: dict[str, list[tuple[float, str]]] = {}
     for name, study in STUDIES.items():
         verdicts = judge_study(study, known[name]) if name in known and study.claims else []
-        placed = [
-            (v.contrast.mean, (v.contrast.high - v.contrast.low) / 2, v.decision) for v in verdicts if v.contrast.n > 1
-        ]
-        dots = [(mean / max(half, abs(mean) / MAX_DRAWN_EFFECT, 1e-12), decision) for mean, half, decision in placed]
+        dots = []
+        for c, decision in ((v.contrast, v.decision) for v in verdicts if v.contrast.n > 1):
+            dots.append((c.mean / max((c.high - c.low) / 2, abs(c.mean) / MAX_DRAWN_EFFECT, 1e-12), decision))
         made |= {name: dots} if dots else {}
     return made
 
@@ -262,9 +256,8 @@ def draw_claims(points_by_study: Mapping[str, Sequence[tuple[float, str]]]) -> F
     axes.set_xscale("symlog", linthresh=1, linscale=0.8)
     axes.set_xticks([-10, -1, 0, 1, 10, 100], ["−10", "−1", "0", "1", "10", "100"])
     axes.set_yticks(range(len(points_by_study)), list(points_by_study))
-    axes.set(
-        ylim=(len(points_by_study) - 0.5, -0.5), xlabel="effect over half its interval, positive on the claimed side"
-    )
+    axes.set_ylim(len(points_by_study) - 0.5, -0.5)
+    axes.set_xlabel("effect over half its interval, positive on the claimed side")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure

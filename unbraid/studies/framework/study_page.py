@@ -97,11 +97,8 @@ def results_table(results: Results) -> tuple[list[str], list[list[str]]]:
         results: the results.
     """
     quantities = results.quantities
-    rows = []
-    for arm in results.arms:
-        cells = [format_cell(results.values(arm, quantity)) for quantity in quantities]
-        rows.append([arm, str(len(results.seeds(arm))), *cells])
-    return ["arm", "n", *quantities], rows
+    cells = {arm: [format_cell(results.values(arm, quantity)) for quantity in quantities] for arm in results.arms}
+    return ["arm", "n", *quantities], [[arm, str(len(results.seeds(arm))), *row] for arm, row in cells.items()]
 
 
 def format_cell(values: Sequence[float]) -> str:
@@ -135,22 +132,19 @@ def page_markdown(name: str, study: Study, results: Results, pictures: Sequence[
     parts = [f"# {name}: {study.about}", f"{study.cite}", summary_line(study, results)]
     if results.scale == "tiny":
         parts.append("*Scale tiny only shows that everything runs: it yields no verdict.*")
-    parts += [
-        f"```text\n{format_claim(claim, verdict)}\n```" for claim, verdict in zip(study.claims, verdicts, strict=False)
-    ]
+    block = "```text\n{}\n```"
+    parts += [block.format(format_claim(*pair)) for pair in zip(study.claims, verdicts, strict=False)]
     if study.controls and verdicts:
+        judged = zip(study.controls, judge_claims(study.controls, results), strict=True)
         parts.append("**Positive controls** (contrasts whose answer is known):")
-        parts += [
-            f"```text\n{format_claim(control, verdict)}\n```"
-            for control, verdict in zip(study.controls, judge_claims(study.controls, results), strict=True)
-        ]
+        parts += [block.format(format_claim(*pair)) for pair in judged]
     if passed := passed_gates(verdicts):
         parts.append(f"**{GATES_HEADING}:** {'; '.join(passed)}.")
     if study.deviations:
         parts.append(f"**{deviations_heading(study)}:** {study.deviations} Verdicts apply to this setting only.")
     parts += [f"![{picture}]({picture})" for picture in pictures]
     heads, rows = results_table(results)
-    parts.append("\n".join([_table_row(heads), "|" + "---|" * len(heads), *map(_table_row, rows)]))
+    parts.append("\n".join([table_row(heads), "|" + "---|" * len(heads), *map(table_row, rows)]))
     parts.append("Mean ± half a 95% t interval over seeds.")
     if results.mixed_versions:
         mixed = "; ".join(f"{metric} {', '.join(map(str, v))}" for metric, v in results.mixed_versions.items())
@@ -183,7 +177,8 @@ def deviations_heading(study: Study) -> str:
     return "The setting" if study.cite == OWN_STUDY_CITE else "Differences from the paper"
 
 
-def _table_row(cells: Sequence[str]) -> str:
+def table_row(cells: Sequence[str]) -> str:
+    """A row of a Markdown table with these `cells`."""
     return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
 
 
@@ -259,10 +254,8 @@ def _page_html(name: str, study: Study, results: Results, out: Path, pictures: S
     body = "".join("<tr>" + "".join(f"<td>{e(c)}</td>" for c in row) + "</tr>" for row in rows)
     parts.append(f"<div class=wide><table><tr>{head}</tr>{body}</table></div>")
     parts.append("<p class=faint>Mean ± half a 95% t interval over seeds.</p>")
-    again = f"unbraid study {name} --scale {results.scale}"
-    parts.append(
-        f"<p class=faint>Run or continue: <code>{e(again)}</code>; numbers: results.json in the same folder.</p>"
-    )
+    again = f"<code>{e(f'unbraid study {name} --scale {results.scale}')}</code>"
+    parts.append(f"<p class=faint>Run or continue: {again}; numbers: results.json in the same folder.</p>")
     parts += [f"<p>not finished: {e(row.arm)}, seed {row.seed}: {e(row.reason)}</p>" for row in results.failed_rows]
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'

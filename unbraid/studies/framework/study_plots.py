@@ -46,25 +46,18 @@ def add_legend(axes: Any, **options: Any) -> None:
 
 
 def format_log_ticks(axes: Any) -> None:
-    """Use plain digits on logarithmic axes.
+    """Label 1, 2 and 5 of each power of ten in plain digits on logarithmic axes without fixed ticks.
 
     Args:
         axes: matplotlib axes.
     """
-    for axis in (axes.xaxis, axes.yaxis):
-        _format_log_axis(axis)
-
-
-def _format_log_axis(axis: Any) -> None:
-    """Label 1, 2 and 5 of each power of ten in plain digits, unless the axis has fixed ticks."""
     from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
 
-    if axis.get_scale() != "log":
-        return
-    axis.set_minor_formatter(NullFormatter())
-    if not isinstance(axis.get_major_locator(), FixedLocator):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter("{x:g}")
+    for axis in (each for each in (axes.xaxis, axes.yaxis) if each.get_scale() == "log"):
+        axis.set_minor_formatter(NullFormatter())
+        if not isinstance(axis.get_major_locator(), FixedLocator):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
 
 
 def plot_tradeoff(axes: Any, results: Results, methods: Mapping[str, Sequence[str]], x: str, y: str) -> None:
@@ -148,9 +141,8 @@ def plot_lines(axes: Any, results: Results, series: Mapping[str, Mapping[float, 
         for x, values in known:
             axes.plot([x] * len(values), values, ".", color=colour, alpha=0.35, ms=4)
         if known:
-            axes.plot(
-                [x for x, _ in known], [float(np.mean(v)) for _, v in known], "o-", color=colour, label=name, ms=5
-            )
+            means = [float(np.mean(values)) for _, values in known]
+            axes.plot([x for x, _ in known], means, "o-", color=colour, label=name, ms=5)
     axes.set(xlabel=xlabel)
 
 
@@ -168,14 +160,8 @@ def plot_boxes(axes: Any, results: Results, arms: Sequence[str], quantity: str) 
     values = [results.values(arm, quantity) for arm in arms]
     axes.boxplot(values, tick_labels=list(arms), widths=0.6, showfliers=False, medianprops={"color": LINE_COLOURS[1]})
     for i, found in enumerate(values, 1):
-        axes.plot(
-            np.full(len(found), i) + np.linspace(-0.12, 0.12, len(found)),
-            found,
-            ".",
-            color=LINE_COLOURS[0],
-            ms=4,
-            alpha=0.6,
-        )
+        at = i + np.linspace(-0.12, 0.12, len(found))
+        axes.plot(at, found, ".", color=LINE_COLOURS[0], ms=4, alpha=0.6)
     axes.set_ylabel(quantity)
     axes.tick_params(axis="x", rotation=50, labelsize=8)
 

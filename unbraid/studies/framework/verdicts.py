@@ -82,26 +82,16 @@ class Verdict:
             measured = f"ours {c.mean:+.3g}  n = {c.n} seeds" if c.n else "ours  0 seeds"
             return [measured, f"NOT TESTED HERE  ({'; '.join(f'{gate.text}: {gate.found}' for gate in failed)})"]
         if c.n < 2:
-            return [
-                f"ours {c.mean:+.3g}  1 seed: no interval" if c.n else "ours  0 seeds: no interval",
-                f"{self.decision.upper()}  (needs 2 seeds or more)",
-            ]
-        ours = [
-            f"ours {c.mean:+.3g}",
-            f"95% [{self.low:+.3g}, {self.high:+.3g}]",
-            f"n = {c.n} seeds",
-            f"{c.n_positive} of {c.n} above 0",
-        ]
-        ours += [f"d = {c.effect:.2g}"] if c.effect == c.effect else []
-        ours += [f"detectable gap {self.detectable_gap:.2g}"]
-        ours += [f"bootstrap [{c.bootstrap[0]:+.3g}, {c.bootstrap[1]:+.3g}]"]
+            ours = f"ours {c.mean:+.3g}  1 seed" if c.n else "ours  0 seeds"
+            return [f"{ours}: no interval", f"{self.decision.upper()}  (needs 2 seeds or more)"]
+        found = [f"ours {c.mean:+.3g}", f"95% [{self.low:+.3g}, {self.high:+.3g}]", f"n = {c.n} seeds"]
+        found += [f"{c.n_positive} of {c.n} above 0", *([f"d = {c.effect:.2g}"] if c.effect == c.effect else [])]
+        found += [f"detectable gap {self.detectable_gap:.2g}"]
+        found += [f"bootstrap [{c.bootstrap[0]:+.3g}, {c.bootstrap[1]:+.3g}]"]
         why = [f"Holm over {self.n_claims} claim{'' if self.n_claims == 1 else 's'}: p = {self.p:.2g}"]
         if self.decision == UNDECIDED:
-            why += [
-                "more than 10,000 seeds would be needed"
-                if self.required_seeds is None
-                else f"{self.required_seeds} seeds would decide"
-            ]
+            many = "more than 10,000 seeds would be needed"
+            why += [many if self.required_seeds is None else f"{self.required_seeds} seeds would decide"]
         why += [self.note] if self.note else []
         why += ["these seeds cannot see an effect of the paper's size"] if self.blind else []
         if self.rank_p == self.rank_p and (self.rank_p < 0.05) != (c.p < 0.05):
@@ -110,7 +100,7 @@ class Verdict:
         if self.missing_seeds:
             plural = "s" if len(self.missing_seeds) > 1 else ""
             why += [f"no effect from seed{plural} {', '.join(map(str, self.missing_seeds))}"]
-        return ["  ".join(ours), f"{self.decision.upper()}{' (pilot)' if self.pilot else ''}  ({'; '.join(why)})"]
+        return ["  ".join(found), f"{self.decision.upper()}{' (pilot)' if self.pilot else ''}  ({'; '.join(why)})"]
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; unknown numbers are None."""
@@ -121,18 +111,15 @@ class Verdict:
             "bootstrap_low": c.bootstrap[0], "bootstrap_high": c.bootstrap[1],
         }  # fmt: skip
         known = {key: float(f"{value:.6g}") if value == value else None for key, value in numbers.items()}
-        counts = {
+        return {
+            "claim": self.claim,
+            "verdict": self.decision,
+            **known,
             "n": c.n,
             "above": c.n_positive,
             "claims": self.n_claims,
             "seeds": self.required_seeds,
             "pilot": self.pilot,
-        }
-        return {
-            "claim": self.claim,
-            "verdict": self.decision,
-            **known,
-            **counts,
             "missing": list(self.missing_seeds),
             "note": self.note,
             "gates": [[gate.text, gate.passed, gate.found] for gate in self.gates],
@@ -177,24 +164,17 @@ def judge_effects(
     >>> [v.decision for v in judge_effects([claim] * 3, effects)]
     ['holds', 'does not hold', 'undecided']
     """
-    expect(
-        len(claims) == len(effects), "there must be effects for every claim", found=f"{len(effects)} of {len(claims)}"
-    )
+    count = f"{len(effects)} of {len(claims)}"
+    expect(len(claims) == len(effects), "there must be effects for every claim", found=count)
     known = [{s: float(e) for s, e in found.items() if e is not None and e == e} for found in effects]
     p = [_contrast(claim, found, results, draws=1).p for claim, found in zip(claims, known, strict=True)]
     levels, adjusted = holm_levels(p), holm_adjust(p)
     tests = sum(value == value for value in p)
+    usable = [level if level == level else 0.95 for level in levels]
+    missing = [tuple(s for s in every if s not in found) for every, found in zip(effects, known, strict=True)]
     return [
-        _judge_claim(
-            claim,
-            found,
-            level if level == level else 0.95,
-            float(a),
-            tests,
-            tuple(s for s in every if s not in found),
-            results,
-        )
-        for claim, every, found, level, a in zip(claims, effects, known, levels, adjusted, strict=True)
+        _judge_claim(claim, found, level, float(a), tests, lost, results)
+        for claim, found, level, a, lost in zip(claims, known, usable, adjusted, missing, strict=True)
     ]
 
 
@@ -213,9 +193,8 @@ def _contrast(
     low, high = (float(end) for end in np.quantile(drawn, [0.5 - level / 2, 0.5 + level / 2]))
     p = min(1.0, 2 * float(min((drawn <= 0).mean(), (drawn >= 0).mean())))
     deviation = float(drawn.std()) * c.n**0.5
-    return replace(
-        c, mean=value, low=low, high=high, deviation=deviation, p=p, effect=float("nan"), bootstrap=(low, high)
-    )
+    found = replace(c, mean=value, low=low, high=high, deviation=deviation, p=p, bootstrap=(low, high))
+    return replace(found, effect=float("nan"))
 
 
 def _judge_claim(
@@ -231,23 +210,18 @@ def _judge_claim(
     decision, note = _decide(c, claim.margin)
     seeds = None
     if decision == UNDECIDED and c.n >= 2:
-        routes = [
+        routes = (
             seeds_needed(c.mean, c.deviation, level),
             seeds_for_equivalence(c.mean, claim.margin, c.deviation, level),
-        ]
+        )
         seeds = min((max(n, c.n + 1) for n in routes if n is not None), default=None)
+    gap = smallest_gap(c.deviation, c.n, level)  # the effect that these seeds detect with 80% power
     return Verdict(
-        claim.name, decision, c, plain.low, plain.high, p, n_tests, claim.margin, smallest_gap(c.deviation, c.n, level),
-        seeds, claim.headline and c.n < HEADLINE_SEEDS, missing, note, (), _is_blind(claim, c, level),
-        float("nan") if claim.pooled else _rank_p(list(effect_by_seed.values())),
+        claim.name, decision, c, plain.low, plain.high, p, n_tests, claim.margin, gap, seeds,
+        claim.headline and c.n < HEADLINE_SEEDS, missing, note,
+        blind=claim.paper_effect is not None and c.n > 1 and gap > abs(claim.paper_effect),
+        rank_p=float("nan") if claim.pooled else _rank_p(list(effect_by_seed.values())),
     )  # fmt: skip
-
-
-def _is_blind(claim: Claim, contrast: Contrast, level: float) -> bool:
-    """Whether the effect that these seeds detect with 80% power is larger than the paper's."""
-    if claim.paper_effect is None or contrast.n < 2:
-        return False
-    return smallest_gap(contrast.deviation, contrast.n, level) > abs(claim.paper_effect)
 
 
 def _rank_p(values: Sequence[float]) -> float:
