@@ -73,7 +73,7 @@ QUERIES = {
     "weak labels": "weak_supervision",
     "partially labelled data": "weak_supervision#labels",
     "export to ONNX": "tools#export",
-    "run on SLURM": "cluster",
+    "run on SLURM": "cluster#a-batch-system-job-arrays",
     "sample new images": "tutorials/first_model#the-same-in-python",
     "load checkpoint": "tutorials/first_model#the-same-in-python",
     "tabular data": "data#your-own",
