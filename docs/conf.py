@@ -91,7 +91,11 @@ def block(self: Any, node: Any) -> None:
 
 
 def studies(app: Any, name: str, source: list[str]) -> None:
-    """Fold the tables of the front page of results below their headings, and add the pages of the studies to the contents."""
+    """Fold the tables of the front page of results below their headings, and wide tables of the studies; list the studies' pages."""
+    if name.startswith("results/") and name.endswith("/page"):
+        import study_pages
+
+        source[0] = study_pages.fold_numbered_columns(source[0])
     if name != "results/index":
         return
     front, *sections = re.split(r"^(?=## )", source[0], flags=re.MULTILINE)
@@ -114,11 +118,19 @@ def linked(app: Any, name: str, source: list[str]) -> None:
         source[0] = source[0].replace(f"\n| {each} |", f"\n| [{each}](reference/objectives.md#objective-{link_anchor(each)}) |")
 
 
+def mark_verdicts(app: Any, doctree: Any) -> None:
+    """Colour the claims of the studies by their verdict."""
+    import study_pages
+
+    study_pages.mark_verdicts(doctree)
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Make the pages, and draw formulas."""
     app.connect("builder-inited", write_generated_pages)
     app.connect("source-read", studies)
     app.connect("source-read", linked)
+    app.connect("doctree-read", mark_verdicts)
     app.connect("build-finished", write_search_index)
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

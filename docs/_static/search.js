@@ -3,7 +3,7 @@
 const GREEK = { "α": "alpha", "β": "beta", "γ": "gamma", "λ": "lambda", "δ": "delta", "σ": "sigma", "χ": "chi" };
 const STOP = new Set("a an and are can do does for from have how i in is it my of on or plot the there to use what where which with you".split(" "));
 const SAME = { picture: "image", photo: "image", img: "image", colour: "color", optimiser: "optimizer", dim: "dimension", hyperparameter: "setting",
-  visualise: "visualize", loos: "loss", metrics: "metric", dataset: "data", sets: "set", tutorial: "guide" };
+  visualise: "visualize", loos: "loss", metrics: "metric", dataset: "data", sets: "set" };
 
 function words(text) {
   const plain = text.toLowerCase().replace(/[α-ω]/g, c => GREEK[c] ? GREEK[c] + " " : c).normalize("NFKD").replace(/[̀-ͯ]/g, "")
@@ -17,14 +17,15 @@ function words(text) {
 function prepare(pages) {
   const index = pages.map(([name, title, keys, weight, sections]) => ({
     name, title, weight, titleWords: words(title), keys: keys.map(key => words(key).join(" ")),
-    sections: sections.map(([anchor, heading, text]) => {
+    sections: sections.map(([anchor, heading, text, sectionKeys]) => {
       const counts = new Map();
       for (const word of words(text)) counts.set(word, (counts.get(word) || 0) + 1);
-      return { anchor, heading, text, headingWords: words(heading), counts };
+      return { anchor, heading, text, headingWords: words(heading), counts, keys: (sectionKeys || []).map(key => words(key).join(" ")) };
     }),
   }));
   const frequency = new Map();
   for (const page of index) {
+    for (const section of page.sections) page.keys.push(...section.keys);
     const seen = new Set([...page.titleWords, ...page.keys.join(" ").split(" ")]);
     for (const section of page.sections) for (const word of [...section.headingWords, ...section.counts.keys()]) seen.add(word);
     for (const word of seen) frequency.set(word, (frequency.get(word) || 0) + 1);
@@ -39,6 +40,8 @@ function rank(prepared, query) {
   const terms = asked.length ? asked : all;
   if (!terms.length) return [];
   const phrase = terms.join(" "), count = prepared.index.length;
+  const meaning = key => key.split(" ").filter(word => !STOP.has(word)).join(" ") || key;
+  const asksFor = key => key === all.join(" ") || meaning(key) === phrase;
   const rarity = word => Math.log(1 + count / (1 + (prepared.frequency.get(word) || 0)));
   const found = [];
   for (const page of prepared.index) {
@@ -61,16 +64,16 @@ function rank(prepared, query) {
       score += part * rarity(term);
     }
     if (!matched) continue;
-    if (page.keys.includes(phrase) || page.keys.includes(all.join(" "))) score += 200;
+    if (page.keys.some(asksFor)) score += 200;
     else if (page.keys.some(key => within(phrase, [key]))) score += 20;
     if (page.titleWords.join(" ") === phrase) score += 60;
     else if (within(phrase, page.titleWords)) score += 15;
     for (const section of page.sections) {
       let own = section.headingWords.join(" ") === phrase ? 30 : within(phrase, section.headingWords) ? 10 : 0;
       for (const term of terms) own += (section.headingWords.includes(term) ? 4 : 0) + Math.min(3, section.counts.get(term) || 0);
-      let fit = 2 * own;  // rare words decide which section of the page is shown
+      let fit = 2 * own + (section.keys.some(asksFor) ? 500 : 0);  // rare words decide which section of the page is shown
       for (const term of terms) fit += Math.min(3, rarity(term)) * (section.headingWords.includes(term) ? 4 : 0);
-      if (!best || fit > best.fit) best = { own, fit, section };
+      if (!best || fit > best.fit) best = { own: fit >= 500 ? Math.max(own, 1) : own, fit, section };
     }
     if (best) score += Math.min(30, best.own);
     found.push({ page, section: best && best.own > 0 ? best.section : page.sections[0], score: score * page.weight * (matched / terms.length) ** 3 });
@@ -81,8 +84,10 @@ function rank(prepared, query) {
 function snippet(text, terms) {
   const lower = text.toLowerCase();
   const places = terms.map(term => lower.search(new RegExp(`\\b${term}`))).filter(place => place >= 0);
-  const start = Math.max(0, Math.min(...(places.length ? places : [0])) - 60);
-  return (start ? "… " : "") + text.slice(start, start + 220) + (start + 220 < text.length ? " …" : "");
+  let start = Math.max(0, Math.min(...(places.length ? places : [0])) - 60), end = start + 220;
+  if (start) start = text.indexOf(" ", start) + 1;  // whole words only
+  if (end < text.length) end = Math.max(text.lastIndexOf(" ", end), start + 100);
+  return (start ? "… " : "") + text.slice(start, end) + (end < text.length ? " …" : "");
 }
 
 function show(query) {

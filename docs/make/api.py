@@ -90,6 +90,25 @@ GUIDES = {  # the guide of a name, or of all names of a module
     "unbraid.comparing": "comparing", "unbraid.figures": "gallery", "unbraid.sweeps": "sweeps", "unbraid.studies": "studies",
     "unbraid.export": "tools", "unbraid.catalogue": "extending",
 }  # fmt: skip
+PACKAGE_SUMMARIES = {  # what a user finds in each package; the docstrings of packages speak to developers
+    "unbraid": "the names that most programs need: `fit`, `Run`, `encode`, `score`, `compare`, `report`, `discover`",
+    "latent": "the latent tree: its leaves and branches",
+    "data": "data sets by name, your own data (`of`), splits and filters",
+    "codes": "codes of a data set with their labels, as arrays",
+    "metrics": "metrics of disentanglement on arrays of any framework",
+    "priors": "priors by name",
+    "model": "nets, posteriors, likelihoods, and the VAE that they form",
+    "terms": "terms of the decomposition of the KL, and estimators of q(z)",
+    "objectives": "objectives by name, and weights that change during training",
+    "runs": "recipes, training, callbacks, encoding, audits and scores of runs",
+    "comparing": "tables over settings and seeds, with intervals and tests",
+    "figures": "figures of runs, data and comparisons, and the report",
+    "sweeps": "many runs from one file",
+    "studies": "the studies of the papers' claims",
+    "export": "the scikit-learn estimator, HTML, ONNX, the Hugging Face hub, and trackers",
+    "discovery": "factors of pictures without labels",
+    "catalogue": "descriptions of all named parts, as `unbraid show` prints them",
+}
 ANY_DATA = "Dataset, array, tensor, pair (images, labels), torch or Hugging Face data set, or iterable"
 ANY_MEANS = {  # what a parameter takes that is annotated with Any, because no type of Python says it
     "family": "subclass of Posterior", "q": "Posterior", "critic": "Ratio", "draw": "Draw", "pairs": "row numbers (m, 2), or (m, g) for groups",
@@ -282,9 +301,9 @@ def docstring_body(value: Any) -> str:
     """The parts of a docstring: summary, formula, text, options, papers, example."""
     parameters = _parameter_names(value)
     doc = parse_docstring(value.__doc__, parameters)
-    parts = [escape_markdown(doc.summary)]
+    parts = [_prose(doc.summary)]
     parts += [f"```text\n{doc.formula}\n```"] if doc.formula and doc.formula not in doc.summary else []
-    parts += [escape_markdown(paragraph) for paragraph in doc.text]
+    parts += [_prose(paragraph) for paragraph in doc.text]
     hints = _type_hints(value)
     parts += [_parameter_table(value, doc.options, hints)] if set(parameters) & set(doc.options) else []
     back = _format_annotation(inspect.signature(value).return_annotation) if inspect.isfunction(value) else ""
@@ -299,6 +318,16 @@ def docstring_body(value: Any) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def _prose(text: str) -> str:
+    """Text of a docstring as Markdown; the file of a page becomes a link to it."""
+
+    def link(found: re.Match[str]) -> str:
+        page = DOCS / f"{found[1].replace(chr(92), '')}.md"
+        return f"[{page.read_text().splitlines()[0].lstrip('# ')}](../{page.relative_to(DOCS)})" if page.is_file() else found[0]
+
+    return re.sub(r"\bdocs/([\w/\\]+)\.md", link, escape_markdown(text))
+
+
 def _parameter_table(value: Any, described: Mapping[str, str], hints: Mapping[str, Any]) -> str:
     """The parameters with type, default and description."""
     rows = []
@@ -308,7 +337,7 @@ def _parameter_table(value: Any, described: Mapping[str, str], hints: Mapping[st
         kind = _format_annotation(p.annotation) or describe_annotation(hints.get(p.name, Any))
         means = ANY_MEANS.get(p.name, "any value") if kind in ("Any", "", "Any | None") else f"`{kind}`"
         default = "" if p.default is p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) else f"`{_format_default(p.default)}`"
-        cells = [f"`{p.name}`", means.replace("|", "\\|"), default.replace("|", "\\|"), escape_markdown(described[p.name])]
+        cells = [f"`{p.name}`", means.replace("|", "\\|"), default.replace("|", "\\|"), _prose(described[p.name])]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(["| parameter | type | default | |", "|---|---|---|---|", *rows])
 
@@ -356,7 +385,7 @@ def _directive(kind: str, head: str, content: str, fence: int, **flags: str) -> 
 
 def index_page() -> str:
     """The index of the pages."""
-    lines = [f"- [{title}]({page}.md): {escape_markdown(_module_summary(modules[0], title))}" for page, (title, modules) in PAGES.items()]
+    lines = [f"- [{title}]({page}.md): {PACKAGE_SUMMARIES[page]}" for page, (title, _) in PAGES.items()]
     tree = "\n".join(PAGES)
     return (
         "# API reference\n\nWhat does a function take and return? Every public name has a page, made from its docstring: parameters with their types, "
@@ -364,10 +393,6 @@ def index_page() -> str:
         "`v` nodes of the tree, `k` factors, `c h w` an image; `*s` is any leading shape. Every example on these pages is run by the tests.\n\n"
         f"{chr(10).join(lines)}\n\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
     )
-
-
-def _module_summary(module: str, title: str) -> str:
-    return parse_docstring(import_module(title if title != "unbraid.runs" else module).__doc__).summary
 
 
 def write_pages(folder: Path) -> None:

@@ -45,13 +45,14 @@ def write_index(app: Any, error: Exception | None) -> None:
     if error is not None or app.builder.format != "html":
         return
     words: dict[str, list[str]] = tomllib.loads((HERE / "search_words.toml").read_text())
-    missing = words.keys() - app.env.found_docs
-    if missing:
-        raise ValueError(f"search_words.toml names pages that do not exist: {sorted(missing)}")
-    pages = []
+    unused, pages = set(words), []
     for name in sorted(app.env.found_docs):
         title = app.env.titles[name].astext() if name in app.env.titles else name
         weight = 0.5 if name.startswith(LOW_PAGES) else 1
-        pages.append([name, title, words.get(name, []), weight, page_sections(app.env.get_doctree(name))])
+        sections = [[*section, words.get(f"{name}#{section[0]}", [])] for section in page_sections(app.env.get_doctree(name))]
+        unused -= {name, *(f"{name}#{section[0]}" for section in sections)}
+        pages.append([name, title, words.get(name, []), weight, sections])
+    if unused:
+        raise ValueError(f"search_words.toml names pages or sections that do not exist: {sorted(unused)}")
     text = f"window.SEARCH_PAGES = {json.dumps(pages, ensure_ascii=False, separators=(',', ':'))};\n"
     (Path(app.outdir) / "_static" / "search_pages.js").write_text(text, encoding="utf-8")

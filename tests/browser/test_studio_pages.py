@@ -79,6 +79,28 @@ def test_rows_are_filtered_by_a_recipe_field_and_sorted(signed_in_tab):
     page.wait_for_function(f"{first}.includes('vae')")
 
 
+def test_names_do_not_cover_the_numbers_on_a_phone(signed_in_tab):
+    page = signed_in_tab
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.go("/")
+    page.locator(".ag-row").first.wait_for()
+    page.wait_for_function("!document.querySelector('.ag-pinned-left-cols-container .ag-cell[col-id=name]')")
+    assert page.locator(".ag-cell[col-id=name]").first.bounding_box()["width"] < 200
+
+
+def test_a_long_value_is_shown_whole(signed_in_tab):
+    page = signed_in_tab
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.go("/train")
+    page.get_by_label("Recipe").click()
+    page.get_by_role("option", name="vae_colour_sprites", exact=True).click()
+    page.wait_for_function(
+        "[...document.querySelectorAll('.form .long input')].some(i => i.value.includes('schedule'))"
+    )
+    cut = "[...document.querySelectorAll('.form .long input')].filter(i => i.scrollWidth > i.clientWidth + 1).length"
+    assert page.evaluate(cut) == 0
+
+
 def test_selected_runs_open_their_curves(signed_in_tab):
     page = signed_in_tab
     page.locator(".ag-row").first.wait_for()

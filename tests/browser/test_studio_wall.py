@@ -72,6 +72,8 @@ def test_runs_are_aligned_next_to_each_other(signed_in_tab):
     assert "objective" in table or "nets" in table or "posterior" in table
     assert "mig" in table, "the scores of runs that have them"
     partners = page.evaluate("shown[1].rows.filter(row => row.partner).length")
+    name, cells = (page.locator(f".wallrow {part}").first.bounding_box() for part in (".leafname", ".cells"))
+    assert name["y"] + name["height"] <= cells["y"] + 1, "names are above the pictures, which get the whole width"
     columns = page.evaluate("document.querySelector('.aligned:not(.heads)').children.length")
     assert columns % 3 == 0
     assert partners >= 1

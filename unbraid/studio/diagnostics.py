@@ -68,6 +68,7 @@ def build_page(library: Library, names: list[str], run_in_thread: Any) -> None:
 def _show_curves(library: Library, names: list[str], run_in_thread: Any) -> None:
     """Show the training log of one or several runs with its controls, updated while they train."""
     ui.html("<h2>Training log: nats per example over the steps</h2>", sanitize=False)
+    ui.label("After × is the weight of a term in the loss.").classes("quiet")
     state = ui.label("").classes("quiet").props('role="status"')
     with ui.row().classes("items-center w-full"):
         known = [name for name in library.names() if name != names[0]][:MAX_RUN_CHOICES]

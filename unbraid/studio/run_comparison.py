@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nicegui import ui
@@ -29,7 +31,8 @@ def comparison_rows(library: Library, names: list[str]) -> tuple[list[dict[str, 
         for key in varying_fields(fields)
     ]
     scores = []
-    for name in sort_quantities(name for model in models for name in model.values)[:MAX_SCORES]:
+    counts = Counter(name for model in models for name in model.values)
+    for name in most_common(sort_quantities(counts), counts, MAX_SCORES):
         found = [model.values.get(name) for model in models]
         best = best_value([value for value in found if value is not None], name)
         cells = {
@@ -38,6 +41,21 @@ def comparison_rows(library: Library, names: list[str]) -> tuple[list[dict[str, 
         }
         scores.append({"what": f"{name}{direction_arrow(name)}"} | cells)
     return differing, scores
+
+
+def most_common(names: Sequence[str], counts: Mapping[str, int], limit: int) -> list[str]:
+    """Return the quantities that most runs have, in the given order.
+
+    Args:
+        names: all quantities.
+        counts: number of runs that have each.
+        limit: how many to return.
+
+    >>> most_common(["mig", "jemmig", "dci"], {"mig": 3, "jemmig": 1, "dci": 3}, 2)
+    ['mig', 'dci']
+    """
+    kept = set(sorted(names, key=lambda name: -counts[name])[:limit])
+    return [name for name in names if name in kept]
 
 
 def best_value(values: list[float], quantity: str) -> float | None:

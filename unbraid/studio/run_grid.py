@@ -12,7 +12,12 @@ from unbraid.studio.run_comparison import format_field
 
 MAX_COMPARED, MAX_CURVES = 4, 8
 MAX_QUANTITIES = 40
-SHOWN_QUANTITIES, SHOWN_FIELDS = 8, 3  # columns that are shown at first
+SHOWN_QUANTITIES, SHOWN_FIELDS = 8, 2  # columns that are shown at first
+# on a phone the pinned names would cover the numbers
+UNPIN_WHERE_NARROW = """
+if (window.innerWidth < 760)
+  getElement({grid}).api.applyColumnState({{state: [{{colId: "name", pinned: null, width: 190}}]}});
+"""
 FIXED_COLUMNS = ("name", "objective", "data", "state", "why", "seed")
 
 
@@ -49,19 +54,20 @@ def grid_columns(table: Any) -> list[dict[str, Any]]:
     columns: list[dict[str, Any]] = [
         {"field": "name", "headerName": "run", "pinned": "left", "width": min(300, 70 + 8 * longest), "filter": True,
          "wrapText": True, "autoHeight": True, "tooltipField": "name"},
-        *({"field": f, "filter": True, "width": 130} for f in ("objective", "data", "state")),
+        *({"field": f, "filter": True, "width": 130} for f in ("objective", "data")),
+        {"field": "state", "filter": True, "width": 105},
         *([{"field": "why", "headerName": "what is wrong", "width": 320, "tooltipField": "why"}] if damaged else []),
-        {"field": "seed", "width": 105, "filter": "agNumberColumnFilter"},
+        {"field": "seed", "width": 95, "filter": "agNumberColumnFilter"},
     ]  # fmt: skip
     for i, name in enumerate(table.fields):
         columns.append(
-            {"field": f"f{i}", "headerName": name, "filter": True, "width": 140, "hide": i >= SHOWN_FIELDS,
-             "tooltipField": f"f{i}"}
+            {"field": f"f{i}", "headerName": name, "width": min(240, 45 + 8 * len(name)),
+             "hide": i >= SHOWN_FIELDS, "tooltipField": f"f{i}"}
         )  # fmt: skip
     for i, name in enumerate(table.quantities[:MAX_QUANTITIES]):
         text = f"value == null ? '' : (data && data.best{i} ? '★ ' : '') + value.toPrecision(3)"
         columns.append(
-            {"field": f"q{i}", "headerName": f"{name}{direction_arrow(name)}", "type": "numericColumn", "width": 130,
+            {"field": f"q{i}", "headerName": f"{name}{direction_arrow(name)}", "type": "numericColumn", "width": 125,
              "valueFormatter": text, "cellClassRules": {"best": f"data && data.best{i} === true"},
              "filter": "agNumberColumnFilter", "hide": i >= SHOWN_QUANTITIES}
         )  # fmt: skip
@@ -79,7 +85,7 @@ def show_run_grid(table: Any) -> None:
         column["field"]: column.get("headerName", column["field"]) for column in columns if column["field"] != "name"
     }
     shown = [column["field"] for column in columns if column["field"] in titles and not column.get("hide")]
-    with ui.row().classes("items-center w-full"):
+    with ui.row().classes("items-center w-full q-mb-sm"):
         chooser = ui.select(titles, value=shown, multiple=True, label="Columns", with_input=True)
         chooser.style("min-width: min(100%, 14rem)").props('display-value="Choose …"')
         field = ui.select(
@@ -143,6 +149,7 @@ def show_run_grid(table: Any) -> None:
     chooser.on_value_change(choose_columns)
     field.on_value_change(choose_field)
     values.on_value_change(choose_values)
+    grid.on("gridReady", lambda: ui.run_javascript(UNPIN_WHERE_NARROW.format(grid=grid.id)), [])
     _show_actions(grid, [row["name"] for row in table.rows if row["state"] != "damaged"][:2000])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from unbraid.comparing.setting_labels import varying_fields
 from unbraid.comparing.table_export import table_records
 from unbraid.core.errors import UnbraidError
 from unbraid.studio import plots
-from unbraid.studio.run_comparison import best_value, format_field
+from unbraid.studio.run_comparison import best_value, format_field, most_common
 from unbraid.studio.run_grid import open_page, show_run_grid
 from unbraid.studio.run_library import Library
 
@@ -62,13 +63,13 @@ def load_run_table(library: Library) -> RunTable:
         library: the runs of the studio.
     """
     rows: list[dict[str, Any]] = []
-    names: dict[str, None] = {}
+    names: Counter[str] = Counter()
     for model in runs_in(library.root, quiet=True):
         if model.state == "foreign":
             continue
         fields = model.fields
         numbers = {key: float(value) for key, value in model.values.items()}
-        names.update(dict.fromkeys(numbers))
+        names.update(numbers.keys())
         rows.append(
             {
                 "name": model.name,
@@ -84,7 +85,9 @@ def load_run_table(library: Library) -> RunTable:
     first = [name for name in FIRST_QUANTITIES if name in names]
     readable = list({id(row["fields"]): row["fields"] for row in rows if row["state"] != "damaged"}.values())
     differing = [key for key in varying_fields(readable) if key not in SHOWN_FIELDS] if readable else []
-    return RunTable(rows, first + [name for name in names if name not in first], differing[:MAX_FIELDS])
+    return RunTable(
+        rows, first + [name for name, _ in names.most_common() if name not in first], differing[:MAX_FIELDS]
+    )
 
 
 def load_setting_table(library: Library, max_quantities: int = 10) -> tuple[list[str], list[dict[str, Any]]]:
@@ -96,13 +99,15 @@ def load_setting_table(library: Library, max_quantities: int = 10) -> tuple[list
     """
     found = compare(library.root, agreement=False)
     rows: dict[str, dict[str, Any]] = {}
+    counts: Counter[str] = Counter(dict.fromkeys(found.quantities, 0))
     for entry in table_records(found):
         row = rows.setdefault(entry["setting"], {"setting": entry["setting"]})
         row["n"] = max(entry["n"], row.get("n", 0))
         if entry["mean"] is not None:
+            counts[entry["quantity"]] += entry["n"]
             spread = "" if entry["high"] is None else f" ± {(entry['high'] - entry['low']) / 2:.2g}"
             row[entry["quantity"]] = f"{entry['mean']:.3g}{spread}{' ★' if entry['best'] else ''}"
-    return list(found.quantities[:max_quantities]), list(rows.values())
+    return most_common(found.quantities, counts, max_quantities), list(rows.values())
 
 
 async def build_page(library: Library, run_in_thread: Any) -> None:
@@ -125,8 +130,9 @@ async def build_page(library: Library, run_in_thread: Any) -> None:
         rows, numbers = table.rows, table.quantities
         damaged = sum(row["state"] == "damaged" for row in rows)
         status.set_text(
-            f"{len(rows):,} runs below {library.root.name}"
+            f"{len(rows):,} {'run' if len(rows) == 1 else 'runs'} in {library.root.name}/"
             + (f", {damaged} of them damaged (see the table)" if damaged else "")
+            + ". Click a name to open a run, or select several to compare them."
             if rows
             else "There are no runs yet. Start one on the page Train."
         )

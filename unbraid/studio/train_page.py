@@ -15,6 +15,7 @@ from unbraid.studio.training_list import show_trainings
 
 OWN_IMAGES_RECIPE = "beta_tcvae_images"
 DEBOUNCE_SECONDS = 0.4  # after the last key, before the form is checked
+LONG_VALUE = 30  # characters from which a field takes two columns
 
 
 class TrainForm:
@@ -75,6 +76,8 @@ class TrainForm:
         else:
             made = ui.input(field.key, value=field.value, on_change=self.check)
             made.props(f"debounce={int(1000 * DEBOUNCE_SECONDS)}")
+            if len(field.value) > LONG_VALUE:
+                made.classes("long")
         made.without_auto_validation()  # it would clear the error that `check` has set
         made.props["hint"] = field.help
         return made

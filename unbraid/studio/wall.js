@@ -2,7 +2,7 @@
 // Traversals of all leaves; a click on a cell opens that code. Several runs share the page: order and signs of the first.
 
 const wall_runs = new URLSearchParams(location.search).getAll("run").slice(0, 4), several = wall_runs.length > 1;
-const MAX_FIT = 110; // pixels of a cell that follows the width
+const MAX_FIT = 160; // pixels of a cell that follows the width
 let shown = []; // per run: {run, rows}, where a row holds what the server sent and its images
 let chosen_size = null; // pixels; null follows the width
 
@@ -58,6 +58,7 @@ function place() {
   const grid = (some) => element("div", { class: "aligned" }, ...some.flatMap((list) => list.map((row, i) => (row ? line(shown[i].run, row) : element("div", { class: "nothing" })))));
   const live_lists = lists.filter((list) => !dead(list)), folded = lists.filter(dead);
   box.style.setProperty("--runs", shown.length);
+  box.classList.toggle("several", several);
   const heads = several ? [element("div", { class: "aligned heads" }, ...shown.map(({ run }) => element("h2", {}, run)))] : [];
   const parts = [...heads, grid(live_lists)];
   if (folded.length) {

@@ -13,8 +13,17 @@ from typer.testing import CliRunner
 
 from tests.exported_page import decode, page_content, page_layers
 from unbraid.cli import app
+from unbraid.codes import Codes
+from unbraid.data.factors import Factors
 from unbraid.export.html import render_explorer, write_explorer
-from unbraid.runs.evaluation.leaf_summary import DEAD_NATS, load_or_encode_codes, sample_prior_values, summarise_leaves
+from unbraid.latent import Latent
+from unbraid.runs.evaluation.leaf_summary import (
+    DEAD_NATS,
+    _leaf_factors,
+    load_or_encode_codes,
+    sample_prior_values,
+    summarise_leaves,
+)
 from unbraid.runs.folder.file_names import CODES_FILE
 from unbraid.runs.run import Run
 
@@ -52,6 +61,15 @@ def test_a_leaf_is_named_after_the_factor_it_follows(tmp_path):
     named = {note.name: note.factor for note in notes}
     assert named[run.model.tree.leaves[0].name] == codes.factors.items[0].name
     assert all(note.factor == "" for note in notes if note.dead), "a dead leaf follows no factor"
+
+
+def test_a_weak_leaf_is_named_after_the_factor_it_knows_best():
+    # the bound by its own nats is a larger share of a factor with less entropy, and must not choose that factor
+    factors = Factors.of({"shape": 3, "scale": 4}, grid=False)
+    values = np.stack(np.meshgrid(np.arange(3), np.arange(4), np.arange(50), indexing="ij"), -1).reshape(-1, 3)[:, :2]
+    mean = values[:, 1:] + 1.2 * values[:, :1] * (values[:, 1:] > 2)  # mostly scale
+    codes = Codes(mean.astype(float), Latent.of(1), values=values, factors=factors, kl=np.array([0.29]))
+    assert _leaf_factors(codes, {codes.tree.leaves[0].name: 0.29}) == {codes.tree.leaves[0].name: "scale"}
 
 
 def test_slider_ranges_cover_prior_and_codes():

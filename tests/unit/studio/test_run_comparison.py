@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("nicegui")
 
-from unbraid.studio.run_comparison import best_value, comparison_rows, format_field
+from unbraid.studio.run_comparison import best_value, comparison_rows, format_field, most_common
 from unbraid.studio.run_grid import grid_columns, grid_rows
 from unbraid.studio.run_library import Library
 from unbraid.studio.run_table import RunTable, common_pair, load_run_table
@@ -66,6 +66,13 @@ def test_columns_have_keys_of_their_own(library):
 def test_the_trade_off_starts_with_what_most_runs_have():
     table = make_table({"mig": 0.1, "kl": 1.0}, {"mig": 0.2, "kl": 2.0, "reconstruction": 3.0})
     assert common_pair(table.rows, table.quantities) == ("mig", "kl")
+
+
+def test_quantities_that_all_runs_have_come_before_those_of_one():
+    names = ["factor_vae", "jemmig", "mig", "reconstruction"]
+    counts = {"factor_vae": 2, "jemmig": 1, "mig": 2, "reconstruction": 2}
+    assert most_common(names, counts, 3) == ["factor_vae", "mig", "reconstruction"], "in the given order"
+    assert most_common(names, counts, 9) == names
 
 
 def test_fields_are_short_text():

@@ -167,9 +167,9 @@ def _leaf_factors(codes: Codes | None, nats: dict[str, float]) -> dict[str, str]
     names: dict[str, str] = {}
     for unit, found in zip(table["units"], shares, strict=True):
         leaf = str(unit).split("[")[0]
-        row = np.minimum(found, nats.get(leaf, np.inf) / entropies)
-        if row.max() >= MIN_FACTOR_SHARE:
-            names.setdefault(leaf, str(table["factors"][int(row.argmax())]))
+        best = int(found.argmax())  # before the bound: it would favour factors of little entropy
+        if min(found[best], nats.get(leaf, np.inf) / entropies[best]) >= MIN_FACTOR_SHARE:
+            names.setdefault(leaf, str(table["factors"][best]))
     return names
 
 
