@@ -60,6 +60,8 @@ QUERIES = {
     "find factors": "tutorials/discover_factors",
     "run on a cluster": "cluster",
     "older versions": "releases",
+    "train on my own folder of pictures": "tutorials/own_images",
+    "score my own codes": "tutorials/own_codes",
     "what does MIG mean": "reference/metrics#metric-mig",
     "MIG": "reference/metrics#metric-mig",
     "DCI": "reference/metrics#metric-dci",
