@@ -161,18 +161,14 @@ def prepare_data(
         known = DataSummary.load(folder)
         if opened.fingerprint and known.fingerprint == opened.fingerprint:
             return known
-        expect(
-            not opened.fingerprint,
-            f"{folder.parent} holds the discovery of other data",
-            found=f"{known.source} as it was then, read with its options",
-            do="Choose another --out, or restore the data and options.",
-        )
     summary, array = _read_and_summarise(opened, folder, quiet)
-    if is_file(folder / SUMMARY_FILE):
+    if is_file(folder / SUMMARY_FILE):  # files that were only saved again have the same content
+        known = DataSummary.load(folder)
         expect(
-            DataSummary.load(folder).digest == summary.digest,
-            f"{folder.parent} holds the discovery of other data",
-            do="Choose another --out.",
+            known.digest == summary.digest,
+            f"{folder.parent} holds the discovery of other data, or of other options",
+            found=f"{known.source}: {known.distinct:,} different examples then, {summary.distinct:,} now",
+            do="Choose another --out, or restore the pictures and options.",
         )
     write_npy(folder / ARRAY_FILE, array)
     write_json(folder / SUMMARY_FILE, asdict(summary))

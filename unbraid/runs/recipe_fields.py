@@ -16,6 +16,7 @@ from unbraid.latent import Latent
 MAX_NESTING = 64  # levels of tables and lists in a recipe
 NOT_A_RECIPE = "the recipe must be a Recipe, the name of a shipped one or a TOML file"
 FIELD_HINTS = {  # for fields that other libraries have
+    "data": " Name a data set ('unbraid data list'); for fit(recipe, dataset=...) write data=\"images\".",
     "budget.epochs": " Training is counted in steps: budget.steps = epochs × images / budget.batch.",
     "budget.iterations": " Did you mean 'budget.steps'?",
     "budget.learning_rate": " Did you mean 'budget.lr'?",
@@ -58,7 +59,7 @@ def explain_invalid_fields(
     Args:
         error: the error of pydantic.
         tables: the known fields by the prefix of their table, the longest prefix first.
-        hints: sentences for some unknown fields.
+        hints: sentences for some unknown or missing fields.
     """
 
     def explain(error: Any) -> str:
@@ -68,7 +69,7 @@ def explain_invalid_fields(
             hint = (hints or {}).get(place, did_you_mean(place.split(".")[-1], fields))
             return f"there is no field {place!r}.{hint} Fields: {', '.join(fields)}"
         if error["type"] == "missing":
-            return f"{place!r} is missing"
+            return f"{place!r} is missing.{(hints or {}).get(place, '')}".rstrip(".")
         if error["type"] == "value_error":  # raised by a validator of this library
             return f"{place!r}: {error['msg'].removeprefix('Value error, ').rstrip('.')}"
         return f"{place!r}: {error['msg'].lower()} (found {error['input']!r:.80})"

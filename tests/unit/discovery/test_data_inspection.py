@@ -186,6 +186,13 @@ def test_the_same_source_is_read_once_and_another_one_is_refused(folder, tmp_pat
         read(np.random.default_rng(5).integers(0, 256, (40, 8, 8), dtype=np.uint8), tmp_path)
 
 
+def test_pictures_that_were_only_saved_again_are_the_same_data(folder, tmp_path):
+    first = read(folder, tmp_path)
+    for path in folder.rglob("*.png"):
+        path.touch()
+    assert read(folder, tmp_path).digest == first.digest
+
+
 def test_unknown_sources_and_options_are_named(tmp_path):
     for source, words in (("no/such/folder", "there is no folder"), ("sprites3", "sprites32")):
         with pytest.raises(UnbraidError, match=words):

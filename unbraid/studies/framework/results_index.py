@@ -252,12 +252,13 @@ def draw_claims(points_by_study: Mapping[str, Sequence[tuple[float, str]]]) -> F
         for (x, decision), up in zip(ordered, lift, strict=True):
             axes.plot(x, row + up, "o", ms=5, color=COLOURS[decision], alpha=0.85)
     for decision, colour in COLOURS.items():
-        axes.plot([], [], "o", ms=5, color=colour, label=decision)
+        remark = " (in the grey band: too small to matter)" if decision == "does not hold" else ""
+        axes.plot([], [], "o", ms=5, color=colour, label=decision + remark)
     axes.set_xscale("symlog", linthresh=1, linscale=0.8)
     axes.set_xticks([-10, -1, 0, 1, 10, 100], ["−10", "−1", "0", "1", "10", "100"])
     axes.set_yticks(range(len(points_by_study)), list(points_by_study))
     axes.set_ylim(len(points_by_study) - 0.5, -0.5)
     axes.set_xlabel("effect over half its interval, positive on the claimed side")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure
