@@ -57,6 +57,19 @@ def pooled_difference(quantity: str, arm: str, other: str, statistic: Callable[.
     return effect
 
 
+def first_available(*effects: Effect) -> Effect:
+    """The first effect that can be computed, for grids that differ between scales.
+
+    Args:
+        effects: the effects, the preferred one first.
+    """
+
+    def effect(results: Results, seed: int) -> float | None:
+        return next((value for each in effects if (value := each(results, seed)) is not None), None)
+
+    return effect
+
+
 def paired_difference(quantity: str, arm: str, other: str, sign: float = 1.0) -> Effect:
     """sign · (quantity of `arm` − quantity of `other`) at the same seed.
 

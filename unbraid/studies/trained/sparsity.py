@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unbraid.studies.framework import gates, study_plots
-from unbraid.studies.framework.effects import paired_difference
+from unbraid.studies.framework.effects import first_available, paired_difference
 from unbraid.studies.framework.paper_numbers import MATHIEU
 from unbraid.studies.framework.results import Results
 from unbraid.studies.framework.shared_settings import printed_settings
@@ -169,7 +169,10 @@ STUDY = Study(
             "beta_costs",
             "increasing β (0.02 to 0.2) costs more reconstruction than increasing α (0 to 100)",
             SOURCE,
-            paired_difference("reconstruction", arm_label(0.9, 0, HIGH_BETA), arm_label(0.9, ALPHA)),
+            first_available(
+                paired_difference("reconstruction", arm_label(0.9, 0, HIGH_BETA), arm_label(0.9, ALPHA)),
+                paired_difference("reconstruction", arm_label(0.9, 0, 1.0), arm_label(0.9, ALPHA)),  # the paper's grid
+            ),
             min_effect=1.0,
             unit="nats",
             headline=True,
