@@ -170,7 +170,10 @@ STUDY = Study(
             "equal_reconstruction",
             "at equal reconstruction ISA-VAE's MIG lies above β-VAE's",
             f"{STUEHMER}, Fig. 5b",
-            difference_at_equal("mig", "reconstruction", ISA_ARMS, BETA_ARMS),
+            first_available(  # β = 8 is not in the paper's grid
+                difference_at_equal("mig", "reconstruction", ISA_ARMS, BETA_ARMS),
+                difference_at_equal("mig", "reconstruction", ISA_ARMS[:-1], BETA_ARMS[:-1]),
+            ),
             paper_effect=ISA_VAE["isa_2"].value - ISA_VAE["beta_vae_2"].value,
             unit="MIG",
             headline=True,
@@ -191,7 +194,10 @@ STUDY = Study(
             "maximum",
             "ISA-VAE's best MIG over β lies above β-VAE's best at the same seed",
             f"{STUEHMER}, Figs. 5a, 5b",
-            group_difference("mig", ISA_ARMS, BETA_ARMS, max),
+            first_available(
+                group_difference("mig", ISA_ARMS, BETA_ARMS, max),
+                group_difference("mig", ISA_ARMS[:-1], BETA_ARMS[:-1], max),
+            ),
             min_effect=0.02,
             unit="MIG",
             gates=gates.working_arms([*ISA_ARMS, *BETA_ARMS], "mig"),
