@@ -146,3 +146,12 @@ def test_the_page_names_every_gate_that_passed_once_with_its_numbers():
     )
     verdicts = judge_claims(claims, Results("any", "cpu", rows, {}))
     assert passed_gates(verdicts) == ["arms are alive: 1 active latents or more (a 5, b 4)"]
+
+
+def test_a_gate_of_two_grids_is_checked_on_the_one_that_was_run():
+    (gate,) = gates.first_measured([gates.alive(("a8",))], [gates.alive(("a6",))])
+    assert gate.check(simulate({"a6": {"active": 4.0}})) == gates.alive(("a6",)).check(
+        simulate({"a6": {"active": 4.0}})
+    )
+    assert gate.check(simulate({"a8": {"active": 0.0}, "a6": {"active": 4.0}}))[0] is False
+    assert gate.check(simulate({"b": {"active": 4.0}})) is None

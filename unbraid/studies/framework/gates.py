@@ -180,6 +180,20 @@ def working_arms(
     return (alive(arms, at_least=at_least), reconstructs(arms, share=0.5), *seen)
 
 
+def first_measured(*alternatives: Sequence[Gate]) -> tuple[Gate, ...]:
+    """Gates of several grids: of each gate the first alternative whose arms were run, for grids that differ between scales.
+
+    Args:
+        alternatives: the gates of each grid in the same order, those of the preferred grid first.
+    """
+
+    def combine(gates: Sequence[Gate]) -> Gate:
+        checks = [gate.check for gate in gates]
+        return Gate(gates[0].text, lambda results: next((f for c in checks if (f := c(results)) is not None), None))
+
+    return tuple(combine(gates) for gates in zip(*alternatives, strict=True))
+
+
 def _every(text: str, arms: Sequence[str], quantity: str, met: Callable[[float], bool]) -> Gate:
     def check(results: Results) -> tuple[bool, str] | None:
         means = _arm_means(results, arms, quantity)

@@ -120,6 +120,17 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
     return ["isa_tradeoff.png"]
 
 
+# β = 8 is not in the paper's grid
+CURVE_GATES = gates.first_measured(
+    gates.working_arms([*ISA_ARMS, *BETA_ARMS], "mig"), gates.working_arms([*ISA_ARMS[:-1], *BETA_ARMS[:-1]], "mig")
+)
+
+
+def _highest_gates(*methods: str) -> tuple[gates.Gate, ...]:
+    """Gates of the arms of some methods at the highest β of a grid."""
+    return gates.first_measured(*(gates.working_arms([f"{m}{b}" for m in methods], "mig") for b in (8, 6)))
+
+
 STUDY = Study(
     about="ISA-VAE and β-VAE: MIG against reconstruction over paired seeds",
     cite=f"{STUEHMER}, Fig. 5 (a, b)",
@@ -164,20 +175,20 @@ STUDY = Study(
             first_available(paired_difference("mig", "isa8", "beta8"), paired_difference("mig", "isa6", "beta6")),
             paper_effect=ISA_VAE["isa_2"].value - ISA_VAE["beta_vae_2"].value,
             unit="MIG",
-            gates=gates.working_arms(("isa8", "beta8"), "mig"),
+            gates=_highest_gates("isa", "beta"),
         ),
         Claim(
             "equal_reconstruction",
             "at equal reconstruction ISA-VAE's MIG lies above β-VAE's",
             f"{STUEHMER}, Fig. 5b",
-            first_available(  # β = 8 is not in the paper's grid
+            first_available(
                 difference_at_equal("mig", "reconstruction", ISA_ARMS, BETA_ARMS),
                 difference_at_equal("mig", "reconstruction", ISA_ARMS[:-1], BETA_ARMS[:-1]),
             ),
             paper_effect=ISA_VAE["isa_2"].value - ISA_VAE["beta_vae_2"].value,
             unit="MIG",
             headline=True,
-            gates=gates.working_arms([*ISA_ARMS, *BETA_ARMS], "mig"),
+            gates=CURVE_GATES,
         ),
         Claim(
             "reconstruction",
@@ -200,7 +211,7 @@ STUDY = Study(
             ),
             min_effect=0.02,
             unit="MIG",
-            gates=gates.working_arms([*ISA_ARMS, *BETA_ARMS], "mig"),
+            gates=CURVE_GATES,
         ),
         Claim(
             "tc",
@@ -209,7 +220,7 @@ STUDY = Study(
             first_available(paired_difference("mig", "isatc8", "tc8"), paired_difference("mig", "isatc6", "tc6")),
             min_effect=0.02,
             unit="MIG",
-            gates=gates.working_arms(("isatc8", "tc8"), "mig"),
+            gates=_highest_gates("isatc", "tc"),
         ),
     ),
     controls=(
