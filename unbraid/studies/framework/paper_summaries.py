@@ -60,7 +60,7 @@ SUMMARIES: dict[str, PaperSummary] = {
     ),
     "Mathieu et al. 2019": PaperSummary(
         "On the pinwheel α and β control the match with the prior and the overlap of posteriors, as claimed; a sparse prior "
-        "makes standardised codes sparser and raw codes not, and α costs far less reconstruction than β.",
+        "makes standardised codes sparser and raw codes not, and α costs less reconstruction than β.",
         {
             "pinwheel.overlap": HOLDS,
             "pinwheel.match": HOLDS,
