@@ -210,6 +210,16 @@ def test_terms_of_the_decomposition_name_its_papers_and_presets_their_tables():
     assert {name.removesuffix("_printed") for name in frozen} == set(PRESET_SOURCES)
 
 
+def test_every_shared_description_of_an_option_is_shown_by_a_part():
+    from unbraid.catalogue.common_options import COMMON_OPTIONS
+
+    kinds = {known.singular: kind for kind, known in KINDS.items()}
+    for singular, descriptions in COMMON_OPTIONS.items():
+        shown = {o.about for (kind, _), entry in ENTRIES.items() if kind == kinds[singular] for o in entry.options}
+        unused = [option for option, text in descriptions.items() if text not in shown]
+        assert not unused, f"docstrings describe these options of every {singular}: {unused}"
+
+
 def test_a_docstring_falls_into_its_parts():
     doc = parse_docstring(
         """Gap.
