@@ -9,32 +9,30 @@ from collections.abc import Mapping
 from unbraid.catalogue.docstrings import first_sentence
 from unbraid.catalogue.entry import Entry, Option
 
-WIDTH, INDENT = 80, 12
+WIDTH, INDENT = 80, 12  # columns of the text, and of the heads in it
 
 
-def render_entry_list(entries: Mapping[str, Entry], width: int = WIDTH) -> str:
+def render_entry_list(entries: Mapping[str, Entry]) -> str:
     """Render one or two lines per name.
 
     Args:
         entries: the entries by name.
-        width: columns of the text.
 
     >>> from unbraid.catalogue import KINDS
     >>> print(render_entry_list(KINDS["posteriors"].entries()).splitlines()[0])
     diagonal  q(z|x) = Π_d N(μ_d(x), σ_d(x)²) on real columns; `log_scale` is log σ,
     """
-    return render_names({name: one_sentence(entry) for name, entry in entries.items()}, width)
+    return render_names({name: one_sentence(entry) for name, entry in entries.items()})
 
 
-def render_names(sentences: Mapping[str, str], width: int = WIDTH) -> str:
+def render_names(sentences: Mapping[str, str]) -> str:
     """Render names with their sentences in a second column.
 
     Args:
         sentences: the sentences by name.
-        width: columns of the text.
     """
     left = max(map(len, sentences)) + 2
-    return "\n".join(_two_columns(name, sentence, left, width) for name, sentence in sentences.items())
+    return "\n".join(_two_columns(name, sentence, left) for name, sentence in sentences.items())
 
 
 def one_sentence(entry: Entry) -> str:
@@ -46,25 +44,24 @@ def one_sentence(entry: Entry) -> str:
     return first_sentence(entry.facts.get("what") or entry.doc.summary)
 
 
-def render_entry(entry: Entry, width: int = WIDTH) -> str:
+def render_entry(entry: Entry) -> str:
     """Render everything about an entry as text.
 
     Args:
         entry: the entry.
-        width: columns of the text.
 
     >>> from unbraid.catalogue import find_entry
     >>> render_entry(find_entry("schedule", "linear")).splitlines()[0]
     'schedule linear'
     """
-    parts = [f"{entry.kind} {entry.name}", textwrap.fill(entry.doc.summary, width)]
-    body = [_two_columns(head, text, INDENT, width) for head, text in formula_and_facts(entry) if text]
+    parts = [f"{entry.kind} {entry.name}", textwrap.fill(entry.doc.summary, WIDTH)]
+    body = [_two_columns(head, text, INDENT) for head, text in formula_and_facts(entry) if text]
     parts += ["\n".join(body)] if body else []
-    parts += [textwrap.fill(paragraph, width) for paragraph in entry.doc.text]
-    parts += ["options\n" + "\n".join(_render_option(o, width) for o in entry.options)] if entry.options else []
+    parts += [textwrap.fill(paragraph, WIDTH) for paragraph in entry.doc.text]
+    parts += ["options\n" + "\n".join(_render_option(o) for o in entry.options)] if entry.options else []
     for head, text in (("use", entry.doc.use), ("not", entry.doc.avoid)):
-        parts += [_two_columns(head, text, INDENT, width)] if text else []
-    parts += ["\n".join([_two_columns("paper", entry.cite, INDENT, width), *_papers(entry, width)])]
+        parts += [_two_columns(head, text, INDENT)] if text else []
+    parts += ["\n".join([_two_columns("paper", entry.cite, INDENT), *_papers(entry)])]
     parts += ["in a recipe\n" + textwrap.indent(entry.toml, "  ")] if entry.toml else []
     return "\n\n".join(parts)
 
@@ -79,19 +76,18 @@ def formula_and_facts(entry: Entry) -> list[tuple[str, str]]:
     return [("formula", formula), *entry.facts.items()]
 
 
-def render_entry_markdown(entry: Entry, level: int = 2) -> str:
+def render_entry_markdown(entry: Entry) -> str:
     """Render everything about an entry as Markdown for the site.
 
     Args:
         entry: the entry.
-        level: the level of its heading.
 
     >>> from unbraid.catalogue import find_entry
     >>> render_entry_markdown(find_entry("schedule", "linear")).splitlines()[:2]
     ['(schedule-linear)=', '## linear']
     """
     parts = [
-        f"({entry.kind}-{link_anchor(entry.name)})=\n{'#' * level} {escape_markdown(entry.name)}",
+        f"({entry.kind}-{link_anchor(entry.name)})=\n## {escape_markdown(entry.name)}",
         escape_markdown(entry.doc.summary),
     ]
     formula, *facts = formula_and_facts(entry)
@@ -139,26 +135,26 @@ def escape_markdown(plain: str) -> str:
     return "".join(p if p.startswith("`") else re.sub(r"([\\*_|<>\[\]{}$#~^])", r"\\\1", p) for p in pieces)
 
 
-def _render_option(option: Option, width: int) -> str:
+def _render_option(option: Option) -> str:
     head, text = f"  {option.name} = {option.default_text}", option.description
     if len(head) > 30 or not text:
-        more = [textwrap.fill(text, width, initial_indent=" " * 6, subsequent_indent=" " * 6)] if text else []
-        folded = textwrap.fill(head, width, subsequent_indent=" " * 6, break_long_words=False)
+        more = [textwrap.fill(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)] if text else []
+        folded = textwrap.fill(head, WIDTH, subsequent_indent=" " * 6, break_long_words=False)
         return "\n".join([folded, *more])
-    return textwrap.fill(text, width, initial_indent=f"{head:<31} ", subsequent_indent=" " * 32)
+    return textwrap.fill(text, WIDTH, initial_indent=f"{head:<31} ", subsequent_indent=" " * 32)
 
 
-def _two_columns(head: str, text: str, left: int, width: int) -> str:
+def _two_columns(head: str, text: str, left: int) -> str:
     """A head and its text in a second column; line breaks of the text are kept."""
     rows = [
         row
         for line in text.splitlines() or [""]
-        for row in textwrap.wrap(line, width - left, break_on_hyphens=False) or [""]
+        for row in textwrap.wrap(line, WIDTH - left, break_on_hyphens=False) or [""]
     ]
     lines = [f"{head:<{left}}{rows[0]}", *(" " * left + row for row in rows[1:])]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _papers(entry: Entry, width: int) -> list[str]:
+def _papers(entry: Entry) -> list[str]:
     pad = " " * INDENT
-    return [textwrap.fill(line, width, initial_indent=pad, subsequent_indent=pad + "  ") for line in entry.paper_lines]
+    return [textwrap.fill(line, WIDTH, initial_indent=pad, subsequent_indent=pad + "  ") for line in entry.paper_lines]
