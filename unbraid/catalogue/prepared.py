@@ -35,7 +35,7 @@ def kind_texts(kind: str) -> dict[str, tuple[str, str]]:
     'schedule linear'
     """
     if kind in LIVE_KINDS or _has_custom_parts():
-        return {name: (one_sentence(entry), render_entry(entry)) for name, entry in KINDS[kind].entries().items()}
+        return _render_kind(kind)
     return {name: (line, text) for name, (line, text) in load_texts()["kinds"][kind].items()}
 
 
@@ -66,11 +66,7 @@ def load_texts() -> dict[str, Any]:
 
 def render_texts() -> dict[str, Any]:
     """Render the texts of every part that needs torch: `kinds` and `table`, and the checksum `source`."""
-    kinds = {
-        kind: {name: [one_sentence(entry), render_entry(entry)] for name, entry in known.entries().items()}
-        for kind, known in KINDS.items()
-        if kind not in LIVE_KINDS
-    }
+    kinds = {kind: _render_kind(kind) for kind in KINDS if kind not in LIVE_KINDS}
     return {"source": source_digest(), "kinds": kinds, "table": _render_table()}
 
 
@@ -80,6 +76,10 @@ def source_digest() -> str:
     for path in sorted(PACKAGE.rglob("*.py")):
         digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
+
+
+def _render_kind(kind: str) -> dict[str, tuple[str, str]]:
+    return {name: (one_sentence(entry), render_entry(entry)) for name, entry in KINDS[kind].entries().items()}
 
 
 def _render_table() -> dict[str, Any]:
