@@ -7,12 +7,14 @@ only reported next to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import bisect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from unbraid.core.errors import choose
@@ -106,13 +108,9 @@ def t_interval(values: Sequence[float] | np.ndarray, level: float = 0.95) -> Mea
     """
     x = _finite(values)
     n = len(x)
-    if n == 0:
-        return MeanEstimate(NAN, NAN, NAN, NAN, 0)
-    mean = float(x.mean())
-    if n == 1:
-        return MeanEstimate(mean, NAN, NAN, NAN, 1)
-    deviation = _deviation(x)
-    half = t_quantile(level, n - 1) * deviation / n**0.5
+    mean = float(x.mean()) if n else NAN
+    deviation = _deviation(x) if n > 1 else NAN
+    half = t_quantile(level, n - 1) * deviation / max(n, 1) ** 0.5
     return MeanEstimate(mean, mean - half, mean + half, deviation, n)
 
 
@@ -143,15 +141,25 @@ def one_sample_contrast(effects: Sequence[float] | np.ndarray, level: float = 0.
     """
     x = _finite(effects)
     e = t_interval(x, level)
-    above, n = int((x > 0).sum()), len(x)
-    if n < 2:
-        return Contrast(e.mean, e.low, e.high, e.deviation, n, NAN, NAN, above, (NAN, NAN), level)
-    if e.deviation == 0:
-        p, d = float(e.mean == 0), NAN
-    else:
-        d = e.mean / e.deviation
-        p = float(2 * special.stdtr(n - 1, -abs(d) * np.sqrt(n)))
-    return Contrast(e.mean, e.low, e.high, e.deviation, n, p, d, above, bootstrap_interval(x, level, draws), level)
+    effect, p = map(float, one_sample_t_test(e.mean, e.deviation, e.n))
+    above, bootstrap = int((x > 0).sum()), bootstrap_interval(x, level, draws)
+    return Contrast(e.mean, e.low, e.high, e.deviation, e.n, p, effect, above, bootstrap, level)
+
+
+def one_sample_t_test(mean: ArrayLike, deviation: ArrayLike, n: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Effect size d_z = mean/sd and two-sided p value of means against 0; NaN below two values.
+
+    Args:
+        mean: the means.
+        deviation: the sample standard deviations; where one is 0, p is 0 (1 if the mean is 0 too) and d_z is NaN.
+        n: the numbers of values.
+    """
+    mean, deviation, n = np.asarray(mean), np.asarray(deviation), np.asarray(n)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effect = np.where(deviation > 0, mean / deviation, np.nan)
+        p = 2 * special.stdtr(n - 1.0, -np.abs(effect) * np.sqrt(n))
+    p = np.where(deviation == 0, mean == 0, p)
+    return effect, np.where(n > 1, p, np.nan)
 
 
 def bootstrap_interval(
@@ -308,18 +316,10 @@ def seeds_for_equivalence(
     return _smallest_n(enough)
 
 
-def _smallest_n(enough: Any) -> int | None:
-    """The smallest n from 2 with `enough(n)`, by doubling and bisection."""
-    high = 2
-    while not enough(high):
-        high *= 2
-        if high > MAX_SEEDS:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if middle >= 2 and enough(middle) else (middle, high)
-    return high
+def _smallest_n(enough: Callable[[int], bool]) -> int | None:
+    """The smallest n from 2 with `enough(n)`, which holds for all larger n too; None above `MAX_SEEDS`."""
+    n = 2 + bisect.bisect_left(range(2, MAX_SEEDS + 1), True, key=enough)
+    return n if n <= MAX_SEEDS else None
 
 
 def rank_correlation(columns: np.ndarray, method: str = "spearman") -> np.ndarray:

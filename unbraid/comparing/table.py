@@ -13,7 +13,7 @@ from scipy import special
 from unbraid.comparing.number_format import decimal_places, format_estimate
 from unbraid.comparing.quantities import direction
 from unbraid.comparing.run_record import Model
-from unbraid.comparing.statistics import holm_adjust
+from unbraid.comparing.statistics import holm_adjust, one_sample_t_test
 
 
 @dataclass(frozen=True)
@@ -304,10 +304,5 @@ def differences_from_baseline(
         shared = [k for k, seed in enumerate(group.seeds) if seed in base and i != baseline]
         paired.append(np.array([rows[k] - base[group.seeds[k]] for k in shared]).reshape(-1, width))
     cells = means_over_seeds(paired, level)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        effect = np.where(cells.deviation > 0, cells.mean / cells.deviation, np.nan)
-        p = 2 * special.stdtr(cells.n - 1.0, -np.abs(effect) * np.sqrt(cells.n))
-    p = np.where(
-        (cells.n > 1) & (cells.deviation == 0), (cells.mean == 0).astype(float), np.where(cells.n > 1, p, np.nan)
-    )
+    effect, p = one_sample_t_test(cells.mean, cells.deviation, cells.n)
     return Differences(baseline, cells, effect, p, holm_adjust(p.ravel()).reshape(p.shape))

@@ -92,6 +92,9 @@ def test_power_and_seeds_against_published_values():
         gap = s.smallest_gap(0.08, n)
         assert s.power(gap / 0.08, n) == pytest.approx(0.8, abs=1e-6)
     assert s.seeds_needed(1e-5, 1.0) is None
+    assert s.power(0.0295, s.seeds_needed(0.0295, 1.0)) == pytest.approx(
+        0.8, abs=1e-3
+    )  # about 9,000 pairs are listed too
     assert s.seeds_needed(0.5, 0.0) == 2
     assert np.isnan(s.smallest_gap(0.1, 1))
 
