@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import data_layouts
 import numpy as np
 import pytest
@@ -186,3 +188,11 @@ def test_a_face_model_of_another_layout_is_named(tmp_path):
     np.savez(tmp_path / "m.npz", neutral=np.zeros((5, 3)), tri=np.array([[0, 1, 9]]), identity=np.zeros((1, 5, 3)))
     with pytest.raises(UnbraidError, match="refers to a missing vertex"):
         load("faces3d", model=str(tmp_path / "m.npz"))
+
+
+def test_images_that_are_gone_leave_no_copies_on_a_device():
+    light = np.zeros((2, 5, 16), np.uint8)
+    images, seen = shapes3d.ShadedImages(light, (3, 4, 4)), weakref.ref(light)
+    assert images.unpack(torch.tensor([0, 3])).shape == (2, 3, 4, 4)
+    del images, light
+    assert seen() is None

@@ -27,12 +27,7 @@ def nhwc_to_nchw(rows: np.ndarray) -> np.ndarray:
 
 
 def copy_to_cache(
-    path: Path,
-    array_name: str,
-    shape: tuple[int, ...],
-    name: str,
-    *,
-    pack_rows: Callable[[np.ndarray], np.ndarray] | None = None,
+    path: Path, array_name: str, shape: tuple[int, ...], name: str, pack_rows: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Copy a uint8 array of an .npz to the cache and return it memory-mapped.
 
@@ -43,8 +38,7 @@ def copy_to_cache(
         name: name of the cache entry.
         pack_rows: converts rows "r …" to the rows to store, such as packed bits.
     """
-    keep = pack_rows or (lambda rows: rows)
-    row = keep(np.zeros((1, *shape[1:]), np.uint8)).shape[1:]
+    row = pack_rows(np.zeros((1, *shape[1:]), np.uint8)).shape[1:]
     try:
         with zipfile.ZipFile(path) as archive, archive.open(f"{array_name}.npy") as opened:
             found, fortran, dtype, _ = read_npy_header(opened)
@@ -63,7 +57,7 @@ def copy_to_cache(
                     count = min(ROWS_PER_CHUNK, shape[0] - start)
                     raw = opened.read(count * size)
                     expect(len(raw) == count * size, f"{path} is truncated", found=f"{start:,} of {shape[0]:,} images")
-                    array[start : start + count] = keep(np.frombuffer(raw, np.uint8).reshape(count, *shape[1:]))
+                    array[start : start + count] = pack_rows(np.frombuffer(raw, np.uint8).reshape(count, *shape[1:]))
                     advance(count)
 
             return array_cache.load_or_generate(name, (shape[0], *row), np.uint8, fill, shape[0])

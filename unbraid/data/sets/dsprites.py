@@ -94,7 +94,7 @@ def _load_original(path: Path) -> np.ndarray:
     )
     name, shape = f"dsprites-original-{array_cache.file_fingerprint([path])}", (FACTORS.count, 64, 64)
     if path.suffix == ".npz":
-        return copy_to_cache(path, "imgs", shape, name, pack_rows=_pack_bits)
+        return copy_to_cache(path, "imgs", shape, name, _pack_bits)
     with open_hdf5(path) as file:
         imgs = get_hdf5_array(file, "imgs", path)
         expect(imgs.shape == shape, f"dsprites: {path} must hold 'imgs' of {shape}", found=f"shape {imgs.shape}")

@@ -71,7 +71,7 @@ def load(*, variant: str = "toy", path: str = "") -> Dataset:
     expect(source.is_file(), f"mpi3d {variant}: {source} does not exist", do=f"{SOURCE.how_to_get}.")
     factors = Factors(tuple(_build_factor(variant, i, size) for i, size in enumerate(sizes)))
     name = f"mpi3d-{variant}-{array_cache.file_fingerprint([source])}"
-    array = copy_to_cache(source, "images", (factors.count, 64, 64, 3), name, pack_rows=nhwc_to_nchw)
+    array = copy_to_cache(source, "images", (factors.count, 64, 64, 3), name, nhwc_to_nchw)
     return Dataset("mpi3d", Pixels(array), factors, cite=CITE, notes={"variant": variant})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import colorsys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,7 @@ class ShadedImages:
 
     light: np.ndarray
     shape: tuple[int, int, int] = (3, 64, 64)
+    _tables: dict[str, tuple[Tensor, Tensor]] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return 1000 * len(self.light)
@@ -81,20 +82,15 @@ class ShadedImages:
 
     def _tables_on(self, device: Any) -> tuple[Tensor, Tensor]:
         """The geometries and the palette (10 hues, sky, white) on a device, copied once."""
-        key = (id(self.light), str(device))
-        if key not in _DEVICE_TABLES:
+        if str(device) not in self._tables:
             import torch
 
             palette = [*(colorsys.hsv_to_rgb(hue, 1, 1) for hue in HUES), SKY_COLOUR, (1, 1, 1)]
-            _DEVICE_TABLES[key] = (
+            self._tables[str(device)] = (
                 torch.from_numpy(np.array(self.light)).to(device),
                 torch.tensor(np.array(palette, np.float32) / np.float32(BYTES_PER_LIGHT), device=device),
-                self.light,
             )
-        return _DEVICE_TABLES[key][:2]
-
-
-_DEVICE_TABLES: dict[Any, Any] = {}
+        return self._tables[str(device)]
 
 
 def load(*, path: str = "", original: bool = False, size: int = 64) -> Dataset:
