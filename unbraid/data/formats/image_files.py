@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +31,6 @@ def decode_images(
     *,
     size: int = 0,
     grey: bool = False,
-    box: tuple[int, int, int, int] | None = None,
     all_files: list[Path] | None = None,
     skip_damaged: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -44,41 +44,73 @@ def decode_images(
         folder: their folder, for errors and for the cache key.
         size: crop to a centred square and resize to this side; 0 keeps the size.
         grey: convert to grey.
-        box: crop to (left, top, right, bottom) first.
         all_files: the whole data set, if `files` are a split of it.
         skip_damaged: make damaged images black and mark them, instead of raising one error that lists them.
     """
     all_files = all_files or files
     bad = find_damaged(files, folder) if skip_damaged else np.zeros(len(files), bool)
-    expect(not bad.all(), f"every image in {folder} is damaged", found=f"{len(files):,} of {len(files):,}")
     whole = "" if grey else array_cache.file_fingerprint(all_files)
-    state = array_cache.file_fingerprint(files, str(folder.resolve()), size, grey, box, whole)
+    no_box = None  # in the key, so that earlier caches stay valid
+    state = array_cache.file_fingerprint(files, str(folder.resolve()), size, grey, no_box, whole)
     name = f"pictures-2-{state}{'-whole' if skip_damaged and bad.any() else ''}"
-    if array_cache.is_cached(name):  # its shape is known, and no image file need be opened
+
+    def find_channels() -> int:
+        return 1 if grey or not any(none_if_damaged(has_colour, file) for file in all_files) else 3
+
+    def readers() -> Iterator[Callable[[], np.ndarray]]:
+        return (partial(read_image, file, size, grey) for file in files)
+
+    return cache_images(name, str(folder), readers, lambda i: files[i].name, bad, find_channels), bad
+
+
+def cache_images(
+    name: str,
+    source_name: str,
+    readers: Callable[[], Iterator[Callable[[], np.ndarray]]],
+    label: Callable[[int], str],
+    bad: np.ndarray,
+    find_channels: Callable[[], int] = lambda: 0,
+) -> np.ndarray:
+    """Read images of one size into a cached uint8 array "n c h w"; one error lists all that cannot be read.
+
+    Args:
+        name: name of the cache entry.
+        source_name: name of the images in errors.
+        readers: returns one function per image that reads it.
+        label: returns the name of an image in errors, by its number.
+        bad: mask of damaged images, which stay black.
+        find_channels: returns the number of channels; 0 takes that of the first image.
+    """
+    expect(not bad.all(), f"every image in {source_name} is damaged", found=f"{len(bad):,} of {len(bad):,}")
+    if array_cache.is_cached(name):  # its shape is known, and no image need be opened
         shape = read_npy(array_cache.cache_path(name), "cached images", mmap=True).shape[1:]
     else:
-        channels = 1 if grey or not any(none_if_damaged(has_colour, file) for file in all_files) else 3
-        read = (none_if_damaged(read_image, file, size, grey, box) for file in files)
-        first = next((pixels for pixels in read if pixels is not None), None)
-        shape = to_chw(first, channels).shape if first is not None else (1, 1, 1)  # fill then reports all of them
+        first = next((pixels for read in readers() if (pixels := none_if_damaged(read)) is not None), None)
+        shape = (1, 1, 1) if first is None else to_chw(first, find_channels()).shape  # fill then reports all of them
 
     def fill(array: np.ndarray, advance: Advance) -> None:
-        errors = DamageReport(str(folder), len(files))
-        for i, file in enumerate(files):
-            pixels = None if bad[i] else errors.try_read(lambda file=file: read_image(file, size, grey, box))
+        errors = DamageReport(source_name, len(bad))
+        for i, read in enumerate(readers()):
+            pixels = None if bad[i] else errors.try_read(read)
             if pixels is not None:
                 pixels = to_chw(pixels, shape[0])
                 expect(
+                    len(pixels) == shape[0],
+                    "all images must be grey or coloured like the first one",
+                    found=f"colours in {label(i)}, none in {label(0)}",
+                    do="Set grey = true, or save all images in one mode.",
+                )
+                expect(
                     pixels.shape == shape,
                     "all images must have the same size",
-                    found=f"{pixels.shape[1:]} in {file.name}, {shape[1:]} in {files[0].name}",
+                    found=f"{pixels.shape[1:]} in {label(i)}, {shape[1:]} in {label(0)}",
                     do="Set size, such as size = 64, to crop and resize them.",
                 )
                 array[i] = pixels
             advance()
         errors.raise_if_any()
 
-    return array_cache.load_or_generate(name, (len(files), *shape), np.uint8, fill, len(files)), bad
+    return array_cache.load_or_generate(name, (len(bad), *shape), np.uint8, fill, len(bad))
 
 
 def find_damaged(files: list[Path], folder: Path) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,12 +13,11 @@ from unbraid.core.progress import Advance
 from unbraid.data.cache import array_cache
 from unbraid.data.formats.hdf5 import only_candidate
 from unbraid.data.formats.image_files import (
-    DamageReport,
     as_named_file,
+    cache_images,
     cached_damage_mask,
     none_if_damaged,
     read_image,
-    to_chw,
 )
 from unbraid.data.formats.parquet import VALUES_PER_BATCH, ParquetTable, to_float64
 
@@ -126,34 +125,13 @@ def read_images(
         allowed=table.column_names,
     )
     bad = _damaged_rows(table, key) if skip_damaged else np.zeros(table.num_rows, bool)
-    first = _first_readable_image(table, key, size, grey)
 
-    def fill(array: np.ndarray, advance: Advance) -> None:
-        errors = DamageReport(str(table.path), table.num_rows)
-        for row, value in _iterate_column(table, key):
-            decode = partial(_decode_value, value, row, key, size, grey)
-            pixels = None if bad[row] else errors.try_read(decode)
-            if pixels is not None:
-                pixels = to_chw(pixels, len(first))
-                expect(
-                    len(pixels) == len(first),
-                    "all images must be grey or coloured like the first one",
-                    found=f"colours in row {row}, none in row 0",
-                    do="Set grey = true, or save all images in one mode.",
-                )
-                expect(
-                    pixels.shape == first.shape,
-                    "all images must have the same size",
-                    do="Set size, such as size = 64, to crop and resize them.",
-                    found=f"{pixels.shape[1:]} in row {row}, {first.shape[1:]} in row 0",
-                )
-                array[row] = pixels
-            advance()
-        errors.raise_if_any()
+    def readers() -> Iterator[Callable[[], np.ndarray]]:
+        return (partial(_decode_value, value, row, key, size, grey) for row, value in _iterate_column(table, key))
 
     name = f"parquet-2-{array_cache.file_fingerprint(table.files, str(table.path.resolve()), key, size, grey)}"
     name += "-whole" if bad.any() else ""
-    return array_cache.load_or_generate(name, (table.num_rows, *first.shape), np.uint8, fill, table.num_rows), key, bad
+    return cache_images(name, str(table.path), readers, "row {}".format, bad), key, bad
 
 
 def _iterate_column(table: ParquetTable, key: str) -> Iterator[tuple[int, Any]]:
@@ -161,17 +139,6 @@ def _iterate_column(table: ParquetTable, key: str) -> Iterator[tuple[int, Any]]:
     for start, batch in table.iterate_batches([key], 64):
         expect(start + batch.num_rows <= table.num_rows, f"{table.path} has more rows than its metadata state")
         yield from enumerate(batch.column(key), start)
-
-
-def _first_readable_image(table: ParquetTable, key: str, size: int, grey: bool) -> np.ndarray:
-    """The first image that can be decoded, channels first; if none can, raise an error that lists all."""
-    errors = DamageReport(str(table.path), table.num_rows)
-    for row, value in _iterate_column(table, key):
-        pixels = errors.try_read(partial(_decode_value, value, row, key, size, grey))
-        if pixels is not None:
-            return to_chw(pixels)
-    errors.raise_if_any()
-    raise UnbraidError(f"{table.path} has no rows.")
 
 
 def _damaged_rows(table: ParquetTable, key: str) -> np.ndarray:
