@@ -245,10 +245,8 @@ def label_columns(labels: Any) -> Mapping[str, Any] | None:
         table = np.asarray(labels)
     except ValueError as error:
         raise UnbraidError("labels must be a column, a table of equal rows, or a mapping of columns.") from error
-    expect(
-        table.ndim in (1, 2), "labels must be a column, a table, or a mapping of columns", found=f"shape {table.shape}"
-    )
-    return {"label": table} if table.ndim == 1 else {f"factor_{i}": column for i, column in enumerate(table.T)}
+    name = "label" if table.ndim == 1 else "factor"
+    return label_files.table_columns(name, table, "labels must be a column, a table, or a mapping of columns")
 
 
 def stack_items(source: Any, max_items: int) -> tuple[np.ndarray, Any]:

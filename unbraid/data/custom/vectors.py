@@ -115,8 +115,7 @@ def _read_columns(path: Path, key: str) -> dict[str, np.ndarray]:
 
         table = read_hdf5(path, key, (1, 2), "rows")
         table = table[:, None] if table.ndim == 1 else table
-        expect(table.ndim == 2, f"vectors: {key!r} in {path} must be a table", found=f"shape {table.shape}")
-        return {f"column_{i}": column for i, column in enumerate(table.T)}
+        return label_files.table_columns("column", table, f"vectors: {key!r} in {path} must be a table")
     expect(
         path.suffix in (".csv", ".tsv", ".npz", ".npy"),
         "vectors must be a .csv, .npy, .npz, .h5 or .parquet file",

@@ -12,6 +12,7 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import check_characters, read_npy
 from unbraid.data.formats.hdf5 import hdf5_shapes, only_candidate, read_hdf5
+from unbraid.data.formats.label_files import table_columns
 
 LABEL_NAMES = ("labels", "label")  # arrays with these names are the labels
 
@@ -99,11 +100,8 @@ def read_label_arrays(path: Path, names: list[str]) -> dict[str, np.ndarray]:
             array = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
         except UnicodeDecodeError as error:
             raise UnbraidError(f"labels {name!r} in {path} are not UTF-8 text. Save them as text.") from error
-        expect(
-            array.ndim in (1, 2), f"labels {name!r} in {path} must be a column or a table", found=f"shape {array.shape}"
-        )
         short = "label" if name in LABEL_NAMES else name.rpartition("/")[2]
-        columns |= {short: array} if array.ndim == 1 else {f"{short}_{i}": c for i, c in enumerate(array.T)}
+        columns |= table_columns(short, array, f"labels {name!r} in {path} must be a column or a table")
     return columns
 
 

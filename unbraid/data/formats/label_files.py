@@ -123,7 +123,7 @@ def read_columns(path: str | Path, drop_row_numbers: bool = True) -> dict[str, n
     if path.suffix in (".csv", ".tsv"):
         return read_csv_columns(path, drop_row_numbers)
     if path.suffix == ".npy":
-        return _table_columns("factor", read_npy(path, "labels"), path)
+        return table_columns("factor", read_npy(path, "labels"), f"labels {path}: 'factor' must be a column or a table")
     expect(path.suffix == ".npz", "labels must be a .csv, .tsv, .npz or .npy file", found=path.name)
     from unbraid.data.formats.array_files import check_memory, npz_shapes, read_npz_array
 
@@ -131,16 +131,21 @@ def read_columns(path: str | Path, drop_row_numbers: bool = True) -> dict[str, n
     shapes = npz_shapes(path)
     check_memory(path, sum(8 * int(np.prod(shape, dtype=object)) for shape in shapes.values()))
     for name in shapes:
-        array = read_npz_array(path, name)
-        columns |= {name: array} if array.ndim == 1 else _table_columns(name, array, path)
+        requirement = f"labels {path}: {name!r} must be a column or a table"
+        columns |= table_columns(name, read_npz_array(path, name), requirement)
     return columns
 
 
-def _table_columns(name: str, table: np.ndarray, path: Path) -> dict[str, np.ndarray]:
-    if table.ndim == 1:
-        return {name: table}
-    expect(table.ndim == 2, f"labels {path}: {name!r} must be a column or a table", found=f"shape {table.shape}")
-    return {f"{name}_{i}": column for i, column in enumerate(table.T)}
+def table_columns(name: str, array: np.ndarray, requirement: str) -> dict[str, np.ndarray]:
+    """Return an array with one axis under its name, and the columns of a table as NAME_0, NAME_1, …
+
+    Args:
+        name: the name.
+        array: a column or a table.
+        requirement: the rule that any other array breaks, for the error.
+    """
+    expect(array.ndim in (1, 2), requirement, found=f"shape {array.shape}")
+    return {name: array} if array.ndim == 1 else {f"{name}_{i}": column for i, column in enumerate(array.T)}
 
 
 def read_csv_columns(path: str | Path, drop_row_numbers: bool = True) -> dict[str, np.ndarray]:
