@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,29 @@ def draw_sheet(
     if title:
         axes.set_title(title, fontsize=10, color=INK, loc="left")
     return disable_mathtext(figure)
+
+
+def panel_grid(
+    count: int, columns: int, width: float, row_height: float, margin: float = 0.0
+) -> tuple[Figure, np.ndarray]:
+    """Make a figure of panels in rows; returns it with the axes of the panels. The rest of the last row is empty.
+
+    Args:
+        count: number of panels.
+        columns: panels in a row.
+        width: width of the figure in inches.
+        row_height: height of a row in inches.
+        margin: further height in inches, such as for a title.
+
+    >>> len(panel_grid(5, 3, 6.0, 2.0)[1])
+    5
+    """
+    rows = math.ceil(count / columns)
+    figure = Figure(figsize=(width, row_height * rows + margin), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in grid[count:]:
+        axes.set_visible(False)
+    return figure, grid[:count]
 
 
 def disable_mathtext(figure: Figure) -> Figure:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from unbraid.core.errors import expect
-from unbraid.figures.drawing import LINE_COLOURS, PAGE_WIDTH, despine, disable_mathtext
+from unbraid.figures.drawing import LINE_COLOURS, PAGE_WIDTH, despine, disable_mathtext, panel_grid
 from unbraid.runs.evaluation.snapshot_scores import score_series
 
 MAX_PANELS = 24  # of one figure
@@ -24,18 +23,14 @@ def scores_over_training(result: dict[str, Any]) -> Figure:
     expect(points, "there is nothing to draw over training", found="no finite number")
     names = list(points)[:MAX_PANELS]
     columns = min(4, len(names))
-    rows = math.ceil(len(names) / columns)
-    figure = Figure(figsize=(PAGE_WIDTH * max(columns, 2) / 4, 1.9 * rows + 0.3), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes, name in zip(grid, names, strict=False):
+    figure, grid = panel_grid(len(names), columns, PAGE_WIDTH * max(columns, 2) / 4, 1.9, 0.3)
+    for axes, name in zip(grid, names, strict=True):
         is_score = any(name in row["scores"] for row in result["rows"])
         colour = LINE_COLOURS[0 if is_score else 1]
         axes.plot(*zip(*points[name], strict=True), color=colour, linewidth=1.2, marker=".", markersize=4)
         axes.set_title(name if is_score else f"{name} (nats)", fontsize=9, loc="left")
         axes.tick_params(labelsize=7)
         despine(axes)
-    for axes in grid[len(names) :]:
-        axes.set_visible(False)
     left = len(points) - len(names)
     figure.supxlabel(f"steps ({left} more quantities are in over_training.json)" if left else "steps", fontsize=8)
     return disable_mathtext(figure)

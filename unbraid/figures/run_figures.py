@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +20,7 @@ from unbraid.figures.drawing import (
     despine,
     disable_mathtext,
     draw_sheet,
+    panel_grid,
     tile_images,
 )
 from unbraid.runs import Run
@@ -137,10 +137,8 @@ def aggregate_histograms(
     drawn = codes.mean + (0 if codes.scale is None else codes.scale * noise)
     prior = sample_prior_values(run, len(drawn), seed)
     panels = [(tree.leaves[i], c) for i in wanted for c in _panel_columns(tree.leaves[i], tree.slices[i])][:max_panels]
-    rows = math.ceil(len(panels) / 4)
-    figure = Figure(figsize=(PAGE_WIDTH, 1.6 * rows + 0.3), layout="constrained")
-    grid = figure.subplots(rows, 4, squeeze=False).ravel()
-    for axes, (leaf, columns) in zip(grid, panels, strict=False):
+    figure, grid = panel_grid(len(panels), 4, PAGE_WIDTH, 1.6, 0.3)
+    for axes, (leaf, columns) in zip(grid, panels, strict=True):
         if leaf.kind == "real":
             _draw_densities(axes, drawn[:, columns[0]], prior[:, columns[0]])
         else:
@@ -152,8 +150,6 @@ def aggregate_histograms(
         axes.tick_params(labelsize=7)
         axes.set_yticks([])
         axes.spines[["top", "right", "left"]].set_visible(False)
-    for axes in grid[len(panels) :]:
-        axes.set_visible(False)
     figure.suptitle(f"{display_name(run)}: q(z) (filled) and the prior (line)", fontsize=10, x=0.01, ha="left")
     return disable_mathtext(figure)
 
@@ -193,9 +189,8 @@ def ledger_curves(run: Run) -> Figure:
     terms = list(rows[-1]["nats"])
     scores = list(dict.fromkeys(f"score:{name}" for row in held for name in row.get("scores", {})))
     keys = [*(["loss"] if held else []), *terms[:MAX_TERMS], *scores] or ["loss"]
-    left, lines = len(terms[MAX_TERMS:]), math.ceil(len(keys) / 3)
-    figure = Figure(figsize=(PAGE_WIDTH, 2.0 * lines + 0.2), layout="constrained")
-    grid = figure.subplots(lines, 3, squeeze=False).ravel()
+    left = len(terms[MAX_TERMS:])
+    figure, grid = panel_grid(len(keys), 3, PAGE_WIDTH, 2.0, 0.2)
     training, validation = rows.columns(), held.columns()
     for axes, key, colour in zip(grid, keys, LINE_COLOURS * (1 + len(keys) // len(LINE_COLOURS)), strict=False):
         values = [_draw_curve(axes, training, key, colour, 1.2), _draw_curve(axes, validation, key, INK, 1.0, "--")]
@@ -203,8 +198,6 @@ def ledger_curves(run: Run) -> Figure:
         axes.tick_params(labelsize=7)
         _set_y_limits(axes, *values)
         despine(axes)
-    for axes in grid[len(keys) :]:
-        axes.set_visible(False)
     legend = "; lines: training batches, dashed: held-out images" if held else ""
     figure.supxlabel((f"step ({left:,} more terms are in {LEDGER_FILE})" if left else "step") + legend, fontsize=8)
     figure.supylabel("nats per example", fontsize=8)

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
 from unbraid.core.errors import expect
-from unbraid.figures.drawing import GREY, INK, disable_mathtext
+from unbraid.figures.drawing import GREY, INK, disable_mathtext, panel_grid
 from unbraid.metrics import METRICS, Score
 
 BLUES, GREYS, DIM_INK = colormaps["Blues"], colormaps["Greys"], "#7a8494"
@@ -43,13 +43,8 @@ def score_heat_maps(
     units = len(scores[shown[0]].table["units"])
     factors = len(scores[shown[0]].table["factors"])
     columns = min(3, len(shown))
-    rows = -(-len(shown) // columns)
-    size = (columns * (1.3 + 0.62 * factors), rows * (1.3 + 0.27 * units))
-    figure = Figure(figsize=size, layout="constrained")
-    grid = np.atleast_1d(figure.subplots(rows, columns)).ravel()
-    for axes in grid[len(shown) :]:
-        axes.axis("off")
-    for axes, name in zip(grid, shown, strict=False):
+    figure, grid = panel_grid(len(shown), columns, columns * (1.3 + 0.62 * factors), 1.3 + 0.27 * units)
+    for axes, name in zip(grid, shown, strict=True):
         score = scores[name]
         draw_heat_map(axes, score.table["matrix"], score.table["units"], score.table["factors"], dead)
         axes.set_title(f"{TITLES.get(name, name)}   {score.value:.2f}", fontsize=9, color=INK, loc="left")
