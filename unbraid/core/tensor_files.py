@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,26 +40,17 @@ def read_tensors(path: str | Path, what: str = "checkpoint") -> tuple[dict[str, 
         what: what the file is, for errors.
     """
     raw = read_bytes(path, what, limit=1 << 36)
-    try:
+    with _damage_as_error(path, what):
         size = int.from_bytes(raw[:8], "little")
         expect(len(raw) > 8 and size <= len(raw) - 8, f"{what} {path} is cut off or damaged", found=f"{len(raw)} bytes")
-        stamp = json.loads(json.loads(raw[8 : 8 + size])["__metadata__"]["unbraid"])
         tensors = load(raw)
-        text, stored = stamp["note"], stamp["checksum"]
-        note = json.loads(text)
-        matches = _checksum(tensors, text) == stored
-    except UnbraidError:
-        raise
-    except (SafetensorError, ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UnbraidError(
-            f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__}: {error})."
-        ) from error
+        stamp, note = _parse_header(raw[8 : 8 + size], path, what)
+        matches = _checksum(tensors, stamp["note"]) == stamp["checksum"]
     expect(
         matches,
         f"{what} {path} was altered after it was written: its checksum does not match",
         do="Use another copy of it.",
     )
-    expect(isinstance(note, dict), f"{what} {path} holds no metadata of unbraid", found=type(note).__name__)
     return tensors, note
 
 
@@ -68,21 +61,33 @@ def read_metadata(path: str | Path, what: str = "checkpoint") -> dict[str, Any]:
         path: the file.
         what: what the file is, for errors.
     """
+    with open_regular(path, what) as f, _damage_as_error(path, what):
+        size = int.from_bytes(f.read(8), "little")
+        expect(size <= 1 << 28, f"{what} {path} is damaged", found=f"a header of {size:,} bytes")
+        return _parse_header(f.read(size), path, what)[1]
+
+
+def _parse_header(header: bytes, path: str | Path, what: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The checksum and the text of the metadata, and the metadata."""
+    stamp = json.loads(json.loads(header)["__metadata__"]["unbraid"])
+    note = json.loads(stamp["note"])
+    expect(isinstance(note, dict), f"{what} {path} holds no metadata of unbraid", found=type(note).__name__)
+    return stamp, note
+
+
+@contextmanager
+def _damage_as_error(path: str | Path, what: str) -> Iterator[None]:
+    """Raise an `UnbraidError` for whatever a damaged or foreign file makes the readers raise."""
     try:
-        with open_regular(path, what) as f:
-            size = int.from_bytes(f.read(8), "little")
-            expect(size <= 1 << 28, f"{what} {path} is damaged", found=f"a header of {size:,} bytes")
-            note = json.loads(json.loads(json.loads(f.read(size))["__metadata__"]["unbraid"])["note"])
+        yield
     except UnbraidError:
         raise
     except OSError as error:
         raise UnbraidError(f"cannot read {what} {path}: {error.strerror}.") from error
-    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (SafetensorError, ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnbraidError(
-            f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__})."
+            f"{what} {path} is damaged or was not written by unbraid ({type(error).__name__}: {error})."
         ) from error
-    expect(isinstance(note, dict), f"{what} {path} holds no metadata of unbraid", found=type(note).__name__)
-    return note
 
 
 def _checksum(tensors: dict[str, Tensor], text: str) -> str:
