@@ -16,26 +16,21 @@ VALUES = (-2.0, 2.0)
 MAX_DIRECTIONS = 6
 
 
-def class_grid(
-    run: Run, codes: Codes | None = None, leaf: str = "", values: tuple[float, ...] = VALUES, title: str | None = None
-) -> Figure:
-    """Draw every class of a one-hot leaf, alone and with each live real column moved.
+def class_grid(run: Run, codes: Codes | None = None) -> Figure:
+    """Draw every class of the most informative one-hot leaf, alone and with each live real column moved.
 
-    The first column has all other leaves at 0; then each live column takes `values` while the others stay at 0.
+    The first column has all other leaves at 0; then each live column takes `VALUES` while the others stay at 0.
 
     Args:
         run: the run.
         codes: its codes, which rank the leaves and label classes with the factor value they hold most.
-        leaf: name of the one-hot leaf; by default the most informative one.
-        values: values of each moved column.
-        title: title of the figure; by default the name of the run.
     """
     summaries = summarise_leaves(run, codes)
-    classes = [note for note in summaries if note.kind == "onehot" and leaf in ("", note.name)]
+    classes = [note for note in summaries if note.kind == "onehot"]
     expect(
         classes,
         "a class grid needs a one-hot leaf",
-        found=leaf or str(run.model.tree),
+        found=run.model.tree,
         do="Train with a discrete leaf, such as latent.digit = onehot(10).",
     )
     chosen = classes[0]
@@ -45,15 +40,15 @@ def class_grid(
         if note.kind == "real" and not note.dead
         for k in range(note.width)
     ][:MAX_DIRECTIONS]
-    z = np.zeros((chosen.width, 1 + len(moved) * len(values), run.model.tree.width), np.float32)
+    z = np.zeros((chosen.width, 1 + len(moved) * len(VALUES), run.model.tree.width), np.float32)
     z[np.arange(chosen.width), :, chosen.start + np.arange(chosen.width)] = 1
     for i, (_, column) in enumerate(moved):
-        for j, value in enumerate(values):
-            z[:, 1 + i * len(values) + j, column] = value
+        for j, value in enumerate(VALUES):
+            z[:, 1 + i * len(VALUES) + j, column] = value
     images = run.decode(z.reshape(-1, z.shape[-1]))
-    heads = ["0", *(f"{name} {value:+g}" for name, _ in moved for value in values)]
+    heads = ["0", *(f"{name} {value:+g}" for name, _ in moved for value in VALUES)]
     sheet = tile_images(images.reshape(*z.shape[:2], *images.shape[1:]))
-    title = f"{display_name(run)}: classes of {chosen.label or chosen.name}" if title is None else title
+    title = f"{display_name(run)}: classes of {chosen.label or chosen.name}"
     return draw_sheet(sheet, class_labels(chosen, codes), title, heads)
 
 
