@@ -26,7 +26,7 @@ LABEL_STEMS = ("factors", "labels")  # names of label files, which hold for all 
 def load_models(
     sources: Sequence[Any],
     *,
-    metrics: str | Iterable[str] = "all",
+    metrics: Iterable[str],
     factors: Any = None,
     quiet: bool = True,
     **scoring: Any,
@@ -144,7 +144,7 @@ def _is_row(one: Any) -> bool:
 
 
 def _score_codes(
-    unscored: Sequence[tuple[str, int, Any, Any]], metrics: Any, quiet: bool, scoring: Mapping[str, Any]
+    unscored: Sequence[tuple[str, int, Any, Any]], metrics: Iterable[str], quiet: bool, scoring: Mapping[str, Any]
 ) -> tuple[list[Model], list[str]]:
     """Score codes one by one, so that only one is in memory; also returns notes on wide codes."""
     if not unscored:
@@ -174,8 +174,7 @@ def _score_codes(
     return models, [f"{', '.join(sorted(wide))}: {note}"] if wide else []
 
 
-def _requested_metrics(requested: Any) -> str | list[str]:
+def _requested_metrics(requested: Iterable[str]) -> str | list[str]:
     """The metrics among the requested quantities; 'all' if none is a metric."""
-    names = [n.strip() for n in requested.split(",")] if isinstance(requested, str) else list(requested)
-    names = [n.lower() for n in names]
+    names = [name.lower() for name in requested]
     return [n for n in names if n in METRICS and METRICS[n].needs in ("factors", "codes")] or "all"

@@ -67,18 +67,17 @@ def sort_quantities(names: Iterable[str]) -> list[str]:
     return sorted(dict.fromkeys(names), key=position)
 
 
-def select_quantities(wanted: str | Iterable[str], known: list[str]) -> list[str]:
+def select_quantities(wanted: list[str], known: list[str]) -> list[str]:
     """The requested quantities; 'mig' also selects 'mig (paper)'.
 
     Args:
-        wanted: 'all', or names.
+        wanted: names; ['all'] or none for all.
         known: the quantities that a model has.
     """
-    names = [n.strip() for n in wanted.split(",")] if isinstance(wanted, str) else list(wanted)
-    if names in (["all"], []):
+    if wanted in (["all"], []):
         return known
     found = []
-    for name in names:
+    for name in wanted:
         same = [k for k in known if name.lower() in (k.lower(), base_name(k).lower())]
         if not same:
             raise UnbraidError(
