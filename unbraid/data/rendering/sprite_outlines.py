@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from unbraid.core.progress import Advance
+
 SHAPES = ("square", "ellipse", "heart")
 SUBPIXELS = 256  # vertices are rounded to 1/256 pixel
 
@@ -72,6 +74,29 @@ def rasterise_outline(points: np.ndarray, xs: np.ndarray, ys: np.ndarray, size: 
     words[:, line[starts]] = np.bitwise_xor.reduceat(right[column], starts, axis=1)
     packed = words.astype(">u8").view(np.uint8).reshape(len(xs), len(ys), size, 8)
     return packed[..., : size // 8]
+
+
+def render_sprites(
+    array: np.ndarray, advance: Advance, *, scales: np.ndarray, angles: np.ndarray, positions: np.ndarray, size: int
+) -> None:
+    """Render every shape at every scale, angle, x and y, in this order of the factors, eight pixels to a byte.
+
+    Args:
+        array: bytes of all images; it is overwritten.
+        advance: called once per shape, angle and scale.
+        scales: the scales.
+        angles: the angles in radians.
+        positions: coordinates of the centres, for x and for y.
+        size: side of the images in pixels.
+    """
+    n = len(positions)
+    blocks = array.reshape(len(SHAPES), len(scales), len(angles), n, n, size, size // 8)
+    for s, shape in enumerate(SHAPES):
+        for k, angle in enumerate(angles):
+            points = rotate_2d(outline(shape), angle) * (size / 64)
+            for i, scale in enumerate(scales):
+                blocks[s, i, k] = rasterise_outline(points * scale, positions, positions, size)
+                advance()
 
 
 def _snap_to_grid(coordinate: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +82,8 @@ def count_differences(path: str) -> dict[str, int]:
 
 
 def _load_regenerated() -> np.ndarray:
-    return array_cache.load_or_generate(CACHE_NAME, (FACTORS.count, 512), np.uint8, _render_all, 720)
+    render = partial(sprite_outlines.render_sprites, scales=SCALES, angles=ANGLES, positions=POSITIONS, size=64)
+    return array_cache.load_or_generate(CACHE_NAME, (FACTORS.count, 512), np.uint8, render, 720)
 
 
 def _load_original(path: Path) -> np.ndarray:
@@ -116,16 +118,6 @@ def _pack_bits(rows: np.ndarray) -> np.ndarray:
         do="Check that it is the published file.",
     )
     return np.packbits(rows.reshape(len(rows), -1), axis=1)
-
-
-def _render_all(array: np.ndarray, advance: Advance) -> None:
-    blocks = array.reshape(3, 6, 40, 32, 32, 64, 8)
-    for s, shape in enumerate(sprite_outlines.SHAPES):
-        for k, angle in enumerate(ANGLES):
-            points = sprite_outlines.rotate_2d(sprite_outlines.outline(shape), angle)
-            for i, scale in enumerate(SCALES):
-                blocks[s, i, k] = sprite_outlines.rasterise_outline(points * scale, POSITIONS, POSITIONS, 64)
-                advance()
 
 
 def _fetch(*, original: bool = False) -> None:

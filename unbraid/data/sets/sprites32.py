@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from unbraid.core.progress import Advance
 from unbraid.data.cache import array_cache
 from unbraid.data.dataset import Bits, Dataset, Source
 from unbraid.data.factors import Factor, Factors
@@ -31,18 +32,9 @@ def load(*, orientation: bool = False) -> Dataset:
         items.append(Factor("orientation", len(angles), "circular", tuple(angles.tolist())))
     items += [Factor(axis, 16, "ordinal", tuple((np.arange(16) / 15).tolist())) for axis in "xy"]
     factors = Factors(tuple(items))
-
-    def fill(array: np.ndarray, advance: Advance) -> None:
-        blocks = array.reshape(3, 6, len(angles), 16, 16, 32, 4)
-        for s, shape in enumerate(sprite_outlines.SHAPES):
-            for k, angle in enumerate(angles):
-                points = sprite_outlines.rotate_2d(sprite_outlines.outline(shape), angle) / 2
-                for i, scale in enumerate(SCALES):
-                    blocks[s, i, k] = sprite_outlines.rasterise_outline(points * scale, POSITIONS, POSITIONS, 32)
-                    advance()
-
+    render = partial(sprite_outlines.render_sprites, scales=SCALES, angles=angles, positions=POSITIONS, size=32)
     name, total = _cache_name(orientation), 18 * len(angles)
-    array = array_cache.load_or_generate(name, (factors.count, 128), np.uint8, fill, total)
+    array = array_cache.load_or_generate(name, (factors.count, 128), np.uint8, render, total)
     return Dataset("sprites32", Bits(array, (1, 32, 32)), factors, cite=CITE)
 
 
