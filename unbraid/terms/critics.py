@@ -76,8 +76,8 @@ SPEC_LIMITS = {"width": 16_384, "depth": 64, "steps": 1000}  # a layer of 16,384
 class RatioSpec:
     """A density-ratio critic: width, depth (hidden layers) and its own Adam. Kim & Mnih 2018, App. A.
 
-    >>> RatioSpec(width=200, depth=4).keys
-    ('tc_q@ratio',)
+    >>> len(RatioSpec(width=200, depth=4).build_net(10))    # four layers with their activations, and the logits
+    9
     """
 
     width: int = 1000
@@ -101,11 +101,6 @@ class RatioSpec:
         )
         ok = len(self.betas) == 2 and all(isinstance(b, int | float) and 0 <= b < 1 for b in self.betas)
         expect(ok, "critic betas must be two numbers in [0, 1)", found=self.betas)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The terms the critic gives."""
-        return ("tc_q@ratio",)
 
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Ratio:
         """The critic for one tree.
@@ -196,8 +191,8 @@ class Ratio(Critic):
 class PriorSpec:
     """A critic that tells codes from draws of the prior. `how` 'ratio' gives KL(q ‖ p), 'adversary' the GAN loss.
 
-    >>> PriorSpec("ratio").keys
-    ('agg@ratio',)
+    >>> PriorSpec("ratio").lr
+    0.0001
     """
 
     how: str
@@ -207,11 +202,6 @@ class PriorSpec:
     def lr(self) -> float:
         """The learning rate of its Adam."""
         return self.critic.lr
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The terms the critic gives."""
-        return (f"agg@{self.how}",)
 
     def build(self, tree: Latent, prior: Any, family: Any = None) -> PriorRatio:
         """See `RatioSpec.build`."""

@@ -52,9 +52,6 @@ class LabelsSpec:
     """A label term: its `loss`, the `factors`, and the leaf of each (None: learned by matching). `sigma` is for embed.
 
     Factors and leaves are known once the data are; a row states the loss.
-
-    >>> LabelsSpec("bce").keys
-    ('labels@bce',)
     """
 
     loss: str
@@ -65,11 +62,6 @@ class LabelsSpec:
 
     def __post_init__(self) -> None:
         expect(0 < self.sigma <= 1e6, "sigma must be a positive number", found=self.sigma)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The term it gives."""
-        return (f"labels@{self.loss}",)
 
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Labels:
         """See `RatioSpec.build`."""

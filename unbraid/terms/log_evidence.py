@@ -29,11 +29,6 @@ class EvidenceSpec:
     def __post_init__(self) -> None:
         expect(1 <= self.particles <= 10_000, "particles must lie between 1 and 10,000", found=self.particles)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The term it gives."""
-        return ("evidence@iwae",)
-
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Evidence:
         """See `RatioSpec.build`: the estimate keeps nothing."""
         return Evidence(self)

@@ -25,9 +25,6 @@ class MomentsSpec:
 
     `gradient` is 'literal' (ρ times that of the batch's own penalty, as the text reads) or 'full' (that of the batch, which
     keeps λ's strength at any ρ: 1/ρ times the literal one). At ρ = 1 they agree.
-
-    >>> MomentsSpec("code").keys
-    ('moments_od@code', 'moments_d@code')
     """
 
     of: str = "mean"
@@ -43,11 +40,6 @@ class MomentsSpec:
             found=repr(self.gradient),
             allowed=GRADIENTS,
         )
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The terms the moments give."""
-        return (f"moments_od@{self.of}", f"moments_d@{self.of}")
 
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Moments:
         """See `RatioSpec.build`: the running covariance."""

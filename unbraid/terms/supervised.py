@@ -42,22 +42,13 @@ def laplace_kl(
 
 @dataclass(frozen=True)
 class SlowSpec:
-    """`rate` is λ of the Laplace around the partner: the larger, the more columns stand still between two views.
-
-    >>> SlowSpec(6.0).keys
-    ('kl@slow',)
-    """
+    """`rate` is λ of the Laplace around the partner: the larger, the more columns stand still between two views."""
 
     rate: float = 6.0
     listed: ClassVar[bool] = False  # a table of needs does not list it: the row needs pairs
 
     def __post_init__(self) -> None:
         expect(0 < self.rate <= 1e6, "rate must be a positive number", found=self.rate)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The term it gives."""
-        return ("kl@slow",)
 
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Slow:
         """The term for one tree."""
