@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,7 +18,7 @@ from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import to_values
 from unbraid.terms.critic_kernels import critic_log_ratios, model_log_ratio
-from unbraid.terms.term import CriticRef, Term
+from unbraid.terms.term import CriticRef, Term, make_spec
 
 
 class Critic(nn.Module):
@@ -123,15 +122,6 @@ class RatioSpec:
         return nn.Sequential(*layers, nn.Linear(sizes[-1], 2))
 
 
-def ratio_spec(options: Mapping[str, Any]) -> RatioSpec:
-    """The density-ratio critic of a row's option `critic`.
-
-    Args:
-        options: the options of the row.
-    """
-    return options.get("critic", RatioSpec())
-
-
 class Ratio(Critic):
     """log q(z)/Π_l q(z_l) by a classifier that tells codes from codes permuted leaf by leaf.
 
@@ -208,15 +198,6 @@ class PriorSpec:
         return PriorRatio(tree, self, prior)
 
 
-def prior_spec(method: str) -> Callable[[Mapping[str, Any]], PriorSpec]:
-    """Return the function that makes the critic against the prior from the option `critic` of a row.
-
-    Args:
-        method: 'ratio' or 'adversary'.
-    """
-    return lambda given: PriorSpec(method, given.get("critic", RatioSpec()))
-
-
 class PriorRatio(Critic):
     """log q(z)/p(z) by a classifier that tells codes from draws of the prior. Kim & Mnih 2018, Eqs. 7 and 12.
 
@@ -276,13 +257,13 @@ TERMS: dict[str, Term] = {
         None,
         "kl",
         estimates_kl=True,
-        critic=CriticRef("prior_ratio", prior_spec("ratio")),
+        critic=CriticRef("prior_ratio", make_spec(PriorSpec, how="ratio")),
         about="KL(q(z) ‖ p(z)) by a discriminator that tells codes from draws of the prior. Kim & Mnih 2018, Eq. 12.",
     ),
     "agg@adversary": Term(
         None,
         "kl",
-        critic=CriticRef("adversary", prior_spec("adversary")),
+        critic=CriticRef("adversary", make_spec(PriorSpec, how="adversary")),
         about="The GAN loss against such a discriminator, not in nats. Makhzani et al. 2015.",
     ),
     "tc_q@ratio": Term(
@@ -290,7 +271,7 @@ TERMS: dict[str, Term] = {
         "agg",
         estimates_kl=True,
         twin="tc",
-        critic=CriticRef("ratio", ratio_spec),
+        critic=CriticRef("ratio", lambda options: options.get("critic", RatioSpec())),
         short_name="tc",
         about="Total correlation of q by a discriminator of codes and codes with permuted leaves. Kim & Mnih 2018, Eq. 3.",
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from unbraid.model import discrete_states
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import to_values
 from unbraid.terms.critics import Critic
-from unbraid.terms.term import CriticRef, Term
+from unbraid.terms.term import CriticRef, Term, make_spec
 
 
 @dataclass(frozen=True)
@@ -32,15 +31,6 @@ class EvidenceSpec:
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Evidence:
         """See `RatioSpec.build`: the estimate keeps nothing."""
         return Evidence(self)
-
-
-def evidence_spec(options: Mapping[str, Any]) -> EvidenceSpec:
-    """The estimate of a row's option `particles`.
-
-    Args:
-        options: the options of the row.
-    """
-    return EvidenceSpec(options.get("particles", 8))
 
 
 class Evidence(Critic):
@@ -76,7 +66,7 @@ class Evidence(Critic):
 TERMS: dict[str, Term] = {
     "evidence@iwae": Term(
         needs=("log p",),
-        critic=CriticRef("evidence", evidence_spec),
+        critic=CriticRef("evidence", make_spec(EvidenceSpec)),
         about="−log p(x) by importance weights: a bound that tightens with the particles. Burda et al. 2016.",
     )
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posteriors.diagonal import normal_log_prob
 from unbraid.terms.critics import Critic
-from unbraid.terms.term import CriticRef, Term
+from unbraid.terms.term import CriticRef, Term, make_spec
 
 
 def laplace_kl(
@@ -53,11 +52,6 @@ class SlowSpec:
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Slow:
         """The term for one tree."""
         return Slow(self)
-
-
-def slow_spec(options: Mapping[str, Any]) -> SlowSpec:
-    """The Laplace of a row's option `rate`."""
-    return SlowSpec(options.get("rate", SlowSpec.rate))
 
 
 class Slow(Critic):
@@ -104,7 +98,7 @@ def kl_given(draw: Draw, node: str = "") -> Float[Tensor, "b"]:
 TERMS: dict[str, Term] = {
     "kl@slow": Term(
         needs=("pairs", "real"),
-        critic=CriticRef("slow", slow_spec),
+        critic=CriticRef("slow", make_spec(SlowSpec)),
         about="KL(q(z|x) ‖ Laplace around the partner's mean), both directions. Klindt et al. 2021.",
     ),
     "kl@given": Term(kl_given, needs=("states", "real", "log p")),
