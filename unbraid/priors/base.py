@@ -21,6 +21,21 @@ from unbraid.latent import Latent
 Images = Callable[[int], Tensor]
 
 
+def register_values(module: nn.Module, name: str, values: Tensor, learned: bool) -> None:
+    """Register a tensor of a module: a parameter if it is learned, else a buffer, which checkpoints hold too.
+
+    Args:
+        module: the module.
+        name: the attribute.
+        values: the tensor.
+        learned: the optimiser changes it.
+    """
+    if learned:
+        module.register_parameter(name, nn.Parameter(values))
+    else:
+        module.register_buffer(name, values)
+
+
 class Prior(nn.Module):
     """p(z) on a tree. `finest` names the finest cut whose marginals are known in closed form.
 

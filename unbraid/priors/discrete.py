@@ -14,7 +14,7 @@ from torch import nn
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.priors.base import Prior
+from unbraid.priors.base import Prior, register_values
 
 
 def concrete_log_prob(y: Float[Tensor, "*s k"], logits: Float[Tensor, "*r k"], temperature: float) -> Tensor:
@@ -146,10 +146,7 @@ class Discrete(Prior):
             found=float(p.sum()),
         )
         logits = p.log() if leaf.kind == "onehot" else p.logit()
-        if learned:
-            self.logits = nn.Parameter(logits)
-        else:
-            self.register_buffer("logits", logits)
+        register_values(self, "logits", logits, learned)
 
     @property
     def normalised_logits(self) -> Tensor:
