@@ -14,11 +14,10 @@ from itertools import product
 
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 from unbraid.core.shapes import Float, Tensor, tree_matrix
 from unbraid.latent import Latent, Leaf
-from unbraid.model.pairwise import TILE
+from unbraid.model.pairwise import map_row_pieces
 from unbraid.model.posterior import Posterior
 from unbraid.priors.base import Prior
 from unbraid.priors.discrete import hard_coordinates
@@ -125,20 +124,11 @@ def expected_log_mixture(
         q: the components of the mixture.
         log_weights: log weights "b m", or "1 1" when all are the same.
     """
-    rows = max(1, 4 * TILE // max(1, len(q)))
-    if len(z) <= rows:
-        return _expected_log_mixture(z, own, q, log_weights)
-    pieces = []
-    for start in range(0, len(z), rows):
-        part = slice(start, start + rows)
-        weights = log_weights[part] if len(log_weights) > 1 else log_weights
-        pieces.append(
-            checkpoint(
-                _expected_log_mixture, z[part], own.select_rows(part), q, weights,
-                use_reentrant=False, preserve_rng_state=False,
-            )
-        )  # fmt: skip
-    return torch.cat(pieces)
+
+    def piece(part: slice, weights: Tensor) -> Tensor:
+        return _expected_log_mixture(z[part], own.select_rows(part), q, weights)
+
+    return map_row_pieces(piece, len(z), len(q), log_weights)
 
 
 def _expected_log_mixture(z: Tensor, own: Posterior, q: Posterior, log_weights: Tensor) -> Tensor:
