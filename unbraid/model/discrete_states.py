@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import torch
@@ -19,6 +20,7 @@ from unbraid.core.shapes import Float, Tensor, tree_matrix
 from unbraid.latent import Latent, Leaf
 from unbraid.model.pairwise import map_row_pieces
 from unbraid.model.posterior import Posterior
+from unbraid.model.relaxed_discrete import map_discrete_leaves
 from unbraid.priors.base import Prior
 from unbraid.priors.discrete import hard_coordinates
 
@@ -168,11 +170,8 @@ def harden(tree: Latent, z: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         tree: the latent tree.
         z: relaxed samples.
     """
-    pieces = [
-        z[..., s] if leaf.kind == "real" else hard_coordinates(z[..., s], leaf.kind)
-        for leaf, s in zip(tree.leaves, tree.slices, strict=True)
-    ]
-    return torch.cat(pieces, -1)
+    onehot, binary = (partial(hard_coordinates, kind=kind) for kind in ("onehot", "binary"))
+    return map_discrete_leaves(tree, z, onehot, binary)
 
 
 def score_function(nodes: Float[Tensor, "b v"], log_mass: Float[Tensor, "b"]) -> Float[Tensor, "b v"]:
