@@ -32,6 +32,7 @@ class RunMeasurement:
         active: leaves with at least 0.05 nats.
         elbo: mean ELBO of held-out examples, in nats.
         gain: share of the gainable nats that the reconstruction of held-out examples gains over the mean example.
+        steps: steps of training done.
     """
 
     name: str
@@ -40,6 +41,7 @@ class RunMeasurement:
     active: int
     elbo: float
     gain: float
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,5 @@ def measure_without_labels(run: Run, data: MeasuringData) -> RunMeasurement:
         baseline = mean_example_likelihood(run, data.held_out, data.mean)
     kl = np.nan_to_num(np.zeros(len(codes.tree.leaves)) if codes.kl is None else codes.kl)
     gain = (float(log_px.mean()) - baseline) / max(data.nats, 1e-9)
-    return RunMeasurement(
-        run.path.name, run.recipe.seed, codes, int((kl >= DEAD_NATS).sum()), float(elbos.mean()), round(gain, 4)
-    )
+    active, steps = int((kl >= DEAD_NATS).sum()), int(run.state["step"])
+    return RunMeasurement(run.path.name, run.recipe.seed, codes, active, float(elbos.mean()), round(gain, 4), steps)
