@@ -72,12 +72,16 @@ class MeasuringData:
 
         options = {key: value for key, value in table.items() if key not in ("name", "split")}
         everything, test, train = (data.load(table["name"], **options, split=s) for s in ("all", "test", "train"))
-        return cls(
-            _spread_subset(everything, CODE_ROWS), _spread_subset(test, HELD_OUT_ROWS), mean_example(train), nats
-        )
+        return cls(spread_subset(everything, CODE_ROWS), spread_subset(test, HELD_OUT_ROWS), mean_example(train), nats)
 
 
-def _spread_subset(dataset: Dataset, count: int) -> Dataset:
+def spread_subset(dataset: Dataset, count: int) -> Dataset:
+    """At most `count` examples of a data set, spread from the first to the last.
+
+    Args:
+        dataset: the data set.
+        count: the largest number of examples.
+    """
     index = np.unique(np.linspace(0, len(dataset) - 1, min(count, len(dataset))).astype(int))
     return take_subset(dataset, index, f"{len(index)} examples")
 
@@ -89,11 +93,11 @@ def mean_example(dataset: Dataset, limit: int = 5000) -> np.ndarray:
         dataset: the data.
         limit: number of examples.
     """
-    index = np.unique(np.linspace(0, len(dataset) - 1, min(limit, len(dataset))).astype(int))
+    some = spread_subset(dataset, limit)
     total = np.zeros(dataset.shape)
-    for start in range(0, len(index), 500):
-        total += dataset.pixels(index[start : start + 500]).sum(0, dtype=np.float64)
-    return (total / len(index)).astype(np.float32)
+    for start in range(0, len(some), 500):
+        total += some.pixels(np.arange(start, min(start + 500, len(some)))).sum(0, dtype=np.float64)
+    return (total / len(some)).astype(np.float32)
 
 
 def example_elbos(run: Run, dataset: Dataset, batch: int = 128) -> np.ndarray:
