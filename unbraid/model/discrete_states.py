@@ -22,7 +22,7 @@ from unbraid.model.pairwise import map_row_pieces
 from unbraid.model.posterior import Posterior
 from unbraid.model.relaxed_discrete import map_discrete_leaves
 from unbraid.priors.base import Prior
-from unbraid.priors.discrete import hard_coordinates
+from unbraid.priors.discrete import hard_coordinates, joint_weights, leaf_states
 
 MAX_STATES = 64
 
@@ -36,7 +36,7 @@ def state_count(tree: Latent) -> int:
     >>> state_count(Latent.of({"digit": "onehot(10)", "bits": "binary(2)", "style": 3}))
     40
     """
-    return math.prod(_leaf_states(leaf) for leaf in tree.leaves if leaf.kind != "real")
+    return math.prod(leaf_states(leaf) for leaf in tree.leaves if leaf.kind != "real")
 
 
 def joint_states(tree: Latent, like: Tensor) -> Float[Tensor, "s d"]:
@@ -76,10 +76,7 @@ def state_probabilities(q: Posterior, node: str = "root") -> Float[Tensor, "b s"
     >>> state_probabilities(q)[0]
     tensor([0.1667, 0.1667, 0.1667, 0.1667, 0.1667, 0.1667])
     """
-    joint = q.loc.new_ones(len(q), 1)
-    for leaf, s in _discrete_below(q.tree, node):
-        joint = (joint.unsqueeze(-1) * _leaf_probabilities(leaf, q.loc[:, s]).unsqueeze(-2)).flatten(-2)
-    return joint
+    return joint_weights((_leaf_probabilities(leaf, q.loc[:, s]) for leaf, s in _discrete_below(q.tree, node)), q.loc)
 
 
 def expected_log_posterior(q: Posterior, z: Float[Tensor, "b d"]) -> Float[Tensor, "b v"]:
@@ -159,7 +156,7 @@ def real_log_prob(q: Posterior, z: Float[Tensor, "... d"]) -> Float[Tensor, "...
     discrete[tree.columns_of_kind("real")] = False
     uniform = q.with_changes(loc=q.loc.masked_fill(discrete, 0.0), temperature=0.0)
     first = joint_states(tree, z)[0]
-    constant = z.new_tensor([math.log(_leaf_states(leaf)) if leaf.kind != "real" else 0.0 for leaf in tree.leaves])
+    constant = z.new_tensor([math.log(leaf_states(leaf)) if leaf.kind != "real" else 0.0 for leaf in tree.leaves])
     return uniform.log_prob(torch.where(discrete, first, z)) + constant @ tree_matrix(tree, "membership", z).T
 
 
@@ -203,10 +200,6 @@ def _discrete_below(tree: Latent, node: str) -> list[tuple[Leaf, slice]]:
     return [(leaf, s) for leaf, s in pairs if leaf.kind != "real" and leaf.name in below]
 
 
-def _leaf_states(leaf: Leaf) -> int:
-    return leaf.width if leaf.kind == "onehot" else 2**leaf.width
-
-
 def _leaf_coordinates(leaf: Leaf, like: Tensor) -> Sequence[Tensor]:
     """The coordinates of each state of a leaf."""
     if leaf.kind == "onehot":
@@ -219,11 +212,7 @@ def _leaf_probabilities(leaf: Leaf, logits: Float[Tensor, "b k"]) -> Float[Tenso
     """The probability of each state of a leaf."""
     if leaf.kind == "onehot":
         return logits.softmax(-1)
-    joint = logits.new_ones(*logits.shape[:-1], 1)
-    for bit in logits.unbind(-1):
-        both = torch.stack([(-bit).sigmoid(), bit.sigmoid()], -1)
-        joint = (joint.unsqueeze(-1) * both.unsqueeze(-2)).flatten(-2)
-    return joint
+    return joint_weights((torch.stack([(-bit).sigmoid(), bit.sigmoid()], -1) for bit in logits.unbind(-1)), logits)
 
 
 def _negative_entropy(leaf: Leaf, logits: Float[Tensor, "b k"]) -> Float[Tensor, "b"]:

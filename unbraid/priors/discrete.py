@@ -6,14 +6,14 @@ A temperature of 0 is the discrete variable itself: its samples are hard and its
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import nn
 
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
-from unbraid.latent import Latent
+from unbraid.latent import Latent, Leaf
 from unbraid.priors.base import Prior, register_values
 
 
@@ -105,6 +105,28 @@ def mass_kl(a: Float[Tensor, "b k"], b: Tensor, kind: str) -> Float[Tensor, "b"]
     log = nn.functional.logsigmoid
     on, off = a.sigmoid() * (log(a) - log(b)), (-a).sigmoid() * (log(-a) - log(-b))
     return (on + off).sum(-1)
+
+
+def leaf_states(leaf: Leaf) -> int:
+    """The number of states of a discrete leaf.
+
+    Args:
+        leaf: the leaf.
+    """
+    return leaf.width if leaf.kind == "onehot" else 2**leaf.width
+
+
+def joint_weights(weights: Iterable[Float[Tensor, "*s k"]], like: Float[Tensor, "*s d"]) -> Float[Tensor, "*s states"]:
+    """The weight of every joint state of some variables, the last one fastest; one state without variables.
+
+    Args:
+        weights: the weights of the states of each variable.
+        like: a tensor with as many rows.
+    """
+    joint = like.new_ones(*like.shape[:-1], 1)
+    for each in weights:
+        joint = (joint.unsqueeze(-1) * each.unsqueeze(-2)).flatten(-2)
+    return joint
 
 
 class Discrete(Prior):
