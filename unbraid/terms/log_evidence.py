@@ -14,7 +14,8 @@ from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model import discrete_states
 from unbraid.model.draw import Draw
-from unbraid.model.posterior import to_values
+from unbraid.model.posterior import Posterior, to_values
+from unbraid.model.vae import Vae
 from unbraid.terms.critics import Critic
 from unbraid.terms.term import CriticRef, Term, make_spec
 
@@ -47,20 +48,33 @@ class Evidence(Critic):
 
     def forward(self, draw: Draw) -> dict[str, Float[Tensor, "b"]]:
         """See `Critic.forward`."""
-        k, b, model = self.spec.particles, len(draw.z), draw.model
-        each = torch.arange(b, device=draw.z.device).repeat_interleave(k)
-        q = model.charged(draw.q).select_rows(each)
-        z = q.rsample()
-        images = draw.x.repeat_interleave(k, 0)
-        log_x = distributed.map_rows(
-            lambda z: model.likelihood.log_prob(images, model.decoder(to_values(draw.tree, z))), z
-        )
-        log_w = log_x + model.prior.log_prob(z, q.temperature)[:, 0] - q.log_prob(z)[:, 0]
-        bound = math.log(k) - log_w.unflatten(0, (b, k)).logsumexp(1)
+        k, model = self.spec.particles, draw.model
+        log_w, q, z = importance_weights(model, draw.x, model.charged(draw.q), k)
+        bound = math.log(k) - log_w.logsumexp(1)
         if model.by_mass:  # hard codes pass no gradient to the probabilities that they are drawn from
-            log_mass = discrete_states.log_mass(q, z).unflatten(0, (b, k)).sum(1)
+            log_mass = discrete_states.log_mass(q, z).unflatten(0, (-1, k)).sum(1)
             bound = discrete_states.score_function(bound.unsqueeze(-1), log_mass).squeeze(-1)
         return {"evidence@iwae": bound}
+
+
+def importance_weights(
+    model: Vae, x: Float[Tensor, "r c h w"], q: Posterior, k: int
+) -> tuple[Float[Tensor, "b k"], Posterior, Tensor]:
+    """log p(x|z) p(z)/q(z|x) of k draws z ~ q(z|x) for each image; and q and z with a row for each draw.
+
+    Args:
+        model: the model.
+        x: the images, in a distributed run those of this rank.
+        q: their posteriors, of all ranks.
+        k: the number of draws.
+    """
+    q = q.select_rows(torch.arange(len(q), device=q.loc.device).repeat_interleave(k))
+    z, images = q.rsample(), x.repeat_interleave(k, 0)
+    log_x = distributed.map_rows(
+        lambda z: model.likelihood.log_prob(images, model.decoder(to_values(model.tree, z))), z
+    )
+    log_weights = log_x + model.prior.log_prob(z, q.temperature)[:, 0] - q.log_prob(z)[:, 0]
+    return log_weights.unflatten(0, (-1, k)), q, z
 
 
 TERMS: dict[str, Term] = {
