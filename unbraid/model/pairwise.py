@@ -1,7 +1,7 @@
 """log q(z) at every node for a mixture of posteriors: the one pairwise computation of the library.
 
-The plain way broadcasts rows × components × columns, forwards and again backwards. Here a tile of rows is worked out
-leaf by leaf in buffers that stay in cache, and worked out again in the backward pass, so that the extra memory is one
+The plain way broadcasts rows × components × columns, forwards and again backwards. Here a tile of rows is computed
+leaf by leaf in buffers that stay in cache, and computed again in the backward pass, so that the extra memory is one
 tile. Quadratics are taken as ((z − μ)/σ)², never expanded into a matrix product, which would lose digits at small σ.
 """
 
@@ -185,7 +185,7 @@ class _TiledMixture:
         return self._extra[: len(e)]
 
     def backward(self, out: Tensor, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of z, μ and log σ, from the shares p_bmv = w_bm q(z_b,v|x_m)/q(z_b,v) worked out again tile by tile."""
+        """Gradients of z, μ and log σ, from the shares p_bmv = w_bm q(z_b,v|x_m)/q(z_b,v) computed again tile by tile."""
         d_z = torch.zeros_like(self.z)
         d_mean, d_log_scale = torch.zeros_like(self.mean), torch.zeros_like(self.mean)
         u_all, e_all = self.buffer(2)

@@ -37,7 +37,7 @@ def register_values(module: nn.Module, name: str, values: Tensor, learned: bool)
 
 
 class Prior(nn.Module):
-    """p(z) on a tree. `finest` names the finest cut whose marginals are known in closed form.
+    """p(z) on a tree. `finest_cut` names the finest cut whose marginals are known in closed form.
 
     `kinds` are the leaves it can be given, `bounded` says that its density is 0 somewhere, `masses` that its discrete
     leaves have probability masses (`mass_kl`), `conditioned` that it has a p(z|u) (`gaussian_given`), and `lr` is a learning
