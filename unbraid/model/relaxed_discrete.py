@@ -83,7 +83,7 @@ def map_discrete_leaves(
     """
     if tree.all_real:
         return z
-    functions = {"real": lambda y: y, "onehot": onehot, "binary": binary}
+    functions: dict[str, Callable[[Tensor], Tensor]] = {"real": lambda y: y, "onehot": onehot, "binary": binary}
     return torch.cat([functions[leaf.kind](z[..., s]) for leaf, s in zip(tree.leaves, tree.slices, strict=True)], -1)
 
 
