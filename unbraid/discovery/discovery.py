@@ -188,18 +188,22 @@ def discover(
     expect(0 < minutes <= MAX_MINUTES and 0 <= more <= MAX_MINUTES, "minutes must be positive",
            found=f"minutes {minutes:g}, more {more:g}", allowed=f"up to {MAX_MINUTES:,}")  # fmt: skip
     folder = Path(out)
-    say = _silent if quiet else _print_line
+
+    def say(text: str) -> None:
+        if not quiet:
+            print(text, flush=True)
+
     fields = {"size": size, "resize": resize, "max_pictures": max_pictures, "options": options, "quiet": quiet}
     ensure_writable_folder(folder)
     with file_lock(
         folder / ".lock", message=f"another process works in {folder}. Wait for it, or choose another --out."
     ):
         summary = prepare_data(data, folder / DATA_FOLDER, **fields)  # type: ignore[arg-type]
-        _say_all(summary.lines(), say)
+        say("\n".join(summary.lines()))
         workers = workers or cpu_count()
         requested = DiscoveryRequest(minutes, seeds, first_seed, workers, latents, batch)
         plan, is_new = _load_or_make_plan(folder, summary, start, requested, say)
-        _say_all(plan.lines(), say)
+        say("\n".join(plan.lines()))
         if dry:
             say(f"plan written: {folder / PLAN_FILE}; without --dry the training starts")
             return Discovery(folder, summary, plan, {})
@@ -209,9 +213,9 @@ def discover(
         extending = plan.added and not stages.is_complete
         if more and not extending:  # an extension that was interrupted is finished, not extended again
             if not stages.is_complete:
-                _train_and_report(stages, summary, say)
+                _train_and_report(stages, summary)
             stages = _add_minutes(stages, more)
-        return _train_and_report(stages, summary, say)
+        return _train_and_report(stages, summary)
 
 
 def _load_or_make_plan(
@@ -268,25 +272,25 @@ def _add_minutes(stages: RungRunner, more: float) -> RungRunner:
     return RungRunner(stages.folder, plan, stages.data, stages.workers, stages.quiet, stages.say, limit)
 
 
-def _train_and_report(stages: RungRunner, summary: DataSummary, say: Callable[[str], None]) -> Discovery:
+def _train_and_report(stages: RungRunner, summary: DataSummary) -> Discovery:
     if stages.is_complete and _is_written(stages.folder):
         found = Discovery.load(stages.folder)
         if found.complete and found.result.get("steps") == stages.plan.rungs[-1].steps:
-            say("this discovery is finished; --more MINUTES continues it")
+            stages.say("this discovery is finished; --more MINUTES continues it")
             return found
     stop: BaseException | None = None
     try:
         stages.run()
     except (TrainingInterrupted, KeyboardInterrupt) as interruption:
         stop = interruption
-        say("\nstopped: writing the result of what is there")
+        stages.say("\nstopped: writing the result of what is there")
     finally:
         stages.close()
-    say("comparing seeds and writing the pages")
+    stages.say("comparing seeds and writing the pages")
     result = write_results(stages, summary, complete=stop is None)
     found = Discovery(stages.folder, summary, stages.plan, result)
     if stop is not None:
-        _say_all(found.lines(), say)
+        stages.say("\n".join(found.lines()))
         raise TrainingInterrupted(f"stopped; {found.page} shows what is there. The same command continues.") from None
     return found
 
@@ -298,16 +302,3 @@ def _is_written(folder: Path) -> bool:
         )
     except UnbraidError:
         return False
-
-
-def _say_all(lines: Sequence[str], say: Callable[[str], None]) -> None:
-    for line in lines:
-        say(line)
-
-
-def _print_line(text: str) -> None:
-    print(text, flush=True)
-
-
-def _silent(text: str) -> None:
-    del text

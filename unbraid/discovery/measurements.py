@@ -32,6 +32,7 @@ class RunMeasurement:
         active: leaves with at least 0.05 nats.
         elbo: mean ELBO of held-out examples, in nats.
         gain: share of the gainable nats that the reconstruction of held-out examples gains over the mean example.
+        steps: steps of training done.
     """
 
     name: str
@@ -40,6 +41,7 @@ class RunMeasurement:
     active: int
     elbo: float
     gain: float
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,16 @@ class MeasuringData:
 
         options = {key: value for key, value in table.items() if key not in ("name", "split")}
         everything, test, train = (data.load(table["name"], **options, split=s) for s in ("all", "test", "train"))
-        return cls(
-            _spread_subset(everything, CODE_ROWS), _spread_subset(test, HELD_OUT_ROWS), mean_example(train), nats
-        )
+        return cls(spread_subset(everything, CODE_ROWS), spread_subset(test, HELD_OUT_ROWS), mean_example(train), nats)
 
 
-def _spread_subset(dataset: Dataset, count: int) -> Dataset:
+def spread_subset(dataset: Dataset, count: int) -> Dataset:
+    """At most `count` examples of a data set, spread from the first to the last.
+
+    Args:
+        dataset: the data set.
+        count: the largest number of examples.
+    """
     index = np.unique(np.linspace(0, len(dataset) - 1, min(count, len(dataset))).astype(int))
     return take_subset(dataset, index, f"{len(index)} examples")
 
@@ -87,11 +93,11 @@ def mean_example(dataset: Dataset, limit: int = 5000) -> np.ndarray:
         dataset: the data.
         limit: number of examples.
     """
-    index = np.unique(np.linspace(0, len(dataset) - 1, min(limit, len(dataset))).astype(int))
+    some = spread_subset(dataset, limit)
     total = np.zeros(dataset.shape)
-    for start in range(0, len(index), 500):
-        total += dataset.pixels(index[start : start + 500]).sum(0, dtype=np.float64)
-    return (total / len(index)).astype(np.float32)
+    for start in range(0, len(some), 500):
+        total += some.pixels(np.arange(start, min(start + 500, len(some)))).sum(0, dtype=np.float64)
+    return (total / len(some)).astype(np.float32)
 
 
 def example_elbos(run: Run, dataset: Dataset, batch: int = 128) -> np.ndarray:
@@ -151,6 +157,5 @@ def measure_without_labels(run: Run, data: MeasuringData) -> RunMeasurement:
         baseline = mean_example_likelihood(run, data.held_out, data.mean)
     kl = np.nan_to_num(np.zeros(len(codes.tree.leaves)) if codes.kl is None else codes.kl)
     gain = (float(log_px.mean()) - baseline) / max(data.nats, 1e-9)
-    return RunMeasurement(
-        run.path.name, run.recipe.seed, codes, int((kl >= DEAD_NATS).sum()), float(elbos.mean()), round(gain, 4)
-    )
+    active, steps = int((kl >= DEAD_NATS).sum()), int(run.state["step"])
+    return RunMeasurement(run.path.name, run.recipe.seed, codes, active, float(elbos.mean()), round(gain, 4), steps)

@@ -17,10 +17,9 @@ from unbraid.core.hardware import use_threads
 from unbraid.core.progress import progress_bar
 from unbraid.data import Dataset
 from unbraid.data.dataset import Pixels
-from unbraid.data.subsets.splits import take_subset
-from unbraid.discovery.measurements import example_elbos
-from unbraid.discovery.picture_files import choose_files, list_pictures, read_pictures
-from unbraid.discovery.picture_sources import open_source
+from unbraid.discovery.measurements import example_elbos, spread_subset
+from unbraid.discovery.picture_files import choose_files, list_pictures
+from unbraid.discovery.picture_sources import PictureSource, open_source
 from unbraid.discovery.results import RESULT_FILE, factor_columns
 from unbraid.runs.run import Run
 
@@ -133,23 +132,26 @@ class _Reader:
 
     def __init__(self, run: Run, pictures: Any, resize: str, limit: int):
         channels, height, width = (int(s) for s in run.state["shape"])
-        self.run, self.resize, self.skipped = run, resize, dict[str, str]()
-        self.channels, self.size, self.vectors = channels, height, (height, width) == (1, 1)
+        self.run, self.skipped = run, dict[str, str]()
+        self.channels, self.vectors = channels, (height, width) == (1, 1)
         expect(
             self.vectors or (height == width and channels in (1, 3)),
             "transform needs a run on square grey or colour pictures, or on vectors",
             found=f"{channels}×{height}×{width}",
             do="Use unbraid encode --data.",
         )
-        self.folder: Path | None = None
-        if not self.vectors and isinstance(pictures, str | Path) and Path(pictures).expanduser().is_dir():
-            self.folder = Path(pictures).expanduser()
-            files, self.skipped = list_pictures(self.folder)
-            self.files = choose_files(files, limit)
-            self.count = len(self.files)
-            expect(self.files, f"{self.folder} holds no pictures", found=f"{len(self.skipped):,} left out")
-            return
-        self.source = open_source(pictures, self.size, resize, limit or 2**62, {}, quiet=True)
+        folder = Path(pictures).expanduser() if isinstance(pictures, str | Path) else None
+        if (
+            not self.vectors and folder is not None and folder.is_dir()
+        ):  # read as the run needs them, without a look at some
+            files, self.skipped = list_pictures(folder)
+            chosen = tuple(choose_files(files, limit))
+            expect(chosen, f"{folder} holds no pictures", found=f"{len(self.skipped):,} left out")
+            self.source = PictureSource(
+                str(folder), len(files), len(chosen), height, resize, channels == 1, "", files=chosen, folder=folder
+            )
+        else:
+            self.source = open_source(pictures, height, resize, limit or 2**62, {}, quiet=True)
         self.count = self.source.limit
         expect(
             self.source.is_vectors == self.vectors,
@@ -160,14 +162,6 @@ class _Reader:
 
     def batches(self, batch: int) -> Iterator[tuple[np.ndarray, list[str]]]:
         """Pixels or standardised rows "n c h w", with names."""
-        if self.folder is not None:
-            for start in range(0, self.count, batch):
-                files = self.files[start : start + batch]
-                rows, names = read_pictures(
-                    files, self.folder, self.size, self.resize, self.channels == 1, self.skipped
-                )
-                yield rows, names
-            return
         notes = self.run.dataset().notes if self.vectors else {}
         for rows, names in self.source.read_chunks(batch, self.skipped):
             if self.vectors:
@@ -176,8 +170,7 @@ class _Reader:
                 scaled = (rows - notes["mean"]) / notes["scale"] if "mean" in notes else rows
                 yield scaled.astype(np.float32)[..., None, None], names
             else:
-                fitting = rows if rows.shape[1] == self.channels else self._match_channels(rows)
-                yield fitting, names
+                yield rows if rows.shape[1] == self.channels else self._match_channels(rows), names
 
     def _match_channels(self, rows: np.ndarray) -> np.ndarray:
         if self.channels == 3:
@@ -196,8 +189,7 @@ def _reference_elbos(run: Run) -> np.ndarray:
         dataset = run.dataset()
     except UnbraidError as error:
         raise UnbraidError(f"percentiles refer to the training data, which are not available: {error}") from error
-    index = np.unique(np.linspace(0, len(dataset) - 1, min(REFERENCE_ROWS, len(dataset))).astype(int))
-    return example_elbos(run, take_subset(dataset, index, "reference"))
+    return example_elbos(run, spread_subset(dataset, REFERENCE_ROWS))
 
 
 def _write_csv_row(file: Any, cells: list[str]) -> None:

@@ -78,18 +78,18 @@ def write_results(stages: RungRunner, summary: DataSummary, complete: bool) -> d
         write_text(stages.folder / PAGE_FILE, render_page(result, summary, stages.plan, None, None, None))
         return result
     chosen = _best_measured(measured, records)
-    setting, seed = name, chosen.seed
-    run = stages.finished_run(setting, seed)
+    seed = chosen.seed
+    run = stages.finished_run(name, seed)
     assert run is not None
     best = install_best(run, stages, chosen.codes)
     codes = encode_everything(best, summary)
-    result["run"] = f"{stages.run_name(setting, seed)}"
+    result["run"] = stages.run_name(name, seed)
     array = load_array(stages.folder / DATA_FOLDER)
     pixels = None if summary.is_vectors else array
     result["factors"] = describe_factors(chosen, [m for m in measured if m.seed != seed], codes, best, pixels)
     result["runs"] = _run_rows(measured, records, seed)
     result["gain"] = chosen.gain
-    result["steps"] = best.state["step"]
+    result["steps"] = chosen.steps
     result["warnings"] += _warnings(result, chosen, complete, len(measured))
     result["warnings"] += [stages.plan.short_warning] if complete and stages.plan.short_warning else []
     write_json(best.path / RESULT_FILE, {"resize": summary.resize, "kind": summary.kind, "factors": result["factors"]})
@@ -106,24 +106,14 @@ def _choose_measured(stages: RungRunner) -> tuple[str, str, list[RunMeasurement]
     seeds = (*stages.plan.main_seeds, *stages.plan.confirming_seeds)
     if choice is not None:
         found = [m for seed in seeds if (m := stages.measure(choice.name, seed)) is not None]
-        return choice.name, choice.reason, _same_steps(stages, choice.name, found)
+        most = max((m.steps for m in found), default=0)  # a run of another rung is another model
+        return choice.name, choice.reason, [m for m in found if m.steps == most]
     found_by_name = {
         s.name: [m for seed in seeds if (m := stages.measure(s.name, seed)) is not None] for s in stages.plan.settings
     }
     name = max(found_by_name, key=lambda n: (len(found_by_name[n]), max((m.elbo for m in found_by_name[n]), default=0)))
     label = stages.settings[name].label
     return name, f"{label} has the most finished runs so far; settings were not compared yet.", found_by_name[name]
-
-
-def _same_steps(stages: RungRunner, name: str, measured: list[RunMeasurement]) -> list[RunMeasurement]:
-    """Only the runs with the most steps: a run of another rung is another model."""
-    steps = {m.seed: _steps(stages, name, m.seed) for m in measured}
-    return [m for m in measured if steps[m.seed] == max(steps.values())]
-
-
-def _steps(stages: RungRunner, name: str, seed: int) -> int:
-    run = stages.finished_run(name, seed)
-    return 0 if run is None else int(run.state["step"])
 
 
 def _best_measured(measured: Sequence[RunMeasurement], record: SettingRecord) -> RunMeasurement:
@@ -366,7 +356,7 @@ def _warnings(result: dict[str, Any], chosen: RunMeasurement, complete: bool, se
         texts.append("Only one seed is finished, so no factor is confirmed.")
     elif not any(f["status"] == STABLE for f in result["factors"]):
         texts.append("No factor is stable over seeds: codes.csv has all active leaves. More minutes may help.")
-    if any(name.endswith("-low") for name in (result["setting"],)):
+    if result["setting"].endswith("-low"):
         texts.append("The planned prices made every leaf collapse on these data; the chosen setting has lower ones.")
     return texts
 

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 from unbraid.core.shapes import Float, Tensor, tree_matrix
 from unbraid.latent import Latent, Leaf
-from unbraid.model.pairwise import TILE
+from unbraid.model.pairwise import map_row_pieces
 from unbraid.model.posterior import Posterior
+from unbraid.model.relaxed_discrete import map_discrete_leaves
 from unbraid.priors.base import Prior
-from unbraid.priors.discrete import hard_coordinates
+from unbraid.priors.discrete import hard_coordinates, joint_weights, leaf_states
 
 MAX_STATES = 64
 
@@ -35,7 +36,7 @@ def state_count(tree: Latent) -> int:
     >>> state_count(Latent.of({"digit": "onehot(10)", "bits": "binary(2)", "style": 3}))
     40
     """
-    return math.prod(_leaf_states(leaf) for leaf in tree.leaves if leaf.kind != "real")
+    return math.prod(leaf_states(leaf) for leaf in tree.leaves if leaf.kind != "real")
 
 
 def joint_states(tree: Latent, like: Tensor) -> Float[Tensor, "s d"]:
@@ -75,10 +76,7 @@ def state_probabilities(q: Posterior, node: str = "root") -> Float[Tensor, "b s"
     >>> state_probabilities(q)[0]
     tensor([0.1667, 0.1667, 0.1667, 0.1667, 0.1667, 0.1667])
     """
-    joint = q.loc.new_ones(len(q), 1)
-    for leaf, s in _discrete_below(q.tree, node):
-        joint = (joint.unsqueeze(-1) * _leaf_probabilities(leaf, q.loc[:, s]).unsqueeze(-2)).flatten(-2)
-    return joint
+    return joint_weights((_leaf_probabilities(leaf, q.loc[:, s]) for leaf, s in _discrete_below(q.tree, node)), q.loc)
 
 
 def expected_log_posterior(q: Posterior, z: Float[Tensor, "b d"]) -> Float[Tensor, "b v"]:
@@ -125,20 +123,11 @@ def expected_log_mixture(
         q: the components of the mixture.
         log_weights: log weights "b m", or "1 1" when all are the same.
     """
-    rows = max(1, 4 * TILE // max(1, len(q)))
-    if len(z) <= rows:
-        return _expected_log_mixture(z, own, q, log_weights)
-    pieces = []
-    for start in range(0, len(z), rows):
-        part = slice(start, start + rows)
-        weights = log_weights[part] if len(log_weights) > 1 else log_weights
-        pieces.append(
-            checkpoint(
-                _expected_log_mixture, z[part], own.select_rows(part), q, weights,
-                use_reentrant=False, preserve_rng_state=False,
-            )
-        )  # fmt: skip
-    return torch.cat(pieces)
+
+    def piece(part: slice, weights: Tensor) -> Tensor:
+        return _expected_log_mixture(z[part], own.select_rows(part), q, weights)
+
+    return map_row_pieces(piece, len(z), len(q), log_weights)
 
 
 def _expected_log_mixture(z: Tensor, own: Posterior, q: Posterior, log_weights: Tensor) -> Tensor:
@@ -167,7 +156,7 @@ def real_log_prob(q: Posterior, z: Float[Tensor, "... d"]) -> Float[Tensor, "...
     discrete[tree.columns_of_kind("real")] = False
     uniform = q.with_changes(loc=q.loc.masked_fill(discrete, 0.0), temperature=0.0)
     first = joint_states(tree, z)[0]
-    constant = z.new_tensor([math.log(_leaf_states(leaf)) if leaf.kind != "real" else 0.0 for leaf in tree.leaves])
+    constant = z.new_tensor([math.log(leaf_states(leaf)) if leaf.kind != "real" else 0.0 for leaf in tree.leaves])
     return uniform.log_prob(torch.where(discrete, first, z)) + constant @ tree_matrix(tree, "membership", z).T
 
 
@@ -178,11 +167,8 @@ def harden(tree: Latent, z: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
         tree: the latent tree.
         z: relaxed samples.
     """
-    pieces = [
-        z[..., s] if leaf.kind == "real" else hard_coordinates(z[..., s], leaf.kind)
-        for leaf, s in zip(tree.leaves, tree.slices, strict=True)
-    ]
-    return torch.cat(pieces, -1)
+    onehot, binary = (partial(hard_coordinates, kind=kind) for kind in ("onehot", "binary"))
+    return map_discrete_leaves(tree, z, onehot, binary)
 
 
 def score_function(nodes: Float[Tensor, "b v"], log_mass: Float[Tensor, "b"]) -> Float[Tensor, "b v"]:
@@ -214,10 +200,6 @@ def _discrete_below(tree: Latent, node: str) -> list[tuple[Leaf, slice]]:
     return [(leaf, s) for leaf, s in pairs if leaf.kind != "real" and leaf.name in below]
 
 
-def _leaf_states(leaf: Leaf) -> int:
-    return leaf.width if leaf.kind == "onehot" else 2**leaf.width
-
-
 def _leaf_coordinates(leaf: Leaf, like: Tensor) -> Sequence[Tensor]:
     """The coordinates of each state of a leaf."""
     if leaf.kind == "onehot":
@@ -230,11 +212,7 @@ def _leaf_probabilities(leaf: Leaf, logits: Float[Tensor, "b k"]) -> Float[Tenso
     """The probability of each state of a leaf."""
     if leaf.kind == "onehot":
         return logits.softmax(-1)
-    joint = logits.new_ones(*logits.shape[:-1], 1)
-    for bit in logits.unbind(-1):
-        both = torch.stack([(-bit).sigmoid(), bit.sigmoid()], -1)
-        joint = (joint.unsqueeze(-1) * both.unsqueeze(-2)).flatten(-2)
-    return joint
+    return joint_weights((torch.stack([(-bit).sigmoid(), bit.sigmoid()], -1) for bit in logits.unbind(-1)), logits)
 
 
 def _negative_entropy(leaf: Leaf, logits: Float[Tensor, "b k"]) -> Float[Tensor, "b"]:

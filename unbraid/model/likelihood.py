@@ -13,6 +13,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
+from unbraid.priors.base import register_values
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -88,10 +89,7 @@ class Gaussian(Likelihood):
             found=sigma,
         )
         self.maps = 2 if self.pixel else 1
-        if learned is True:
-            self.log_sigma = nn.Parameter(torch.tensor(math.log(sigma)))
-        else:
-            self.register_buffer("log_sigma", torch.tensor(math.log(sigma)))
+        register_values(self, "log_sigma", torch.tensor(math.log(sigma)), learned is True)
 
     def log_prob(self, x: Float[Tensor, "b c h w"], out: Tensor) -> Float[Tensor, "b"]:
         """See `Likelihood.log_prob`."""
@@ -123,10 +121,7 @@ class Laplace(Likelihood):
             "width of the laplace likelihood must be positive",
             found=width,
         )
-        if learned:
-            self.log_width = nn.Parameter(torch.tensor(math.log(width)))
-        else:
-            self.register_buffer("log_width", torch.tensor(math.log(width)))
+        register_values(self, "log_width", torch.tensor(math.log(width)), learned)
 
     def log_prob(self, x: Float[Tensor, "b c h w"], out: Tensor) -> Float[Tensor, "b"]:
         """See `Likelihood.log_prob`."""

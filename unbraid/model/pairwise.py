@@ -1,12 +1,13 @@
 """log q(z) at every node for a mixture of posteriors: the one pairwise computation of the library.
 
-The plain way broadcasts rows × components × columns, forwards and again backwards. Here a tile of rows is worked out
-leaf by leaf in buffers that stay in cache, and worked out again in the backward pass, so that the extra memory is one
+The plain way broadcasts rows × components × columns, forwards and again backwards. Here a tile of rows is computed
+leaf by leaf in buffers that stay in cache, and computed again in the backward pass, so that the extra memory is one
 tile. Quadratics are taken as ((z − μ)/σ)², never expanded into a matrix product, which would lose digits at small σ.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -43,7 +44,7 @@ def log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[T
         return broadcast_log_mixture(z, q, log_weights)
     if type(q) is Diagonal and q.tree.all_real and q.tree.width == len(q.tree.leaves):
         return _Mixture.apply(z, q.loc, q.log_scale, log_weights.detach(), q.tree)
-    return _chunked_log_mixture(z, q, log_weights)
+    return map_row_pieces(lambda part, weights: broadcast_log_mixture(z[part], q, weights), len(z), len(q), log_weights)
 
 
 def broadcast_log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) -> Float[Tensor, "b v"]:
@@ -57,21 +58,26 @@ def broadcast_log_mixture(z: Float[Tensor, "b d"], q: Any, log_weights: Tensor) 
     return (q.log_prob(z.unsqueeze(1)) + log_weights.unsqueeze(-1)).logsumexp(1)
 
 
-def _chunked_log_mixture(z: Tensor, q: Any, log_weights: Tensor) -> Tensor:
-    """Any family of q: rows in pieces, each recomputed in the backward pass instead of being kept."""
-    rows = max(1, 4 * TILE // max(1, len(q)))
-    if len(z) <= rows:
-        return broadcast_log_mixture(z, q, log_weights)
-    weights = log_weights.expand(len(z), -1) if log_weights.shape[0] > 1 else log_weights
-    parts = []
-    for start in range(0, len(z), rows):
-        part = weights[start : start + rows] if weights.shape[0] > 1 else weights
-        parts.append(
-            checkpoint(
-                broadcast_log_mixture, z[start : start + rows], q, part, use_reentrant=False, preserve_rng_state=False
-            )
-        )
-    return torch.cat(parts)
+def map_row_pieces(
+    compute: Callable[[slice, Tensor], Tensor], rows: int, components: int, log_weights: Tensor
+) -> Tensor:
+    """Compute rows in pieces that fit a cache, each recomputed in the backward pass instead of being kept.
+
+    Args:
+        compute: compute(part, log_weights) gives the rows of a slice.
+        rows: the number of rows.
+        components: the number of components that each row is compared with.
+        log_weights: log weights "b m", of which a piece takes its rows, or "1 1".
+    """
+    size = max(1, 4 * TILE // max(1, components))
+    if rows <= size:
+        return compute(slice(None), log_weights)
+    pieces = []
+    for start in range(0, rows, size):
+        part = slice(start, start + size)
+        weights = log_weights[part] if len(log_weights) > 1 else log_weights
+        pieces.append(checkpoint(compute, part, weights, use_reentrant=False, preserve_rng_state=False))
+    return torch.cat(pieces)
 
 
 class _Mixture(torch.autograd.Function):
@@ -179,7 +185,7 @@ class _TiledMixture:
         return self._extra[: len(e)]
 
     def backward(self, out: Tensor, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of z, μ and log σ, from the shares p_bmv = w_bm q(z_b,v|x_m)/q(z_b,v) worked out again tile by tile."""
+        """Gradients of z, μ and log σ, from the shares p_bmv = w_bm q(z_b,v|x_m)/q(z_b,v) computed again tile by tile."""
         d_z = torch.zeros_like(self.z)
         d_mean, d_log_scale = torch.zeros_like(self.mean), torch.zeros_like(self.mean)
         u_all, e_all = self.buffer(2)

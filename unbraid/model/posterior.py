@@ -169,10 +169,4 @@ def to_values(tree: Latent, z: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]:
     >>> to_values(Latent.of({"on": "binary", "x": 1}), torch.zeros(1, 2))    # sigmoid(0), and 0 as it is
     tensor([[0.5000, 0.0000]])
     """
-    if tree.all_real:
-        return z
-    pieces = []
-    for leaf, s in zip(tree.leaves, tree.slices, strict=True):
-        y = z[..., s]
-        pieces.append(y if leaf.kind == "real" else y.exp() if leaf.kind == "onehot" else y.sigmoid())
-    return torch.cat(pieces, -1)
+    return relaxed_discrete.map_discrete_leaves(tree, z, torch.exp, torch.sigmoid)

@@ -67,13 +67,24 @@ def code_mean(tree: Latent, loc: Float[Tensor, "*s d"]) -> Float[Tensor, "*s d"]
         tree: the latent tree.
         loc: means and logits.
     """
+    return map_discrete_leaves(tree, loc, lambda logits: logits.softmax(-1), torch.sigmoid)
+
+
+def map_discrete_leaves(
+    tree: Latent, z: Float[Tensor, "*s d"], onehot: Callable[[Tensor], Tensor], binary: Callable[[Tensor], Tensor]
+) -> Float[Tensor, "*s d"]:
+    """Apply a function to the columns of every one-hot leaf and another to those of binary leaves; real columns stay.
+
+    Args:
+        tree: the latent tree.
+        z: a number per column.
+        onehot: the function of a one-hot leaf's columns.
+        binary: the function of a binary leaf's columns.
+    """
     if tree.all_real:
-        return loc
-    pieces = []
-    for leaf, s in zip(tree.leaves, tree.slices, strict=True):
-        part = loc[..., s]
-        pieces.append(part if leaf.kind == "real" else part.softmax(-1) if leaf.kind == "onehot" else part.sigmoid())
-    return torch.cat(pieces, -1)
+        return z
+    functions: dict[str, Callable[[Tensor], Tensor]] = {"real": lambda y: y, "onehot": onehot, "binary": binary}
+    return torch.cat([functions[leaf.kind](z[..., s]) for leaf, s in zip(tree.leaves, tree.slices, strict=True)], -1)
 
 
 def column_index(tree: Latent, kind: str, like: Tensor) -> Tensor:

@@ -21,8 +21,23 @@ from unbraid.latent import Latent
 Images = Callable[[int], Tensor]
 
 
+def register_values(module: nn.Module, name: str, values: Tensor, learned: bool) -> None:
+    """Register a tensor of a module: a parameter if it is learned, else a buffer, which checkpoints hold too.
+
+    Args:
+        module: the module.
+        name: the attribute.
+        values: the tensor.
+        learned: the optimiser changes it.
+    """
+    if learned:
+        module.register_parameter(name, nn.Parameter(values))
+    else:
+        module.register_buffer(name, values)
+
+
 class Prior(nn.Module):
-    """p(z) on a tree. `finest` names the finest cut whose marginals are known in closed form.
+    """p(z) on a tree. `finest_cut` names the finest cut whose marginals are known in closed form.
 
     `kinds` are the leaves it can be given, `bounded` says that its density is 0 somewhere, `masses` that its discrete
     leaves have probability masses (`mass_kl`), `conditioned` that it has a p(z|u) (`gaussian_given`), and `lr` is a learning

@@ -14,7 +14,14 @@ from unbraid.core.errors import UnbraidError, expect, join_names
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Branch, Latent, Leaf
 from unbraid.priors.base import Prior
-from unbraid.priors.discrete import binary_log_prob, binary_sample, concrete_log_prob, concrete_sample
+from unbraid.priors.discrete import (
+    binary_log_prob,
+    binary_sample,
+    concrete_log_prob,
+    concrete_sample,
+    joint_weights,
+    leaf_states,
+)
 
 MAX_STATES = 1_000_000
 
@@ -64,7 +71,7 @@ class Conditional(Prior):
         self.kind = {name: leaf.kind for name, leaf in leaves.items()}
         self.tables = nn.ParameterDict()
         for name, leaf in leaves.items():
-            rows = math.prod(_states(leaves[p]) for p in self.graph[name])
+            rows = math.prod(leaf_states(leaves[p]) for p in self.graph[name])
             expect(
                 rows * leaf.width <= MAX_STATES,
                 f"the table of leaf {name!r} is too large",
@@ -85,9 +92,7 @@ class Conditional(Prior):
     def _conditional_logits(self, name: str, weights: Mapping[str, Tensor], like: Tensor) -> Tensor:
         """The leaf's logits given its parents: rows of the table mixed as probabilities by the parents' weights."""
         table = self.table(name).to(like.dtype)
-        mixed = like.new_ones(*like.shape[:-1], 1)
-        for parent in self.graph[name]:
-            mixed = (mixed.unsqueeze(-1) * weights[parent].unsqueeze(-2)).flatten(-2)
+        mixed = joint_weights((weights[parent] for parent in self.graph[name]), like)
         log_mixed = mixed.clamp_min(torch.finfo(like.dtype).tiny).log().unsqueeze(-1)
         if self.kind[name] == "onehot":
             return (log_mixed + table).logsumexp(-2)
@@ -98,10 +103,7 @@ class Conditional(Prior):
         """How much of each state a relaxed leaf is in, from its coordinates."""
         if self.kind[name] == "onehot":
             return y.exp()
-        states = y.new_ones(*y.shape[:-1], 1)
-        for bit in y.sigmoid().unbind(-1):
-            states = (states.unsqueeze(-1) * torch.stack([1 - bit, bit], -1).unsqueeze(-2)).flatten(-2)
-        return states
+        return joint_weights((torch.stack([1 - bit, bit], -1) for bit in y.sigmoid().unbind(-1)), y)
 
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
         """See `Prior.log_prob`."""
@@ -127,9 +129,7 @@ class Conditional(Prior):
         for name in self.order:
             a, onehot = logits[:, self.leaf_columns[name]], self.kind[name] == "onehot"
             table = self.table(name).to(logits)
-            row = logits.new_ones(len(logits), 1)
-            for parent in self.graph[name]:
-                row = (row.unsqueeze(-1) * weights[parent].unsqueeze(-2)).flatten(-2)
+            row = joint_weights((weights[parent] for parent in self.graph[name]), logits)
             if onehot:
                 log_q = a.log_softmax(-1)
                 cross = row @ table * log_q.exp()
@@ -156,7 +156,7 @@ class Conditional(Prior):
 
     def covariance(self) -> Float[Tensor, "d d"]:
         """See `Prior.covariance`: of the hard values, by going through every joint state."""
-        counts = [_states(leaf) for leaf in self.tree.leaves]
+        counts = [leaf_states(leaf) for leaf in self.tree.leaves]
         expect(
             math.prod(counts) <= MAX_STATES,
             "the covariance of prior 'conditional' goes through every joint state",
@@ -180,10 +180,6 @@ class Conditional(Prior):
         hard = torch.cat(values, -1)
         centred = hard - log_mass.exp() @ hard
         return (centred * log_mass.exp().unsqueeze(-1)).T @ centred
-
-
-def _states(leaf: Leaf) -> int:
-    return leaf.width if leaf.kind == "onehot" else 2**leaf.width
 
 
 def _logits(given: Any, leaf: Leaf, rows: int) -> Tensor:

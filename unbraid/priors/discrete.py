@@ -6,15 +6,15 @@ A temperature of 0 is the discrete variable itself: its samples are hard and its
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import nn
 
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
-from unbraid.latent import Latent
-from unbraid.priors.base import Prior
+from unbraid.latent import Latent, Leaf
+from unbraid.priors.base import Prior, register_values
 
 
 def concrete_log_prob(y: Float[Tensor, "*s k"], logits: Float[Tensor, "*r k"], temperature: float) -> Tensor:
@@ -107,6 +107,28 @@ def mass_kl(a: Float[Tensor, "b k"], b: Tensor, kind: str) -> Float[Tensor, "b"]
     return (on + off).sum(-1)
 
 
+def leaf_states(leaf: Leaf) -> int:
+    """The number of states of a discrete leaf.
+
+    Args:
+        leaf: the leaf.
+    """
+    return leaf.width if leaf.kind == "onehot" else 2**leaf.width
+
+
+def joint_weights(weights: Iterable[Float[Tensor, "*s k"]], like: Float[Tensor, "*s d"]) -> Float[Tensor, "*s states"]:
+    """The weight of every joint state of some variables, the last one fastest; one state without variables.
+
+    Args:
+        weights: the weights of the states of each variable.
+        like: a tensor with as many rows.
+    """
+    joint = like.new_ones(*like.shape[:-1], 1)
+    for each in weights:
+        joint = (joint.unsqueeze(-1) * each.unsqueeze(-2)).flatten(-2)
+    return joint
+
+
 class Discrete(Prior):
     """p of one discrete leaf, uniform, given or learned: masses at temperature 0, else a relaxed density.
 
@@ -146,10 +168,7 @@ class Discrete(Prior):
             found=float(p.sum()),
         )
         logits = p.log() if leaf.kind == "onehot" else p.logit()
-        if learned:
-            self.logits = nn.Parameter(logits)
-        else:
-            self.register_buffer("logits", logits)
+        register_values(self, "logits", logits, learned)
 
     @property
     def normalised_logits(self) -> Tensor:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import nn
 
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.priors.base import Prior
+from unbraid.priors.base import Prior, register_values
 from unbraid.priors.gaussian import LOG_2PI
 
 
@@ -41,10 +40,7 @@ class FullGaussian(Prior):
         factor, info = torch.linalg.cholesky_ex(given)
         expect(int(info) == 0, "covariance must be positive definite")
         free = factor.tril(-1) + factor.diagonal().log().diag()
-        if learned:
-            self.free = nn.Parameter(free)
-        else:
-            self.register_buffer("free", free)
+        register_values(self, "free", free, learned)
 
     @property
     def factor(self) -> Float[Tensor, "d d"]:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
-from torch import nn
 
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.priors.base import Images, Prior
+from unbraid.priors.base import Images, Prior, register_values
 
 LOG_2PI = math.log(2 * math.pi)
 PCA_IMAGES = 2000  # enough for the leading variances; the Gram matrix is then small
@@ -60,11 +59,8 @@ class Gaussian(Prior):
         expect(learned in (True, False, "free"), "learned is true, false or 'free'", found=repr(learned))
         self.fixed_total = learned is True  # a fixed sum is shared out
         self.is_standard = variances is None and not learned
-        if learned:
-            self.log_variance_free = nn.Parameter(v.log())
-            self.total = float(v.sum())
-        else:
-            self.register_buffer("log_variance_free", v.log())
+        self.total = float(v.sum())
+        register_values(self, "log_variance_free", v.log(), bool(learned))
 
     def attach(self, model: Any, shape: tuple[int, int, int], images: Images | None = None) -> None:
         """See `Prior.attach`: principal variances are those of the training images."""

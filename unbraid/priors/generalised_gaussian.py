@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import nn
 
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.priors.base import Prior
+from unbraid.priors.base import Prior, register_values
 from unbraid.priors.gaussian import sum_columns_by_leaf
 
 NAMED_SCALES = {"standard": 2.0, "paper": 1.0}
@@ -38,10 +37,7 @@ class GeneralisedGaussian(Prior):
         expect(tree.all_real, "prior 'generalised_gaussian' is for real leaves", found=str(tree))
         exponents = per_column_values(p, tree.width, "exponents of prior 'generalised_gaussian'")
         self.scale = resolve_scale(scale)
-        if learned:
-            self.log_p = nn.Parameter(exponents.log())
-        else:
-            self.register_buffer("log_p", exponents.log())
+        register_values(self, "log_p", exponents.log(), learned)
 
     @property
     def p(self) -> Tensor:

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import nn
 
 from unbraid.core.errors import expect, join_names
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Branch, Latent, Leaf
-from unbraid.priors.base import Prior
+from unbraid.priors.base import Prior, register_values
 from unbraid.priors.generalised_gaussian import MAX_LOG_POWER, log_abs, random_signs, resolve_scale, sample_log_gamma
 from unbraid.priors.leaf_marginal import PathStep, cached_leaf_marginal
 from unbraid.priors.radial import read_radial
@@ -69,10 +68,7 @@ class LpNested(Prior):
         self.exponent_names, self.p0, self.scale = slots, float(p0), resolve_scale(scale)
         self.position = {name: i for i, name in enumerate(names)}
         values = torch.tensor([given[name] for name in names], dtype=torch.get_default_dtype()).log()
-        if learned:
-            self.log_exponents = nn.Parameter(values)
-        else:
-            self.register_buffer("log_exponents", values)
+        register_values(self, "log_exponents", values, learned)
         known = [name for name in tree.names if self.has_marginal(name)]
         self.register_buffer("known", torch.tensor([tree.index(name) for name in known]), persistent=False)
         sums = [

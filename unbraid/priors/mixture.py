@@ -10,7 +10,7 @@ from torch import nn
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.priors.base import Prior
+from unbraid.priors.base import Prior, register_values
 from unbraid.priors.gaussian import LOG_2PI, sum_columns_by_leaf
 
 NAMED_MEANS = {
@@ -62,10 +62,7 @@ class Mixture(Prior):
             found=pi.tolist(),
         )
         for name, value in (("loc", loc), ("log_scale", 0.5 * v.log().expand(loc.shape).clone()), ("logits", pi.log())):
-            if learned:
-                setattr(self, name, nn.Parameter(value))
-            else:
-                self.register_buffer(name, value)
+            register_values(self, name, value, learned)
 
     conditioned = True
     loc: Tensor

@@ -10,7 +10,7 @@ from torch import nn
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.priors.base import Prior
+from unbraid.priors.base import Prior, register_values
 from unbraid.priors.gaussian import LOG_2PI, sum_columns_by_leaf
 
 NAMED_SIGMAS = {"appendix": 0.05, "text": math.sqrt(0.05)}
@@ -46,14 +46,8 @@ class Sparse(Prior):
             found=repr(sigma0),
             allowed=NAMED_SIGMAS,
         )
-        for name, value in (
-            ("logit", torch.tensor(float(gamma)).logit().clamp(min=MIN_LOGIT)),
-            ("log_sigma", torch.tensor(float(number)).log()),
-        ):
-            if learned:
-                setattr(self, name, nn.Parameter(value))
-            else:
-                self.register_buffer(name, value)
+        register_values(self, "logit", torch.tensor(float(gamma)).logit().clamp(min=MIN_LOGIT), learned)
+        register_values(self, "log_sigma", torch.tensor(float(number)).log(), learned)
 
     def log_prob(self, z: Float[Tensor, "*s d"], temperature: float = 1.0) -> Float[Tensor, "*s v"]:
         """See `Prior.log_prob`."""

@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import nn
 
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
-from unbraid.priors.base import Prior
+from unbraid.priors.base import Prior, register_values
 from unbraid.priors.gaussian import sum_columns_by_leaf
 from unbraid.priors.generalised_gaussian import per_column_values
 
@@ -41,10 +40,7 @@ class StudentT(Prior):
             found=scale,
         )
         self.scale = float(scale)
-        if learned:
-            self.log_nu = nn.Parameter(degrees.log())
-        else:
-            self.register_buffer("log_nu", degrees.log())
+        register_values(self, "log_nu", degrees.log(), learned)
 
     @property
     def nu(self) -> Tensor:

@@ -42,7 +42,7 @@ class Uniform(Prior):
         return torch.stack([leaves[..., self._leaves_below(name)].sum(-1) for name in self.tree.names], -1)
 
     def _leaves_below(self, name: str) -> list[int]:
-        """Leaves below a node; `spread` would multiply −inf by 0."""
+        """Leaves below a node; `Prior.sum_to_nodes` would multiply −inf by 0."""
         return [int(i) for i in self.tree.membership[self.tree.index(name)].nonzero()[0]]
 
     def sample(self, n: int, temperature: float = 1.0) -> Float[Tensor, "n d"]:

@@ -8,6 +8,8 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 from unbraid.core.errors import choose
@@ -19,72 +21,51 @@ from unbraid.studies.trained import TRAINED_STUDIES
 __all__ = ["STUDIES", "Study", "StudyOutput", "run_analytic_study"]
 
 
-def _theory(out: Path, advance: Advance) -> StudyOutput:
-    from unbraid.studies.analytic import theory
+def _analytic_main(module: str) -> Callable[[Path, Advance], StudyOutput]:
+    """The function `main` of a study without training, whose module imports torch and is imported when it runs."""
 
-    return theory.main(out, advance)
+    def main(out: Path, advance: Advance) -> StudyOutput:
+        return import_module(f"unbraid.studies.analytic.{module}").main(out, advance)
 
-
-def _hfvae_toy(out: Path, advance: Advance) -> StudyOutput:
-    from unbraid.studies.analytic import hfvae_toy
-
-    return hfvae_toy.main(out, advance)
+    return main
 
 
-def _isa_vae_toys(out: Path, advance: Advance) -> StudyOutput:
-    from unbraid.studies.analytic import isa_vae_toys
-
-    return isa_vae_toys.main(out, advance)
-
-
-def _metric_sensitivity(out: Path, advance: Advance) -> StudyOutput:
-    from unbraid.studies.analytic import metric_sensitivity
-
-    return metric_sensitivity.main(out, advance)
-
-
-def _priors_gallery(out: Path, advance: Advance) -> StudyOutput:
-    from unbraid.studies.analytic import priors_gallery
-
-    return priors_gallery.main(out, advance)
-
-
-# Studies that train are the files of trained/. The others are imported when they run, because they import torch.
+# Studies that train are the files of trained/.
 STUDIES: dict[str, Study] = {
     **TRAINED_STUDIES,
     "theory": Study(
         "what β does, and two warnings about minibatch estimates",
         "Mathieu et al. 2019; Kim & Mnih 2018",
         {"cpu": "1 min"},
-        main=_theory,
+        main=_analytic_main("theory"),
         steps=3,
     ),
     "hfvae_toy": Study(
         "the four terms of the ELBO, each left out",
         "Esmaeili et al. 2018, Figs. 2, 3",
         {"cpu": "1 min"},
-        main=_hfvae_toy,
+        main=_analytic_main("hfvae_toy"),
         steps=5,
     ),
     "isa_vae_toys": Study(
         "what variational inference does to FA and ICA",
         "Stühmer et al. 2019, App. B",
         {"cpu": "3 min"},
-        main=_isa_vae_toys,
+        main=_analytic_main("isa_vae_toys"),
         steps=405,
     ),
     "metric_sensitivity": Study(
         "two metrics against their settings",
         "Kim & Mnih 2018, Figs. 3, 16, 17",
         {"cpu": "2 min"},
-        main=_metric_sensitivity,
+        main=_analytic_main("metric_sensitivity"),
         steps=37,
     ),
     "priors_gallery": Study(
         "densities of priors in the plane and on surfaces",
         "Mathieu et al. 2019, Figs. 5, 6; Stühmer et al. 2019, Figs. 2, 4",
         {"cpu": "15 s"},
-        main=_priors_gallery,
+        main=_analytic_main("priors_gallery"),
         steps=16,
     ),
 }

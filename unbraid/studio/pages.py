@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from importlib import resources
 from typing import Any
-from urllib.parse import quote
 
 from fastapi import Request
 from nicegui import ui
 
 from unbraid.core.errors import UnbraidError
 from unbraid.studio import diagnostics, run_comparison, run_table, train_page
+from unbraid.studio.run_grid import MAX_COMPARED, page_url
 from unbraid.studio.run_library import Library
 
 PAGES = {
@@ -21,7 +21,6 @@ PAGES = {
     "/label": "Label",
     "/train": "Train",
 }
-MAX_COMPARED = 4  # runs next to each other
 RUN_PAGES = ("/explore", "/wall", "/diagnostics", "/label")  # pages about one run
 
 
@@ -68,16 +67,6 @@ def register_pages(library: Library, run_in_thread: Any) -> None:
     def train(run: str = "") -> None:
         with page_frame("/train", run):
             train_page.build_page(library, run_in_thread)
-
-
-def page_url(path: str, run: str = "") -> str:
-    """Return the address of a page, with the run as its query.
-
-    Args:
-        path: path of the page.
-        run: name of the run; "" for none.
-    """
-    return f"{path}?run={quote(run, safe='')}" if run else path
 
 
 def page_frame(current_path: str, run: str) -> Any:

@@ -8,9 +8,10 @@ from urllib.parse import quote
 from nicegui import ui
 
 from unbraid.comparing.quantities import direction_arrow
+from unbraid.studio.diagnostics import MAX_CURVES
 from unbraid.studio.run_comparison import format_field
 
-MAX_COMPARED, MAX_CURVES = 4, 8
+MAX_COMPARED = 4  # runs next to each other
 MAX_QUANTITIES = 40
 SHOWN_QUANTITIES, SHOWN_FIELDS = 8, 2  # columns that are shown at first
 # on a phone the pinned names would cover the numbers
@@ -122,7 +123,7 @@ def show_run_grid(table: Any) -> None:
 
     def opened(event: Any) -> None:
         if event.args.get("colId") == "name":
-            open_page("/explore", [str(event.args["data"]["name"])])
+            ui.navigate.to(page_url("/explore", str(event.args["data"]["name"])))
 
     grid.on("cellClicked", opened, ["colId", "data"])
 
@@ -161,21 +162,25 @@ def _show_actions(grid: Any, names: list[str]) -> None:
         if not least <= len(chosen) <= most:
             ui.notify(f"Select {least} to {most} runs; {len(chosen)} selected.", type="warning")
             return
-        open_page(path, chosen)
+        ui.navigate.to(page_url(path, *chosen))
 
     with ui.row().classes("items-center q-my-sm"):
         ui.button("Compare traversals of selected runs", on_click=lambda: open_selected("/wall", 2, MAX_COMPARED))
         ui.button("Curves of selected runs", on_click=lambda: open_selected("/diagnostics", 1, MAX_CURVES))
         ui.select(
-            names, label="Open a run", with_input=True, on_change=lambda e: open_page("/explore", [e.value])
+            names,
+            label="Open a run",
+            with_input=True,
+            on_change=lambda e: ui.navigate.to(page_url("/explore", e.value)),
         ).style("min-width: 16rem")
 
 
-def open_page(path: str, runs: list[str]) -> None:
-    """Navigate the browser tab to a page.
+def page_url(path: str, *runs: str) -> str:
+    """Return the address of a page, with runs as its query.
 
     Args:
         path: path of the page.
-        runs: runs for its query.
+        runs: names of runs; "" is none.
     """
-    ui.navigate.to(path + "?" + "&".join(f"run={quote(run, safe='')}" for run in runs))
+    query = "&".join(f"run={quote(run, safe='')}" for run in runs if run)
+    return f"{path}?{query}" if query else path

@@ -15,7 +15,7 @@ from unbraid.comparing.table_export import table_records
 from unbraid.core.errors import UnbraidError
 from unbraid.studio import plots
 from unbraid.studio.run_comparison import best_value, format_field, most_common
-from unbraid.studio.run_grid import open_page, show_run_grid
+from unbraid.studio.run_grid import page_url, show_run_grid
 from unbraid.studio.run_library import Library
 
 SHOWN_FIELDS = ("objective.name", "data.name")  # recipe fields with columns of their own
@@ -187,7 +187,7 @@ def _show_tradeoff(rows: list[dict[str, Any]], numbers: list[str]) -> None:
     def clicked(event: Any) -> None:
         points = event.args.get("points") or []
         if points and points[0].get("customdata"):
-            open_page("/explore", [str(points[0]["customdata"])])
+            ui.navigate.to(page_url("/explore", str(points[0]["customdata"])))
 
     plot.on("plotly_click", clicked)
     for chosen in (across, up):

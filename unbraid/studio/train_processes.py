@@ -102,17 +102,8 @@ def find_training(library: Library, name: str) -> TrainingProcess | None:
         library: the runs of the studio.
         name: name of the run.
     """
-    record = library.root / STATE_FOLDER / f"{_safe_name(name)}.json"
-    if not record.is_file() or record.is_symlink():
-        return None
-    try:
-        found: Any = read_json(record, "record", 1 << 16)
-        pid, started = found["pid"], found["started"]
-    except (UnbraidError, KeyError, TypeError):
-        return None
-    if not isinstance(pid, int) or pid <= 1 or not isinstance(started, str):
-        return None
-    return TrainingProcess(name, pid, started, str(library.path(name)))
+    found = _read_record(library, library.root / STATE_FOLDER / f"{_safe_name(name)}.json")
+    return found if found is not None and found.name == name else None
 
 
 def list_trainings(library: Library) -> list[TrainingProcess]:
@@ -121,23 +112,21 @@ def list_trainings(library: Library) -> list[TrainingProcess]:
     Args:
         library: the runs of the studio.
     """
-    folder = library.root / STATE_FOLDER
-    names = []
-    for record in sorted(folder.glob("*.json")) if folder.is_dir() else []:
-        if record.is_symlink():
-            continue
-        try:
-            names.append(str(read_json(record, "record", 1 << 16)["name"]))
-        except (UnbraidError, KeyError, TypeError):
-            continue
-    found = []
-    for name in names:
-        try:
-            training = find_training(library, name)
-        except UnbraidError:
-            continue
-        found += [training] if training is not None else []
-    return sorted(found, key=lambda one: not one.alive)
+    found = [_read_record(library, record) for record in sorted((library.root / STATE_FOLDER).glob("*.json"))]
+    return sorted((one for one in found if one is not None), key=lambda one: not one.alive)
+
+
+def _read_record(library: Library, record: Path) -> TrainingProcess | None:
+    if not record.is_file() or record.is_symlink():
+        return None
+    try:
+        plain: Any = read_json(record, "record", 1 << 16)
+        name, pid, started = str(plain["name"]), plain["pid"], plain["started"]
+        path = library.path(name)
+    except (UnbraidError, KeyError, TypeError):
+        return None
+    valid = isinstance(pid, int) and pid > 1 and isinstance(started, str) and record.stem == _safe_name(name)
+    return TrainingProcess(name, pid, started, str(path)) if valid else None
 
 
 def stop_training(training: TrainingProcess) -> bool:

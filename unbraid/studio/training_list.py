@@ -10,6 +10,7 @@ from nicegui import ui
 from unbraid.core.errors import UnbraidError
 from unbraid.runs import Run
 from unbraid.studio import train_processes
+from unbraid.studio.run_grid import page_url
 from unbraid.studio.run_library import Library
 
 MAX_TRAININGS = 50  # rows of the list
@@ -88,7 +89,7 @@ def _show_training_rows(library: Library, run_in_thread: Any, board: Any) -> dic
             .classes("items-center w-full")
             .props(f'role="group" data-training="{train_processes._safe_name(one.name)}"')
         ):
-            ui.link(one.name, _run_url(one.name))
+            ui.link(one.name, page_url("/diagnostics", one.name))
             ui.label("running" if alive else status).props('data-state="yes"')
             bar = ui.linear_progress(step / max(steps, 1), show_value=False).style("width: 10rem")
             bar.props('aria-label="Progress"')
@@ -127,9 +128,3 @@ def training_progress(process: train_processes.TrainingProcess) -> tuple[int, in
         return done, int(state.get("steps", done)), "ended early" if status == "running" else status
     except (UnbraidError, OSError, ValueError, OverflowError, TypeError):
         return 0, 0, "starting" if process.alive else "not started"
-
-
-def _run_url(name: str) -> str:
-    from urllib.parse import quote
-
-    return f"/diagnostics?run={quote(name, safe='')}"

@@ -39,7 +39,7 @@ class CriticPass:
 
 
 @torch.no_grad()
-def passed(net: nn.Sequential, values: Tensor) -> CriticPass:
+def forward_pass(net: nn.Sequential, values: Tensor) -> CriticPass:
     """Pass codes through fully connected layers with leaky ReLU between them, to two logits.
 
     Args:
@@ -61,7 +61,7 @@ class RatioOfCodes(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, made: tuple[CriticPass]) -> Tensor:
-        """See `Pass.ratio`; in a tuple, which autograd does not look into."""
+        """See `CriticPass.ratio`; in a tuple, which autograd does not look into."""
         ctx.made = made[0]
         return ctx.made.ratio.clone()
 
@@ -76,7 +76,7 @@ class RatioOfWeights(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, made: tuple[CriticPass, CriticPass], *parameters: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Pass.ratio`."""
+        """See `CriticPass.ratio`."""
         ctx.made = made
         return made[0].ratio.clone(), made[1].ratio.clone()
 
@@ -104,7 +104,7 @@ def model_log_ratio(critic: Any, values: Tensor) -> Tensor:
     """
     if not (can_share() and all(p.requires_grad for p in critic.parameters())):
         return critic.log_ratio(values)
-    made = passed(critic.net, values)
+    made = forward_pass(critic.net, values)
     critic.cached_pass = (values, _state(critic), made)
     return RatioOfCodes.apply(values, (made,))
 
@@ -121,7 +121,7 @@ def critic_log_ratios(critic: Any, values: Tensor, negatives: Tensor) -> tuple[T
     if not can_share():
         return critic.log_ratio(values.detach()), critic.log_ratio(negatives.detach())
     same = kept is not None and kept[0] is values and kept[1] == _state(critic)
-    made = (kept[2] if same else passed(critic.net, values), passed(critic.net, negatives))
+    made = (kept[2] if same else forward_pass(critic.net, values), forward_pass(critic.net, negatives))
     return RatioOfWeights.apply(made, *critic.net.parameters())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,7 +18,7 @@ from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import to_values
 from unbraid.terms.critic_kernels import critic_log_ratios, model_log_ratio
-from unbraid.terms.term import CriticRef, Term
+from unbraid.terms.term import CriticRef, Term, make_spec
 
 
 class Critic(nn.Module):
@@ -76,8 +75,8 @@ SPEC_LIMITS = {"width": 16_384, "depth": 64, "steps": 1000}  # a layer of 16,384
 class RatioSpec:
     """A density-ratio critic: width, depth (hidden layers) and its own Adam. Kim & Mnih 2018, App. A.
 
-    >>> RatioSpec(width=200, depth=4).keys
-    ('tc_q@ratio',)
+    >>> len(RatioSpec(width=200, depth=4).build_net(10))    # four layers with their activations, and the logits
+    9
     """
 
     width: int = 1000
@@ -102,11 +101,6 @@ class RatioSpec:
         ok = len(self.betas) == 2 and all(isinstance(b, int | float) and 0 <= b < 1 for b in self.betas)
         expect(ok, "critic betas must be two numbers in [0, 1)", found=self.betas)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The terms the critic gives."""
-        return ("tc_q@ratio",)
-
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Ratio:
         """The critic for one tree.
 
@@ -126,15 +120,6 @@ class RatioSpec:
         sizes = [d] + [self.width] * self.depth
         layers = [layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.LeakyReLU(0.2))]
         return nn.Sequential(*layers, nn.Linear(sizes[-1], 2))
-
-
-def ratio_spec(options: Mapping[str, Any]) -> RatioSpec:
-    """The density-ratio critic of a row's option `critic`.
-
-    Args:
-        options: the options of the row.
-    """
-    return options.get("critic", RatioSpec())
 
 
 class Ratio(Critic):
@@ -196,8 +181,8 @@ class Ratio(Critic):
 class PriorSpec:
     """A critic that tells codes from draws of the prior. `how` 'ratio' gives KL(q ‖ p), 'adversary' the GAN loss.
 
-    >>> PriorSpec("ratio").keys
-    ('agg@ratio',)
+    >>> PriorSpec("ratio").lr
+    0.0001
     """
 
     how: str
@@ -208,23 +193,9 @@ class PriorSpec:
         """The learning rate of its Adam."""
         return self.critic.lr
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The terms the critic gives."""
-        return (f"agg@{self.how}",)
-
     def build(self, tree: Latent, prior: Any, family: Any = None) -> PriorRatio:
         """See `RatioSpec.build`."""
         return PriorRatio(tree, self, prior)
-
-
-def prior_spec(method: str) -> Callable[[Mapping[str, Any]], PriorSpec]:
-    """Return the function that makes the critic against the prior from the option `critic` of a row.
-
-    Args:
-        method: 'ratio' or 'adversary'.
-    """
-    return lambda given: PriorSpec(method, given.get("critic", RatioSpec()))
 
 
 class PriorRatio(Critic):
@@ -286,13 +257,13 @@ TERMS: dict[str, Term] = {
         None,
         "kl",
         estimates_kl=True,
-        critic=CriticRef("prior_ratio", prior_spec("ratio")),
+        critic=CriticRef("prior_ratio", make_spec(PriorSpec, how="ratio")),
         about="KL(q(z) ‖ p(z)) by a discriminator that tells codes from draws of the prior. Kim & Mnih 2018, Eq. 12.",
     ),
     "agg@adversary": Term(
         None,
         "kl",
-        critic=CriticRef("adversary", prior_spec("adversary")),
+        critic=CriticRef("adversary", make_spec(PriorSpec, how="adversary")),
         about="The GAN loss against such a discriminator, not in nats. Makhzani et al. 2015.",
     ),
     "tc_q@ratio": Term(
@@ -300,7 +271,7 @@ TERMS: dict[str, Term] = {
         "agg",
         estimates_kl=True,
         twin="tc",
-        critic=CriticRef("ratio", ratio_spec),
+        critic=CriticRef("ratio", lambda options: options.get("critic", RatioSpec())),
         short_name="tc",
         about="Total correlation of q by a discriminator of codes and codes with permuted leaves. Kim & Mnih 2018, Eq. 3.",
     ),

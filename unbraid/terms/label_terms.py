@@ -6,7 +6,7 @@ that know it, and factors are summed. The unit is that of the loss, not nats of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.draw import Draw, LabelledRows
 from unbraid.terms.critics import Critic
-from unbraid.terms.term import CriticRef, Term
+from unbraid.terms.term import CriticRef, Term, make_spec
 
 PAPER = "Locatello et al. 2020b."
 MATCH_RATE = 0.05  # weight of the newest batch in the running correlation of `match`
@@ -52,9 +52,6 @@ class LabelsSpec:
     """A label term: its `loss`, the `factors`, and the leaf of each (None: learned by matching). `sigma` is for embed.
 
     Factors and leaves are known once the data are; a row states the loss.
-
-    >>> LabelsSpec("bce").keys
-    ('labels@bce',)
     """
 
     loss: str
@@ -66,23 +63,9 @@ class LabelsSpec:
     def __post_init__(self) -> None:
         expect(0 < self.sigma <= 1e6, "sigma must be a positive number", found=self.sigma)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The term it gives."""
-        return (f"labels@{self.loss}",)
-
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Labels:
         """See `RatioSpec.build`."""
         return Labels(tree, self)
-
-
-def labels_spec(loss: str) -> Callable[[Mapping[str, Any]], LabelsSpec]:
-    """Return the function that makes the label term from the option `sigma` of a row.
-
-    Args:
-        loss: the loss: bce, l2, cov or embed.
-    """
-    return lambda options: LabelsSpec(loss, options.get("sigma", 1.0))
 
 
 class Labels(Critic):
@@ -317,7 +300,7 @@ LOSSES: dict[str, Callable[[Labels, LabelledRows], Tensor]] = {"bce": bce, "l2":
 TERMS: dict[str, Term] = {
     f"labels@{name}": Term(
         needs=("labels",),
-        critic=CriticRef(f"labels_{name}", labels_spec(name)),
+        critic=CriticRef(f"labels_{name}", make_spec(LabelsSpec, loss=name)),
         about=f"{str(loss.__doc__).splitlines()[0].removesuffix(f' {PAPER}')} {PAPER}",
         short_name="labels",
     )

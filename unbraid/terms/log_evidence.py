@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,10 @@ from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model import discrete_states
 from unbraid.model.draw import Draw
-from unbraid.model.posterior import to_values
+from unbraid.model.posterior import Posterior, to_values
+from unbraid.model.vae import Vae
 from unbraid.terms.critics import Critic
-from unbraid.terms.term import CriticRef, Term
+from unbraid.terms.term import CriticRef, Term, make_spec
 
 
 @dataclass(frozen=True)
@@ -29,23 +29,9 @@ class EvidenceSpec:
     def __post_init__(self) -> None:
         expect(1 <= self.particles <= 10_000, "particles must lie between 1 and 10,000", found=self.particles)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The term it gives."""
-        return ("evidence@iwae",)
-
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Evidence:
         """See `RatioSpec.build`: the estimate keeps nothing."""
         return Evidence(self)
-
-
-def evidence_spec(options: Mapping[str, Any]) -> EvidenceSpec:
-    """The estimate of a row's option `particles`.
-
-    Args:
-        options: the options of the row.
-    """
-    return EvidenceSpec(options.get("particles", 8))
 
 
 class Evidence(Critic):
@@ -62,26 +48,39 @@ class Evidence(Critic):
 
     def forward(self, draw: Draw) -> dict[str, Float[Tensor, "b"]]:
         """See `Critic.forward`."""
-        k, b, model = self.spec.particles, len(draw.z), draw.model
-        each = torch.arange(b, device=draw.z.device).repeat_interleave(k)
-        q = model.charged(draw.q).select_rows(each)
-        z = q.rsample()
-        images = draw.x.repeat_interleave(k, 0)
-        log_x = distributed.map_rows(
-            lambda z: model.likelihood.log_prob(images, model.decoder(to_values(draw.tree, z))), z
-        )
-        log_w = log_x + model.prior.log_prob(z, q.temperature)[:, 0] - q.log_prob(z)[:, 0]
-        bound = math.log(k) - log_w.unflatten(0, (b, k)).logsumexp(1)
+        k, model = self.spec.particles, draw.model
+        log_w, q, z = importance_weights(model, draw.x, model.charged(draw.q), k)
+        bound = math.log(k) - log_w.logsumexp(1)
         if model.by_mass:  # hard codes pass no gradient to the probabilities that they are drawn from
-            log_mass = discrete_states.log_mass(q, z).unflatten(0, (b, k)).sum(1)
+            log_mass = discrete_states.log_mass(q, z).unflatten(0, (-1, k)).sum(1)
             bound = discrete_states.score_function(bound.unsqueeze(-1), log_mass).squeeze(-1)
         return {"evidence@iwae": bound}
+
+
+def importance_weights(
+    model: Vae, x: Float[Tensor, "r c h w"], q: Posterior, k: int
+) -> tuple[Float[Tensor, "b k"], Posterior, Tensor]:
+    """log p(x|z) p(z)/q(z|x) of k draws z ~ q(z|x) for each image; and q and z with a row for each draw.
+
+    Args:
+        model: the model.
+        x: the images, in a distributed run those of this rank.
+        q: their posteriors, of all ranks.
+        k: the number of draws.
+    """
+    q = q.select_rows(torch.arange(len(q), device=q.loc.device).repeat_interleave(k))
+    z, images = q.rsample(), x.repeat_interleave(k, 0)
+    log_x = distributed.map_rows(
+        lambda z: model.likelihood.log_prob(images, model.decoder(to_values(model.tree, z))), z
+    )
+    log_weights = log_x + model.prior.log_prob(z, q.temperature)[:, 0] - q.log_prob(z)[:, 0]
+    return log_weights.unflatten(0, (-1, k)), q, z
 
 
 TERMS: dict[str, Term] = {
     "evidence@iwae": Term(
         needs=("log p",),
-        critic=CriticRef("evidence", evidence_spec),
+        critic=CriticRef("evidence", make_spec(EvidenceSpec)),
         about="−log p(x) by importance weights: a bound that tightens with the particles. Burda et al. 2016.",
     )
 }

@@ -30,11 +30,6 @@ class BankSpec:
     def __post_init__(self) -> None:
         expect(1 <= self.rows <= 10**7, "a memory bank keeps between 1 and 10,000,000 posteriors", found=self.rows)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """A bank gives no term; it stands for q(z)."""
-        return ()
-
     def build(self, tree: Latent, prior: Any, family: type[Posterior] = Diagonal) -> Bank:
         """See `RatioSpec.build`: an empty bank."""
         return Bank(tree, self, family)

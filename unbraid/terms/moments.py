@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import Posterior
 from unbraid.terms.critics import Critic
-from unbraid.terms.term import CriticRef, Term
+from unbraid.terms.term import CriticRef, Term, make_spec
 
 GRADIENTS = ("literal", "full")
 
@@ -25,9 +24,6 @@ class MomentsSpec:
 
     `gradient` is 'literal' (ρ times that of the batch's own penalty, as the text reads) or 'full' (that of the batch, which
     keeps λ's strength at any ρ: 1/ρ times the literal one). At ρ = 1 they agree.
-
-    >>> MomentsSpec("code").keys
-    ('moments_od@code', 'moments_d@code')
     """
 
     of: str = "mean"
@@ -44,23 +40,9 @@ class MomentsSpec:
             allowed=GRADIENTS,
         )
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The terms the moments give."""
-        return (f"moments_od@{self.of}", f"moments_d@{self.of}")
-
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Moments:
         """See `RatioSpec.build`: the running covariance."""
         return Moments(tree, self)
-
-
-def moments_spec(source: str) -> Callable[[Mapping[str, Any]], MomentsSpec]:
-    """Return the function that makes the running covariance from the options `rho` and `gradient` of a row.
-
-    Args:
-        source: 'mean' or 'code'.
-    """
-    return lambda given: MomentsSpec(source, given.get("rho", 1.0), given.get("gradient", "full"))
 
 
 def code_covariance(q: Posterior, source: str = "code") -> Float[Tensor, "r r"]:
@@ -120,7 +102,7 @@ COVARIANCE_FORMULAS = {"mean": "Cov[μ(x)]", "code": "E[Σ(x)] + Cov[μ(x)]"}
 DIAGONAL_WORDS = {"od": "off", "d": "on"}
 TERMS: dict[str, Term] = {
     f"moments_{part}@{of}": Term(
-        critic=CriticRef(f"moments_{of}", moments_spec(of)),
+        critic=CriticRef(f"moments_{of}", make_spec(MomentsSpec, of=of)),
         about=f"Squared distance of {which} from the prior's covariance, {where} the diagonal. Kumar et al. 2017.",
     )
     for of, which in COVARIANCE_FORMULAS.items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ from unbraid.latent import Latent
 from unbraid.model.draw import Draw
 from unbraid.model.posteriors.diagonal import normal_log_prob
 from unbraid.terms.critics import Critic
-from unbraid.terms.term import CriticRef, Term
+from unbraid.terms.term import CriticRef, Term, make_spec
 
 
 def laplace_kl(
@@ -42,11 +41,7 @@ def laplace_kl(
 
 @dataclass(frozen=True)
 class SlowSpec:
-    """`rate` is λ of the Laplace around the partner: the larger, the more columns stand still between two views.
-
-    >>> SlowSpec(6.0).keys
-    ('kl@slow',)
-    """
+    """`rate` is λ of the Laplace around the partner: the larger, the more columns stand still between two views."""
 
     rate: float = 6.0
     listed: ClassVar[bool] = False  # a table of needs does not list it: the row needs pairs
@@ -54,19 +49,9 @@ class SlowSpec:
     def __post_init__(self) -> None:
         expect(0 < self.rate <= 1e6, "rate must be a positive number", found=self.rate)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The term it gives."""
-        return ("kl@slow",)
-
     def build(self, tree: Latent, prior: Any, family: Any = None) -> Slow:
         """The term for one tree."""
         return Slow(self)
-
-
-def slow_spec(options: Mapping[str, Any]) -> SlowSpec:
-    """The Laplace of a row's option `rate`."""
-    return SlowSpec(options.get("rate", SlowSpec.rate))
 
 
 class Slow(Critic):
@@ -113,7 +98,7 @@ def kl_given(draw: Draw, node: str = "") -> Float[Tensor, "b"]:
 TERMS: dict[str, Term] = {
     "kl@slow": Term(
         needs=("pairs", "real"),
-        critic=CriticRef("slow", slow_spec),
+        critic=CriticRef("slow", make_spec(SlowSpec)),
         about="KL(q(z|x) ‖ Laplace around the partner's mean), both directions. Klindt et al. 2021.",
     ),
     "kl@given": Term(kl_given, needs=("states", "real", "log p")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 
@@ -20,6 +20,21 @@ class CriticRef:
 
     name: str
     make: Callable[[Mapping[str, Any]], Any]
+
+
+def make_spec(spec: Callable[..., Any], **fixed: Any) -> Callable[[Mapping[str, Any]], Any]:
+    """Return a function that makes the spec of a critic from those options of a row that are fields of the spec.
+
+    Args:
+        spec: the record of the critic's options.
+        fixed: fields that no option of the row sets.
+
+    >>> from unbraid.terms import MomentsSpec
+    >>> make_spec(MomentsSpec, of="code")({"rho": 0.1, "critic": None})
+    MomentsSpec(of='code', rho=0.1, gradient='full')
+    """
+    names = {field.name for field in fields(spec)} - set(fixed)  # type: ignore[arg-type]
+    return lambda options: spec(**{key: value for key, value in options.items() if key in names}, **fixed)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from typer.testing import CliRunner
 
 from unbraid.cli import app
 from unbraid.core.errors import TrainingInterrupted, UnbraidError
-from unbraid.data import of
+from unbraid.data import Dataset, of
+from unbraid.data.dataset import Pixels
 from unbraid.data.subsets.splits import take_subset
+from unbraid.runs.building.builders import build_parts
 from unbraid.runs.evaluation.encoding import encode
 from unbraid.runs.fitting.training import fit
 from unbraid.runs.folder.file_names import DATA_FILE
@@ -134,3 +136,14 @@ def test_other_objects_are_refused(given, message, tmp_path):
     with pytest.raises(UnbraidError, match=message):
         fit(tiny_recipe(validate_every=1), tmp_path / "r", quiet=True, **given)
     assert not (tmp_path / "r").exists()
+
+
+def test_a_gan_refuses_pixels_that_it_cannot_generate():
+    """Data sets of other sources than `of`, such as one that a program made itself, come unchecked."""
+    images = np.random.default_rng(0).random((24, 1, 28, 28), np.float32)
+    images[3, 0, 0, 0] = np.nan
+    recipe = Recipe(data="mine", latent=2, objective="info_gan", nets="info_gan_small", budget={"batch": 8})
+    with pytest.raises(UnbraidError, match="must not hold NaN or infinite pixels"):
+        build_parts(recipe, Dataset("mine", Pixels(images)))
+    with pytest.raises(UnbraidError, match=r"an InfoGAN generates pixels in \[0, 1\]"):
+        build_parts(recipe, Dataset("mine", Pixels(np.nan_to_num(images) - 1)))

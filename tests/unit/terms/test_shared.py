@@ -18,7 +18,7 @@ from unbraid.terms.critics import PriorRatio, PriorSpec, Ratio, RatioSpec
 
 SMALL = RatioSpec(width=16, depth=3)
 TREE = Latent.of(3)
-ORIGINAL_PASS = critic_kernels.passed
+ORIGINAL_PASS = critic_kernels.forward_pass
 
 
 def make_critic(kind: str):
@@ -31,7 +31,7 @@ def make_critic(kind: str):
 def count_passes(monkeypatch) -> list[int]:
     """Grows with every pass that is made by hand."""
     passes: list[int] = []
-    monkeypatch.setattr(critic_kernels, "passed", lambda *given: (passes.append(1), ORIGINAL_PASS(*given))[1])
+    monkeypatch.setattr(critic_kernels, "forward_pass", lambda *given: (passes.append(1), ORIGINAL_PASS(*given))[1])
     return passes
 
 

@@ -16,7 +16,7 @@ from torch import nn
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.nets.conv import Conv
-from unbraid.model.nets.layers import ActivationFactory, Pair, Shape, linear_layers, relu
+from unbraid.model.nets.layers import ActivationFactory, Pair, Shape, relu
 
 
 class BranchedHead(nn.Module):
@@ -29,7 +29,7 @@ class BranchedHead(nn.Module):
 
     order: Tensor
 
-    def __init__(self, features: int, tree: Latent, params: int, width: int, code_to_style: bool):
+    def __init__(self, features: int, tree: Latent, params: int, width: int, code_to_style: bool = False):
         super().__init__()
         self.tree, self.code_to_style = tree, code_to_style and not tree.all_real
         discrete = sorted(tree.columns_of_kind("onehot") + tree.columns_of_kind("binary"))
@@ -62,34 +62,6 @@ class BranchedHead(nn.Module):
 
 
 @dataclass(frozen=True)
-class BranchedMlp:
-    """Fully connected: `up` widths shared, a hidden layer of `style` for mean and deviation each, `down` widths back.
-
-    `code_to_style` feeds the probabilities of the discrete leaves into the style branches.
-    """
-
-    up: tuple[int, ...]
-    style: int
-    down: tuple[int, ...]
-    down_act: ActivationFactory = relu
-    code_to_style: bool = False
-
-    def __call__(self, shape: Shape, tree: Latent, params: int, outputs: int) -> Pair:
-        """Build encoder and decoder for one image shape."""
-        encoder = nn.Sequential(
-            nn.Flatten(),
-            *linear_layers((math.prod(shape), *self.up), relu),
-            BranchedHead(self.up[-1], tree, params, self.style, self.code_to_style),
-        )
-        decoder = nn.Sequential(
-            *linear_layers((tree.width, *self.down), self.down_act),
-            nn.Linear(self.down[-1], outputs * shape[1] * shape[2]),
-            nn.Unflatten(1, (outputs, *shape[1:])),
-        )
-        return encoder, decoder
-
-
-@dataclass(frozen=True)
 class BranchedConv:
     """The convolutional form: the code is linear in the flattened maps, which also feed the style branches."""
 
@@ -98,7 +70,6 @@ class BranchedConv:
     style: int
     norm: str = "none"
     inner_act: ActivationFactory = relu
-    code_to_style: bool = False
 
     def __call__(self, shape: Shape, tree: Latent, params: int, outputs: int) -> Pair:
         """Build encoder and decoder for one image shape."""
@@ -107,4 +78,4 @@ class BranchedConv:
         assert isinstance(whole, nn.Sequential)
         maps = whole[: [*map(type, whole)].index(nn.Flatten) + 1]
         features = self.up[-1] * math.prod(conv.map_sizes(shape)[-1])
-        return nn.Sequential(*maps, BranchedHead(features, tree, params, self.style, self.code_to_style)), decoder
+        return nn.Sequential(*maps, BranchedHead(features, tree, params, self.style)), decoder

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from unbraid.latent import Latent
+from unbraid.model.nets.branched import BranchedHead
 from unbraid.model.nets.layers import (
     ActivationFactory,
     Pair,
@@ -24,7 +25,11 @@ from unbraid.model.nets.layers import (
 
 @dataclass(frozen=True)
 class Mlp:
-    """Fully connected: `up` widths to the code, `down` widths back to the image."""
+    """Fully connected: `up` widths to the code, `down` widths back to the image.
+
+    With `style`, mean and deviation each have a branch with a hidden layer of that width (see `BranchedHead`), and
+    `code_to_style` feeds the probabilities of the discrete leaves into these branches.
+    """
 
     up: tuple[int, ...]
     down: tuple[int, ...]
@@ -32,15 +37,17 @@ class Mlp:
     down_act: ActivationFactory = relu
     split: bool = False
     norm: str = "none"
+    style: int = 0
+    code_to_style: bool = False
 
     def __call__(self, shape: Shape, tree: Latent, params: int, outputs: int) -> Pair:
         """Build encoder and decoder for one image shape."""
-        pixels = math.prod(shape)
-        encoder = nn.Sequential(
-            nn.Flatten(),
-            *linear_layers((pixels, *self.up), self.up_act, self.norm),
-            encoder_head(self.up[-1], tree, params, self.split),
-        )
+        layers = linear_layers((math.prod(shape), *self.up), self.up_act, self.norm)
+        if self.style:
+            head: nn.Module = BranchedHead(self.up[-1], tree, params, self.style, self.code_to_style)
+        else:
+            head = encoder_head(self.up[-1], tree, params, self.split)
+        encoder = nn.Sequential(nn.Flatten(), *layers, head)
         decoder = nn.Sequential(
             *linear_layers((tree.width, *self.down), self.down_act, self.norm),
             nn.Linear(self.down[-1], outputs * shape[1] * shape[2]),

@@ -13,14 +13,14 @@ from unbraid import objectives
 from unbraid.core import distributed
 from unbraid.core.errors import UnbraidError, choose, expect
 from unbraid.data.batches import Batches
-from unbraid.data.dataset import Dataset, Pixels
+from unbraid.data.dataset import Dataset
 from unbraid.latent import Latent
 from unbraid.model.infogan import GAN_NETS, InfoGan
 from unbraid.objectives.gan import Game
 from unbraid.objectives.ledger import Ledger
 from unbraid.prices import value_at
 from unbraid.runs.building.custom_parts import NO_CUSTOM_PARTS, CustomParts
-from unbraid.runs.building.vae_parts import load_data
+from unbraid.runs.building.vae_parts import check_pixels, load_data
 from unbraid.runs.fitting.seeding import default_float32, step_seed
 from unbraid.runs.fitting.trainer import NonFiniteLossError, choose_device
 from unbraid.runs.recipe import Recipe
@@ -93,16 +93,7 @@ def build_parts(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(step_seed(recipe.seed, -1))
         model = build_model(recipe, dataset.shape, custom, objective)
-    images = dataset.images
-    if isinstance(images, Pixels) and images.array.dtype.kind == "f":
-        low, high = float(images.array.min()), float(images.array.max())
-        least, most = model.pixel_range
-        expect(
-            least <= low and high <= most,
-            f"an InfoGAN generates pixels in [{least:g}, {most:g}]",
-            found=f"values from {low:g} to {high:g}",
-            do="Scale the images to that range.",
-        )
+    check_pixels(dataset, *model.pixel_range, "an InfoGAN generates pixels", "Scale the images to that range.")
     return GameParts(recipe, dataset, recipe.tree, model, objective)
 
 

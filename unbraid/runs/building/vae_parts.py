@@ -74,7 +74,8 @@ def build_parts(
         if supervision is not None:
             check_supervision(supervision, model)
         critics = {name: spec.build(tree, model.prior, model.family) for name, spec in objective.critics.items()}
-    _check_pixels(dataset, model, recipe)
+    what, low, high = f"likelihood {recipe.likelihood.get('name')!r} needs values", *model.pixel_range
+    check_pixels(dataset, low, high, what, "Scale the images to that range, or use likelihood 'gaussian'.")
     return VaeParts(recipe, dataset, tree, model, objective, critics, temperature, supervision)
 
 
@@ -211,8 +212,19 @@ def _check_temperature(temperature: Price) -> None:
     expect(all(0 < t <= 100 for t in ends), "posterior.temperature must be above 0 and at most 100", found=ends)
 
 
-def _check_pixels(dataset: Dataset, model: Vae, recipe: Recipe, chunk_size: int = 4096) -> None:
-    """Check that float images are finite and in the likelihood's range; bytes and bits are always in [0, 1]."""
+def check_pixels(
+    dataset: Dataset, least: float, most: float, requirement: str, do: str, chunk_size: int = 4096
+) -> None:
+    """Check that float images are finite and in the range of the model; bytes and bits are always in [0, 1].
+
+    Args:
+        dataset: the training data.
+        least: the smallest pixel value that the model accepts.
+        most: the largest.
+        requirement: the first words of the error.
+        do: what to do, for the error.
+        chunk_size: images that are read at a time.
+    """
     images = dataset.images
     if images.take(np.zeros(1, np.int64)).dtype.kind != "f":
         return
@@ -226,10 +238,9 @@ def _check_pixels(dataset: Dataset, model: Vae, recipe: Recipe, chunk_size: int 
             found=f"between images {start} and {start + len(part) - 1}",
             do="Repair or drop those images.",
         )
-    bounds = model.pixel_range
     expect(
-        bounds[0] <= low and high <= bounds[1],
-        f"likelihood {recipe.likelihood.get('name')!r} needs values in [{bounds[0]:g}, {bounds[1]:g}]",
+        least <= low and high <= most,
+        f"{requirement} in [{least:g}, {most:g}]",
         found=f"values from {low:g} to {high:g}",
-        do="Scale the images to that range, or use likelihood 'gaussian'.",
+        do=do,
     )

@@ -9,8 +9,8 @@ import torch
 
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
-from unbraid.model.posterior import Posterior, to_values
 from unbraid.model.vae import Vae
+from unbraid.terms.log_evidence import importance_weights
 
 
 @torch.no_grad()
@@ -52,17 +52,7 @@ def _bound(model: Vae, x: Tensor, particles: int, chunk_size: int) -> Tensor:
         q = model.charged(model.posterior(part))
         total = part.new_full((len(part),), -math.inf)
         for done in range(0, particles, together):
-            weights = _log_weights(model, part, q, min(together, particles - done))
+            weights, _, _ = importance_weights(model, part, q, min(together, particles - done))
             total = torch.logaddexp(total, weights.logsumexp(1))
         bounds.append(total - math.log(particles))
     return torch.cat(bounds) if bounds else x.new_zeros(0)
-
-
-def _log_weights(model: Vae, x: Tensor, q: Posterior, k: int) -> Float[Tensor, "b k"]:
-    """log p(x|z) p(z)/q(z|x) of k draws per image."""
-    each = torch.arange(len(x), device=x.device).repeat_interleave(k)
-    q = q.select_rows(each)
-    z = q.rsample()
-    out = model.decoder(to_values(model.tree, z))
-    log_x = model.likelihood.log_prob(x[each], out)
-    return (log_x + model.prior.log_prob(z, q.temperature)[:, 0] - q.log_prob(z)[:, 0]).unflatten(0, (len(x), k))

@@ -20,7 +20,7 @@ from unbraid.runs.fitting.protocols import Trainer
 from unbraid.runs.fitting.trainer import NonFiniteLossError
 from unbraid.runs.fitting.validation import EarlyStopping
 from unbraid.runs.folder import run_writer, snapshots
-from unbraid.runs.folder.file_names import LEDGER_FILE, STATE_FILE
+from unbraid.runs.folder.file_names import BEST_FILE, LEDGER_FILE, STATE_FILE
 from unbraid.runs.recipe import Budget
 from unbraid.runs.run import Run
 
@@ -63,7 +63,8 @@ def run_training_loop(trainer: Trainer, start: int, context: LoopContext, reques
     saved = time.monotonic()
     snapshot_steps = {*snapshots.snapshot_steps(budget.snapshots, budget.steps)}
     if not start and 0 in snapshot_steps:
-        requested_by = notify(callbacks, "saved", 0, snapshots.write_snapshot(path, trainer, 0)) or requested_by
+        written = run_writer.save_weights(snapshots.snapshot_path(path, 0), trainer, 0)
+        requested_by = notify(callbacks, "saved", 0, written) or requested_by
     status = distributed.FINISHED if ended else distributed.STOP if requested_by else distributed.CONTINUE
     if distributed.all_reduce_max(status) == distributed.FINISHED:
         return start
@@ -81,7 +82,7 @@ def run_training_loop(trainer: Trainer, start: int, context: LoopContext, reques
             advance(1, _summary(ledger) if row else "")
             requested_by = notify(callbacks, "stepped", done, row) if callbacks else ""
             if done in snapshot_steps:
-                written = snapshots.write_snapshot(path, trainer, done)
+                written = run_writer.save_weights(snapshots.snapshot_path(path, done), trainer, done)
                 requested_by = notify(callbacks, "saved", done, written) or requested_by
             if context.validation_data is not None and (done % budget.validate_every == 0 or last):
                 requested_by = _run_validation(trainer, ledger_file, context, early_stopping, done) or requested_by
@@ -178,7 +179,8 @@ def _run_validation(
     row = run_writer.append_row(ledger_file, trainer.validate(context.validation_data, steps_done - 1))
     requested_by = notify(context.callbacks, "validated", steps_done, row)
     if early_stopping.update(row) and trainer.parts.recipe.budget.best:
-        written = run_writer.save_best_weights(context.path, trainer, steps_done, early_stopping.best_loss)
+        best = early_stopping.best_loss
+        written = run_writer.save_weights(context.path / BEST_FILE, trainer, steps_done, loss=best)
         requested_by = notify(context.callbacks, "saved", steps_done, written) or requested_by
     return requested_by
 

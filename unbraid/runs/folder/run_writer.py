@@ -237,18 +237,18 @@ def save_checkpoint(path: Path, trainer: Trainer, steps_done: int, stopped_early
     return path / CHECKPOINT_FILE
 
 
-def save_best_weights(path: Path, trainer: Trainer, steps_done: int, loss: float) -> Path:
-    """Write the weights of the best validation and return their path.
+def save_weights(file: Path, trainer: Trainer, steps_done: int, **note: Any) -> Path:
+    """Write the weights of the model and return the file: the last, the best or a snapshot.
 
     Args:
-        path: the run directory.
+        file: where to write.
         trainer: the trainer.
         steps_done: the number of steps done.
-        loss: the validation loss.
+        note: more to record beside the weights.
     """
-    note = {"recipe": trainer.parts.recipe.name, "step": steps_done, "loss": loss}
-    write_tensors(path / BEST_FILE, dict(trainer.parts.model.state_dict()), note)
-    return path / BEST_FILE
+    known = {"recipe": trainer.parts.recipe.name, "step": steps_done, **note}
+    write_tensors(file, dict(trainer.parts.model.state_dict()), known)
+    return file
 
 
 def finish_run(path: Path, trainer: Trainer, threads: int, steps_done: int) -> None:
@@ -260,10 +260,8 @@ def finish_run(path: Path, trainer: Trainer, threads: int, steps_done: int) -> N
         threads: the thread count.
         steps_done: the number of steps done.
     """
-    recipe = trainer.parts.recipe
-    save_checkpoint(path, trainer, steps_done, stopped_early=steps_done < recipe.budget.steps)
-    weights = dict(trainer.parts.model.state_dict())
-    write_tensors(path / MODEL_FILE, weights, {"recipe": recipe.name, "step": steps_done})
+    save_checkpoint(path, trainer, steps_done, stopped_early=steps_done < trainer.parts.recipe.budget.steps)
+    save_weights(path / MODEL_FILE, trainer, steps_done)
     write_json(path / STATE_FILE, run_state(trainer, threads, "done", steps_done))
     backup.delete_backup(path)
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from unbraid.core.files import remove_partial_files
-
-if TYPE_CHECKING:
-    from unbraid.runs.fitting.protocols import Trainer
 
 SNAPSHOT_FOLDER, SNAPSHOT_SUFFIX = "snapshots", ".safetensors"
 
@@ -49,22 +45,6 @@ def list_snapshots(path: Path) -> tuple[int, ...]:
     """
     names = [file.stem for file in (path / SNAPSHOT_FOLDER).glob(f"*{SNAPSHOT_SUFFIX}")]
     return tuple(sorted(int(name) for name in names if name.isdecimal()))
-
-
-def write_snapshot(path: Path, trainer: Trainer, step: int) -> Path:
-    """Write a snapshot and return its path.
-
-    Args:
-        path: the run directory.
-        trainer: the trainer.
-        step: the number of steps done.
-    """
-    from unbraid.core.tensor_files import write_tensors
-
-    target = snapshot_path(path, step)
-    recipe = trainer.parts.recipe
-    write_tensors(target, dict(trainer.parts.model.state_dict()), {"recipe": recipe.name, "step": step})
-    return target
 
 
 def delete_later_snapshots(path: Path, after: int = -1) -> None:

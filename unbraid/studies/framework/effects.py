@@ -25,6 +25,16 @@ def _arm_values(results: Results, seed: int, arms: Sequence[str], quantity: str)
     return known if len(known) == len(found) else None
 
 
+def _effect_of_arms(compute: Callable[..., float | None], *groups: tuple[str, Sequence[str]]) -> Effect:
+    """The effect that a function computes from quantities over arms, one list of values each; None if a run is missing."""
+
+    def effect(results: Results, seed: int) -> float | None:
+        values = [_arm_values(results, seed, arms, quantity) for quantity, arms in groups]
+        return None if None in values else compute(*values)
+
+    return effect
+
+
 def at_scale(**effects: Effect) -> Effect:
     """The effect of the scale of the results, for a claim whose arms have other settings at another scale.
 
@@ -79,12 +89,7 @@ def paired_difference(quantity: str, arm: str, other: str, sign: float = 1.0) ->
         other: label of the second arm.
         sign: −1 if smaller is claimed.
     """
-
-    def effect(results: Results, seed: int) -> float | None:
-        a, b = results.value(arm, seed, quantity), results.value(other, seed, quantity)
-        return None if a is None or b is None else sign * (a - b)
-
-    return effect
+    return _effect_of_arms(lambda values: sign * (values[0] - values[1]), (quantity, (arm, other)))
 
 
 def mean_above(quantity: str, arms: Sequence[str], threshold: float = 0.0, sign: float = 1.0) -> Effect:
@@ -96,12 +101,7 @@ def mean_above(quantity: str, arms: Sequence[str], threshold: float = 0.0, sign:
         threshold: the fixed number.
         sign: −1 if smaller is claimed.
     """
-
-    def effect(results: Results, seed: int) -> float | None:
-        values = _arm_values(results, seed, arms, quantity)
-        return None if values is None else sign * (float(np.mean(values)) - threshold)
-
-    return effect
+    return _effect_of_arms(lambda values: sign * (float(np.mean(values)) - threshold), (quantity, arms))
 
 
 def chosen_restart(results: Results, seed: int, arms: Sequence[str], by: str) -> str | None:
@@ -149,12 +149,7 @@ def quantity_gap(first: str, second: str, arms: Sequence[str], sign: float = 1.0
         arms: labels of the arms.
         sign: −1 if smaller is claimed.
     """
-
-    def effect(results: Results, seed: int) -> float | None:
-        a, b = (_arm_values(results, seed, arms, quantity) for quantity in (first, second))
-        return None if a is None or b is None else sign * float(np.mean(np.subtract(a, b)))
-
-    return effect
+    return _effect_of_arms(lambda a, b: sign * float(np.mean(np.subtract(a, b))), (first, arms), (second, arms))
 
 
 def within_margin(quantity: str, arm: str, other: str, margin: float) -> Effect:
@@ -166,13 +161,7 @@ def within_margin(quantity: str, arm: str, other: str, margin: float) -> Effect:
         other: label of the second arm.
         margin: the tolerated loss.
     """
-    difference = paired_difference(quantity, arm, other)
-
-    def effect(results: Results, seed: int) -> float | None:
-        found = difference(results, seed)
-        return None if found is None else margin + found
-
-    return effect
+    return _effect_of_arms(lambda values: margin + (values[0] - values[1]), (quantity, (arm, other)))
 
 
 def group_difference(
@@ -186,12 +175,7 @@ def group_difference(
         second: labels of the second group.
         statistic: such as `max`, for the best of each group.
     """
-
-    def effect(results: Results, seed: int) -> float | None:
-        a, b = (_arm_values(results, seed, arms, quantity) for arms in (first, second))
-        return None if a is None or b is None else float(statistic(a) - statistic(b))
-
-    return effect
+    return _effect_of_arms(lambda a, b: float(statistic(a) - statistic(b)), (quantity, first), (quantity, second))
 
 
 def slope(quantity: str, arms: Sequence[str], x: Sequence[float], sign: float = 1.0) -> Effect:
@@ -203,12 +187,9 @@ def slope(quantity: str, arms: Sequence[str], x: Sequence[float], sign: float = 
         x: position of each arm.
         sign: −1 if a decrease is claimed.
     """
-
-    def effect(results: Results, seed: int) -> float | None:
-        values = _arm_values(results, seed, arms, quantity)
-        return None if values is None else sign * float(np.polyfit(np.asarray(x, float), values, 1)[0])
-
-    return effect
+    return _effect_of_arms(
+        lambda values: sign * float(np.polyfit(np.asarray(x, float), values, 1)[0]), (quantity, arms)
+    )
 
 
 def correlation(first: str, second: str, arms: Sequence[str], kind: str = "spearman") -> Effect:
@@ -221,16 +202,15 @@ def correlation(first: str, second: str, arms: Sequence[str], kind: str = "spear
         kind: 'spearman', 'pearson' or 'kendall'.
     """
 
-    def effect(results: Results, seed: int) -> float | None:
+    def measure(a: list[float], b: list[float]) -> float | None:
         from scipy import stats
 
-        a, b = (_arm_values(results, seed, arms, quantity) for quantity in (first, second))
-        if a is None or b is None or len(arms) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        if len(arms) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
             return None
-        measure = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[kind]
-        return float(measure(np.array(a), np.array(b))[0])
+        known = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+        return float(known[kind](np.array(a), np.array(b))[0])
 
-    return effect
+    return _effect_of_arms(measure, (first, arms), (second, arms))
 
 
 def difference_at_equal(

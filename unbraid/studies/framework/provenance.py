@@ -49,7 +49,7 @@ def source_checksum(source: str) -> str:
 def measuring_checksum(study: Study) -> str:
     """The checksum of what measures a study's runs: `measure`, `measure_jointly` and all that they use of the same file.
 
-    Settings are covered by the hash of each recipe, and contrasts are worked out again from the kept numbers, so neither a
+    Settings are covered by the hash of each recipe, and contrasts are computed again from the kept numbers, so neither a
     setting of another scale nor a new claim makes kept numbers stale.
 
     Args:

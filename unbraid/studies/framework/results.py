@@ -1,4 +1,4 @@
-"""What the runs of a study gave: one row a run, in one JSON file, from which every verdict is worked out anew."""
+"""Results of a study: one row per run in one JSON file, from which every verdict is computed again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Results:
-    """All runs of a study at one scale, with what the page has to say of them.
+    """All runs of a study at one scale, with their settings and provenance for the page.
 
     >>> found = Results("demo", "cpu", (RunResult("a", 0, numbers={"mig": 0.5}), RunResult("b", 0, numbers={"mig": 0.2})))
     >>> found.value("a", 0, "mig"), found.value("a", 1, "mig"), found.seeds("a", "b")
@@ -43,7 +43,9 @@ class Results:
     study: str
     scale: str
     rows: tuple[RunResult, ...]
-    metadata: dict[str, Any] = field(default_factory=dict)  # commit, settings, machine, what is not like the paper
+    metadata: dict[str, Any] = field(
+        default_factory=dict
+    )  # commit, run directories, checksum of the code, differences from the paper
 
     def row(self, arm: str, seed: int) -> RunResult | None:
         """The run of an arm with a seed, finished or not.
