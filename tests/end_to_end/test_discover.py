@@ -169,6 +169,12 @@ def test_new_pictures_of_any_size_are_encoded_and_unusual_ones_marked(in_process
     assert rows.keys() == {"known.png", "noise.png"}
     assert done.skipped.keys() == {"broken.png"}
     assert float(rows["noise.png"]["elbo_percentile"]) < float(rows["known.png"]["elbo_percentile"])
+    with open(found.codes_table) as table, open(tmp_path / "new.csv") as new:
+        assert next(csv.reader(new))[1:-1] == next(csv.reader(table))[1:], "unstable leaves are marked here too"
+    assert transform(found.folder / "best", place / "known.png", tmp_path / "one.csv", quiet=True).count == 1
+    transform(found.folder / "best", place, tmp_path / "all.csv", all_leaves=True, quiet=True)
+    with open(tmp_path / "all.csv") as table:
+        assert len(next(csv.reader(table))) == 2 + 3
     with pytest.raises(UnbraidError, match=r"\.csv"):
         transform(found.folder / "best", place, tmp_path / "new.txt", quiet=True)
 

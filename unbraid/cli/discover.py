@@ -95,7 +95,10 @@ def name(
 
 def transform(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, such as discovery/best.")],
-    pictures: Annotated[str, typer.Argument(metavar="PICTURES", help="A folder, a file, or a data set's name.")],
+    pictures: Annotated[
+        str,
+        typer.Argument(metavar="PICTURES", help="A folder, a picture, an array or table file, or a data set's name."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The table to write.")] = Path("codes.csv"),
     resize: Annotated[str, typer.Option(help="crop, pad or stretch; default: as in the discovery.")] = "",
     batch: Annotated[int, typer.Option(min=1, help="Pictures per batch; it bounds memory.")] = 128,

@@ -17,9 +17,11 @@ from unbraid.core.hardware import use_threads
 from unbraid.core.progress import progress_bar
 from unbraid.data import Dataset
 from unbraid.data.dataset import Pixels
+from unbraid.data.formats.image_files import IMAGE_SUFFIXES
 from unbraid.data.subsets.splits import take_subset
+from unbraid.discovery.factor_confidence import STABLE
 from unbraid.discovery.measurements import example_elbos
-from unbraid.discovery.picture_files import choose_files, list_pictures, read_pictures
+from unbraid.discovery.picture_files import choose_files, describe_skipped, list_pictures, read_pictures
 from unbraid.discovery.picture_sources import open_source
 from unbraid.discovery.results import RESULT_FILE, factor_columns
 from unbraid.runs.run import Run
@@ -63,12 +65,12 @@ def transform(
 
     Args:
         run: a run, or its directory.
-        pictures: a folder, a file, the name of a data set, or what `unbraid.data.of` accepts.
+        pictures: a folder, one picture, an array or table file, the name of a data set, or what `unbraid.data.of` accepts.
         out: the table to write, ending in .csv.
         resize: 'crop', 'pad' or 'stretch'; by default as in the discovery of the run, else 'crop'.
         batch: examples per batch, which bounds memory.
         max_pictures: largest number of examples; 0 takes all.
-        all_leaves: write all leaves; by default a run of a discovery writes its stable factors.
+        all_leaves: write all leaves; by default a run of a discovery writes the columns of its codes.csv.
         quiet: show no progress bar.
 
     >>> from unbraid.runs.recipe import Recipe
@@ -84,9 +86,10 @@ def transform(
     expect(1 <= batch <= 100_000, "a batch has at least one example", found=batch)
     expect(hasattr(run.model, "likelihood"), f"{run.path} has no ELBO", found="an InfoGAN", do="Use unbraid encode.")
     known = read_json(run.path / RESULT_FILE, "factors") if is_file(run.path / RESULT_FILE) else {}
-    stable = [f["leaf"] for f in known.get("factors", []) if f["status"] == "stable"]
-    leaves = [leaf.name for leaf in run.recipe.tree.leaves] if all_leaves or not stable else stable
-    columns, heads = factor_columns(run, leaves)
+    status = {f["leaf"]: f["status"] for f in known.get("factors", [])}
+    every = [leaf.name for leaf in run.recipe.tree.leaves]
+    shown = [leaf for leaf in status if status[leaf] == STABLE] or list(status) or every  # as codes.csv
+    columns, heads = factor_columns(run, every if all_leaves else shown, status)
     reader = _Reader(run, pictures, resize or str(known.get("resize", "crop")), max_pictures)
     reference = np.sort(_reference_elbos(run))
     unusual = 0
@@ -109,8 +112,7 @@ def transform(
         expect(
             written,
             "no picture could be read",
-            found=f"{len(reader.skipped):,} left out"
-            + (f", first {next(iter(reader.skipped.items()))}" if reader.skipped else ""),
+            found=describe_skipped(reader.skipped),
         )
     return Transformed(out, written, reader.skipped, unusual)
 
@@ -142,12 +144,13 @@ class _Reader:
             do="Use unbraid encode --data.",
         )
         self.folder: Path | None = None
-        if not self.vectors and isinstance(pictures, str | Path) and Path(pictures).expanduser().is_dir():
-            self.folder = Path(pictures).expanduser()
-            files, self.skipped = list_pictures(self.folder)
+        path = Path(pictures).expanduser() if isinstance(pictures, str | Path) and not self.vectors else None
+        if path is not None and (path.is_dir() or (path.is_file() and path.suffix.lower() in IMAGE_SUFFIXES)):
+            self.folder = path if path.is_dir() else path.parent
+            files, self.skipped = list_pictures(path) if path.is_dir() else ([path], {})
             self.files = choose_files(files, limit)
             self.count = len(self.files)
-            expect(self.files, f"{self.folder} holds no pictures", found=f"{len(self.skipped):,} left out")
+            expect(self.files, f"{path} holds no pictures", found=describe_skipped(self.skipped))
             return
         self.source = open_source(pictures, self.size, resize, limit or 2**62, {}, quiet=True)
         self.count = self.source.limit

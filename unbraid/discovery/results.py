@@ -310,12 +310,12 @@ def factor_columns(
     Args:
         run: the run.
         leaves: the leaves.
-        status: confidence by leaf; leaves that are not stable are marked in the heading.
+        status: confidence by leaf; leaves that are not stable are marked in the heading, those without one as unused.
     """
     names, columns, heads = read_leaf_names(run.path), [], []
     tree = run.recipe.tree
     for leaf in leaves:
-        mark = "" if not status or status[leaf] == STABLE else f" ({status[leaf]})"
+        mark = "" if not status or status.get(leaf) == STABLE else f" ({status.get(leaf, 'unused')})"
         found = tree.columns(leaf)
         title = names.get(leaf, leaf)
         for k, column in enumerate(found):
