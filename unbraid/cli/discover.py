@@ -51,20 +51,19 @@ def discover(
     seeds, and says of each factor how many seeds find it. Ctrl-C leaves a valid result; the same command continues.
     """
     from unbraid.discovery.discovery import discover as run_discovery
+    from unbraid.discovery.discovery import print_all
 
     found = run_discovery(pictures, out, **asdict(limits), options=parse_options(options), quiet=quiet)
     if limits.dry:
         return
-    typer.echo("\n".join(["", *found.lines()]))
-    typer.echo(f"\npage:   {found.page}\ncodes:  {found.codes_table}\nmodel:  {out / 'best'}")
-    explorer = out / "explore.html"
-    if explorer.is_file():
-        typer.echo(f"slide:  {explorer}")
+    print_all(["", *found.lines(), ""])
+    files = {"page": found.page, "sliders": out / "explore.html", "codes": found.codes_table, "model": out / "best"}
+    typer.echo("\n".join(f"{name + ':':<9}{file}" for name, file in files.items() if file.exists()))
     place = quote(str(out / "best"))
-    leaf = found.factors[0]["leaf"] if found.factors else "z0"
-    typer.echo(
-        f"next:   unbraid name {place} {leaf} 'what you see'; unbraid transform {place} NEW_PICTURES --out new.csv"
-    )
+    more = f"unbraid discover {quote(pictures)} --out {quote(str(out))} --more 20"
+    named = [f"unbraid name {place} {leaf} 'what you see'" for leaf in found.stable_factors[:1]]
+    steps = [*named, f"unbraid transform {place} NEW_PICTURES --out new.csv"] if named else [more]
+    typer.echo("next:    " + "\n         ".join(steps))
 
 
 def name(

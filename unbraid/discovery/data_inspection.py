@@ -53,6 +53,7 @@ class DataSummary:
         warnings: sentences about doubtful properties.
         digest: digest of the array.
         fingerprint: state of the source; "" for data in memory.
+        columns: names of the columns of vectors.
     """
 
     source: str
@@ -72,6 +73,7 @@ class DataSummary:
     warnings: tuple[str, ...] = ()
     digest: str = ""
     fingerprint: str = field(default="", repr=False)
+    columns: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def scale(self) -> float:
@@ -122,7 +124,8 @@ class DataSummary:
         known = {f.name for f in fields(cls)}
         try:
             found = cls(**{key: value for key, value in table.items() if key in known})
-            return replace(found, shape=tuple(found.shape), warnings=tuple(found.warnings))  # type: ignore[arg-type]
+            pairs = {key: tuple(getattr(found, key)) for key in ("shape", "warnings", "columns")}
+            return replace(found, **pairs)  # type: ignore[arg-type]
         except (TypeError, AttributeError) as error:
             raise UnbraidError(f"{folder / SUMMARY_FILE} is damaged: {error}.") from error
 
@@ -232,6 +235,7 @@ def _read_and_summarise(opened: PictureSource, folder: Path, quiet: bool) -> tup
         warnings=_warnings(opened, len(array), constant, skipped),
         digest=hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()[:20],
         fingerprint=opened.fingerprint,
+        columns=tuple(opened.dataset.notes.get("columns", ())) if opened.is_vectors and opened.dataset else (),
     )
     return summary, array
 

@@ -52,7 +52,7 @@ class TimeLimit:
         base, rate = plan.rungs[finished - 1].steps, self.seconds / self.steps
         slowdown = rate / max(plan.step_seconds, 1e-9)
         left = self.deadline - time.monotonic() - PAGES_SECONDS * max(1.0, slowdown)
-        growing, fixed = _remaining_steps(plan, finished, count, base)
+        growing, fixed = remaining_steps(plan, finished, count)
         if rate * (growing + fixed) <= TOLERANCE * left:
             return plan
         share = max(0.0, left / rate - fixed) / growing if growing else 0.0
@@ -69,8 +69,15 @@ class TimeLimit:
         return replace(plan, rungs=rungs, confirming=confirming, shortened=why)
 
 
-def _remaining_steps(plan: DiscoveryPlan, finished: int, count: int, base: int) -> tuple[float, float]:
-    """Steps of all runs that shrink with the rungs, and those that more seeds need to come as far as the others."""
+def remaining_steps(plan: DiscoveryPlan, finished: int, count: int) -> tuple[float, float]:
+    """Steps of all runs that shrink with the rungs, and those that more seeds need to come as far as the others.
+
+    Args:
+        plan: the plan.
+        finished: rungs that are done.
+        count: settings that continue.
+    """
+    base = plan.rungs[finished - 1].steps if finished else 0
     growing, done = 0.0, base
     for rung in plan.rungs[finished:]:
         growing += count * plan.seeds * (rung.steps - done)
