@@ -176,6 +176,8 @@ def test_new_pictures_of_any_size_are_encoded_and_unusual_ones_marked(in_process
     transform(found.folder / "best", place, tmp_path / "all.csv", all_leaves=True, quiet=True)
     with open(tmp_path / "all.csv") as table:
         assert len(next(csv.reader(table))) == 2 + 3
+    with pytest.raises(UnbraidError, match=r"found/best, the chosen run"):
+        transform(found.folder, place, tmp_path / "new.csv")
     with pytest.raises(UnbraidError, match=r"\.csv"):
         transform(found.folder / "best", place, tmp_path / "new.txt", quiet=True)
 
@@ -205,7 +207,7 @@ def test_weak_leaves_take_one_line(in_process, bars, tmp_path):
     row = {"leaf": "z0", "name": "", "nats": 0.1, "found": 0, "seeds": 3, "kind": "continuous", "status": "weak"}
     clear = {**row, "leaf": "z2", "name": "width", "status": "stable"}
     lines = replace(found, result={**found.result, "factors": [clear, row, {**row, "leaf": "z1"}]}).lines()
-    assert lines[-2].split() == "z2 'width' stable found in 0 of 3 other seeds, 0.10 nats, continuous".split()
+    assert re.fullmatch(r" +z2 'width' +stable +found in 0 of 3 other seeds, 0\.10 nats, continuous", lines[-2])
     assert lines[-1] == "  too weak to see: z0, z1"
 
 
@@ -248,6 +250,12 @@ def test_the_page_of_a_table_names_the_columns_that_a_factor_changes(in_process,
 
     strip = np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.5]])[..., None, None]
     assert _column_changes(strip, ("a", "b-c", "d"), signed=True) == ["b-c\xa0−2.0", "d\xa0+0.5"]
+    new, out, options = tmp_path / "new.csv", tmp_path / "codes.csv", {"labels": "kind"}
+    new.write_text("age,height,<weight>,kind\n1,2,3,a\n")
+    with pytest.raises(UnbraidError, match="another order"):
+        transform(found.folder / "best", new, out, options=options, quiet=True)
+    new.write_text("height,<weight>,age,kind\n1,2,3,a\n")
+    assert transform(found.folder / "best", new, out, options=options, quiet=True).count == 1
     assert _column_changes(strip, (), signed=False) == ["column_1\xa02.0", "column_2\xa00.5"]
 
 

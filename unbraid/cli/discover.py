@@ -103,6 +103,7 @@ def transform(
     batch: Annotated[int, typer.Option(min=1, help="Pictures per batch; it bounds memory.")] = 128,
     max_pictures: Annotated[int, typer.Option(min=0, help="Largest number of pictures (0: all).")] = 0,
     all_leaves: Annotated[bool, typer.Option("--all", help="All leaves, not only the stable factors.")] = False,
+    options: Options = None,
     quiet: QuietBar = False,
 ) -> None:
     """Encode pictures that the run has never seen: a table with the factors and how unusual each picture is.
@@ -112,8 +113,9 @@ def transform(
     from unbraid.discovery.new_pictures import transform as transform_pictures
 
     done = transform_pictures(
-        run, pictures, out, resize=resize, batch=batch, max_pictures=max_pictures, all_leaves=all_leaves, quiet=quiet
-    )
+        run, pictures, out, resize=resize, batch=batch, max_pictures=max_pictures, all_leaves=all_leaves,
+        options=parse_options(options), quiet=quiet,
+    )  # fmt: skip
     for file, why in list(done.skipped.items())[:20]:
         typer.echo(f"left out: {file}: {why}", err=True)
     if len(done.skipped) > 20:

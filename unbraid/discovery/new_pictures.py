@@ -56,6 +56,7 @@ def transform(
     batch: int = 128,
     max_pictures: int = 0,
     all_leaves: bool = False,
+    options: dict[str, Any] | None = None,
     quiet: bool = False,
 ) -> Transformed:
     """Encode pictures of any size to a table: file name, factors, and the percentile of the ELBO in the training data.
@@ -71,6 +72,7 @@ def transform(
         batch: examples per batch, which bounds memory.
         max_pictures: largest number of examples; 0 takes all.
         all_leaves: write all leaves; by default a run of a discovery writes the columns of its codes.csv.
+        options: options of a named data set or of a file.
         quiet: show no progress bar.
 
     >>> from unbraid.runs.recipe import Recipe
@@ -90,7 +92,8 @@ def transform(
     every = [leaf.name for leaf in run.recipe.tree.leaves]
     shown = [leaf for leaf in status if status[leaf] == STABLE] or list(status) or every  # as codes.csv
     columns, heads = factor_columns(run, every if all_leaves else shown, status)
-    reader = _Reader(run, pictures, resize or str(known.get("resize", "crop")), max_pictures)
+    reader = _Reader(run, pictures, resize or str(known.get("resize", "crop")), max_pictures, options or {})
+    reader.check_columns(known.get("columns", []))
     reference = np.sort(_reference_elbos(run))
     unusual = 0
     with (
@@ -133,7 +136,7 @@ def elbo_percentiles(elbos: np.ndarray, reference: np.ndarray) -> np.ndarray:
 class _Reader:
     """New examples in the shape of a run's data."""
 
-    def __init__(self, run: Run, pictures: Any, resize: str, limit: int):
+    def __init__(self, run: Run, pictures: Any, resize: str, limit: int, options: dict[str, Any]):
         channels, height, width = (int(s) for s in run.state["shape"])
         self.run, self.resize, self.skipped = run, resize, dict[str, str]()
         self.channels, self.size, self.vectors = channels, height, (height, width) == (1, 1)
@@ -144,7 +147,8 @@ class _Reader:
             do="Use unbraid encode --data.",
         )
         self.folder: Path | None = None
-        path = Path(pictures).expanduser() if isinstance(pictures, str | Path) and not self.vectors else None
+        known_path = isinstance(pictures, str | Path) and not self.vectors and not options
+        path = Path(pictures).expanduser() if known_path else None
         if path is not None and (path.is_dir() or (path.is_file() and path.suffix.lower() in IMAGE_SUFFIXES)):
             self.folder = path if path.is_dir() else path.parent
             files, self.skipped = list_pictures(path) if path.is_dir() else ([path], {})
@@ -152,13 +156,28 @@ class _Reader:
             self.count = len(self.files)
             expect(self.files, f"{path} holds no pictures", found=describe_skipped(self.skipped))
             return
-        self.source = open_source(pictures, self.size, resize, limit or 2**62, {}, quiet=True)
+        self.source = open_source(pictures, self.size, resize, limit or 2**62, options, quiet=True)
         self.count = self.source.limit
         expect(
             self.source.is_vectors == self.vectors,
             f"{self.source.name} does not fit this run",
             found="rows of numbers" if self.source.is_vectors else "pictures",
             allowed=f"rows of {channels} numbers" if self.vectors else "pictures",
+        )
+
+    def check_columns(self, trained: list[str]) -> None:
+        """Refuse a table with the columns of the training data in another order.
+
+        Args:
+            trained: names of the columns of the training data.
+        """
+        dataset = None if self.folder is not None else self.source.dataset
+        found = [] if dataset is None else list(dataset.notes.get("columns", []))
+        expect(
+            found == trained or sorted(found) != sorted(trained),
+            "the columns are in another order than in training",
+            found=", ".join(found),
+            allowed=", ".join(trained),
         )
 
     def batches(self, batch: int) -> Iterator[tuple[np.ndarray, list[str]]]:

@@ -93,7 +93,8 @@ def write_results(stages: RungRunner, summary: DataSummary, complete: bool) -> d
     result["steps"] = best.state["step"]
     result["warnings"] += _warnings(result, chosen, complete, len(measured))
     result["warnings"] += [stages.plan.short_warning] if complete and stages.plan.short_warning else []
-    write_json(best.path / RESULT_FILE, {"resize": summary.resize, "kind": summary.kind, "factors": result["factors"]})
+    described = {key: getattr(summary, key) for key in ("resize", "kind", "columns")}
+    write_json(best.path / RESULT_FILE, {**described, "factors": result["factors"]})
     write_codes_table(stages.folder / CODES_TABLE, codes, stages.folder / DATA_FOLDER, best, result["factors"])
     _write_explorer(best, stages.folder, result)
     write_json(stages.folder / RESULT_FILE, result)

@@ -61,11 +61,12 @@ class TimeLimit:
             rest = [rest[-1]] if rest[-1].steps - base >= MIN_MORE_STEPS else []
         confirming = plan.confirming if rest or rate * fixed <= TOLERANCE * left else 0
         rungs = (*plan.rungs[:finished], *rest)
-        why = (
-            f"steps took {slowdown:.1f} times as long as measured: {rungs[-1].steps:,} steps per run instead of "
-            f"{plan.rungs[-1].steps:,}"
-            + ("" if confirming == plan.confirming else ", no more seeds of the chosen setting")
-        )
+        if (rungs, confirming) == (plan.rungs, plan.confirming):
+            return plan
+        steps = f"{rungs[-1].steps:,} steps per run instead of {plan.rungs[-1].steps:,}" if rungs != plan.rungs else ""
+        seeds = "" if confirming == plan.confirming else "no more seeds of the chosen setting"
+        changes = ", ".join(filter(None, (steps, seeds)))
+        why = f"steps took {slowdown:.1f} times as long as measured: {changes}"
         return replace(plan, rungs=rungs, confirming=confirming, shortened=why)
 
 
