@@ -114,8 +114,8 @@ def _choose_measured(stages: RungRunner) -> tuple[str, str, list[RunMeasurement]
         s.name: [m for seed in seeds if (m := stages.measure(s.name, seed)) is not None] for s in stages.plan.settings
     }
     name = max(found_by_name, key=lambda n: (len(found_by_name[n]), max((m.elbo for m in found_by_name[n]), default=0)))
-    label = stages.settings[name].label
-    return name, f"{label} has the most finished runs so far; settings were not compared yet.", found_by_name[name]
+    most = f"{stages.settings[name].label} has the most finished runs so far; s" if found_by_name[name] else "S"
+    return name, f"{most}ettings were not compared yet.", found_by_name[name]
 
 
 def _same_steps(stages: RungRunner, name: str, measured: list[RunMeasurement]) -> list[RunMeasurement]:
