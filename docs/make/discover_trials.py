@@ -16,8 +16,8 @@ import argparse
 import json
 import math
 import os
+import re
 import resource
-import shutil
 import statistics
 import time
 from dataclasses import replace
@@ -104,7 +104,8 @@ def make_pages(chosen: argparse.Namespace) -> None:
         )  # fmt: skip
         for folder in (PAGES, PICTURES):
             folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(found.page, PAGES / f"{name}.html")
+        page = re.sub(r'<p><a href="explore.html".*?</p>\n', "", found.page.read_text())  # the site has the page alone
+        (PAGES / f"{name}.html").write_text(page)
         leaves = tuple(found.stable_factors) or tuple(f["leaf"] for f in found.factors)[:6]
         if leaves:
             figure = draw_figure("traversals", found.best, FigureOptions(leaves=leaves))

@@ -68,7 +68,8 @@ def test_one_call_leaves_a_page_codes_and_a_run_like_any_other(in_process, bars,
     assert found.complete
     text = found.page.read_text()
     assert "other seeds" in text
-    assert not re.search(r"(src|href)=\"(?!data:|#)", text), "the page makes no request"
+    files = r'<a href="(explore\.html|codes\.csv)">'
+    assert not re.search(r"(src|href)=\"(?!data:|#)", re.sub(files, "", text)), "the page makes no request"
     assert str(tmp_path) not in text, "the page names no folder of this machine"
     rows = list(csv.reader(found.codes_table.read_text().splitlines()))
     assert len(rows) == 61
@@ -169,6 +170,14 @@ def test_new_pictures_of_any_size_are_encoded_and_unusual_ones_marked(in_process
     assert rows.keys() == {"known.png", "noise.png"}
     assert done.skipped.keys() == {"broken.png"}
     assert float(rows["noise.png"]["elbo_percentile"]) < float(rows["known.png"]["elbo_percentile"])
+    with open(found.codes_table) as table, open(tmp_path / "new.csv") as new:
+        assert next(csv.reader(new))[1:-1] == next(csv.reader(table))[1:], "unstable leaves are marked here too"
+    assert transform(found.folder / "best", place / "known.png", tmp_path / "one.csv", quiet=True).count == 1
+    transform(found.folder / "best", place, tmp_path / "all.csv", all_leaves=True, quiet=True)
+    with open(tmp_path / "all.csv") as table:
+        assert len(next(csv.reader(table))) == 2 + 3
+    with pytest.raises(UnbraidError, match=r"found/best, the chosen run"):
+        transform(found.folder, place, tmp_path / "new.csv")
     with pytest.raises(UnbraidError, match=r"\.csv"):
         transform(found.folder / "best", place, tmp_path / "new.txt", quiet=True)
 
@@ -179,6 +188,75 @@ def test_vectors_are_standardised_and_transformed_alike(in_process, tmp_path):
     assert found.data.kind == "vectors"
     np.save(tmp_path / "more.npy", rows[:7].astype(np.float32))
     assert transform(found.folder / "best", tmp_path / "more.npy", tmp_path / "rows.csv", quiet=True).count == 7
+
+
+def test_a_notebook_shows_the_plan_first_and_then_the_factors(in_process, bars, tmp_path):
+    planned = small_discovery(bars, tmp_path / "<b>found", dry=True)
+    assert "2 seeds; steps per run" in repr(planned)
+    assert "&lt;b&gt;found" in planned._repr_html_()
+    found = small_discovery(bars, tmp_path / "<b>found")
+    page = found._repr_html_()
+    assert "<b>" not in page
+    assert page.count("<tr>") == (1 + len(found.factors) if found.factors else 0)
+    result = {**found.result, "factors": [{**f, "status": "stable"} for f in found.factors]}
+    assert ("data:image/png" in replace(found, result=result)._repr_html_()) == bool(found.factors)
+
+
+def test_weak_leaves_take_one_line(in_process, bars, tmp_path):
+    found = small_discovery(bars, tmp_path / "found")
+    row = {"leaf": "z0", "name": "", "nats": 0.1, "found": 0, "seeds": 3, "kind": "continuous", "status": "weak"}
+    clear = {**row, "leaf": "z2", "name": "width", "status": "stable"}
+    lines = replace(found, result={**found.result, "factors": [clear, row, {**row, "leaf": "z1"}]}).lines()
+    assert re.fullmatch(r" +z2 'width' +stable +found in 0 of 3 other seeds, 0\.10 nats, continuous", lines[-2])
+    assert lines[-1] == "  too weak to see: z0, z1"
+
+
+def test_other_options_make_another_plan_until_training_has_begun(in_process, bars, tmp_path, capsys):
+    out = tmp_path / "found"
+    small_discovery(bars, out, dry=True)
+    assert small_discovery(bars, out, dry=True, latents=2).plan.settings[0].recipe["latent"] == 2
+    small_discovery(bars, out, latents=2)
+    capsys.readouterr()
+    assert small_discovery(bars, out, latents=5, seeds=4, quiet=False).plan.settings[0].recipe["latent"] == 2
+    assert "its seeds, latents stay" in capsys.readouterr().out
+
+
+def test_the_page_and_the_explorer_name_no_folder_and_link_each_other(in_process, bars, tmp_path):
+    folder = tmp_path / "secret" / "bars"
+    folder.mkdir(parents=True)
+    for k, picture in enumerate(bars):
+        Image.fromarray(picture).save(folder / f"{k:02d}.png")
+    (folder / "broken.png").write_bytes(b"")
+    found = small_discovery(folder, tmp_path / "found")
+    for page in (found.page.read_text(), (found.folder / "explore.html").read_text()):
+        assert "Factors of bars" in page
+        assert "secret" not in page
+    assert '<a href="explore.html">' in found.page.read_text()
+    if found.factors:
+        assert re.search(r"<summary>names</summary>\d\d\.png, ", found.page.read_text()), (
+            "pictures at the ends are named"
+        )
+
+
+def test_the_page_of_a_table_names_the_columns_that_a_factor_changes(in_process, tmp_path):
+    values = np.random.default_rng(0).normal(size=(80, 3))
+    (tmp_path / "t.csv").write_text("\n".join(["height,<weight>,age", *(",".join(map(str, row)) for row in values)]))
+    found = small_discovery(tmp_path / "t.csv", tmp_path / "found", latents=2)
+    assert found.data.columns == ("height", "<weight>", "age")
+    page = found.page.read_text()
+    assert "picture" not in page.replace("pictures.npy", "").split("<body>")[1]
+    assert not found.factors or re.search(r"(height|&lt;weight&gt;|age)\xa0[+−]\d", page)
+    from unbraid.discovery.discovery_page import _column_changes
+
+    strip = np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.5]])[..., None, None]
+    assert _column_changes(strip, ("a", "b-c", "d"), signed=True) == ["b-c\xa0−2.0", "d\xa0+0.5"]
+    new, out, options = tmp_path / "new.csv", tmp_path / "codes.csv", {"labels": "kind"}
+    new.write_text("age,height,<weight>,kind\n1,2,3,a\n")
+    with pytest.raises(UnbraidError, match="another order"):
+        transform(found.folder / "best", new, out, options=options, quiet=True)
+    new.write_text("height,<weight>,age,kind\n1,2,3,a\n")
+    assert transform(found.folder / "best", new, out, options=options, quiet=True).count == 1
+    assert _column_changes(strip, (), signed=False) == ["column_1\xa02.0", "column_2\xa00.5"]
 
 
 def test_two_discoveries_do_not_share_a_folder(in_process, bars, tmp_path):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shutil
-import textwrap
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from unbraid.core.errors import UnbraidError, choose, expect
+from unbraid.core.progress import wrap_text
 
 data_app = typer.Typer(help="List, make, fetch and show data sets.", no_args_is_help=True, rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(help="A data set; 'unbraid data list' names them.", show_default=False)]
@@ -35,7 +34,7 @@ def list_sets(name: Annotated[str, typer.Argument(help="Only this one, with its 
         from unbraid.catalogue import find_entry, render_entry
 
         typer.echo(render_entry(find_entry("data", name)))
-        typer.echo("\n" + _wrap_text("", f"Options of every set: {', '.join(STRUCTURE)}."))
+        typer.echo("\n" + wrap_text(f"Options of every set: {', '.join(STRUCTURE)}."))
         return
     from rich.console import Console
     from rich.table import Table
@@ -51,15 +50,8 @@ def list_sets(name: Annotated[str, typer.Argument(help="Only this one, with its 
     typer.echo("\nHow to get those that need a file:")
     for source in DATASETS.values():
         if source.status().startswith("needs"):
-            typer.echo(_wrap_text(f"  {source.name + ':':<15}", source.how_to_get))
+            typer.echo(wrap_text(f"  {source.name + ':':<15}{source.how_to_get}", 17))
     typer.echo("\n'unbraid data list NAME' describes a set and its options.")
-
-
-def _wrap_text(head: str, text: str) -> str:
-    """Wrap `text` after `head` at the width of the terminal, with a hanging indent."""
-    width, indent = max(shutil.get_terminal_size().columns, 40), " " * len(head)
-    wrapper = textwrap.TextWrapper(width, head, indent, break_long_words=False, break_on_hyphens=False)
-    return wrapper.fill(text)
 
 
 @data_app.command("make")
@@ -80,7 +72,7 @@ def make(name: Name, options: Options = None) -> None:
     if chosen.get("path") and source.status() != "ready":
         advice = f"It is read from {chosen['path']} and was not copied: give that path in a recipe too"
         where = f", or put its files into {array_cache.cache_dir() / name}" if source.fetch is not None else ""
-        typer.echo(_wrap_text("", f"{advice}{where}."))
+        typer.echo(wrap_text(f"{advice}{where}."))
     if bad := dataset.notes.get("damaged"):
         typer.echo(f"left out as damaged: {len(bad):,}, such as {bad[0]}")
 

@@ -51,20 +51,19 @@ def discover(
     seeds, and says of each factor how many seeds find it. Ctrl-C leaves a valid result; the same command continues.
     """
     from unbraid.discovery.discovery import discover as run_discovery
+    from unbraid.discovery.discovery import print_wrapped
 
     found = run_discovery(pictures, out, **asdict(limits), options=parse_options(options), quiet=quiet)
     if limits.dry:
         return
-    typer.echo("\n".join(["", *found.lines()]))
-    typer.echo(f"\npage:   {found.page}\ncodes:  {found.codes_table}\nmodel:  {out / 'best'}")
-    explorer = out / "explore.html"
-    if explorer.is_file():
-        typer.echo(f"slide:  {explorer}")
+    print_wrapped("\n".join(["", *found.lines(), ""]))
+    files = {"page": found.page, "sliders": out / "explore.html", "codes": found.codes_table, "model": out / "best"}
+    typer.echo("\n".join(f"{name + ':':<9}{file}" for name, file in files.items() if file.exists()))
     place = quote(str(out / "best"))
-    leaf = found.factors[0]["leaf"] if found.factors else "z0"
-    typer.echo(
-        f"next:   unbraid name {place} {leaf} 'what you see'; unbraid transform {place} NEW_PICTURES --out new.csv"
-    )
+    more = f"unbraid discover {quote(pictures)} --out {quote(str(out))} --more 20"
+    named = [f"unbraid name {place} {leaf} 'what you see'" for leaf in found.stable_factors[:1]]
+    steps = [*named, f"unbraid transform {place} NEW_PICTURES --out new.csv"] if named else [more]
+    typer.echo("next:    " + "\n         ".join(steps))
 
 
 def name(
@@ -95,12 +94,16 @@ def name(
 
 def transform(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, such as discovery/best.")],
-    pictures: Annotated[str, typer.Argument(metavar="PICTURES", help="A folder, a file, or a data set's name.")],
+    pictures: Annotated[
+        str,
+        typer.Argument(metavar="PICTURES", help="A folder, a picture, an array or table file, or a data set's name."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The table to write.")] = Path("codes.csv"),
     resize: Annotated[str, typer.Option(help="crop, pad or stretch; default: as in the discovery.")] = "",
     batch: Annotated[int, typer.Option(min=1, help="Pictures per batch; it bounds memory.")] = 128,
     max_pictures: Annotated[int, typer.Option(min=0, help="Largest number of pictures (0: all).")] = 0,
     all_leaves: Annotated[bool, typer.Option("--all", help="All leaves, not only the stable factors.")] = False,
+    options: Options = None,
     quiet: QuietBar = False,
 ) -> None:
     """Encode pictures that the run has never seen: a table with the factors and how unusual each picture is.
@@ -110,8 +113,9 @@ def transform(
     from unbraid.discovery.new_pictures import transform as transform_pictures
 
     done = transform_pictures(
-        run, pictures, out, resize=resize, batch=batch, max_pictures=max_pictures, all_leaves=all_leaves, quiet=quiet
-    )
+        run, pictures, out, resize=resize, batch=batch, max_pictures=max_pictures, all_leaves=all_leaves,
+        options=parse_options(options), quiet=quiet,
+    )  # fmt: skip
     for file, why in list(done.skipped.items())[:20]:
         typer.echo(f"left out: {file}: {why}", err=True)
     if len(done.skipped) > 20:

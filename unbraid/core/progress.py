@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -136,6 +138,20 @@ def _estimate(label: str, total: int, initial: int, round_size: int, start: floa
         return f"{label}: about {format_duration(seconds)} in all" if seconds >= MIN_ESTIMATE else ""
 
     return estimate
+
+
+def wrap_text(text: str, indent: int = 0) -> str:
+    """Wrap a line at the width of the terminal.
+
+    Args:
+        text: the line.
+        indent: columns before the second and all further lines.
+    """
+    width = max(shutil.get_terminal_size().columns, 40)
+    wrapper = textwrap.TextWrapper(
+        width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+    return wrapper.fill(text)
 
 
 def format_duration(seconds: float) -> str:

@@ -18,7 +18,7 @@ from unbraid.core.errors import UnbraidError, choose, expect
 from unbraid.core.files import is_file, read_bytes, read_json, read_npy, write_json, write_npy, write_text
 from unbraid.core.progress import progress_bar
 from unbraid.data import DATASETS
-from unbraid.discovery.picture_files import RESIZING
+from unbraid.discovery.picture_files import RESIZING, describe_skipped
 from unbraid.discovery.picture_sources import PictureSource, open_source
 from unbraid.discovery.price_scale import REFERENCE_NATS, gainable_nats, informative_pixels
 
@@ -53,6 +53,7 @@ class DataSummary:
         warnings: sentences about doubtful properties.
         digest: digest of the array.
         fingerprint: state of the source; "" for data in memory.
+        columns: names of the columns of vectors.
     """
 
     source: str
@@ -72,6 +73,7 @@ class DataSummary:
     warnings: tuple[str, ...] = ()
     digest: str = ""
     fingerprint: str = field(default="", repr=False)
+    columns: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def scale(self) -> float:
@@ -106,7 +108,7 @@ class DataSummary:
             + (f"; {self.near_constant:,} nearly constant" if self.near_constant else ""),
             f"training:   {size}; {self.kind}, likelihood {self.likelihood}; {self.held_out:,} held out",
             f"prices:     a perfect reconstruction gains {self.nats:.0f} nats per example over the mean "
-            f"({self.informative:,} informative {'columns' if self.is_vectors else 'pixels'}, "
+            f"({self.informative:,} informative {'columns' if self.is_vectors else 'pixel values'}, "
             f"{self.nats / max(self.informative, 1):.2f} each): scale {self.scale:.2f}",
             *(f"warning:    {text}" for text in self.warnings),
         ]
@@ -122,7 +124,8 @@ class DataSummary:
         known = {f.name for f in fields(cls)}
         try:
             found = cls(**{key: value for key, value in table.items() if key in known})
-            return replace(found, shape=tuple(found.shape), warnings=tuple(found.warnings))  # type: ignore[arg-type]
+            pairs = {key: tuple(getattr(found, key)) for key in ("shape", "warnings", "columns")}
+            return replace(found, **pairs)  # type: ignore[arg-type]
         except (TypeError, AttributeError) as error:
             raise UnbraidError(f"{folder / SUMMARY_FILE} is damaged: {error}.") from error
 
@@ -192,19 +195,18 @@ def _read_and_summarise(opened: PictureSource, folder: Path, quiet: bool) -> tup
     expect(
         len(array) > 1 or len(names) == 1,
         f"all {what} in {opened.name} are equal" if names else f"no {what} in {opened.name} can be read",
-        found=f"{len(names):,} {what}, {len(skipped):,} left out"
-        + (f", first {next(iter(skipped.items()))}" if skipped else ""),
+        found=f"{len(names):,} {what}, {describe_skipped(skipped)}",
     )
     expect(
         len(array) >= MIN_PICTURES,
         f"{opened.name} has too few different {what} to learn from",
-        found=f"{len(array)} (of {opened.count:,}, {len(skipped):,} left out)",
+        found=f"{len(array)} (of {opened.count:,}, {describe_skipped(skipped)})",
         allowed=f"{MIN_PICTURES} or more; hundreds for a useful result",
     )
     expect(
-        constant < len(array) / 2 or opened.is_vectors,
+        len(constant) < len(array) / 2 or opened.is_vectors,
         f"most {what} in {opened.name} are nearly constant",
-        found=f"{constant:,} of {len(array):,}",
+        found=f"{len(constant):,} of {len(array):,}",
         do="Check the files, or use --resize pad if the interesting part was cropped.",
     )
     _write_rows(folder / PICTURES_FILE, names)
@@ -221,7 +223,7 @@ def _read_and_summarise(opened: PictureSource, folder: Path, quiet: bool) -> tup
         used=len(names),
         distinct=len(array),
         skipped=len(skipped),
-        near_constant=constant,
+        near_constant=len(constant),
         sizes=opened.sizes,
         shape=(array.shape[1], 1, 1) if opened.is_vectors else tuple(array.shape[1:]),
         kind=kind,
@@ -233,18 +235,19 @@ def _read_and_summarise(opened: PictureSource, folder: Path, quiet: bool) -> tup
         warnings=_warnings(opened, len(array), constant, skipped),
         digest=hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()[:20],
         fingerprint=opened.fingerprint,
+        columns=tuple(opened.dataset.notes.get("columns", ())) if opened.is_vectors and opened.dataset else (),
     )
     return summary, array
 
 
 def _read_distinct(
     opened: PictureSource, skipped: dict[str, str], quiet: bool
-) -> tuple[np.ndarray, list[tuple[str, int]], int]:
-    """Read all chunks; return the different rows, the row of each name, and the number of nearly constant rows."""
+) -> tuple[np.ndarray, list[tuple[str, int]], list[str]]:
+    """Read all chunks; return the different rows, the row of each name, and the names of nearly constant rows."""
     rows: np.ndarray | None = None
     seen: dict[bytes, int] = {}
     names: list[tuple[str, int]] = []
-    constant = 0
+    constant: list[str] = []
     with progress_bar("reading", opened.limit, quiet) as advance:
         for part, part_names in opened.read_chunks(CHUNK, skipped):
             if rows is None:
@@ -254,7 +257,8 @@ def _read_distinct(
                 if key not in seen:
                     seen[key] = len(seen)
                     rows[seen[key]] = row
-                    constant += int(not opened.is_vectors and row.std() < 255 * CONSTANT_DEVIATION)
+                    if not opened.is_vectors and row.std() < 255 * CONSTANT_DEVIATION:
+                        constant.append(name)
                 names.append((name, seen[key]))
             advance(CHUNK)
     return (np.zeros((0, 1, 1, 1), np.uint8) if rows is None else rows[: len(seen)]), names, constant
@@ -267,21 +271,20 @@ def _standardised(rows: np.ndarray) -> np.ndarray:
     return (rows - mean) / scale
 
 
-def _warnings(opened: PictureSource, distinct: int, constant: int, skipped: dict[str, str]) -> tuple[str, ...]:
+def _warnings(opened: PictureSource, distinct: int, constant: list[str], skipped: dict[str, str]) -> tuple[str, ...]:
     texts = []
     if opened.dataset is None and str(opened.folder) in DATASETS:
         texts.append(f"{opened.name} is a folder here and the name of a data set; the folder is used.")
     if distinct < FEW_PICTURES:
         texts.append(f"{distinct:,} different examples are few: expect factors that not every seed finds.")
     if constant:
-        texts.append(f"{constant:,} pictures have almost no contrast; they stay in the data.")
-    if opened.limit < opened.count:
-        texts.append(
-            f"{opened.limit:,} of {opened.count:,} are used (--max-pictures); 'unbraid transform' encodes all."
-        )
+        some = f"{len(constant):,} pictures, such as {constant[0]}, have" if len(constant) > 1 else f"{constant[0]} has"
+        texts.append(f"{some} almost no contrast; such pictures stay in the data.")
+    readable = opened.count - len(opened.skipped)  # no limit left out a link
+    if opened.limit < readable:
+        texts.append(f"{opened.limit:,} of {readable:,} are used (--max-pictures); 'unbraid transform' encodes all.")
     if len(skipped) > 0.1 * opened.count:
-        first = next(iter(skipped.items()))
-        texts.append(f"{len(skipped):,} files were left out, such as {first[0]}: {first[1]}.")
+        texts.append(f"Of {opened.count:,} files, {describe_skipped(skipped)}.")
     return tuple(texts)
 
 

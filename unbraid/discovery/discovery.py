@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect
+from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect, join_names
 from unbraid.core.files import ensure_writable_folder, is_file, read_json
 from unbraid.core.hardware import cpu_count
 from unbraid.core.locks import file_lock
+from unbraid.core.progress import wrap_text
 from unbraid.discovery.data_inspection import DataSummary, prepare_data
+from unbraid.discovery.factor_confidence import WEAK
 from unbraid.discovery.measurements import MeasuringData
 from unbraid.discovery.plan import (
     PLAN_FILE,
@@ -125,17 +128,25 @@ class Discovery:
     def lines(self) -> list[str]:
         """The result as lines of text."""
         if not self.result:
-            return ["nothing is trained yet"]
+            return ["nothing is trained yet", *self.plan.lines()]
+        shown = [f for f in self.factors if f["status"] != WEAK]
+        names = {f["leaf"]: f"{f['leaf']} {f['name']!r}" if f["name"] else f["leaf"] for f in self.factors}
+        width = max((len(names[f["leaf"]]) for f in shown), default=0)
         rows = [self.result["reason"], *(f"warning: {text}" for text in self.result["warnings"])]
-        for f in self.factors:
+        for f in shown:
             nats = "" if f["nats"] is None else f"{f['nats']:.2f} nats, "
-            name = f"{f['leaf']} {f['name']!r}" if f["name"] else f["leaf"]
             found = f"found in {f['found']} of {f['seeds']} other seeds"
-            rows.append(f"  {name:<10} {f['status']:<14} {found}, {nats}{f['kind']}")
-        return rows
+            rows.append(f"  {names[f['leaf']]:<{width}}  {f['status']:<13}  {found}, {nats}{f['kind']}")
+        weak = [names[f["leaf"]] for f in self.factors if f["status"] == WEAK]
+        return [*rows, f"  too weak to see: {', '.join(weak)}"] if weak else rows
 
     def __repr__(self) -> str:
         return "\n".join([f"discovery in {self.folder}", *self.lines()])
+
+    def _repr_html_(self) -> str:
+        from unbraid.discovery.notebook_view import discovery_html
+
+        return discovery_html(self)
 
 
 def discover(
@@ -191,7 +202,7 @@ def discover(
 
     def say(text: str) -> None:
         if not quiet:
-            print(text, flush=True)
+            print_wrapped(text)
 
     fields = {"size": size, "resize": resize, "max_pictures": max_pictures, "options": options, "quiet": quiet}
     ensure_writable_folder(folder)
@@ -205,8 +216,8 @@ def discover(
         plan, is_new = _load_or_make_plan(folder, summary, start, requested, say)
         say("\n".join(plan.lines()))
         if dry:
-            say(f"plan written: {folder / PLAN_FILE}; without --dry the training starts")
-            return Discovery(folder, summary, plan, {})
+            say(f"The plan is in {folder / PLAN_FILE}. Without --dry the training starts, or continues.")
+            return Discovery.load(folder)
         examples = MeasuringData.load(plan.settings[0].recipe["data"], summary.nats)
         limit = TimeLimit(start + 60 * minutes) if is_new else None
         stages = RungRunner(folder, plan, examples, workers, quiet, say, limit)
@@ -222,21 +233,37 @@ def _load_or_make_plan(
     folder: Path, summary: DataSummary, begin: float, requested: DiscoveryRequest, say: Callable[[str], None]
 ) -> tuple[DiscoveryPlan, bool]:
     """The stored plan once training has begun, else a new one; and whether it is new."""
+    candidates = candidate_settings(summary, folder / DATA_FOLDER, requested.latents, requested.batch)
     if is_file(folder / PLAN_FILE):
         plan = DiscoveryPlan.load(folder)
         begun = is_file(folder / PROGRESS_FILE) or (folder / RUNS_FOLDER).is_dir()
-        same = (plan.minutes, plan.seeds, plan.first_seed) == (requested.minutes, requested.seeds, requested.first_seed)
-        if plan.digest == summary.digest and (begun or same):
-            say(f"the plan in {folder / PLAN_FILE} continues")
+        others = _other_options(plan, requested, candidates)
+        if plan.digest == summary.digest and (begun or not others):
+            say(f"continues:  {folder / PLAN_FILE}, a plan of {plan.minutes:g} minutes")
+            if others and not plan.added:
+                say(f"note:       training has begun, so its {join_names(others)} stay; another --out makes a new plan")
             return plan, False
         expect(not begun, f"{folder} holds a discovery of other data", do="Choose another --out.")
-    candidates = candidate_settings(summary, folder / DATA_FOLDER, requested.latents, requested.batch)
     settings = measure_settings(candidates, requested.minutes)
     left = requested.minutes * 60 - (time.monotonic() - begin)
     plan = make_plan(settings, left, requested.minutes, requested.workers, summary.digest, requested.seeds)
     plan = replace(plan, first_seed=requested.first_seed)
     plan.save(folder)
     return plan, True
+
+
+def _other_options(
+    plan: DiscoveryPlan, requested: DiscoveryRequest, candidates: Sequence[CandidateSetting]
+) -> list[str]:
+    """Options in which a stored plan differs from what is asked for."""
+    first, wanted = (settings[0].recipe for settings in (plan.settings, candidates))
+    pairs = {
+        "minutes": (plan.minutes, requested.minutes),
+        "seeds": ((plan.seeds, plan.first_seed), (requested.seeds, requested.first_seed)),
+        "latents": (first["latent"], wanted["latent"]),
+        "batch": (first["budget"]["batch"], wanted["budget"]["batch"]),
+    }
+    return [name for name, (stored, asked) in pairs.items() if stored != asked]
 
 
 def measure_settings(settings: Sequence[CandidateSetting], minutes: float) -> list[CandidateSetting]:
@@ -302,3 +329,14 @@ def _is_written(folder: Path) -> bool:
         )
     except UnbraidError:
         return False
+
+
+def print_wrapped(text: str) -> None:
+    """Print lines at the width of the terminal; what follows a heading such as 'data:   ' stays in its column.
+
+    Args:
+        text: the lines.
+    """
+    for line in text.split("\n"):
+        head = re.match(r"\S* {2,}", line)
+        print(wrap_text(line, head.end() if head else 0), flush=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+from dataclasses import replace
+from pathlib import Path
 from shlex import quote
 from typing import Any
 
@@ -23,8 +25,11 @@ STRIP_STEPS = 9
 EXTREMES = 6  # pictures at each end of a factor
 EXTREME_SHARE = 0.03  # of the pictures, from which those are taken that differ least in the other factors
 RECONSTRUCTIONS = 12
+MAX_COLUMNS = 8  # of vectors, named in a factor
+MIN_COLUMN_CHANGE = 0.1  # standard deviations
 CELL = 48  # pixels of a picture on the page, at least
 GAP = 2
+FILES = {"explore.html": "sliders that decode in the browser", "codes.csv": "one row per example, with the factors"}
 
 
 def render_page(
@@ -34,6 +39,7 @@ def render_page(
     best: Run | None,
     codes: Codes | None,
     array: np.ndarray | None,
+    names: dict[int, str] | None = None,
 ) -> str:
     """Render the page.
 
@@ -44,51 +50,96 @@ def render_page(
         best: the chosen run; None while no run is finished.
         codes: its codes of all examples.
         array: the examples.
+        names: the file or the number of each example, by its row of the array.
     """
     templates = Environment(loader=PackageLoader("unbraid", "discovery"), autoescape=True)
+    folder, shown = summary.source, source_title(summary.source)  # a shared page names no folder of this machine
+    warnings = [text.replace(folder, shown) for text in result["warnings"]]
     factors = [dict(f) for f in result["factors"]]
-    examples = Markup("")
-    if best is not None and codes is not None and array is not None and not summary.is_vectors:
-        columns = [f["leaf"] for f in factors if f["status"] == "stable"] or [f["leaf"] for f in factors]
-        for factor in factors:
-            factor |= _factor_pictures(factor["leaf"], columns, best, codes, array)
-        examples = _reconstruction_strip(best, array)
+    examples, files = Markup(""), {}
+    if best is not None and codes is not None and array is not None:
+        _add_pictures(factors, summary, best, codes, array, names or {})
+        examples = Markup("") if summary.is_vectors else _reconstruction_strip(best, array)
+        files = {name: about for name, about in FILES.items() if (best.path.absolute().parent / name).is_file()}
     for factor in factors:
         factor["bars"] = _histogram(factor["histogram"])
-    # a shared page names no folder of this machine
     place = quote(f"{best.path.absolute().parent.name}/{best.path.name}") if best is not None else "best"
     return templates.get_template("discovery.html").render(
-        result=result,
-        data=summary,
+        result={**result, "source": shown, "warnings": warnings},
+        data=replace(summary, source=shown),
         plan=plan,
         stable=[f for f in factors if f["status"] == "stable"],
-        others=[f for f in factors if f["status"] != "stable"],
+        others=[f for f in factors if f["status"] not in ("stable", "weak")],
+        weak=[f for f in factors if f["status"] == "weak"],
         reconstructions=examples,
         best=place,
+        files=files,
         recipe="" if best is None else strip_paths(best.recipe).toml(),
         version=__version__,
     )
 
 
-def _factor_pictures(leaf: str, compared: list[str], best: Run, codes: Codes, array: np.ndarray) -> dict[str, Any]:
-    """The strip of a leaf, and the pictures at its ends."""
-    tree = codes.tree
-    columns = tree.columns(leaf)
+def source_title(source: str) -> str:
+    """The source of the data as a page shows it: an absolute path by its last part.
+
+    Args:
+        source: the source.
+
+    >>> [source_title(s) for s in ("/home/me/faces", "my/faces", "mnist")]
+    ['faces', 'my/faces', 'mnist']
+    """
+    return Path(source).name if Path(source).is_absolute() else source
+
+
+def _add_pictures(
+    factors: list[dict[str, Any]],
+    summary: DataSummary,
+    best: Run,
+    codes: Codes,
+    array: np.ndarray,
+    names: dict[int, str],
+) -> None:
+    """Add to each factor its strip, or the columns of vectors that it changes, and the examples at its ends."""
+    compared = [f["leaf"] for f in factors if f["status"] == "stable"] or [f["leaf"] for f in factors]
+    for factor in factors:
+        strip, ends = _strip_and_ends(factor["leaf"], compared, best, codes)
+        ordered = ends[0][0] == "low"
+        factor["ends"] = [
+            {"title": title, "names": ", ".join(names.get(int(row), str(row)) for row in rows)} for title, rows in ends
+        ]
+        if summary.is_vectors:
+            factor["moves"] = _column_changes(strip, summary.columns, ordered)
+            continue
+        factor["about"] = "from low to high" if ordered else "class by class"
+        factor["strip"] = _strip(strip, f"{factor['leaf']} {factor['about']}")
+        for end, (title, rows) in zip(factor["ends"], ends, strict=True):
+            end["picture"] = _strip(to_unit_range(array[rows]), f"your pictures: {title} {factor['leaf']}")
+
+
+def _strip_and_ends(
+    leaf: str, compared: list[str], best: Run, codes: Codes
+) -> tuple[np.ndarray, list[tuple[str, np.ndarray]]]:
+    """A typical example decoded along a leaf, and the rows at its ends with a title for each end."""
+    columns = codes.tree.columns(leaf)
     start = codes.mean[median_row(codes)]
     if len(columns) > 1:
         order = np.argsort(-np.bincount(codes.mean[:, columns].argmax(1), minlength=len(columns)), kind="stable")
-        strip = best.traverse(start, leaf)
-        groups = [(f"class {k}", _likely(codes.mean[:, columns[k]])) for k in order[:3]]
-        return {"strip": _strip(strip, f"classes of {leaf}"), "ends": [(t, _rows(array, r, t)) for t, r in groups]}
+        return best.traverse(start, leaf), [(f"class {k}", _likely(codes.mean[:, columns[k]])) for k in order[:3]]
     values = codes.mean[:, columns[0]]
     settings = np.linspace(np.quantile(values, 0.01), np.quantile(values, 0.99), STRIP_STEPS)
-    strip = best.traverse(start, columns[0], settings)
-    others = [c for name in compared if name != leaf for c in tree.columns(name)]
+    others = [c for name in compared if name != leaf for c in codes.tree.columns(name)]
     low, high = extreme_rows(codes.mean, columns[0], others)
-    return {
-        "strip": _strip(strip, f"{leaf} from low to high"),
-        "ends": [("low", _rows(array, low, f"low {leaf}")), ("high", _rows(array, high, f"high {leaf}"))],
-    }
+    return best.traverse(start, columns[0], settings), [("low", low), ("high", high)]
+
+
+def _column_changes(strip: np.ndarray, names: tuple[str, ...], signed: bool) -> list[str]:
+    """The columns of vectors that change most along a strip, in standard deviations; with a sign if it has two ends."""
+    rows = strip.reshape(len(strip), -1)
+    change = rows[-1] - rows[0] if signed else np.ptp(rows, axis=0)
+    order = [int(i) for i in np.argsort(-np.abs(change), kind="stable")[:MAX_COLUMNS]]
+    titles = names if len(names) == len(change) else [f"column_{i}" for i in range(len(change))]
+    numbers = {i: f"{change[i]:{'+' if signed else ''}.1f}".replace("-", "−") for i in order}
+    return [f"{titles[i]}\u00a0{number}" for i, number in numbers.items() if abs(change[i]) >= MIN_COLUMN_CHANGE]
 
 
 def extreme_rows(z: np.ndarray, column: int, others: list[int], count: int = EXTREMES) -> tuple[np.ndarray, np.ndarray]:
@@ -123,10 +174,6 @@ def _reconstruction_strip(best: Run, array: np.ndarray) -> Markup:
     rows = np.unique(np.linspace(0, len(array) - 1, RECONSTRUCTIONS).astype(int))
     x = to_unit_range(array[rows])
     return _strip(x, "pictures of the data") + _strip(best.decode(best.encode(x)), "their reconstructions")
-
-
-def _rows(array: np.ndarray, rows: np.ndarray, title: str) -> Markup:
-    return _strip(to_unit_range(array[np.asarray(rows)]), f"your pictures: {title}")
 
 
 def to_unit_range(rows: np.ndarray) -> np.ndarray:

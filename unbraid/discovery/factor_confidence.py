@@ -36,6 +36,7 @@ class FactorConfidence:
         high: upper end.
         nats: information of the leaf; None if it is not known.
         reordered: seeds that found it but order its values differently: a cyclic factor, or kinds without an order.
+        divided: seeds whose match agrees, but a second leaf agrees too: they rotate the leaves against ours.
     """
 
     leaf: str
@@ -47,6 +48,7 @@ class FactorConfidence:
     high: float
     nats: float | None = None
     reordered: int = 0
+    divided: int = 0
 
     @property
     def status(self) -> str:
@@ -137,14 +139,17 @@ def _match(chosen: Codes, own: Sequence[int], other: Codes) -> np.ndarray:
 
 def _summarise(name: str, matched: np.ndarray, nats: float | None) -> FactorConfidence:
     correlations, seconds, orders = matched
-    found = (correlations >= FOUND_CORRELATION) & (seconds <= MAX_SECOND * correlations)
-    reordered = int((found & (orders < FOUND_CORRELATION)).sum())
+    agree = correlations >= FOUND_CORRELATION
+    found = agree & (seconds <= MAX_SECOND * correlations)
+    reordered, divided = int((found & (orders < FOUND_CORRELATION)).sum()), int((agree & ~found).sum())
     mean, low, high = (float(correlations.mean()) if len(correlations) else math.nan), math.nan, math.nan
     if len(correlations) > 1:
         interval = t_interval(correlations)
         low, high = max(0.0, interval.low), min(1.0, interval.high)
     values = tuple(round(float(v), 4) for v in correlations)
-    return FactorConfidence(name, int(found.sum()), len(correlations), values, mean, low, high, nats, reordered)
+    return FactorConfidence(
+        name, int(found.sum()), len(correlations), values, mean, low, high, nats, reordered, divided
+    )
 
 
 def _order_similarity(a: Codes, i: int, b: Codes, j: int) -> float:

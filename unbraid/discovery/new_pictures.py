@@ -17,8 +17,10 @@ from unbraid.core.hardware import use_threads
 from unbraid.core.progress import progress_bar
 from unbraid.data import Dataset
 from unbraid.data.dataset import Pixels
+from unbraid.data.formats.image_files import IMAGE_SUFFIXES
+from unbraid.discovery.factor_confidence import STABLE
 from unbraid.discovery.measurements import example_elbos, spread_subset
-from unbraid.discovery.picture_files import choose_files, list_pictures
+from unbraid.discovery.picture_files import choose_files, describe_skipped, list_pictures
 from unbraid.discovery.picture_sources import PictureSource, open_source
 from unbraid.discovery.results import RESULT_FILE, factor_columns
 from unbraid.runs.run import Run
@@ -53,6 +55,7 @@ def transform(
     batch: int = 128,
     max_pictures: int = 0,
     all_leaves: bool = False,
+    options: dict[str, Any] | None = None,
     quiet: bool = False,
 ) -> Transformed:
     """Encode pictures of any size to a table: file name, factors, and the percentile of the ELBO in the training data.
@@ -62,12 +65,13 @@ def transform(
 
     Args:
         run: a run, or its directory.
-        pictures: a folder, a file, the name of a data set, or what `unbraid.data.of` accepts.
+        pictures: a folder, one picture, an array or table file, the name of a data set, or what `unbraid.data.of` accepts.
         out: the table to write, ending in .csv.
         resize: 'crop', 'pad' or 'stretch'; by default as in the discovery of the run, else 'crop'.
         batch: examples per batch, which bounds memory.
         max_pictures: largest number of examples; 0 takes all.
-        all_leaves: write all leaves; by default a run of a discovery writes its stable factors.
+        all_leaves: write all leaves; by default a run of a discovery writes the columns of its codes.csv.
+        options: options of a named data set or of a file.
         quiet: show no progress bar.
 
     >>> from unbraid.runs.recipe import Recipe
@@ -83,10 +87,12 @@ def transform(
     expect(1 <= batch <= 100_000, "a batch has at least one example", found=batch)
     expect(hasattr(run.model, "likelihood"), f"{run.path} has no ELBO", found="an InfoGAN", do="Use unbraid encode.")
     known = read_json(run.path / RESULT_FILE, "factors") if is_file(run.path / RESULT_FILE) else {}
-    stable = [f["leaf"] for f in known.get("factors", []) if f["status"] == "stable"]
-    leaves = [leaf.name for leaf in run.recipe.tree.leaves] if all_leaves or not stable else stable
-    columns, heads = factor_columns(run, leaves)
-    reader = _Reader(run, pictures, resize or str(known.get("resize", "crop")), max_pictures)
+    status = {f["leaf"]: f["status"] for f in known.get("factors", [])}
+    every = [leaf.name for leaf in run.recipe.tree.leaves]
+    shown = [leaf for leaf in status if status[leaf] == STABLE] or list(status) or every  # as codes.csv
+    columns, heads = factor_columns(run, every if all_leaves else shown, status)
+    reader = _Reader(run, pictures, resize or str(known.get("resize", "crop")), max_pictures, options or {})
+    reader.check_columns(known.get("columns", []))
     reference = np.sort(_reference_elbos(run))
     unusual = 0
     with (
@@ -108,8 +114,7 @@ def transform(
         expect(
             written,
             "no picture could be read",
-            found=f"{len(reader.skipped):,} left out"
-            + (f", first {next(iter(reader.skipped.items()))}" if reader.skipped else ""),
+            found=describe_skipped(reader.skipped),
         )
     return Transformed(out, written, reader.skipped, unusual)
 
@@ -130,7 +135,7 @@ def elbo_percentiles(elbos: np.ndarray, reference: np.ndarray) -> np.ndarray:
 class _Reader:
     """New examples in the shape of a run's data."""
 
-    def __init__(self, run: Run, pictures: Any, resize: str, limit: int):
+    def __init__(self, run: Run, pictures: Any, resize: str, limit: int, options: dict[str, Any]):
         channels, height, width = (int(s) for s in run.state["shape"])
         self.run, self.skipped = run, dict[str, str]()
         self.channels, self.vectors = channels, (height, width) == (1, 1)
@@ -140,24 +145,40 @@ class _Reader:
             found=f"{channels}×{height}×{width}",
             do="Use unbraid encode --data.",
         )
-        folder = Path(pictures).expanduser() if isinstance(pictures, str | Path) else None
-        if (
-            not self.vectors and folder is not None and folder.is_dir()
-        ):  # read as the run needs them, without a look at some
-            files, self.skipped = list_pictures(folder)
+        known_path = isinstance(pictures, str | Path) and not self.vectors and not options
+        path = Path(pictures).expanduser() if known_path else None
+        if path is not None and (path.is_dir() or (path.is_file() and path.suffix.lower() in IMAGE_SUFFIXES)):
+            # size and channels are those of the run, so no pictures are opened to choose them
+            files, self.skipped = list_pictures(path) if path.is_dir() else ([path], {})
             chosen = tuple(choose_files(files, limit))
-            expect(chosen, f"{folder} holds no pictures", found=f"{len(self.skipped):,} left out")
+            expect(chosen, f"{path} holds no pictures", found=describe_skipped(self.skipped))
+            folder = path if path.is_dir() else path.parent
             self.source = PictureSource(
-                str(folder), len(files), len(chosen), height, resize, channels == 1, "", files=chosen, folder=folder
+                str(path), len(files), len(chosen), height, resize, channels == 1, "", files=chosen, folder=folder
             )
         else:
-            self.source = open_source(pictures, height, resize, limit or 2**62, {}, quiet=True)
+            self.source = open_source(pictures, height, resize, limit or 2**62, options, quiet=True)
         self.count = self.source.limit
         expect(
             self.source.is_vectors == self.vectors,
             f"{self.source.name} does not fit this run",
             found="rows of numbers" if self.source.is_vectors else "pictures",
             allowed=f"rows of {channels} numbers" if self.vectors else "pictures",
+        )
+
+    def check_columns(self, trained: list[str]) -> None:
+        """Refuse a table with the columns of the training data in another order.
+
+        Args:
+            trained: names of the columns of the training data.
+        """
+        dataset = self.source.dataset
+        found = [] if dataset is None else list(dataset.notes.get("columns", []))
+        expect(
+            found == trained or sorted(found) != sorted(trained),
+            "the columns are in another order than in training",
+            found=", ".join(found),
+            allowed=", ".join(trained),
         )
 
     def batches(self, batch: int) -> Iterator[tuple[np.ndarray, list[str]]]:

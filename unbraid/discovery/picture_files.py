@@ -17,6 +17,25 @@ RESIZING = {
 }
 
 
+# pictures that people have and Pillow alone cannot read
+OTHER_FORMATS = (".heic", ".heif", ".avif", ".jp2", ".svg", ".psd", ".eps", ".dcm", ".dng", ".cr2", ".nef", ".arw")
+
+
+def describe_skipped(skipped: dict[str, str]) -> str:
+    """The number of files that were left out, with the first as an example.
+
+    Args:
+        skipped: reasons by name.
+
+    >>> describe_skipped({"a.heic": ".heic files are not read", "b.heic": ".heic files are not read"})
+    '2 left out, such as a.heic: .heic files are not read'
+    """
+    if not skipped:
+        return "0 left out"
+    name, reason = next(iter(skipped.items()))
+    return f"{len(skipped):,} left out, such as {name}: {reason.rstrip('.')}"
+
+
 def list_pictures(folder: Path) -> tuple[list[Path], dict[str, str]]:
     """List the image files below a folder, sorted, and the entries that were left out, with the reason.
 
@@ -33,9 +52,12 @@ def list_pictures(folder: Path) -> tuple[list[Path], dict[str, str]]:
         folders[:] = sorted(name for name in folders if not (Path(place) / name).is_symlink())
         for name in sorted(names):
             file = Path(place) / name
-            if file.suffix.lower() not in IMAGE_SUFFIXES:
+            suffix = file.suffix.lower()
+            if suffix in OTHER_FORMATS:
+                skipped[_relative_name(file, folder)] = f"{suffix} files are not read; convert them to PNG or JPEG"
+            elif suffix not in IMAGE_SUFFIXES:
                 continue
-            if not file.is_file():
+            elif not file.is_file():
                 skipped[_relative_name(file, folder)] = "not a regular file, or a broken link"
             elif file.is_symlink() and not file.resolve().is_relative_to(root):
                 skipped[_relative_name(file, folder)] = "a link out of the folder"

@@ -14,8 +14,8 @@ from unbraid.core.errors import UnbraidError, did_you_mean, expect
 from unbraid.data import DATASETS, Dataset, load
 from unbraid.data.cache.array_cache import file_fingerprint
 from unbraid.data.custom.conversion import as_dataset
-from unbraid.data.formats.image_files import read_image
-from unbraid.discovery.picture_files import choose_files, list_pictures, read_pictures, resize_picture
+from unbraid.data.formats.image_files import IMAGE_SUFFIXES, read_image
+from unbraid.discovery.picture_files import choose_files, describe_skipped, list_pictures, read_pictures, resize_picture
 
 DEFAULT_SIZE = 32  # side of the pictures in training, unless they are smaller
 SMALLEST_SIZE = 8
@@ -169,8 +169,8 @@ def _open_folder(folder: Path, size: int, resize: str, limit: int) -> PictureSou
     expect(
         files,
         f"{folder} holds no pictures",
-        found=f"{len(skipped):,} files left out, such as {next(iter(skipped.items()))}" if skipped else "none",
-        do="Give a folder with image files, at any depth."
+        found=describe_skipped(skipped),
+        do=f"Give a folder with {', '.join(IMAGE_SUFFIXES)} files, at any depth."
         + (f" The data set {folder} is read from it with --set path={folder}." if str(folder) in DATASETS else ""),
     )
     chosen = choose_files(files, limit)

@@ -173,7 +173,7 @@ class DiscoveryPlan:
         seconds = _plan_steps(FINALISTS, rungs, self.seeds, CONFIRMING_SEEDS) * self.step_seconds
         minutes = math.ceil((seconds / (1 - RESERVED_SHARE) + RESERVED_SECONDS) / 60)
         return (
-            f"{last:,} steps per run are few: expect blurred pictures and factors that change with more training. "
+            f"{last:,} steps per run are few: expect rough reconstructions and factors that change with more training. "
             f"About {minutes:,} minutes give {USEFUL_STEPS:,} steps."
         )
 

@@ -19,7 +19,7 @@ from unbraid.core.errors import UnbraidError
 from unbraid.core.files import is_file, read_bytes, read_json, write_bytes, write_json, write_text
 from unbraid.data.subsets.splits import split_indices
 from unbraid.discovery.data_inspection import DataSummary, load_array, picture_names
-from unbraid.discovery.discovery_page import render_page, to_unit_range
+from unbraid.discovery.discovery_page import render_page, source_title, to_unit_range
 from unbraid.discovery.factor_confidence import (
     FOUND_CORRELATION,
     PARTLY,
@@ -38,6 +38,7 @@ from unbraid.discovery.measurements import RunMeasurement, measure_without_label
 from unbraid.discovery.picture_change import CLEAR_NATS, MIN_CHANGE, picture_changes
 from unbraid.discovery.plan import PLAN_FILE, DiscoveryPlan
 from unbraid.discovery.training_stages import RungRunner
+from unbraid.export.html import EXPLORER_FILE, write_explorer
 from unbraid.runs.evaluation.encoding import encode
 from unbraid.runs.folder.file_names import LEDGER_FILE, MODEL_FILE, RECIPE_FILE, STATE_FILE
 from unbraid.runs.folder.leaf_names import NAMES_FILE, read_leaf_names, write_leaf_names
@@ -92,11 +93,13 @@ def write_results(stages: RungRunner, summary: DataSummary, complete: bool) -> d
     result["steps"] = chosen.steps
     result["warnings"] += _warnings(result, chosen, complete, len(measured))
     result["warnings"] += [stages.plan.short_warning] if complete and stages.plan.short_warning else []
-    write_json(best.path / RESULT_FILE, {"resize": summary.resize, "kind": summary.kind, "factors": result["factors"]})
+    described = {key: getattr(summary, key) for key in ("resize", "kind", "columns")}
+    write_json(best.path / RESULT_FILE, {**described, "factors": result["factors"]})
     write_codes_table(stages.folder / CODES_TABLE, codes, stages.folder / DATA_FOLDER, best, result["factors"])
-    _write_explorer(best, stages.folder, result["factors"])
+    _write_explorer(best, stages.folder, result)
     write_json(stages.folder / RESULT_FILE, result)
-    write_text(stages.folder / PAGE_FILE, render_page(result, summary, stages.plan, best, codes, array))
+    names = _names_by_row(stages.folder / DATA_FOLDER)
+    write_text(stages.folder / PAGE_FILE, render_page(result, summary, stages.plan, best, codes, array, names))
     return result
 
 
@@ -112,8 +115,8 @@ def _choose_measured(stages: RungRunner) -> tuple[str, str, list[RunMeasurement]
         s.name: [m for seed in seeds if (m := stages.measure(s.name, seed)) is not None] for s in stages.plan.settings
     }
     name = max(found_by_name, key=lambda n: (len(found_by_name[n]), max((m.elbo for m in found_by_name[n]), default=0)))
-    label = stages.settings[name].label
-    return name, f"{label} has the most finished runs so far; settings were not compared yet.", found_by_name[name]
+    most = f"{stages.settings[name].label} has the most finished runs so far; s" if found_by_name[name] else "S"
+    return name, f"{most}ettings were not compared yet.", found_by_name[name]
 
 
 def _best_measured(measured: Sequence[RunMeasurement], record: SettingRecord) -> RunMeasurement:
@@ -251,6 +254,7 @@ def describe_factors(
                 "found": one.found,
                 "seeds": one.seeds,
                 "reordered": one.reordered,
+                "divided": one.divided,
                 "status": _visible_status(one, chosen.gain, changes.get(leaf.name)),
                 "change": changes.get(leaf.name),
                 "correlation": _finite(one.correlation),
@@ -300,12 +304,12 @@ def factor_columns(
     Args:
         run: the run.
         leaves: the leaves.
-        status: confidence by leaf; leaves that are not stable are marked in the heading.
+        status: confidence by leaf; leaves that are not stable are marked in the heading, those without one as unused.
     """
     names, columns, heads = read_leaf_names(run.path), [], []
     tree = run.recipe.tree
     for leaf in leaves:
-        mark = "" if not status or status[leaf] == STABLE else f" ({status[leaf]})"
+        mark = "" if not status or status.get(leaf) == STABLE else f" ({status.get(leaf, 'unused')})"
         found = tree.columns(leaf)
         title = names.get(leaf, leaf)
         for k, column in enumerate(found):
@@ -330,31 +334,37 @@ def refresh_names(best: Path) -> list[Path]:
     codes, array = encode_everything(run, summary), load_array(folder / DATA_FOLDER)
     write_json(folder / RESULT_FILE, result)
     write_codes_table(folder / CODES_TABLE, codes, folder / DATA_FOLDER, run, result["factors"])
-    write_text(folder / PAGE_FILE, render_page(result, summary, DiscoveryPlan.load(folder), run, codes, array))
-    _write_explorer(run, folder, result["factors"])
-    return [folder / name for name in (PAGE_FILE, CODES_TABLE)]
+    _write_explorer(run, folder, result)
+    plan, files = DiscoveryPlan.load(folder), _names_by_row(folder / DATA_FOLDER)
+    write_text(folder / PAGE_FILE, render_page(result, summary, plan, run, codes, array, files))
+    return [path for name in (PAGE_FILE, EXPLORER_FILE, CODES_TABLE) if is_file(path := folder / name)]
 
 
-def _write_explorer(best: Run, folder: Path, factors: Sequence[dict[str, Any]]) -> None:
-    from unbraid.export.html import write_explorer
+def _names_by_row(data_folder: Path) -> dict[int, str]:
+    """The name of each row of the array; of duplicates the first."""
+    return {row: name for name, row in reversed(picture_names(data_folder))}
 
-    notes = {f["leaf"]: f"{f['status']}, {f['found']} of {f['seeds']} seeds" for f in factors}
-    with suppress(UnbraidError):  # vectors, or a decoder that the page cannot run
-        write_explorer(best, folder / "explore.html", notes)
+
+def _write_explorer(best: Run, folder: Path, result: dict[str, Any]) -> None:
+    notes = {f["leaf"]: f"{f['status']}, found in {f['found']} of {f['seeds']} other seeds" for f in result["factors"]}
+    with suppress(UnbraidError):  # a decoder that the page cannot run
+        write_explorer(best, folder / EXPLORER_FILE, notes, f"Factors of {source_title(result['source'])}")
 
 
 def _warnings(result: dict[str, Any], chosen: RunMeasurement, complete: bool, seeds: int) -> list[str]:
     texts = []
     if chosen.gain < MIN_GAIN:
         texts.append(
-            f"Reconstructions are no better than the mean picture ({100 * chosen.gain:.0f}% of what could be gained): "
+            f"Reconstructions are no better than the mean example ({100 * chosen.gain:.0f}% of what could be gained): "
             "no leaf means anything yet. Give more minutes."
         )
     if not complete:
         texts.append("The plan is not finished. The same command continues where it stood.")
     if seeds < 2:
         texts.append("Only one seed is finished, so no factor is confirmed.")
-    elif not any(f["status"] == STABLE for f in result["factors"]):
+    elif seeds == 2:
+        texts.append("Each factor was compared with one other seed only. More seeds or minutes give more certainty.")
+    if seeds > 1 and not any(f["status"] == STABLE for f in result["factors"]):
         texts.append("No factor is stable over seeds: codes.csv has all active leaves. More minutes may help.")
     if result["setting"].endswith("-low"):
         texts.append("The planned prices made every leaf collapse on these data; the chosen setting has lower ones.")

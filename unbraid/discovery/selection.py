@@ -171,9 +171,9 @@ def _explain(
 ) -> str:
     text = f"{names[chosen.name]} is chosen with a UDR of {chosen.agreement.mean:.2f}"
     if not chosen.alive:
-        text += ", although no setting is alive"
+        text += ", although every setting collapsed"
     if not outside and len(tied) == 1:
-        text += ". No other setting is alive" if dead else ". There was no time to compare it with another setting"
+        text += ". Every other setting collapsed" if dead else ". There was no time to compare it with another setting"
     if len(tied) > 1:
         others = " and ".join(f"{names[c.name]} ({c.agreement.mean:.2f})" for c in tied if c is not chosen)
         text += f". It cannot be told apart from {others}: the difference is within one standard error"

@@ -52,7 +52,7 @@ class TimeLimit:
         base, rate = plan.rungs[finished - 1].steps, self.seconds / self.steps
         slowdown = rate / max(plan.step_seconds, 1e-9)
         left = self.deadline - time.monotonic() - PAGES_SECONDS * max(1.0, slowdown)
-        growing, fixed = _remaining_steps(plan, finished, count, base)
+        growing, fixed = remaining_steps(plan, finished, count)
         if rate * (growing + fixed) <= TOLERANCE * left:
             return plan
         share = max(0.0, left / rate - fixed) / growing if growing else 0.0
@@ -61,16 +61,24 @@ class TimeLimit:
             rest = [rest[-1]] if rest[-1].steps - base >= MIN_MORE_STEPS else []
         confirming = plan.confirming if rest or rate * fixed <= TOLERANCE * left else 0
         rungs = (*plan.rungs[:finished], *rest)
-        why = (
-            f"steps took {slowdown:.1f} times as long as measured: {rungs[-1].steps:,} steps per run instead of "
-            f"{plan.rungs[-1].steps:,}"
-            + ("" if confirming == plan.confirming else ", no more seeds of the chosen setting")
-        )
+        if (rungs, confirming) == (plan.rungs, plan.confirming):
+            return plan
+        steps = f"{rungs[-1].steps:,} steps per run instead of {plan.rungs[-1].steps:,}" if rungs != plan.rungs else ""
+        seeds = "" if confirming == plan.confirming else "no more seeds of the chosen setting"
+        changes = ", ".join(filter(None, (steps, seeds)))
+        why = f"steps took {slowdown:.1f} times as long as measured: {changes}"
         return replace(plan, rungs=rungs, confirming=confirming, shortened=why)
 
 
-def _remaining_steps(plan: DiscoveryPlan, finished: int, count: int, base: int) -> tuple[float, float]:
-    """Steps of all runs that shrink with the rungs, and those that more seeds need to come as far as the others."""
+def remaining_steps(plan: DiscoveryPlan, finished: int, count: int) -> tuple[float, float]:
+    """Steps of all runs that shrink with the rungs, and those that more seeds need to come as far as the others.
+
+    Args:
+        plan: the plan.
+        finished: rungs that are done.
+        count: settings that continue.
+    """
+    base = plan.rungs[finished - 1].steps if finished else 0
     growing, done = 0.0, base
     for rung in plan.rungs[finished:]:
         growing += count * plan.seeds * (rung.steps - done)

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import is_file, read_json, write_json
+from unbraid.core.progress import format_duration
 from unbraid.discovery.halving import SettingRecord, record_setting, select_survivors, settings_to_lower
 from unbraid.discovery.measurements import MeasuringData, RunMeasurement, measure_without_labels
 from unbraid.discovery.plan import CandidateSetting, DiscoveryPlan
 from unbraid.discovery.selection import Candidate, Choice, PairMean, choose_setting
-from unbraid.discovery.time_limit import TimeLimit
+from unbraid.discovery.time_limit import TimeLimit, remaining_steps
 from unbraid.runs.run import Run
 from unbraid.sweeps.display.live_display import LiveDisplay
 from unbraid.sweeps.engine.job_runner import trained_run
@@ -169,7 +170,15 @@ class RungRunner:
             self._keep_time()
         choice = self.choose()
         if choice is not None and self.plan.confirming:
+            self.say(f"confirming: {self.plan.confirming} more seeds of {self.settings[choice.name].label}")
             self.train([choice.name], self.plan.confirming_seeds, self.plan.rungs[-1].steps)
+
+    def _remaining_seconds(self) -> float:
+        """Estimated seconds until the plan is finished, at the speed so far."""
+        finished = len(self.progress.stages)
+        growing, fixed = remaining_steps(self.plan, finished, len(self.current))
+        measured = self.limit.seconds / self.limit.steps if self.limit is not None and self.limit.steps else 0.0
+        return (growing + (0 if self.plan.added else fixed)) * (measured or self.plan.step_seconds)
 
     def _keep_time(self) -> None:
         """Shorten the rest of the plan if it would not fit into the time, and store it."""
@@ -186,7 +195,8 @@ class RungRunner:
         seeds = self.plan.main_seeds
         total = len(self.plan.rungs)
         many = "s" if len(names) > 1 else ""
-        self.say(f"rung {number + 1} of {total}: {len(names)} setting{many} to {rung.steps:,} steps")
+        left = format_duration(self._remaining_seconds())
+        self.say(f"rung {number + 1} of {total}: {len(names)} setting{many} to {rung.steps:,} steps; about {left} left")
         failed = self.train(names, seeds, rung.steps)
         records = [self.record(name, rung.steps, seeds, failed) for name in names]
         tried = list(names)
@@ -225,7 +235,7 @@ class RungRunner:
         plan = Plan(self.folder / RUNS_FOLDER, tasks, retries=RETRIES)
         if self.pool is None:
             self.pool = WarmWorkers(self.workers, gpus_for_workers(plan))
-        with LiveDisplay(self.quiet) as display:
+        with LiveDisplay(self.quiet, estimate=False) as display:
             results = run_plan(plan, self.pool, display)
         if self.limit is not None:
             begun = {r.name: r.steps for stage in self.progress.stages for r in stage.records}

@@ -33,13 +33,16 @@ EXPLORER_FILE = "explore.html"
 N_EXAMPLES, N_DRAWS = 12, 64  # codes of the data and of the prior in the page
 
 
-def write_explorer(run: Run, out: Path | None = None, notes: Mapping[str, str] | None = None) -> Path:
+def write_explorer(
+    run: Run, out: Path | None = None, notes: Mapping[str, str] | None = None, heading: str = ""
+) -> Path:
     """Write `explore.html`: sliders for every leaf, and the decoded image; the page makes no external request.
 
     Args:
         run: the run.
         out: the file; by default `explore.html` in the run directory.
-        notes: a few words about some leaves, such as their confidence.
+        notes: a few words about some leaves, such as their confidence; these leaves come first, in this order.
+        heading: the heading of the page; by default the name of the run.
 
     >>> from unbraid import Recipe, fit
     >>> recipe = Recipe(data={"name": "sprites32", "subsample": 64}, latent=2, nets="mlp", budget={"steps": 2, "batch": 8})
@@ -47,16 +50,17 @@ def write_explorer(run: Run, out: Path | None = None, notes: Mapping[str, str] |
     'explore.html'
     """
     path = Path(out) if out is not None else run.output_path(EXPLORER_FILE)
-    write_text(path, render_explorer(run, notes))
+    write_text(path, render_explorer(run, notes, heading))
     return path
 
 
-def render_explorer(run: Run, notes: Mapping[str, str] | None = None) -> str:
+def render_explorer(run: Run, notes: Mapping[str, str] | None = None, heading: str = "") -> str:
     """Render the page of a run.
 
     Args:
         run: the run.
-        notes: a few words about some leaves.
+        notes: a few words about some leaves; these leaves come first, in this order.
+        heading: the heading of the page; by default the name of the run.
     """
     layers, numbers = pack_half_precision(decoder_layers(run.model, str(run.path)))
     codes = load_or_encode_codes(run)
@@ -70,8 +74,8 @@ def render_explorer(run: Run, notes: Mapping[str, str] | None = None) -> str:
         for name in ("explore.css", "decoder.js", "controls.js", "explore.js")
     )
     return template.render(
-        title=f"{display_name(run)}: explore",
-        name=display_name(run),
+        title=f"{heading or display_name(run)}: explore",
+        name=heading or display_name(run),
         about=description(run.recipe),
         objective=run.recipe.objective.get("name", ""),
         data=run.recipe.data.get("name", ""),
@@ -91,9 +95,11 @@ def _page_content(run: Run, codes: Codes | None, notes: Mapping[str, str]) -> di
     if codes is not None and len(codes):
         start = codes.mean[median_row(codes)]
         examples = codes.mean[np.random.default_rng(0).permutation(len(codes))[:N_EXAMPLES]]
+    place = {name: i for i, name in enumerate(notes)}
+    leaves = sorted(summarise_leaves(run, codes), key=lambda leaf: place.get(leaf.name, len(place)))
     return {
         "name": display_name(run),
-        "leaves": [_leaf_content(leaf, notes) for leaf in summarise_leaves(run, codes)],
+        "leaves": [_leaf_content(leaf, notes) for leaf in leaves],
         "id": f"{run.recipe.hash}-{run.state['step']}",
         "command": f"unbraid name {quote(run.path.name)}",  # a shared page names no folder of this machine
         "branches": [branch.name for branch in run.model.tree.branches if branch.name != "root"],

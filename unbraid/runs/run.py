@@ -118,7 +118,9 @@ class Run:
             is_file(path / RECIPE_FILE),
             f"{path} is not a run directory",
             found=f"no {RECIPE_FILE} in it",
-            do=f"Make one with {command_or_python('unbraid train', 'unbraid.fit')}.",
+            do=f"Give {path / 'best'}, the chosen run of this discovery."
+            if is_file(path / "best" / RECIPE_FILE)
+            else f"Make one with {command_or_python('unbraid train', 'unbraid.fit')}.",
         )
         run = cls(path, CustomParts(dataset, nets, prior), device=device)
         if nets is not None or prior is not None:

@@ -55,6 +55,7 @@ def test_broken_files_links_and_other_files_are_listed_and_left_out(folder, tmp_
     os.mkfifo(folder / "pipe.png")
     found = read(folder, tmp_path)
     assert (found.used, found.skipped) == (40, 6)
+    assert not any("--max-pictures" in text for text in found.warnings), "no limit left out a link"
     with open(tmp_path / "out/data/skipped.csv", newline="") as f:
         reasons = dict(csv.reader(f))
     assert "link out of the folder" in reasons["out.png"]
@@ -66,6 +67,21 @@ def test_an_enormous_picture_is_left_out_before_it_is_decoded(folder, tmp_path, 
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 5000)
     save_picture(folder / "huge.png", 7, (200, 200))
     assert read(folder, tmp_path).skipped == 1
+    assert "more than 5,000 pixels. Make it smaller" in (tmp_path / "out/data/skipped.csv").read_text()
+
+
+def test_pictures_of_other_formats_are_named_and_not_passed_over(folder, tmp_path):
+    (folder / "phone.HEIC").write_bytes(b"no format that Pillow reads")
+    assert read(folder, tmp_path).skipped == 1
+    (tmp_path / "phone").mkdir()
+    (folder / "phone.HEIC").rename(tmp_path / "phone/phone.HEIC")
+    with pytest.raises(UnbraidError, match=r"phone\.HEIC: \.heic files are not read; convert"):
+        read(tmp_path / "phone", tmp_path / "other")
+
+
+def test_pictures_without_contrast_are_named(folder, tmp_path):
+    Image.new("L", (12, 10), 40).save(folder / "grey.png")
+    assert any(text.startswith("grey.png has almost no contrast") for text in read(folder, tmp_path).warnings)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -83,5 +84,9 @@ def test_without_time_the_plan_ends_with_the_rung_that_is_done():
 
 
 def test_confirming_seeds_are_left_out_when_the_time_is_over():
-    assert limit_after(PLAN, 1.0, 0.0).shorten(PLAN, 3, 2).confirming == 0
+    short = limit_after(PLAN, 1.0, 0.0).shorten(PLAN, 3, 2)
+    assert short.confirming == 0
+    assert "instead of" not in short.shortened
+    done = replace(PLAN, confirming=0)
+    assert limit_after(done, 1.0, 0.0).shorten(done, 3, 2) is done, "nothing is left that could be shorter"
     assert limit_after(PLAN, 1.0, 1000.0).shorten(PLAN, 3, 2) is PLAN

@@ -69,7 +69,7 @@ def test_a_clear_margin_wins_and_is_stated():
 
 def test_dead_settings_are_not_chosen_however_much_their_seeds_agree():
     assert choose_setting([candidate("dead", 0.99, alive=False), candidate("alive", 0.4)]).name == "alive"
-    assert "no setting is alive" in choose_setting([candidate("dead", 0.9, alive=False)]).reason
+    assert "every setting collapsed" in choose_setting([candidate("dead", 0.9, alive=False)]).reason
     with pytest.raises(UnbraidError, match="no setting"):
         choose_setting([])
 
@@ -142,7 +142,9 @@ def test_leaves_that_seeds_rotate_against_each_other_are_not_found():
         turn = np.deg2rad(degrees)
         rotated = z @ np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
         codes = [Codes(rows, Latent.of(2), kl=np.ones(2)) for rows in (z, rotated)]
-        return [c.found for c in factor_confidences(codes[0], codes[1:])]
+        confidences = factor_confidences(codes[0], codes[1:])
+        assert all(c.divided == (c.correlation >= 0.7) - c.found for c in confidences)
+        return [c.found for c in confidences]
 
     assert found(0) == found(10) == found(90) == [1, 1]
     assert found(40) == found(50) == found(140) == [0, 0]

@@ -277,6 +277,9 @@ def open_image(file: Path | io.BytesIO) -> Iterator[Any]:
     except UnbraidError as error:
         raise UnbraidError(f"cannot read the image {_file_name(file)}: {error}") from error
     except Exception as error:  # Pillow raises many types of errors on damaged files, some with a memory address
+        if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
+            size = f"it has more than {Image.MAX_IMAGE_PIXELS:,} pixels"
+            raise UnbraidError(f"cannot read the image {_file_name(file)}: {size}. Make it smaller.") from error
         why = "its format is unknown" if isinstance(error, UnidentifiedImageError) else str(error).rstrip(".")
         message = f"cannot read the image {_file_name(file)}: {why}. It is damaged or not an image."
         raise UnbraidError(message) from error

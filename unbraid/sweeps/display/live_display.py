@@ -29,14 +29,15 @@ class LiveDisplay:
 
     Args:
         quiet: display nothing.
+        estimate: print once how long all jobs take; a caller that knows better says so itself.
     """
 
-    def __init__(self, quiet: bool = False):
+    def __init__(self, quiet: bool = False, estimate: bool = True):
         self.quiet = quiet
         self.live: Any = None
         self.start = self.last_logged = self.last_drawn = self.last_estimate = time.monotonic()
         self.first_progress: tuple[float, int] | None = None
-        self.estimated = False
+        self.estimated = not estimate
 
     def __enter__(self) -> LiveDisplay:
         if not self.quiet and sys.stderr.isatty():
@@ -85,7 +86,8 @@ class LiveDisplay:
         left = self._remaining_seconds(state, steps)
         if left is not None and self.first_progress is not None and now - self.first_progress[0] > ESTIMATE_SECONDS:
             self.estimated = True
-            line = f"estimate: about {format_duration(left)} for {len(state.plan.jobs) - len(state.results):,} runs"
+            count = len(state.plan.jobs) - len(state.results)
+            line = f"estimate: about {format_duration(left)} for {count:,} run{'s' if count > 1 else ''}"
             if self.live is None:
                 print(line, file=sys.stderr, flush=True)
             else:
