@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from unbraid.catalogue.docstrings import first_sentence, parse_docstring
-from unbraid.catalogue.entry import describe_annotation
+from unbraid.catalogue.entry import Entry, describe_annotation
+from unbraid.catalogue.kinds import KINDS
 from unbraid.catalogue.rendering import escape_markdown
 from unbraid.core import options
 from unbraid.core.files import write_text
@@ -78,13 +79,15 @@ UNDOCUMENTED_HELPERS = {  # used between modules, not by users
 
 GUIDES = {  # the guide of a name, or of all names of a module
     "unbraid.fit": "training", "unbraid.Recipe": "recipes", "unbraid.RECIPES": "recipes", "unbraid.Run": "training",
-    "unbraid.pretrained": "tutorials/first_model", "unbraid.tracker": "tools", "unbraid.sweep": "sweeps",
+    "unbraid.pretrained": "pretrained", "unbraid.tracker": "tools", "unbraid.sweep": "sweeps",
     "unbraid.audit": "tutorials/ledger_and_audit", "unbraid.Codes": "tutorials/own_codes", "unbraid.encode": "tutorials/own_codes",
     "unbraid.METRICS": "metrics", "unbraid.Score": "metrics", "unbraid.Scores": "metrics", "unbraid.score": "metrics",
     "unbraid.compare": "comparing", "unbraid.report": "report", "unbraid.Disentangler": "tools", "unbraid.DATASETS": "data",
     "unbraid.Dataset": "data", "unbraid.Latent": "latent", "unbraid.onehot": "latent", "unbraid.binary": "latent", "unbraid.real": "latent",
     "unbraid.NETS": "nets", "unbraid.LIKELIHOODS": "likelihoods", "unbraid.POSTERIORS": "posteriors", "unbraid.PRIORS": "priors",
     "unbraid.TERMS": "theory", "unbraid.OBJECTIVES": "objectives", "unbraid.Objective": "objectives",
+    "unbraid.discover": "discover", "unbraid.Discovery": "discover", "unbraid.discovery": "discover", "unbraid.codes": "tutorials/own_codes",
+    "unbraid.UnbraidError": "troubleshooting", "unbraid.__version__": "releases",
     "unbraid.latent": "latent", "unbraid.data": "data", "unbraid.metrics": "metrics", "unbraid.priors": "priors", "unbraid.model": "nets",
     "unbraid.terms": "theory", "unbraid.objectives": "objectives", "unbraid.prices": "objectives", "unbraid.runs": "training",
     "unbraid.comparing": "comparing", "unbraid.figures": "gallery", "unbraid.sweeps": "sweeps", "unbraid.studies": "studies",
@@ -123,8 +126,40 @@ ANY_MEANS = {  # what a parameter takes that is annotated with Any, because no t
     "random_state": "whole number, generator of numpy, or None", "X": "array of images or vectors", "y": "array of labels, or None",
     "input_features": "None", "groups": "None, text, list, dict or Latent", "unknown": "nothing", "model": "Vae", "estimator": "function or None",
     "pictures": ANY_DATA, "nats": "tensor", "plain": "number or dict", "default": "value of the option",
+    "width": "whole number or list of whole numbers", "channels": "whole number or list of whole numbers", "depth": "whole number",
+    "hidden": "whole number", "pixel": "list of whole numbers", "spread": "number", "blocks": "whole number",
     "reconstructions": "array of images", "a": "array, Codes or Table", "b": "array, Codes or Table",
 }  # fmt: skip
+
+SHARED_PARAMETERS = {  # descriptions of parameters that functions of one kind share
+    "tree": "the latent tree.", "codes": 'codes "n d", or codes with labels.', "factors": 'labels "n k"; None if the codes have them.',
+    "inputs": "how codes and labels are read: `names`, `kinds`, `groups`, `prune` and other options of `unbraid.metrics.as_table`.",
+    "b": "the number of posteriors in the batch.", "n": "the number of images in the data set.",
+    "shape": "channels, height and width of an image.", "params": "the number of outputs of the encoder.",
+    "outputs": "the number of output channels of the decoder.",
+}  # fmt: skip
+
+SCHEDULE_EXAMPLE = {  # values of options, or of the option of one schedule
+    "start": "1.0", "stop": "4.0", "steps": "1000", "factor": "0.5", "then": "4.0", "floor": "0.5", "capacity.gamma": "100.0",
+    "capacity.stop": "25.0", "stages.steps": "[1000]", "stages.prices": "[1.0, 4.0]",
+}  # fmt: skip
+
+
+@cache
+def catalogue_entries() -> dict[int, Entry]:
+    """What `unbraid show` says of a function or class that a registry names, by its id."""
+    from unbraid import LIKELIHOODS, METRICS, NETS, POSTERIORS, PRIORS
+    from unbraid.objectives.gans import GAMES
+    from unbraid.objectives.rows import ROWS
+    from unbraid.prices import SCHEDULES
+    from unbraid.terms.estimators import WEIGHTS
+
+    parts = {
+        "objectives": {**ROWS, **GAMES}, "metrics": {name: metric.call for name, metric in METRICS.items()}, "nets": NETS, "priors": PRIORS,
+        "posteriors": POSTERIORS, "likelihoods": LIKELIHOODS, "schedules": SCHEDULES, "estimators": WEIGHTS,
+    }  # fmt: skip
+    entries = {kind: KINDS[kind].entries() for kind in parts}
+    return {id(part): entries[kind][name] for kind, every in parts.items() for name, part in every.items()}
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -304,8 +339,10 @@ def docstring_body(value: Any) -> str:
     parts = [_prose(doc.summary)]
     parts += [f"```text\n{doc.formula}\n```"] if doc.formula and doc.formula not in doc.summary else []
     parts += [_prose(paragraph) for paragraph in doc.text]
-    hints = _type_hints(value)
-    parts += [_parameter_table(value, doc.options, hints)] if set(parameters) & set(doc.options) else []
+    hints, entry = _type_hints(value), catalogue_entries().get(id(value))
+    shared = {**SHARED_PARAMETERS, **{option.name: option.about for option in entry.options}} if entry else {}
+    described = {**shared, **doc.options}
+    parts += [_parameter_table(value, described, hints)] if set(parameters) & set(described) else []
     back = _format_annotation(inspect.signature(value).return_annotation) if inspect.isfunction(value) else ""
     parts += [f"**Returns** `{back}`"] if back and back != "None" else []
     parts += ["**Raises** {py:obj}`~unbraid.UnbraidError` for a mistake that the caller can correct."] if _checks_input(value) else []
@@ -313,6 +350,7 @@ def docstring_body(value: Any) -> str:
     parts += [f"**Not** {escape_markdown(doc.avoid)}"] if doc.avoid else []
     parts += [f"```pycon\n{doc.example}\n```"] if doc.example else []
     parts += [f"```python\n{drawn}\n```"] if not doc.example and (drawn := gallery_example(value)) else []
+    parts += [f"In a recipe:\n\n```toml\n{_recipe_lines(entry)}\n```"] if entry and _recipe_lines(entry) else []
     papers = [escape_markdown(PAPERS[key].reference) for key in papers_in(value.__doc__) if key != "this library"]
     parts += ["\n".join(["Papers:", "", *(f"- {line}" for line in papers)])] if papers else []
     return "\n\n".join(part for part in parts if part)
@@ -362,6 +400,15 @@ def gallery_example(value: Any) -> str:
     called, behind = f"{where.rsplit('.', 1)[-1]}.{value.__name__}(", f'registry.write_figure("{gallery.FIGURE_OF_FUNCTION.get(value.__name__)}"'
     lines = [picture.code for group in gallery.gallery_items().values() for picture in group]
     return next((each for mark in (called, behind) for each in lines if mark in each), "")
+
+
+def _recipe_lines(entry: Entry) -> str:
+    """How a recipe names a part; "" for a part that recipes do not name."""
+    if entry.kind == "schedule":
+        known = {option.name: SCHEDULE_EXAMPLE.get(option.name, option.default_text) for option in entry.options}
+        values = {name: SCHEDULE_EXAMPLE.get(f"{entry.name}.{name}", value) for name, value in known.items()}
+        return f'beta = {{schedule = "{entry.name}", {", ".join(f"{name} = {value}" for name, value in values.items())}}}'
+    return entry.toml or (entry.facts.get("call", "") if entry.kind == "estimator" else "")
 
 
 def _parameter_names(value: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from pathlib import Path
@@ -24,7 +25,7 @@ def make_notebook(page: Path) -> dict[str, Any]:
             lines = _shell_lines(code) if match[1] == "bash" and not match[2] else code
             cells.append({"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": _lines(lines)})
         elif part.strip():
-            cells.append({"cell_type": "markdown", "metadata": {}, "source": _lines(_strip_links(part.strip()))})
+            cells.append(_text_cell(_strip_links(part.strip()), page.parent))
     for number, cell in enumerate(cells):
         cell["id"] = f"{page.stem}-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -37,9 +38,20 @@ def _shell_lines(code: str) -> str:
     return "\n".join(f"# {line}" if line.startswith(("#", "unbraid studio")) else f"!{line}" for line in joined.splitlines() if line.strip())
 
 
+def _text_cell(text: str, folder: Path) -> dict[str, Any]:
+    """A Markdown cell that holds its pictures, because a notebook is used alone."""
+    cell: dict[str, Any] = {"cell_type": "markdown", "metadata": {}}
+    pictures = [folder / path for path in re.findall(r"\]\((\.\./pictures/[^)]+\.png)\)", text)]
+    if pictures:
+        cell["attachments"] = {p.name: {"image/png": base64.b64encode(p.read_bytes()).decode()} for p in pictures}
+        text = re.sub(r"\]\(\.\./pictures/(?:[^)/]+/)*([^)/]+\.png)\)", r"](attachment:\1)", text)
+    return {**cell, "source": _lines(text)}
+
+
 def _strip_links(text: str) -> str:
     """Replace links to pages by their text and remove the link to the notebook, because a notebook is used alone."""
     text = re.sub(r"^.*\{download\}.*\n?", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\{term\}`([^`<]*?)\s*(?:<[^`]*>)?`", r"\1", text)
     return re.sub(r"\[([^\]]*)\]\([^)]*\.md[^)]*\)", r"\1", text)
 
 

@@ -6,11 +6,13 @@ import importlib
 import inspect
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import unbraid
+from unbraid.prices import parse_price
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "make"))
 import api
@@ -84,6 +86,20 @@ def test_the_pages_of_the_reference_are_made_of_docstrings():
     assert "Disentangling disentanglement in variational autoencoders" in text
     assert "{py:function} unbraid.fit(" in api.name_text("unbraid", "fit", unbraid.fit)
     assert set(unbraid.__all__) >= {"fit", "Run"}
+
+
+def test_parts_of_registries_have_every_parameter_and_lines_for_a_recipe():
+    for entry, kind in ((unbraid.objectives.rows.hfvae, "objective"), (unbraid.metrics.mig, "metric")):
+        names = inspect.signature(entry).parameters
+        text = api.docstring_body(entry)
+        assert all(f"| `{name}` |" in text for name in names), kind
+    for entry in api.catalogue_entries().values():
+        lines = api._recipe_lines(entry)
+        assert not re.search("needed|–", lines), entry.name
+        table = tomllib.loads(lines)
+        if entry.kind == "schedule":
+            parse_price(table["beta"])
+        assert bool(lines) == (entry.kind != "metric"), entry.name
 
 
 @pytest.mark.parametrize("page", api.PAGES)

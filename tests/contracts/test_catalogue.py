@@ -238,3 +238,10 @@ def test_a_docstring_falls_into_its_parts():
     assert (doc.summary, doc.formula, doc.text) == ("Gap.", "G = a − b", ("More.",))
     assert doc.options == {"bins": "how many; of equal width.", "seed": "of draws."}
     assert (doc.use, doc.avoid, doc.example) == ("always.", "never.", ">>> 1\n1")
+
+
+def test_a_symbol_at_the_start_of_a_sentence_keeps_its_case():
+    sentences = {name: find_entry("field", name).doc.summary for name in ("budget.betas", "likelihood", "data")}
+    assert sentences["budget.betas"].startswith("β₁ and β₂ of Adam")
+    assert sentences["likelihood"].startswith("p(x|z)")
+    assert sentences["data"].startswith("A data set")

@@ -306,6 +306,8 @@ def test_the_notebooks_are_those_of_the_pages():
     for page in notebooks.PAGES:
         made = notebooks.make_notebook(DOCS / "tutorials" / f"{page}.md")
         stored = json.loads((DOCS / "notebooks" / f"{page}.ipynb").read_text())
+        texts = "".join("".join(cell["source"]) for cell in made["cells"])
+        assert not re.search(r"\{term\}|\.\./", texts), f"{page} needs other files of the documentation"
         assert stored == made, "run 'make docs'"
         assert sum(cell["cell_type"] == "code" for cell in made["cells"]) >= 2
 

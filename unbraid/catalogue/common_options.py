@@ -36,7 +36,7 @@ COMMON_OPTIONS: dict[str, dict[str, str]] = {
         "sigma": 'the deviation; with learned = "pixel" the least one. The default is 1 (0.001 with "pixel").',
         "learned": "true trains the width with the model.",
         "width": "b, the width.",
-        "levels": "how many values a pixel takes.",
+        "levels": "the number of values that a pixel can take.",
     },
     "metric": {
         "seed": "of every draw; the same seed gives the same score.",

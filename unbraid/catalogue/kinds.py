@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
@@ -251,10 +252,15 @@ def _fields() -> dict[str, Entry]:
     found = {}
     for prefix, record in records.items():
         for option in _record_options(record):
-            name, doc = f"{prefix}{option.name}", ParsedDocstring(f"{option.about[:1].upper()}{option.about[1:]}")
+            name, doc = f"{prefix}{option.name}", ParsedDocstring(_capitalise(option.about))
             facts = {"default": "a table of fields" if name == "budget" else option.default_text, "takes": option.takes}
             found[name] = Entry("field", name, doc, (), "this library", facts)
     return found
+
+
+def _capitalise(text: str) -> str:
+    """A sentence with a capital; a symbol at its start, such as β₁ or p(x|z), stays."""
+    return text if re.match(r"[^\x00-\x7f]|\w\(", text) else f"{text[:1].upper()}{text[1:]}"
 
 
 def _record_options(record: Any) -> list[Option]:

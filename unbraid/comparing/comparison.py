@@ -58,7 +58,7 @@ def compare(
     wanted = [n.strip() for n in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
     wants_udr = "udr" in [name.lower() for name in wanted]
     wanted = [name for name in wanted if name.lower() != "udr"]
-    expect(wanted or not wants_udr, "udr is shown beside other quantities", do='For example metrics "mig,udr".')
+    expect(wanted or not wants_udr, "udr is shown together with other quantities", do='For example metrics "mig,udr".')
     models, foreign, wide = load_models(sources, metrics=wanted, quiet=quiet, **scoring)
     models, notes = _deduplicate(models)
     models = _qualify_quantities(models)

@@ -33,6 +33,9 @@ class MeanEstimate:
         high: the upper end of the interval, NaN below two seeds.
         deviation: the sample standard deviation.
         n: the number of seeds.
+
+    >>> MeanEstimate(0.5, 0.25, 0.75, 0.1, 3).half_width
+    0.25
     """
 
     mean: float
@@ -120,6 +123,9 @@ def paired_differences(first: Mapping[Any, float], second: Mapping[Any, float]) 
     Args:
         first: values by seed.
         second: values by seed.
+
+    >>> paired_differences({0: 0.5, 1: 0.75, 2: 0.1}, {0: 0.25, 1: 0.25})
+    array([0.25, 0.5 ])
     """
     shared = [s for s in first if s in second]
     return _finite([first[s] - second[s] for s in shared])
@@ -171,6 +177,10 @@ def bootstrap_interval(
         values: one value per seed.
         level: the confidence level.
         draws: bootstrap samples.
+
+    >>> low, high = bootstrap_interval([0.1, 0.2, 0.3])
+    >>> 0.1 <= low < 0.2 < high <= 0.3
+    True
     """
     x = _finite(values)
     if len(x) < 2:
@@ -300,6 +310,9 @@ def seeds_for_equivalence(
         deviation: the standard deviation of the differences.
         level: the confidence level.
         target_power: the power.
+
+    >>> seeds_for_equivalence(0.2, margin=0.1, deviation=0.1) is None    # the mean is outside the margin
+    True
     """
     if not (abs(mean) < margin) or not np.isfinite(deviation):
         return None

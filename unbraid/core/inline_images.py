@@ -65,7 +65,7 @@ def curve_html(x: Sequence[float], y: Sequence[float], label: str, width: int = 
     )
     return (
         f'<svg width="{width}" height="{height}" role="img" aria-label="{escape(label)}" '
-        f'style="font:12px system-ui,sans-serif"><text x="4" y="12" fill="currentColor">{escape(label)}: '
+        f'style="display:block;font:12px system-ui,sans-serif"><text x="4" y="12" fill="currentColor">{escape(label)}: '
         f"{values[0]:.4g} → {values[-1]:.4g}</text>"
         f'<polyline points="{points}" fill="none" stroke="#2b6cb0" stroke-width="1.5"/></svg>'
     )

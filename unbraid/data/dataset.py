@@ -210,8 +210,9 @@ class Dataset:
 
     def __repr__(self) -> str:
         shape = "×".join(map(str, self.shape))
+        items = f"vectors of {self.shape[0]} columns" if self.shape[1:] == (1, 1) else f"images of {shape}"
         sizes = [f"{item.name} {item.size}" for item in self.factors.items] if self.factors is not None else []
-        return f"Dataset {self.name!r}: {len(self):,} images of {shape}, factors {', '.join(sizes) or 'none'}"
+        return f"Dataset {self.name!r}: {len(self):,} {items}, factors {', '.join(sizes) or 'none'}"
 
     def _repr_html_(self) -> str:
         """The description with up to 24 images, spread from the first to the last, for notebooks."""

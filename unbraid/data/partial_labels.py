@@ -219,7 +219,7 @@ def reduce_labels(
         seed: seed of every draw, the same for all runs.
         missing: share of the entries that are deleted.
         noise: share of the entries that are replaced by a random value of their factor.
-        bins: values are joined to at most this many; 0 keeps them.
+        bins: values are grouped into at most this many; 0 keeps them.
         permute: the values of every factor are renumbered at random, so that their order means nothing.
     """
     for name, share in (("missing", missing), ("noise", noise)):

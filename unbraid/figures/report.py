@@ -41,7 +41,7 @@ PHONE_WIDTH = 340  # pixels that a phone has for a figure
 
 
 def report(
-    runs: Run | Sequence[Run],
+    runs: Run | str | Path | Sequence[Run],
     out: str | Path | None = None,
     title: str = "",
     intro: str = "",
@@ -53,7 +53,7 @@ def report(
     """Write `report.html`: tables over all runs, then one section for each run.
 
     Args:
-        runs: the runs.
+        runs: the runs; one may be given by its directory.
         out: the file; by default `report.html` in the first run directory.
         title: title of the page.
         intro: text below the title.
@@ -68,7 +68,7 @@ def report(
     >>> report(fit(recipe, tmp / "run", quiet=True)).name
     'report.html'
     """
-    runs = [runs] if isinstance(runs, Run) else list(runs)
+    runs = [Run.load(runs)] if isinstance(runs, str | Path) else [runs] if isinstance(runs, Run) else list(runs)
     expect(len(runs) > 0, "a report needs at least one run")
     path = Path(out) if out is not None else runs[0].output_path(REPORT_FILE)
     templates = Environment(loader=PackageLoader("unbraid", "figures"), autoescape=True)

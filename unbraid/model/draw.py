@@ -38,12 +38,20 @@ class LabelledRows:
 
 @dataclass(frozen=True)
 class Draw:
-    """x, q(z|x), z ~ q. `n` is the size of the data set; `estimator(draw, n)` gives the mixture that stands for q(z).
+    """A batch x with its posterior q(z|x) and one sample z.
 
     In a run over several ranks (`core.distributed`) q and z are of the global batch, x and `out` this rank's rows of it.
 
-    With supervision a draw also carries `partners` (draws of other views of the same rows, ties applied), `labelled` rows,
-    and `states`, the value of u in p(z|u) for each row.
+    Args:
+        model: the VAE.
+        x: the images.
+        q: their posterior.
+        z: a sample of it.
+        n: the number of images in the data set.
+        estimator: a function of the draw and n that gives the mixture that stands for q(z).
+        partners: draws of other views of the same rows, with ties applied.
+        labelled: the labelled rows of the batch.
+        states: the value of u in p(z|u) for each row.
 
     >>> from unbraid.model import LIKELIHOODS, NETS, Vae
     >>> from unbraid.priors import build

@@ -21,9 +21,18 @@ from unbraid.priors.base import Prior
 
 
 class Vae(nn.Module):
-    """p(x|z) p(z) and q(z|x) over one latent tree. `temperature` relaxes discrete leaves, `family` is q's class.
+    """p(x|z) p(z) and q(z|x) over one latent tree.
 
-    `discrete` says how terms charge discrete leaves: by probability "mass" (`discrete_states`), or by relaxed "density".
+    The attribute `temperature` relaxes discrete leaves. `discrete` says how terms charge discrete leaves: by probability
+    "mass" (`discrete_states`), or by relaxed "density".
+
+    Args:
+        tree: the latent tree.
+        encoder: images to parameters of the posterior.
+        decoder: codes to the output that the likelihood reads.
+        prior: the prior.
+        likelihood: p(x|z).
+        family: the class of the posterior.
 
     >>> from unbraid.model import LIKELIHOODS, NETS
     >>> from unbraid.priors import build

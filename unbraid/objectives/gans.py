@@ -9,7 +9,7 @@ from unbraid.objectives.gan import Game
 
 SHARED_OPTIONS = {
     "lam": "λ, what a nat of information about the code earns (also spelled lambda).",
-    "noise": "columns of noise beside the code.",
+    "noise": "columns of noise, in addition to the code.",
     "critic_lr": "Adam's rate of the critic.",
     "critic_steps": "steps of the critic for each of the generator.",
 }
@@ -29,14 +29,14 @@ def info_gan(lam: float = 1.0, noise: int = 62, critic_lr: float = 1e-4, critic_
 def info_wgan_gp(
     lam: float = 1.0, noise: int = 62, critic_lr: float = 1e-4, critic_steps: int = 5, penalty: float = 10.0
 ) -> Game:
-    """InfoGAN with a Wasserstein critic and a penalty on its gradient: steadier than InfoGAN.
+    """InfoGAN with a Wasserstein critic and a penalty on its gradient: more stable than InfoGAN.
 
     min_{G,Q} max_D E D(x) − E D(G(z)) − η E(‖∇D(x̂)‖ − 1)² − λ E log Q(c|G(z))        Kim & Mnih 2018, Eq. 16
 
     Printed with + η; for the critic's maximisation it must be subtracted. Steps per step: 5, Gulrajani et al. 2017.
 
     penalty: η, the price of the critic's gradient leaving norm 1.
-    Use: where info_gan's game does not settle.
+    Use: where info_gan does not converge.
     Not: when time is short: five steps of the critic for one of the generator.
     """
     expect(penalty > 0, "info_wgan_gp needs a penalty above 0", found=penalty, do="10 is the paper's.")

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 class Ledger:
     """Terms in nats per example, the prices charged at this step, and the loss they add up to.
 
-    `methods` says how a term was computed where there are two ways: the KL 'closed' or 'sampled'.
+    Args:
+        nats: the terms.
+        prices: the prices by key.
+        loss: the loss.
+        methods: how a term was computed where there are two ways: the KL 'closed' or 'sampled'.
 
     >>> import torch
-    >>> books = Ledger({"reconstruction": torch.tensor(80.0), "kl": torch.tensor(9.0)}, {"kl": 4.0}, torch.tensor(116.0))
-    >>> books.elbo
+    >>> ledger = Ledger({"reconstruction": torch.tensor(80.0), "kl": torch.tensor(9.0)}, {"kl": 4.0}, torch.tensor(116.0))
+    >>> ledger.elbo
     -89.0
     """
 

@@ -32,8 +32,15 @@ SUPERVISION_WORDS = {"pairs": "pairs", "labels": "labels of some images", "state
 class Objective:
     """A row: prices by key, the estimator of q(z) it needs, and the critics behind its `@` terms.
 
-    `prior` names the priors the row is defined with ("" for any); `mixed` asks for a tree with discrete leaves; `tie` is what
-    the views of a pair share.
+    Args:
+        name: the name of the row.
+        prices: a number or schedule for each key `term[:node][@how]`.
+        cite: the papers.
+        estimator: the estimator of q(z), by name; "" if no price needs one.
+        critics: options of the critics that compute `@` terms, by the name of the critic.
+        prior: the priors that the row is defined for; empty for any.
+        mixed: the tree must have discrete leaves.
+        tie: what the views of a pair share.
 
     >>> row = Objective("mine", {"mi": 1.0, "tc": 4.0, "dw": 1.0}, "this library", "stratified")
     >>> row.effective_prices()["tc between"], row.needs()

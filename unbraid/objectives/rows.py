@@ -40,7 +40,7 @@ def vae() -> Objective:
 
 
 def beta_vae(beta: Price = 4.0) -> Objective:
-    """The ELBO with a price on the whole KL: less information, spent where it pays most.
+    """The ELBO with a price on the whole KL: the code carries less information.
 
     reconstruction + β KL(q(z|x) ‖ p(z))        Higgins et al. 2017
 
@@ -66,7 +66,7 @@ def beta_svae(beta: Price = 4.0, masses: bool = False) -> Objective:
 
 
 def annealed_vae(gamma: float = 1000.0, capacity: float = 25.0, steps: int = 100_000) -> Objective:
-    """The KL is steered to a capacity that grows while training goes on: the price is a function.
+    """The KL is steered to a capacity that grows during training: the price is a function.
 
     reconstruction + γ |KL(q(z|x) ‖ p(z)) − C(step)|        Burgess et al. 2018
 
@@ -74,7 +74,7 @@ def annealed_vae(gamma: float = 1000.0, capacity: float = 25.0, steps: int = 100
     capacity: where C ends, in nats for all leaves together.
     steps: in how many steps C rises from 0 to there, in a line.
     Use: to set how many nats the code carries, whatever the data; leaves come alive one by one.
-    Not: with runs much shorter than `steps`, which end before the capacity is there.
+    Not: with runs much shorter than `steps`, which end before the capacity is reached.
     """
     return Objective("annealed_vae", {"kl": Capacity(gamma, capacity, steps)}, "Burgess et al. 2018")
 
@@ -85,14 +85,14 @@ def free_bits_vae(floor: float = 0.5) -> Objective:
     reconstruction + Σ_l max(λ, KL_l), KL_l the batch mean of leaf l        Kingma et al. 2016
 
     floor: λ, the free nats of each leaf.
-    Use: against leaves that die in the first steps, with strong decoders above all.
+    Use: if leaves die in the first steps, above all with strong decoders.
     Not: to count leaves in use: every leaf may carry λ nats of noise for nothing.
     """
     return Objective("free_bits_vae", {"kl": FreeBits(floor)}, "Kingma et al. 2016")
 
 
 def entropy_vae(beta: Price = 4.0) -> Objective:
-    """The ELBO with the posterior's entropy paid for: the β-VAE with its latents rescaled by √β.
+    """The ELBO with a reward for the posterior's entropy: the β-VAE with its latents rescaled by √β.
 
     reconstruction + KL(q(z|x) ‖ p(z)) − (β − 1) H[q(z|x)]        Mathieu et al. 2019, Eq. 5
 
@@ -121,14 +121,14 @@ def factor_vae_prior(gamma: Price = 35.0, critic: RatioSpec = PAPER_CRITIC) -> O
     reconstruction + KL(q(z|x) ‖ p(z)) + γ KL(q(z) ‖ p(z))        Kim & Mnih 2018, Eq. 12; Kumar et al. 2017, Eq. 4
 
     gamma: price of KL(q(z) ‖ p(z)), on top of the 1 in the KL.
-    Use: when samples from the prior must decode well and leaves be independent at once.
+    Use: when samples from the prior must decode well and leaves must be independent.
     Not: for independence alone: factor_vae charges that and leaves the marginals to the KL.
     """
     return _row("factor_vae_prior", {"kl": 1.0, "agg@ratio": gamma}, "Kim & Mnih 2018, Eq. 12", critic=critic)
 
 
 def aae(gamma: Price = 1.0, by: str = "ratio", critic: RatioSpec = PAPER_CRITIC) -> Objective:
-    """An autoencoder whose q(z) is pulled to the prior by a discriminator; information is free.
+    """An autoencoder with a discriminator that makes q(z) similar to the prior; information has no price.
 
     reconstruction + γ KL(q(z) ‖ p(z))        Makhzani et al. 2015; Kim & Mnih 2018, Eq. 7
 
@@ -148,29 +148,29 @@ def information_dropout(beta: Price = 1.0, gamma: Price = 1.0, estimator: str = 
 
     beta: price of I(x; z).
     gamma: price of the total correlation; 0 is Eq. 8.
-    Use: to study a bottleneck apart from the match with a prior.
-    Not: to sample from: nothing ties q(z) to p(z).
+    Use: to study an information bottleneck without matching a prior.
+    Not: for samples from the prior: nothing makes q(z) similar to p(z).
     """
     cite = "Achille & Soatto 2018; Kim & Mnih 2018, Eq. 9"
     return _row("information_dropout", {"mi": beta, "tc_q": gamma}, cite, estimator)
 
 
 def beta_tcvae(alpha: Price = 1.0, beta: Price = 6.0, gamma: Price = 1.0, estimator: str = "mss") -> Objective:
-    """The KL taken apart: information, total correlation and leaf-wise KL each have a price.
+    """The KL in three parts: information, total correlation and leaf-wise KL each have a price.
 
     reconstruction + α I(x; z) + β TC(q) + γ Σ_j KL(q(z_j) ‖ p(z_j))        Chen et al. 2018
 
     alpha: price of I(x; z).
     beta: price of the total correlation.
     gamma: price of the leaf-wise KL.
-    Use: as the first choice for independent leaves: no critic, one extra number, steps a fifth dearer at a batch of 64.
+    Use: as the first choice for independent leaves: no critic, one extra number, steps cost a fifth more at a batch of 64.
     Not: with batches of thousands (cost grows with B²), or where groups should stay together (hfvae).
     """
     return _row("beta_tcvae", {"mi": alpha, "tc_q": beta, "dw_joint": gamma}, "Chen et al. 2018", estimator)
 
 
 def hfvae(alpha: Price = 1.0, beta: Price = 4.0, gamma: Price = 3.0, estimator: str = "stratified") -> Objective:
-    """Two levels: groups are kept apart at one price, the leaves inside a group at another.
+    """Two levels: one price on the dependence between groups, another on the dependence inside them.
 
     reconstruction + α I(x; z) + β TC between groups + γ Σ_g TC within g + Σ_l KL(q(z_l) ‖ p(z_l))
                                                               Esmaeili et al. 2018, Eq. 9
@@ -178,8 +178,8 @@ def hfvae(alpha: Price = 1.0, beta: Price = 4.0, gamma: Price = 3.0, estimator: 
     alpha: price of I(x; z).
     beta: price of the total correlation between the root's children (tc:root).
     gamma: price of the total correlation inside every other branch.
-    Use: when the latent tree has groups, such as a discrete leaf beside a style: dependence inside a group is cheaper.
-    Not: on a flat tree, where γ charges nothing and beta_tcvae says the same with fewer letters.
+    Use: when the latent tree has groups, such as a discrete leaf and a style: dependence inside a group is cheaper.
+    Not: on a flat tree, where γ charges nothing and beta_tcvae is simpler.
     """
     prices = {"mi": alpha, "tc:root": beta, "tc": gamma, "dw": 1.0}
     return _row("hfvae", prices, "Esmaeili et al. 2018, Eq. 9", estimator)
@@ -200,7 +200,7 @@ def four_terms(
     lambda_3: weight of KL(q(x) ‖ p(x)), term ③; other than 1 it needs log p(x), by an importance-weighted estimate.
     lambda_4: price of KL(q(z) ‖ p(z)), term ④.
     particles: draws behind that estimate, each a pass of the decoder; its bias grows with the gap of q(z|x).
-    Use: to take Eq. 7 apart, term by term.
+    Use: to study Eq. 7 term by term.
     Not: with lambda_3 other than 1 on large images: each particle decodes the batch once more.
     """
     prices = {"mi": lambda_2, "agg": lambda_4, "evidence@iwae": affine(lambda_3, 1, -1)}
@@ -214,7 +214,7 @@ def isa_vae(beta: Price = 1.0) -> Objective:
 
     beta: price of the whole KL.
     Use: when factors have more than one column each: the prior keeps subspaces apart.
-    Not: with exponents of 2 everywhere, which is a normal prior again.
+    Not: with all exponents at 2, which gives a normal prior.
     """
     return Objective("isa_vae", {"kl": beta}, "Stühmer et al. 2019, Eq. 12", prior=("isa", "lp_nested"))
 
@@ -260,7 +260,7 @@ def dip_vae_ii(
 
     lambda_od: price of squares off the diagonal.
     lambda_d: price of squares on the diagonal; left out, λ_od.
-    Use: as DIP-VAE-I where leaves may go unused: noise fills the diagonal of a leaf that carries nothing.
+    Use: like DIP-VAE-I, if leaves may stay unused: noise alone gives such a leaf its variance.
     Not: for independence beyond correlation.
     """
     lambda_d = lambda_od if lambda_d is None else lambda_d
@@ -281,8 +281,8 @@ def info_vae(
 
     alpha: what is taken off the price of information; 1 leaves mi free.
     lam: price of the divergence as the paper counts it (also spelled lambda).
-    Use: against codes that the decoder ignores, with q(z) still close to the prior.
-    Not: to push leaves apart: the divergence is of the whole q(z).
+    Use: if the decoder ignores the codes, and q(z) must stay close to the prior.
+    Not: to make leaves independent: the divergence is that of the whole q(z).
     """
     prices = {"kl": 1 - alpha, _divergence(divergence): alpha + lam - 1}
     return _row("info_vae", prices, "Zhao et al. 2017", estimator, critic=critic)
@@ -307,21 +307,21 @@ def decomposition(
     estimator: str = "stratified",
     critic: RatioSpec = PAPER_CRITIC,
 ) -> Objective:
-    """Two knobs for two needs: β for the overlap of posteriors, α for the shape of q(z).
+    """Two prices: β for the overlap of posteriors, α for the shape of q(z).
 
     reconstruction + β KL(q(z|x) ‖ p(z)) + α D(q(z), p(z))        Mathieu et al. 2019, Eq. 7
 
     alpha: price of the divergence.
     beta: price of the whole KL.
     Use: when structure comes from the prior (clusters, sparsity, subspaces) and q(z) must take its shape.
-    Not: with the isotropic normal prior, which any rotation leaves as it is.
+    Not: with the isotropic normal prior, which no rotation changes.
     """
     prices = {"kl": beta, _divergence(divergence): alpha}
     return _row("decomposition", prices, "Mathieu et al. 2019, Eq. 7", estimator, critic=critic)
 
 
 def anchor_vae(lam: Price = 1.0, anchors: str = "anchors", estimator: str = "stratified") -> Objective:
-    """The ELBO with the information of some leaves paid for instead of charged.
+    """The ELBO with a reward for the information of some leaves.
 
     reconstruction + KL(q(z|x) ‖ p(z)) − λ I(x; z_a), a a branch or leaf        Gao et al. 2018; HFVAE's Table 1
 
@@ -334,14 +334,14 @@ def anchor_vae(lam: Price = 1.0, anchors: str = "anchors", estimator: str = "str
 
 
 def hfs_vae(gamma: Price = 10.0, beta: Price = 1.0) -> Objective:
-    """Factors need not be independent, only free to combine: supports are factorised, not densities.
+    """Factors may be correlated, but their values must combine freely: the support is factorised, not the density.
 
     reconstruction + β KL(q(z|x) ‖ p(z)) + γ Hausdorff(support of q, product of supports)        Roth et al. 2023
 
     gamma: price of the distance, in units of z.
     beta: price of the whole KL.
     Use: when factors are correlated in the data, so that a price on total correlation pulls them the wrong way.
-    Not: at small batches where a step must be cheap: 64 rows and all pairs of columns are looked at.
+    Not: at small batches where a step must be cheap: 64 rows and all pairs of columns are compared.
     """
     return Objective("hfs_vae", {"kl": beta, "support": gamma}, "Roth et al. 2023")
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from unbraid.core.errors import UnbraidError, choose, expect
+from unbraid.core.errors import UnbraidError, choose, command_or_python, expect
 from unbraid.core.files import is_file, read_toml
 from unbraid.latent import Latent
 from unbraid.prices import Price, as_schedule, parse_price
@@ -290,6 +290,18 @@ class Recipe(BaseModel):
             return name.set(*changes)
         expect(isinstance(name, str | Path), NOT_A_RECIPE, found=describe_value(name), do=recipe_hint(name))
         text = str(name)
+        from unbraid.runs.recipes import RECIPES
+
+        expect(
+            text in RECIPES or not os.path.isdir(text),
+            NOT_A_RECIPE,
+            found=f"the folder {text}",
+            do="To train on its pictures: "
+            + command_or_python(
+                f"'unbraid train beta_tcvae_pictures --set data.path={text}'.",
+                f'fit(Recipe.load("beta_tcvae_pictures", "data.path={text}")).',
+            ),
+        )
         if text.endswith(".toml") or os.sep in text or is_file(text):
             fields = apply_changes(read_toml(text), *changes)
             stored = is_file(Path(text).with_name(STATE_FILE))
@@ -298,8 +310,6 @@ class Recipe(BaseModel):
                 if applies(fields) and key not in fields.get(table, {}):
                     print(f"note: {text} does not state {table}.{key}: {meaning}.", file=sys.stderr)
             return recipe
-        from unbraid.runs.recipes import RECIPES
-
         return cls.from_dict(apply_changes(choose(text, RECIPES, "recipe"), *changes), f"recipe {text!r}")
 
     def set(self, *assignments: str) -> Recipe:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
 
 from unbraid.core.errors import UnbraidError, did_you_mean, expect
 from unbraid.latent import Latent
@@ -27,6 +27,12 @@ FIELD_HINTS = {  # for fields that other libraries have
     "model": " Did you mean 'nets'?",
     "latent_dim": " Did you mean 'latent'?",
     "loss": " Did you mean 'objective'?",
+    "learning_rate": " Did you mean 'budget.lr'?",
+    "batch_size": " Did you mean 'budget.batch'?",
+    "iterations": " Did you mean 'budget.steps'?",
+    "optimizer": " Did you mean 'budget.optimiser'?",
+    "beta": ' It is an option of an objective, such as objective = {name = "beta_vae", beta = 4}.',
+    "gamma": ' It is an option of an objective, such as objective = {name = "factor_vae", gamma = 35}.',
 }
 PART_TABLES = ("data", "prior", "likelihood", "nets", "objective")  # parts with a name and options
 
@@ -43,12 +49,23 @@ def has_discrete_leaves(fields: dict[str, Any]) -> bool:
         return False
 
 
+def _check_layout_type(latent: Any) -> Any:
+    whole = hasattr(latent, "__index__") or (isinstance(latent, float) and latent.is_integer())
+    expect(
+        whole or isinstance(latent, str | dict),
+        'latent must be a whole number, a layout such as "5x4", or a table of named branches',
+        found=f"{latent!r:.80}",
+        do='For example 10, or {"digit": "onehot(10)", "style": 10}.',
+    )
+    return latent
+
+
 def _check_layout(latent: Any) -> Any:
     Latent.of(latent)  # raises an error that names the layouts
     return latent
 
 
-Layout = Annotated[int | str | dict[str, Any], AfterValidator(_check_layout)]
+Layout = Annotated[int | str | dict[str, Any], BeforeValidator(_check_layout_type), AfterValidator(_check_layout)]
 
 
 def explain_invalid_fields(
@@ -66,7 +83,9 @@ def explain_invalid_fields(
         place = ".".join(str(p) for p in error["loc"])
         if error["type"] == "extra_forbidden":
             fields = next(list(names) for prefix, names in tables.items() if place.startswith(prefix))
-            hint = (hints or {}).get(place, did_you_mean(place.split(".")[-1], fields))
+            deeper = next((f"{table}{place}" for table, names in tables.items() if table and place in names), "")
+            nearest = f" Did you mean {deeper!r}?" if deeper else did_you_mean(place.split(".")[-1], fields)
+            hint = (hints or {}).get(place, nearest)
             return f"there is no field {place!r}.{hint} Fields: {', '.join(fields)}"
         if error["type"] == "missing":
             return f"{place!r} is missing.{(hints or {}).get(place, '')}".rstrip(".")
@@ -100,7 +119,7 @@ def recipe_hint(value: Any) -> str:
     Args:
         value: what was passed in place of a recipe.
     """
-    if isinstance(value, dict):
+    if isinstance(value, dict) and not any(hasattr(part, "shape") for part in value.values()):
         return "Write Recipe(**fields), or Recipe.from_dict(fields)."
     if value is None:
         return 'For example fit("factor_vae_sprites32").'

@@ -174,7 +174,7 @@ def test_codes_of_other_origin(tmp_path):
     named = compare(tmp_path / "codes", factors=tmp_path / "labels.csv", metrics="MIG,udr")
     assert named.quantities == ("mig",)
     assert named.udr is not None
-    with pytest.raises(UnbraidError, match="beside other quantities"):
+    with pytest.raises(UnbraidError, match="together with other quantities"):
         compare(tmp_path / "codes", factors=tmp_path / "labels.csv", metrics="udr")
     each = compare(
         *(tmp_path / "codes" / m for m in ("sharp", "noisy")), factors=tmp_path / "labels.csv", metrics="mig"

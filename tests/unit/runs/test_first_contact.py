@@ -13,6 +13,7 @@ from unbraid import Recipe, Run, fit
 from unbraid.core import errors
 from unbraid.core.errors import TrainingInterrupted, UnbraidError, use_command_line_words
 from unbraid.runs.fitting import trainer
+from unbraid.runs.folder.leaf_names import write_leaf_names
 
 RECIPE = Recipe(data="toy", latent=3, nets="mlp", budget={"steps": 4, "batch": 8, "threads": 1})
 
@@ -23,6 +24,7 @@ RECIPE = Recipe(data="toy", latent=3, nets="mlp", budget={"steps": 4, "batch": 8
         (torch.rand(64, 1, 8, 8), "a Tensor of shape (64, 1, 8, 8)", "dataset=images"),
         (np.zeros((4, 8, 8)), "a ndarray of shape (4, 8, 8)", "dataset=images"),
         ({"data": "sprites32"}, "a dict with keys data", "Recipe(**fields)"),
+        ({"images": np.zeros((4, 8, 8))}, "a dict with keys images", "dataset=images"),
         (None, "None", "fit("),
     ],
 )
@@ -34,10 +36,27 @@ def test_what_is_no_recipe_is_described_and_never_printed(value, found, instead)
     assert len(str(caught.value)) < 400
 
 
+def test_a_folder_of_pictures_is_no_recipe_but_its_recipe_is_named(tmp_path, monkeypatch):
+    with pytest.raises(UnbraidError, match=r"found the folder .*Recipe.load\(\"beta_tcvae_pictures\", \"data.path=/"):
+        fit(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vae_sprites32").mkdir()
+    assert Recipe.load("vae_sprites32").data["name"] == "sprites32"
+
+
 @pytest.mark.parametrize("latent", [0, -1, "x", {}])
 def test_an_impossible_latent_is_refused_by_the_recipe(latent):
     with pytest.raises(UnbraidError, match="latent"):
         Recipe(data="toy", latent=latent)
+
+
+@pytest.mark.parametrize("latent", [2.5, [2, 3], None, unbraid.Latent.of(3)])
+def test_a_latent_of_another_type_gets_one_sentence(latent):
+    with pytest.raises(
+        UnbraidError, match=r"^recipe: 'latent': latent must be a whole number, a layout .* found [^;]*$"
+    ):
+        Recipe(data="toy", latent=latent)
+    assert Recipe(data="toy", latent=np.int64(4)) == Recipe(data="toy", latent=4.0) == Recipe(data="toy", latent=4)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +65,25 @@ def test_an_impossible_latent_is_refused_by_the_recipe(latent):
 def test_fields_of_other_libraries_lead_to_ours(field, hint):
     with pytest.raises(UnbraidError, match=hint):
         Recipe(data="toy", budget={field: 3})
+
+
+@pytest.mark.parametrize(
+    ("field", "hint"),
+    [("lr", "'budget.lr'"), ("steps", "'budget.steps'"), ("learning_rate", "'budget.lr'"), ("beta", "of an objective")],
+)
+def test_a_field_at_the_top_leads_to_its_table(field, hint):
+    with pytest.raises(UnbraidError, match=hint):
+        Recipe(data="toy", **{field: 3})
+
+
+def test_functions_of_a_run_take_its_directory(tmp_path, monkeypatch):
+    data = unbraid.data.of(np.random.default_rng(0).random((16, 8, 8)), quiet=True)
+    run = fit(RECIPE, tmp_path / "r", dataset=data, quiet=True)
+    assert unbraid.encode(str(run.path), quiet=True).mean.shape == (16, 3)
+    assert unbraid.audit(run.path, rows=8, quiet=True)["nats"]
+    assert unbraid.report(str(run.path)) == run.path / "report.html"
+    with pytest.raises(UnbraidError, match="is not a run directory"):
+        unbraid.encode(tmp_path / "none")
 
 
 def test_errors_name_python_arguments_and_commands_name_options(tmp_path):
@@ -132,6 +170,16 @@ def test_runs_and_data_sets_show_themselves_in_a_notebook(tmp_path):
     assert repr(data).startswith("Dataset 'toy")
     vectors = unbraid.data.of(np.random.default_rng(0).random((8, 5)), quiet=True)
     assert "<img" not in vectors._repr_html_()
+    assert "8 vectors of 5 columns" in repr(vectors)
+
+
+def test_each_traversal_in_a_notebook_has_the_name_of_its_leaf(tmp_path):
+    run = fit(RECIPE, tmp_path / "r", dataset=toy_data(24), quiet=True)
+    write_leaf_names(run.path, {"z1": "size & hue"})
+    page = run._repr_html_()
+    assert page.count("<img") == 3
+    for name in ("z0", "size &amp; hue", "z2"):
+        assert f">{name}</th>" in page
 
 
 def test_a_run_without_weights_still_shows_its_summary(tmp_path):

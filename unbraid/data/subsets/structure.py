@@ -31,6 +31,10 @@ def subsample(dataset: Dataset, n: int | float, seed: int = 0) -> Dataset:
         dataset: data set to draw from.
         n: number of images, or a share of them as a fraction in (0, 1].
         seed: seed of the draw.
+
+    >>> from unbraid.data import load
+    >>> len(subsample(load("sprites32"), 0.25))
+    1152
     """
     share, whole = isinstance(n, (float, np.floating)), isinstance(n, (int, np.integer)) and not isinstance(n, bool)
     expect(
@@ -160,6 +164,11 @@ def draw_pairs(dataset: Dataset, k: int, n: int, seed: int = 0) -> tuple[np.ndar
         k: number of factors that differ.
         n: number of pairs.
         seed: seed of the draw.
+
+    >>> from unbraid.data import load
+    >>> first, second, changed = draw_pairs(load("sprites32"), k=1, n=5)
+    >>> first.shape, changed.shape, changed.sum(1)
+    ((5,), (5, 4), array([1, 1, 1, 1, 1]))
     """
     factors = dataset.factors
     if factors is None or not factors.grid:
@@ -188,6 +197,10 @@ def dedupe(dataset: Dataset) -> Dataset:
 
     Args:
         dataset: the data set.
+
+    >>> from unbraid.data import of
+    >>> len(dedupe(of(np.array([np.zeros((4, 4)), np.ones((4, 4)), np.zeros((4, 4))]), quiet=True)))
+    2
     """
     seen: dict[bytes, int] = {}
     for start in range(0, len(dataset), 4096):

@@ -40,7 +40,7 @@ class LabelOptions:
         seed: seed of all draws below, the same for every run.
         missing: share of the entries that are deleted.
         noise: share of the entries that are replaced by a random value.
-        bins: values are joined to at most this many.
+        bins: values are grouped into at most this many.
         permute: values are renumbered at random.
     """
 

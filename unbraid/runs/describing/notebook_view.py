@@ -9,8 +9,9 @@ import numpy as np
 from unbraid.core.errors import UnbraidError
 from unbraid.core.files import is_file
 from unbraid.core.inline_images import curve_html, image_grid_html
-from unbraid.runs.describing.run_summary import summary_html
+from unbraid.runs.describing.run_summary import MAX_SCORES, summary_html
 from unbraid.runs.folder.file_names import CODES_FILE
+from unbraid.runs.folder.leaf_names import read_leaf_names
 from unbraid.runs.run import Run
 
 MAX_TRAVERSALS = 6  # latents in the strip
@@ -47,13 +48,16 @@ def _traversals(run: Run) -> str:
     real = [name for name in leaves if len(tree.columns(name)) == 1][:MAX_TRAVERSALS]
     if not real:
         return ""
-    strip = image_grid_html([run.traverse(code, name) for name in real], f"traversals of {', '.join(real)}")
-    return f"<p>traversals of {escape(', '.join(real))}, from −3 to 3</p>{strip}"
+    names = read_leaf_names(run.path)
+    cell = '<tr><th style="text-align:left">{}</th><td style="text-align:left">{}</td></tr>'
+    rows = [(names.get(leaf, leaf), run.traverse(code, leaf)) for leaf in real]
+    strips = [cell.format(escape(name), image_grid_html([images], f"traversal of {name}")) for name, images in rows]
+    return f"<p>traversals from −3 to 3</p><table><tbody>{''.join(strips)}</tbody></table>"
 
 
 def _scores(run: Run) -> str:
     found = run.scores()
-    if found is None:
+    if found is None or len(found) <= MAX_SCORES:  # the summary has them
         return ""
     known = {name: score.value for name, score in found.items() if score.value == score.value}
     heads = "".join(f"<th>{escape(name)}</th>" for name in known)

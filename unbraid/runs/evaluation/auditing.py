@@ -36,7 +36,7 @@ from unbraid.terms.estimators import Estimator
 
 
 def audit(
-    run: Run,
+    run: Run | str | Path,
     data: Dataset | str | Path | None = None,
     *,
     rows: int = 2048,
@@ -57,7 +57,7 @@ def audit(
     averaged over samples z, each from its own random image.
 
     Args:
-        run: a finished run.
+        run: a finished run, or its directory.
         data: the images: a data set, its name or a path; None for the training data (see `select_data`).
         rows: the number of samples z.
         components: the number of posteriors in q(z); 0 uses all.
@@ -76,6 +76,7 @@ def audit(
     >>> list(result["nats"])[:5], abs(result["balance"]) < 1e-4
     (['reconstruction', 'kl', 'kl@sample', 'mi', 'tc:root'], True)
     """
+    run = run if isinstance(run, Run) else Run.load(run)
     extra = [divergences] if isinstance(divergences, str) and divergences else list(divergences)
     for name in extra:
         choose(name, DIVERGENCES, "divergence")

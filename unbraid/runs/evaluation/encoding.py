@@ -77,7 +77,7 @@ def leaf_kl(model: Vae, q: Posterior, samples: int = 16) -> np.ndarray:
 
 
 def encode(
-    run: Run,
+    run: Run | str | Path,
     data: Dataset | str | Path | None = None,
     *,
     split: Split = "",
@@ -90,7 +90,7 @@ def encode(
     """Encode the training data, a split of them, or another data set.
 
     Args:
-        run: a finished run.
+        run: a finished run, or its directory.
         data: the images: a data set, its name or a path; None for the training data (see `select_data`).
         split: a part of the data; "" for the part that the run was trained on.
         leave_out: factors to drop.
@@ -106,6 +106,7 @@ def encode(
     >>> codes.mean.shape, codes.factors.names
     ((64, 2), ('shape', 'scale', 'x', 'y'))
     """
+    run = run if isinstance(run, Run) else Run.load(run)
     save = save and run.snapshot is None
     if save:
         ensure_writable_folder(run.path)  # an error before the work, not after it
