@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from unbraid.catalogue.common_options import COMMON_OPTIONS, PRESET_SOURCES
-from unbraid.catalogue.docstrings import ParsedDocstring, parse_docstring
+from unbraid.catalogue.docstrings import ParsedDocstring, capitalise, parse_docstring
 from unbraid.catalogue.entry import REQUIRED, Entry, Option, describe_annotation, explain, papers_or_library, to_toml
 from unbraid.core.errors import choose, expect
 from unbraid.runs.describing.citations import citation_tables
@@ -251,7 +251,7 @@ def _fields() -> dict[str, Entry]:
     found = {}
     for prefix, record in records.items():
         for option in _record_options(record):
-            name, doc = f"{prefix}{option.name}", ParsedDocstring(f"{option.about[:1].upper()}{option.about[1:]}")
+            name, doc = f"{prefix}{option.name}", ParsedDocstring(capitalise(option.about))
             facts = {"default": "a table of fields" if name == "budget" else option.default_text, "takes": option.takes}
             found[name] = Entry("field", name, doc, (), "this library", facts)
     return found
