@@ -70,6 +70,9 @@ def test_rows_are_filtered_by_a_recipe_field_and_sorted(signed_in_tab):
     page.get_by_role("option", name="hfvae").first.click()
     page.get_by_text("1 of 5 runs").wait_for()
     page.wait_for_function("document.querySelectorAll('.ag-pinned-left-cols-container .ag-row').length === 1")
+    page.wait_for_function(
+        "document.querySelectorAll('.scatterlayer .point').length === 1"
+    )  # the plot has the same runs
     page.go("/")
     page.locator(".ag-row").first.wait_for()
     first = "document.querySelector('.ag-pinned-left-cols-container .ag-row[row-index=\"0\"]').textContent"
