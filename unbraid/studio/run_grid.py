@@ -89,7 +89,7 @@ def show_run_grid(table: Any, on_filter: Callable[[list[dict[str, Any]]], None] 
     shown = [column["field"] for column in columns if column["field"] in titles and not column.get("hide")]
     with ui.row().classes("items-center w-full q-mb-sm"):
         chooser = ui.select(titles, value=shown, multiple=True, label="Columns", with_input=True)
-        chooser.style("min-width: min(100%, 14rem)").props('display-value="Choose …" popup-content-class="menu"')
+        chooser.style("min-width: min(100%, 14rem)").props('display-value="Choose …"')
         field = ui.select(
             {"": "none"} | {key: key for key in ("objective.name", "data.name", *table.fields)},
             value="",
