@@ -37,7 +37,7 @@ def main(page: Path) -> None:
 
 def reduce_palette(path: Path) -> None:
     """Save an image with a palette."""
-    Image.open(path, formats=("PNG",)).convert("RGB").quantize(128).save(path, optimize=True)
+    Image.open(path, formats=("PNG",)).convert("RGB").quantize(256).save(path, optimize=True)
 
 
 if __name__ == "__main__":

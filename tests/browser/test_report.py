@@ -56,6 +56,7 @@ def test_nothing_runs_off_the_edge_and_every_picture_is_there(report_page, tab, 
     ground = sum(tab.evaluate(sheet)) / 3
     assert ground > 200 if scheme == "light" else ground < 70
     assert "mig" in tab.inner_text("body")
+    assert "the best mean is marked" in tab.inner_text("body")
 
 
 def test_its_pictures_can_be_saved_as_png_and_svg(report_page, tab):
@@ -88,6 +89,7 @@ def test_one_run_with_a_long_name_fits_and_a_picture_that_does_not_says_so(singl
         "[...document.querySelectorAll('.pan')].filter(e => e.getClientRects().length)"
         ".map(e => [e.scrollWidth > e.clientWidth, getComputedStyle(e.nextElementSibling, '::before').content != 'none'])"
     )
+    assert "the best mean is marked" not in tab.inner_text("body"), "there is one"
     assert len(hints) >= 5
     assert all(wider == told for wider, told in hints)
     assert any(told for _, told in hints) == (width == 390)

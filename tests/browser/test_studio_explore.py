@@ -124,5 +124,10 @@ def test_a_given_name_leads_and_is_shown_as_text(signed_in_tab, studio):
         heads = [field.input_value() for field in signed_in_tab.locator(".leaf .head input.name").all()]
         assert hostile in heads, "the name can be edited where it stands"
         assert signed_in_tab.locator(".leaf img").count() == 0
+        assert f"{hostile} ({leaf})" in signed_in_tab.locator("#node option").all_text_contents()
+        signed_in_tab.go("/diagnostics?run=full_posterior")
+        signed_in_tab.get_by_text("Audit now").wait_for()
+        leads = "[...document.querySelectorAll('.xtick text')].some(t => t.textContent.endsWith('(z1)'))"
+        signed_in_tab.wait_for_function(leads)
     finally:
         path.unlink()

@@ -22,11 +22,15 @@ def test_keys_mark_images_and_the_file_follows(signed_in_tab, studio):
     assert lines[0] == "image,class"
     assert [line.split(",")[1] for line in lines[1:]] == ["round", "square"]
     assert page.locator("#command").inner_text().startswith("Train with them: unbraid train … --labels")
+    for control in ("#factor", "#values", "#legend button"):
+        assert page.locator(control).first.evaluate("e => getComputedStyle(e).borderTopWidth") == "1px", (
+            "looks like one"
+        )
     page.locator("#factor").fill("size")
     page.locator("#factor").press("Tab")
     grid.focus()
     page.keyboard.press("2")
-    page.get_by_text("1 images have a value of size").wait_for()
+    page.get_by_text("1 image has a value of size").wait_for()
     assert file.read_text().splitlines()[0] == "image,class,size"
     page.reload()
     page.wait_for_selector("#grid[data-ready=yes]")

@@ -28,6 +28,14 @@ def test_curves_of_several_runs_with_log_scale_and_smoothing(signed_in_tab):
     page.wait_for_function(f"{traces} === 4")
 
 
+def test_the_numbers_of_heat_maps_are_light_in_the_dark(signed_in_tab):
+    signed_in_tab.emulate_media(color_scheme="dark")
+    signed_in_tab.go("/diagnostics?run=vae")
+    signed_in_tab.locator(".heatmap-label text").first.wait_for()
+    fill = signed_in_tab.evaluate("getComputedStyle(document.querySelector('.heatmap-label text')).fill")
+    assert fill == "rgb(230, 233, 239)"
+
+
 def test_a_run_is_added_to_the_curves(signed_in_tab):
     page = signed_in_tab
     page.go("/diagnostics?run=vae")
@@ -70,6 +78,9 @@ def test_rows_are_filtered_by_a_recipe_field_and_sorted(signed_in_tab):
     page.get_by_role("option", name="hfvae").first.click()
     page.get_by_text("1 of 5 runs").wait_for()
     page.wait_for_function("document.querySelectorAll('.ag-pinned-left-cols-container .ag-row').length === 1")
+    page.wait_for_function(
+        "document.querySelectorAll('.scatterlayer .point').length === 1"
+    )  # the plot has the same runs
     page.go("/")
     page.locator(".ag-row").first.wait_for()
     first = "document.querySelector('.ag-pinned-left-cols-container .ag-row[row-index=\"0\"]').textContent"

@@ -74,6 +74,7 @@ def test_runs_are_aligned_next_to_each_other(signed_in_tab):
     partners = page.evaluate("shown[1].rows.filter(row => row.partner).length")
     name, cells = (page.locator(f".wallrow {part}").first.bounding_box() for part in (".leafname", ".cells"))
     assert name["y"] + name["height"] <= cells["y"] + 1, "names are above the pictures, which get the whole width"
+    assert cell_width(page) > 40, "pictures of three runs are large enough to see"
     columns = page.evaluate("document.querySelector('.aligned:not(.heads)').children.length")
     assert columns % 3 == 0
     assert partners >= 1

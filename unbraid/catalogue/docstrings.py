@@ -44,6 +44,18 @@ class ParsedDocstring:
     example: str = ""
 
 
+def capitalise(text: str) -> str:
+    """Capitalise the first word; a formula keeps its letters.
+
+    Args:
+        text: a sentence.
+
+    >>> capitalise("the prior"), capitalise("log p(x|z) = 0"), capitalise("β₁ of Adam")
+    ('The prior', 'log p(x|z) = 0', 'β₁ of Adam')
+    """
+    return text[:1].upper() + text[1:] if re.match(r"(?!log\b|p\b)[a-z]", text) else text
+
+
 def parse_docstring(doc: str | None, options: Iterable[str] = ()) -> ParsedDocstring:
     """Split a docstring into its parts.
 

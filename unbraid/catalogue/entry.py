@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, is_dataclass
 from typing import Any, get_args, get_origin
 
 from unbraid.catalogue.common_options import COMMON_OPTIONS
-from unbraid.catalogue.docstrings import ParsedDocstring, parse_docstring
+from unbraid.catalogue.docstrings import ParsedDocstring, capitalise, parse_docstring
 from unbraid.core import options as validator
 from unbraid.core.papers import PAPERS, papers_in
 
@@ -44,7 +44,7 @@ class Option:
     @property
     def description(self) -> str:
         """What the option does, then its type."""
-        kind = f"{self.takes[:1].upper()}{self.takes[1:]}." if self.takes else ""
+        kind = f"{capitalise(self.takes)}." if self.takes else ""
         return " ".join(part for part in (self.about, kind) if part)
 
     @property

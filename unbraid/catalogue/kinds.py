@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from unbraid.catalogue.common_options import COMMON_OPTIONS, PRESET_SOURCES
-from unbraid.catalogue.docstrings import ParsedDocstring, parse_docstring
+from unbraid.catalogue.docstrings import ParsedDocstring, capitalise, parse_docstring
 from unbraid.catalogue.entry import REQUIRED, Entry, Option, describe_annotation, explain, papers_or_library, to_toml
 from unbraid.core.errors import choose, expect
 from unbraid.runs.describing.citations import citation_tables
@@ -252,15 +251,10 @@ def _fields() -> dict[str, Entry]:
     found = {}
     for prefix, record in records.items():
         for option in _record_options(record):
-            name, doc = f"{prefix}{option.name}", ParsedDocstring(_capitalise(option.about))
+            name, doc = f"{prefix}{option.name}", ParsedDocstring(capitalise(option.about))
             facts = {"default": "a table of fields" if name == "budget" else option.default_text, "takes": option.takes}
             found[name] = Entry("field", name, doc, (), "this library", facts)
     return found
-
-
-def _capitalise(text: str) -> str:
-    """A sentence with a capital; a symbol at its start, such as β₁ or p(x|z), stays."""
-    return text if re.match(r"[^\x00-\x7f]|\w\(", text) else f"{text[:1].upper()}{text[1:]}"
 
 
 def _record_options(record: Any) -> list[Option]:

@@ -56,11 +56,11 @@ class Budget(BaseModel):
         lr: the learning rate of the model, a number or a schedule.
         betas: β₁ and β₂ of Adam; for sgd the first is the momentum.
         amsgrad: use the variant of Adam of Reddi et al. 2018, which has a convergence proof.
-        optimiser: adam, adamw, radam or sgd.
-        weight_decay: decoupled in adamw, part of the gradient in the others.
+        optimiser: the rule that updates the weights: adam, adamw, radam or sgd.
+        weight_decay: the weight decay, decoupled in adamw and part of the gradient in the others.
         clip: the largest norm of the gradient (0: no limit).
         accumulate: batches per step, whose gradients are averaged.
-        precision: of the matrix products in the nets; auto is bf16 where it is native and a one-second trial finds it faster.
+        precision: the precision of matrix products in the nets; auto is bf16 where it is native and faster in a one-second trial.
         compile: compile the nets with torch.compile.
         log_every: steps between rows of the ledger.
         checkpoint_every: steps between checkpoints.

@@ -11,7 +11,7 @@ from unbraid import metrics
 from unbraid.core.errors import UnbraidError
 from unbraid.core.files import read_json
 from unbraid.runs import audit
-from unbraid.runs.evaluation.leaf_summary import DEAD_NATS, LeafSummary, sample_prior_values
+from unbraid.runs.evaluation.leaf_summary import DEAD_NATS, sample_prior_values
 from unbraid.runs.folder.file_names import AUDIT_FILE, MODEL_FILE
 from unbraid.studio import ledger_plot, plots
 from unbraid.studio.explorer import Explorer
@@ -139,38 +139,38 @@ def static_figures(explorer: Explorer) -> list[plots.Figure]:
     Args:
         explorer: the open run.
     """
-    notes, codes = explorer.leaf_summaries, explorer.codes
+    notes, codes, titles = explorer.leaf_summaries, explorer.codes, explorer.titles
     made = []
     known = [note for note in notes if note.nats is not None]
     if known:
-        names = [_leaf_title(note) for note in known]
+        names = [titles[note.name] for note in known]
         made.append(
             plots.plot_bars(names, [float(note.nats or 0) for note in known], DEAD_NATS, "Information of each leaf")
         )
     if codes is None or not len(codes):
         return made
     if codes.kl is not None and np.isfinite(codes.kl).all():
-        names = [leaf.name for leaf in codes.tree.leaves]
-        made.append(plots.plot_bars(names, codes.kl.tolist(), DEAD_NATS, "KL(q(z|x) ‖ p) of each leaf"))
+        kl = dict(zip((leaf.name for leaf in codes.tree.leaves), codes.kl.tolist(), strict=True))
+        names, nats = [titles[note.name] for note in notes], [kl[note.name] for note in notes]
+        made.append(plots.plot_bars(names, nats, DEAD_NATS, "KL(q(z|x) ‖ p) of each leaf"))
+    rank = {name: i for i, name in enumerate(titles)}
     if codes.values is not None:
         try:
             table = metrics.mig(codes).table
-            made.append(plots.plot_heatmap(table["matrix"], table["units"], table["factors"], "I(leaf; factor), nats"))
+            units = table["units"]
+            order = sorted(range(len(units)), key=lambda i: rank.get(units[i], len(rank)))
+            names, matrix = [titles.get(units[i], units[i]) for i in order], np.asarray(table["matrix"])[order]
+            made.append(plots.plot_heatmap(matrix, names, table["factors"], "I(leaf; factor), nats"))
         except UnbraidError:
             pass
-    columns = list(codes.tree.column_names)
-    spread = codes.mean.std(0) > 1e-9
-    with np.errstate(all="ignore"):
-        bound = np.abs(np.nan_to_num(np.corrcoef(codes.mean[:, spread], rowvar=False)))
-    if spread.sum() > 1:
-        kept = [c for c, on in zip(columns, spread, strict=True) if on]
-        made.append(plots.plot_heatmap(bound, kept, kept, "|correlation| of leaf × leaf", 1.0))
+    columns = codes.tree.column_names
+    order = sorted(np.flatnonzero(codes.mean.std(0) > 1e-9).tolist(), key=lambda i: rank[columns[i]])
+    if len(order) > 1:
+        with np.errstate(all="ignore"):
+            bound = np.abs(np.nan_to_num(np.corrcoef(codes.mean[:, order], rowvar=False)))
+        names = [titles[columns[i]] for i in order]
+        made.append(plots.plot_heatmap(bound, names, names, "|correlation| of leaf × leaf", 1.0))
     return made + position_figures(explorer)
-
-
-def _leaf_title(note: LeafSummary) -> str:
-    """Given name or factor of a leaf, then its own name."""
-    return f"{note.title} · {note.name}" if note.title else note.name
 
 
 def position_figures(explorer: Explorer) -> list[plots.Figure]:
@@ -187,9 +187,9 @@ def position_figures(explorer: Explorer) -> list[plots.Figure]:
     if None in found:
         return []
     live = [note for note in explorer.leaf_summaries if note.kind == "real" and not note.dead][:15]
-    columns = [note.start for note in live]
+    columns, names = [note.start for note in live], [explorer.titles[note.name] for note in live]
     x, y = (np.asarray(codes.values)[:, i] for i in found)
-    return [plots.plot_positions(codes.mean[:, columns], x, y, [note.name for note in live])] if live else []
+    return [plots.plot_positions(codes.mean[:, columns], x, y, names)] if live else []
 
 
 def _show_densities(explorer: Explorer) -> None:
@@ -202,24 +202,26 @@ def _show_densities(explorer: Explorer) -> None:
     noise = 0 if scale is None else scale * np.random.default_rng(1).normal(size=mean.shape)
     prior = sample_prior_values(explorer.run, 20_000)
     names = list(codes.tree.column_names)
-    order = [names[note.start] for note in explorer.leaf_summaries]
-    options = order + [name for name in names if name not in order]
+    titles = {name: title for name, title in explorer.titles.items() if name in names}
+    order = list(titles)
     with ui.element("div").classes("grid2"):
         with ui.element("div"):
-            one = ui.select(options, value=options[0], label="Column").props('aria-label="Column"')
-            ui.element("div").style("height: 3.4rem")
+            one = ui.select(titles, value=order[0], label="Column").props('aria-label="Column"')
             alone = ui.plotly({}).classes("w-full")
         with ui.element("div"):
-            first = ui.select(options, value=options[0], label="Across").props('aria-label="Across"')
-            second = ui.select(options, value=options[min(1, len(options) - 1)], label="Up").props('aria-label="Up"')
+            with ui.row().classes("w-full no-wrap"):
+                first = ui.select(titles, value=order[0], label="Across").props('aria-label="Across"')
+                second = ui.select(titles, value=order[min(1, len(order) - 1)], label="Up").props('aria-label="Up"')
             together = ui.plotly({}).classes("w-full")
+    for chosen in (one, first, second):
+        chosen.classes("col")
 
     def redraw() -> None:
         j = names.index(one.value)
         spread = None if scale is None else scale[:, j]
-        alone.update_figure(plots.plot_marginal(mean[:, j], spread, prior[:, j], one.value))
-        pair = [names.index(first.value), names.index(second.value)]
-        together.update_figure(plots.plot_density((mean + noise)[:, pair], prior[:, pair], (first.value, second.value)))
+        alone.update_figure(plots.plot_marginal(mean[:, j], spread, prior[:, j], titles[one.value]))
+        pair, pair_titles = [names.index(c.value) for c in (first, second)], (titles[first.value], titles[second.value])
+        together.update_figure(plots.plot_density((mean + noise)[:, pair], prior[:, pair], pair_titles))
 
     for chosen in (one, first, second):
         chosen.on_value_change(redraw)
@@ -262,4 +264,4 @@ def _show_audit(library: Library, name: str, run_in_thread: Any) -> None:
         show()
 
     show()
-    button = ui.button("Audit now", on_click=work)
+    button = ui.button("Audit now", on_click=work).classes("q-mt-sm")

@@ -111,7 +111,7 @@ function swap(first, second) {
   // the selected node of one code, all other columns of the other
   const columns = new Set(content.nodes[get("node").value]);
   go(slots[second].map((v, i) => (columns.has(i) ? slots[first][i] : v)));
-  tell(`${get("node").value} of ${first.toUpperCase()}, the rest of ${second.toUpperCase()}`);
+  tell(`${get("node").selectedOptions[0].text} of ${first.toUpperCase()}, the rest of ${second.toUpperCase()}`);
 }
 
 async function film() {
@@ -150,7 +150,7 @@ function wire() {
     zone.classList.remove("over");
     if (event.dataTransfer.files[0]) drop(event.dataTransfer.files[0]);
   });
-  for (const name of Object.keys(content.nodes)) get("node").append(element("option", { value: name }, name));
+  for (const name of Object.keys(content.nodes)) get("node").append(element("option", { value: name }, content.titles[name] || name));
   keys(actions);
 }
 

@@ -74,6 +74,13 @@ class Explorer:
         return cls(run, tuple(summarise_leaves(run, codes)), codes if codes is not None and len(codes) else None)
 
     @cached_property
+    def titles(self) -> dict[str, str]:
+        """Names for people of leaves and columns, "scale (z2)", the most informative leaf first."""
+        columns = self.tree.column_names
+        parts = {note: [note.name, *columns[note.start : note.start + note.width]] for note in self.leaf_summaries}
+        return {name: f"{note.title} ({name})" if note.title else name for note in parts for name in parts[note]}
+
+    @cached_property
     def latent_map(self) -> LatentMap | None:
         """The map of the codes; None if there are no codes."""
         return None if self.codes is None else LatentMap(self)

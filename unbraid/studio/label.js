@@ -18,12 +18,10 @@ function show_marks() {
     cells[i].querySelector("span").textContent = value || "–";
     cells[i].setAttribute("aria-selected", i === at ? "true" : "false");
     cells[i].setAttribute("aria-label", `Image ${head.names[i]}: ${value || "no value"}`);
-    cells[i].style.outline = i === at ? "3px solid var(--accent)" : "none";
-    cells[i].style.opacity = value ? "1" : ".85";
   });
   document.getElementById("grid").setAttribute("aria-activedescendant", `cell${at}`);
   const legend = value_names().map((name, i) => {
-    const button = element("button", { type: "button" }, `${(i + 1) % 10} ${name}`);
+    const button = element("button", { type: "button" }, element("kbd", {}, String((i + 1) % 10)), ` ${name}`);
     button.addEventListener("click", () => mark(name));
     return button;
   });
@@ -60,7 +58,7 @@ async function send_marks() {
     const answer = await fetch("/studio/label/save", { method: "POST", body: JSON.stringify({ run: asked_run(), factor, values }) });
     const found = await answer.json();
     if (found.error) throw new Error(found.error);
-    tell(`${found.saved} images have a value of ${factor}, saved in ${label_page.head.file}.`);
+    tell(`${found.saved} ${found.saved === 1 ? "image has" : "images have"} a value of ${factor}, saved in ${label_page.head.file}.`);
     document.getElementById("command").textContent = `Train with them: ${found.command}`;
     label_page.head.factors[factor] = { ...(label_page.head.factors[factor] || {}), ...values };
   } catch (error) {
@@ -114,7 +112,6 @@ async function load_page() {
     grid.replaceChildren(...images.map((image, i) => {
       const canvas = element("canvas");
       show_bytes(canvas, image);
-      canvas.style.cssText = "width: 100%; image-rendering: pixelated; display: block; border-radius: 4px; background: #000";
       const cell = element("div", { role: "option", id: `cell${i}` }, canvas, element("span", { class: "quiet" }, "–"));
       cell.addEventListener("click", () => { move_to(i); grid.focus(); });
       return cell;

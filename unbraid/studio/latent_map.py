@@ -143,7 +143,7 @@ def reconstruction_errors(explorer: Any, rows: np.ndarray) -> np.ndarray | None:
 
 
 def typical_row(explorer: Any) -> int:
-    """Return the row of the codes to start from: near the median of every column, and well reconstructed.
+    """Return the row of the codes to start from: near the median of every column, with well reconstructed edges.
 
     Args:
         explorer: the open run, whose codes are not empty.
@@ -152,10 +152,22 @@ def typical_row(explorer: Any) -> int:
     middle = median_row(explorer.codes)
     spread = mean.std(0) + 1e-9
     near = np.argsort((((mean - mean[middle]) / spread) ** 2).sum(1), kind="stable")[:START_CANDIDATES]
-    errors, index = reconstruction_errors(explorer, near), dataset_indices(explorer, near)
-    if errors is None or index is None:
+    errors = reconstruction_errors(explorer, near)
+    if errors is None:
         return middle
-    # relative to the error of the average image, or images with little in them would always win
-    images = explorer.dataset.pixels(index).reshape(len(near), -1)
-    plain = ((images - images.mean(0)) ** 2).mean(1)
-    return int(near[int((errors / np.maximum(plain, 1e-9)).argmin())])
+    near = near[np.argsort(errors, kind="stable")[: -(-len(near) // 2)]]
+    images = edges(explorer.dataset.pixels(dataset_indices(explorer, near)))
+    # of the better half, the one that loses least of its edges: images with little in them would win by the error alone
+    lost = ((edges(explorer.run.decode(mean[near])) - images) ** 2).sum(1) / np.maximum((images**2).sum(1), 1e-9)
+    return int(near[int(lost.argmin())])
+
+
+def edges(images: np.ndarray) -> np.ndarray:
+    """Return the differences between neighbouring pixels of each image "n k"; vectors are returned as they are.
+
+    Args:
+        images: images "n c h w", or vectors "n d 1 1".
+    """
+    if images.shape[2:] == (1, 1):
+        return images.reshape(len(images), -1)
+    return np.concatenate([np.diff(images, axis=axis).reshape(len(images), -1) for axis in (2, 3)], 1)

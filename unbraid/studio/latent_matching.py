@@ -44,9 +44,9 @@ def align_rows(reference: Any, other: Any, rows: list[dict[str, Any]]) -> list[d
         other: the run of the rows.
         rows: what `traversal_grid` of the other run returned.
     """
-    same_data = reference.run.state.get("data") == other.run.state.get("data")
     real = tuple(explorer.tree.columns_of_kind("real") for explorer in (reference, other))
-    found = match_columns(reference.codes, other.codes, (list(real[0]), list(real[1]))) if same_data else {}
+    known = _same_data(reference, other)
+    found = match_columns(reference.codes, other.codes, (list(real[0]), list(real[1]))) if known else {}
     owners = {note.start + i: (note.name, i) for note in reference.leaf_summaries for i in range(note.width)}
     taken = {owners[column] for column, _ in found.values()}
     aligned = []
@@ -59,6 +59,30 @@ def align_rows(reference: Any, other: Any, rows: list[dict[str, Any]]) -> list[d
         turned = {k: row[k][::-1] for k in ("labels", "codes", "images")} if correlation and correlation < 0 else {}
         aligned.append(row | turned | {"partner": partner, "correlation": correlation})
     return aligned
+
+
+def shared_start(reference: Any, other: Any) -> np.ndarray:
+    """Return the code of the image that the reference run starts from; the run's own start if it has no such image.
+
+    Args:
+        reference: the run (an `Explorer`) whose image is shown.
+        other: the run whose code is returned.
+    """
+    codes, row = other.codes, reference.start_row
+    if (
+        codes is None
+        or row is None
+        or codes.index is None
+        or reference.codes.index is None
+        or not _same_data(reference, other)
+    ):
+        return np.asarray(other.start_code)
+    found = np.flatnonzero(codes.index == reference.codes.index[row])
+    return np.asarray(codes.mean[found[0]] if len(found) else other.start_code, np.float32)
+
+
+def _same_data(first: Any, second: Any) -> bool:
+    return bool(first.run.state.get("data") == second.run.state.get("data"))
 
 
 def _same_factor(reference: Any, note: Any) -> list[tuple[str, int]]:

@@ -123,7 +123,7 @@ function makeMap(run, content, { choose, go, current, show_in }) {
     // thumbnail of a point; while a response is pending only the latest point is remembered
     over = point;
     draw();
-    hint.hidden = point < 0;
+    hint.hidden = true;
     if (point < 0) return;
     if (!images.has(point)) {
       if (asking) return;

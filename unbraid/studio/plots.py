@@ -87,7 +87,7 @@ def plot_marginal(mean: np.ndarray, scale: np.ndarray | None, prior: np.ndarray,
         {"x": middle.tolist(), "y": counts.tolist(), "name": "prior", "fill": "tozeroy", "line": {"color": GREY}},
         {"x": middle.tolist(), "y": density.tolist(), "name": "q(z)", "line": {"color": BLUE, "width": 2}},
     ]
-    return make_figure(data, f"q({name}) against the prior", xaxis={"title": {"text": escape_text(name)}})
+    return make_figure(data, "q(z) against the prior", xaxis={"title": {"text": escape_text(name)}})
 
 
 def plot_density(sample: np.ndarray, prior: np.ndarray, names: tuple[str, str]) -> Figure:
@@ -153,7 +153,7 @@ def plot_positions(means: np.ndarray, x: np.ndarray, y: np.ndarray, names: Seque
         y: vertical positions "n".
         names: names of the latents.
     """
-    across, n = min(4, len(names)), len(names)
+    across, n = min(5, len(names)), len(names)
     down = -(-n // across)
     xs, ys = np.unique(x), np.unique(y)
     data, layout = [], {}
@@ -173,11 +173,16 @@ def plot_positions(means: np.ndarray, x: np.ndarray, y: np.ndarray, names: Seque
             "showgrid": False,
             "zeroline": False,
             "ticks": "",
-            "title": {"text": escape_text(names[i]), "font": {"size": 11}},
+            "title": {"text": escape_text(names[i]).replace(" (", "<br>("), "font": {"size": 11}, "standoff": 4},
         }
-        layout[f"yaxis{k}"] = {"visible": False, "scaleanchor": f"x{k}", "autorange": "reversed"}
+        layout[f"yaxis{k}"] = {
+            "visible": False,
+            "scaleanchor": f"x{k}",
+            "autorange": "reversed",
+            "constraintoward": "bottom",
+        }
     layout["grid"] = {"rows": down, "columns": across, "pattern": "independent", "ygap": 0.25}
-    return make_figure(data, "Mean of each latent over the object's position", 90 + 170 * down, **layout)
+    return make_figure(data, "Mean of each latent over the object's position", 90 + 140 * down, **layout)
 
 
 def plot_tradeoff(points: Sequence[dict[str, Any]], x: str, y: str) -> Figure:

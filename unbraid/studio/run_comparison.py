@@ -31,10 +31,11 @@ def comparison_rows(library: Library, names: list[str]) -> tuple[list[dict[str, 
         for key in varying_fields(fields)
     ]
     scores = []
+    same_data = len({str(model.fields.get("data.name")) for model in models}) == 1  # else no value is the best
     counts = Counter(name for model in models for name in model.values)
     for name in most_common(sort_quantities(counts), counts, MAX_SCORES):
         found = [model.values.get(name) for model in models]
-        best = best_value([value for value in found if value is not None], name)
+        best = best_value([value for value in found if value is not None], name) if same_data else None
         cells = {
             f"r{i}": "" if value is None else f"{value:.3g}{BEST_MARK if value == best else ''}"
             for i, value in enumerate(found)

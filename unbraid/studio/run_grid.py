@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -55,10 +56,10 @@ def grid_columns(table: Any) -> list[dict[str, Any]]:
     columns: list[dict[str, Any]] = [
         {"field": "name", "headerName": "run", "pinned": "left", "width": min(300, 70 + 8 * longest), "filter": True,
          "wrapText": True, "autoHeight": True, "tooltipField": "name"},
-        *({"field": f, "filter": True, "width": 130} for f in ("objective", "data")),
-        {"field": "state", "filter": True, "width": 105},
+        *({"field": f, "headerName": f, "filter": True, "width": 130} for f in ("objective", "data")),
+        {"field": "state", "headerName": "state", "filter": True, "width": 105},
         *([{"field": "why", "headerName": "what is wrong", "width": 320, "tooltipField": "why"}] if damaged else []),
-        {"field": "seed", "width": 95, "filter": "agNumberColumnFilter"},
+        {"field": "seed", "headerName": "seed", "width": 95, "filter": "agNumberColumnFilter"},
     ]  # fmt: skip
     for i, name in enumerate(table.fields):
         columns.append(
@@ -75,11 +76,12 @@ def grid_columns(table: Any) -> list[dict[str, Any]]:
     return columns
 
 
-def show_run_grid(table: Any) -> None:
+def show_run_grid(table: Any, on_filter: Callable[[list[dict[str, Any]]], None] | None) -> None:
     """Show the grid with its controls; a click on a name opens the run.
 
     Args:
         table: a `RunTable`.
+        on_filter: called with the rows of the table that the filter keeps.
     """
     rows, columns = grid_rows(table), grid_columns(table)
     titles = {
@@ -140,11 +142,13 @@ def show_run_grid(table: Any) -> None:
     def choose_values() -> None:
         wanted = set(values.value or [])
         kept = [
-            line
-            for line, row in zip(rows, table.rows, strict=True)
+            i
+            for i, row in enumerate(table.rows)
             if not wanted or format_field(row["fields"].get(field.value)) in wanted
         ]
-        grid.run_grid_method("setGridOption", "rowData", kept)
+        grid.run_grid_method("setGridOption", "rowData", [rows[i] for i in kept])
+        if on_filter:
+            on_filter([table.rows[i] for i in kept])
         count.set_text(f"{len(kept):,} of {len(rows):,} runs" if wanted else "")
 
     chooser.on_value_change(choose_columns)

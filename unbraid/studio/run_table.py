@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,14 +39,17 @@ class RunTable:
     fields: list[str]
 
     def best_rows(self, quantity: str) -> set[int]:
-        """Return the rows with the best value of a quantity among finished runs.
+        """Return the rows with the best value of a quantity among finished runs on the same data.
 
         Args:
             quantity: the quantity.
         """
-        found = {i: row[quantity] for i, row in enumerate(self.rows) if quantity in row and row["state"] == "done"}
-        best = best_value(list(found.values()), quantity)
-        return {i for i, value in found.items() if value == best}
+        found = [(i, row) for i, row in enumerate(self.rows) if quantity in row and row["state"] == "done"]
+        values: dict[str, list[float]] = {}
+        for _, row in found:
+            values.setdefault(row["data"], []).append(row[quantity])
+        best = {data: best_value(some, quantity) for data, some in values.items()}
+        return {i for i, row in found if row[quantity] == best[row["data"]]}
 
     def field_values(self, field: str) -> list[str]:
         """Return the values of a recipe field, as text.
@@ -137,10 +141,11 @@ async def build_page(library: Library, run_in_thread: Any) -> None:
             else "There are no runs yet. Start one on the page Train."
         )
         with box:
+            grid = ui.element("div").classes("w-full")
+            redraw = _show_tradeoff(rows, numbers) if len(numbers) > 1 else None
             if rows:
-                show_run_grid(table)
-            if len(numbers) > 1:
-                _show_tradeoff(rows, numbers)
+                with grid:
+                    show_run_grid(table, redraw)
             if numbers:
                 _show_setting_table(*await run_in_thread(load_setting_table, library))
 
@@ -157,7 +162,7 @@ def _show_setting_table(numbers: list[str], rows: list[dict[str, Any]]) -> None:
     ]
     lines = [{f"c{i}": row.get(name, "") for i, name in enumerate(names)} for row in rows]
     with ui.element("div").classes("w-full scroll"):
-        ui.table(columns=heads, rows=lines, row_key="c0", pagination=20).props("dense flat")
+        ui.table(columns=heads, rows=lines, row_key="c0", pagination=20).props("dense flat").classes("settings")
 
 
 def common_pair(rows: list[dict[str, Any]], numbers: list[str]) -> tuple[str, str]:
@@ -171,8 +176,8 @@ def common_pair(rows: list[dict[str, Any]], numbers: list[str]) -> tuple[str, st
     return common[0], next(name for name in common if name != common[0])
 
 
-def _show_tradeoff(rows: list[dict[str, Any]], numbers: list[str]) -> None:
-    """Plot two selectable quantities; a click on a point opens its run."""
+def _show_tradeoff(rows: list[dict[str, Any]], numbers: list[str]) -> Callable[[list[dict[str, Any]]], None]:
+    """Plot two selectable quantities; a click on a point opens its run. Return the function that shows other rows."""
     ui.html("<h2>Trade-off</h2>", sanitize=False)
     with ui.row():
         first, second = common_pair(rows, numbers)
@@ -180,8 +185,10 @@ def _show_tradeoff(rows: list[dict[str, Any]], numbers: list[str]) -> None:
         up = ui.select(numbers, value=second, label="Up").style("min-width: 10rem")
     plot = ui.plotly(plots.make_figure([], "")).classes("w-full").props('aria-label="Trade-off"')
 
+    shown = rows
+
     def redraw() -> None:
-        points = [row for row in rows if across.value in row and up.value in row]
+        points = [row for row in shown if across.value in row and up.value in row]
         plot.update_figure(plots.plot_tradeoff(points, across.value, up.value))
 
     def clicked(event: Any) -> None:
@@ -192,4 +199,11 @@ def _show_tradeoff(rows: list[dict[str, Any]], numbers: list[str]) -> None:
     plot.on("plotly_click", clicked)
     for chosen in (across, up):
         chosen.on_value_change(redraw)
+
+    def show(kept: list[dict[str, Any]]) -> None:
+        nonlocal shown
+        shown = kept
+        redraw()
+
     redraw()
+    return show

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from unbraid import objectives
 from unbraid.catalogue import find_entry
+from unbraid.catalogue.docstrings import capitalise
 from unbraid.catalogue.entry import Entry
 from unbraid.catalogue.rendering import one_sentence
 from unbraid.core.errors import UnbraidError, choose, expect
@@ -33,7 +34,7 @@ CATALOGUE_KINDS = {"nets": "net"}  # where the section of a recipe and the kind 
 OWN_IMAGES = "images"  # the data set that reads a folder of the user
 OWN_IMAGE_FIELDS = {"path": "", "size": 0, "grey": False}  # its options with their defaults
 BASIC_FIELDS = ("seed", "latent", "budget.steps", "budget.batch", "budget.lr")
-BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
+BOUNDS = {"minimum": "≥ {:,}", "exclusiveMinimum": "> {:,}", "maximum": "≤ {:,}", "exclusiveMaximum": "< {:,}"}
 ERRORS = (UnbraidError, ValueError, OverflowError)
 
 
@@ -129,7 +130,7 @@ def field_help(key: str, recipe: Recipe) -> str:
 
 
 def _as_sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+    return f"{capitalise(text).replace('`', '').rstrip('.')}." if text else ""
 
 
 @cache

@@ -13,7 +13,7 @@ from unbraid.studio import train_form, train_processes
 from unbraid.studio.run_library import Library
 from unbraid.studio.training_list import show_trainings
 
-OWN_IMAGES_RECIPE = "beta_tcvae_images"
+OWN_IMAGES_RECIPE = "beta_tcvae_pictures"  # a few minutes
 DEBOUNCE_SECONDS = 0.4  # after the last key, before the form is checked
 LONG_VALUE = 30  # characters from which a field takes two columns
 

@@ -25,10 +25,16 @@ function cell(run, row, i) {
   return button;
 }
 
+function columns_shown(row) {
+  // three or more runs share the width: every second value of a real leaf
+  const all = row.labels.map((_, i) => i);
+  return shown.length > 2 && row.kind === "real" ? all.filter((i) => i % 2 === 0) : all;
+}
+
 function line(run, row) {
   const head = element("div", { class: "leafname" }, element("b", {}, title(row)), element("span", { class: "quiet" }, details(row)));
   if (several) head.prepend(element("span", { class: "runname quiet" }, run));
-  return element("div", { class: "wallrow", role: "group", "aria-label": title(row) }, head, element("div", { class: "cells" }, ...row.labels.map((_, i) => cell(run, row, i))));
+  return element("div", { class: "wallrow", role: "group", "aria-label": title(row) }, head, element("div", { class: "cells" }, ...columns_shown(row).map((i) => cell(run, row, i))));
 }
 
 async function load(run, mode, like) {

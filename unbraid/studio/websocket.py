@@ -16,7 +16,7 @@ import numpy as np
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.runs.describing.titles import description, display_name
 from unbraid.studio.explorer import EncodedImage, Explorer
-from unbraid.studio.latent_matching import align_rows
+from unbraid.studio.latent_matching import align_rows, shared_start
 from unbraid.studio.run_library import Library
 
 MAX_REQUEST_BYTES = 1 << 20
@@ -79,6 +79,7 @@ def _handle_open(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
         ],
         "branches": [branch.name for branch in tree.branches if branch.name != "root"],
         "nodes": {name: tree.columns(name) for name in tree.names if name != "root"},
+        "titles": explorer.titles,
         "start": explorer.start_code.tolist(),
         "count": 0 if dataset is None else len(dataset),
         "middle": explorer.start_index,
@@ -93,14 +94,7 @@ def _describe_map(explorer: Explorer) -> dict[str, Any] | None:
     found = explorer.latent_map
     if found is None:
         return None
-    columns = explorer.tree.column_names
-    owners = {columns[note.start + i]: note for note in explorer.leaf_summaries for i in range(note.width)}
-    labels = {}
-    for axis in found.axes:
-        note = owners.get(axis)
-        title = "" if note is None else note.title
-        labels[axis] = f"{title} ({axis})" if title else axis
-    return {"axes": labels, "colours": found.colours}
+    return {"axes": {axis: explorer.titles.get(axis, axis) for axis in found.axes}, "colours": found.colours}
 
 
 def _handle_map(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
@@ -151,15 +145,20 @@ def _handle_strip(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
 
 
 def _handle_wall(explorer: Explorer, request: dict[str, Any]) -> ResponseParts:
-    start = explorer.parse_code(request["z"]) if request.get("z") is not None else explorer.start_code
+    start, reference = explorer.start_code, request.get("reference")
+    if request.get("z") is not None:
+        start = explorer.parse_code(request["z"])
+    elif reference is not None:
+        start = shared_start(reference, explorer)
     rows = explorer.traversal_grid(start, str(request.get("mode", "prior")))
-    if (reference := request.get("reference")) is not None:
+    if reference is not None:
         rows = align_rows(reference, explorer, rows)
     head = [
         {
             "leaf": row["note"].name,
             "factor": row["note"].factor,
             "given": row["note"].label,
+            "kind": row["note"].kind,
             "nats": row["note"].nats,
             "dead": row["note"].dead,
             "column": row["column"],

@@ -109,6 +109,7 @@ def test_the_same_picture_gives_the_same_bytes(run):
 def test_a_dollar_in_a_name_is_a_dollar(run, tmp_path):
     page = report(run, tmp_path / "page.html").read_text()
     assert "a $ b_$^x" in page
+    assert "<nav>" not in page, "a page of one run links to no part of itself"
     assert "$ b_$^x" in "".join(figure_texts(draw_figure("reconstructions", run)))
 
 

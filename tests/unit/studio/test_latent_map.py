@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from unbraid.core.errors import UnbraidError
+from unbraid.studio import latent_map
 from unbraid.studio.latent_map import ERROR, NO_COLOUR
 
 
@@ -64,6 +66,32 @@ def test_the_start_is_well_reconstructed(explorer):
     row = int(np.flatnonzero(explorer.latent_map.rows == explorer.start_row)[0])
     assert errors[row] <= np.median(errors)
     assert explorer.start_index == explorer.codes.index[explorer.start_row]
+
+
+class StubDataset:
+    """Four images: almost nothing but light, and three squares."""
+
+    images = np.zeros((4, 1, 8, 8))
+    images[0] += 0.5
+    images[0, 0, 3, 3] = 0.6
+    images[1:, 0, 2:6, 2:6] = 1.0
+
+    def pixels(self, index):
+        return self.images[index]
+
+    def __len__(self):
+        return 4
+
+
+def test_the_start_shows_what_the_decoder_can_draw(monkeypatch):
+    decoded = StubDataset.images.copy()
+    decoded[0] = 0.5  # a smaller error of the pixels, but all that there is to see is lost
+    decoded[1:] *= np.array([0.9, 0.5, 0.4])[:, None, None, None]
+    codes = SimpleNamespace(mean=np.arange(4.0)[:, None], index=np.arange(4))
+    monkeypatch.setattr(latent_map, "median_row", lambda codes: 0)
+    run = SimpleNamespace(decode=lambda z: decoded[z[:, 0].astype(int)])
+    stub = SimpleNamespace(codes=codes, dataset=StubDataset(), run=run)
+    assert latent_map.typical_row(stub) == 1
 
 
 def test_the_training_range_holds_every_code(explorer):

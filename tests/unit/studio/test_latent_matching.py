@@ -10,7 +10,7 @@ import numpy as np
 from unbraid.codes import Codes
 from unbraid.latent import Latent
 from unbraid.runs.evaluation.leaf_summary import LeafSummary
-from unbraid.studio.latent_matching import align_rows, match_columns
+from unbraid.studio.latent_matching import align_rows, match_columns, shared_start
 
 TREE = Latent.of(3)
 MEANS = np.random.default_rng(0).normal(size=(200, 3))
@@ -66,3 +66,14 @@ def test_other_data_are_matched_by_factor():
 def test_constant_columns_are_not_matched():
     flat = replace(make_explorer(MEANS).codes, mean=np.zeros_like(MEANS))
     assert match_columns(make_explorer(MEANS).codes, flat, ([0, 1, 2], [0, 1, 2])) == {}
+
+
+def test_runs_start_from_the_same_image():
+    first, second = make_explorer(MEANS), make_explorer(MEANS[::-1] + 1, np.arange(200)[::-1])
+    first.start_row, second.start_code = 7, np.zeros(3)
+    assert np.allclose(shared_start(first, second), MEANS[7] + 1)
+    without = make_explorer(MEANS[:5], np.arange(100, 105))
+    without.start_code = np.ones(3)
+    assert np.array_equal(shared_start(first, without), np.ones(3)), "the image is not among its codes"
+    second.run.state["data"] = "e"
+    assert np.array_equal(shared_start(first, second), np.zeros(3))

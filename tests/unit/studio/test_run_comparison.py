@@ -54,6 +54,13 @@ def test_only_finished_runs_are_best():
     assert [row.get("best0") for row in rows] == [None, None, True, True]
 
 
+def test_the_best_is_that_of_one_data_set():
+    table = make_table(
+        {"mig": 0.2}, {"mig": 0.4}, {"mig": 0.9, "data": "e"}, {"mig": 0.8, "data": "e"}, {"mig": 1.0, "data": "f"}
+    )
+    assert table.best_rows("mig") == {1, 2}, "one run alone on its data has no mark"
+
+
 def test_columns_have_keys_of_their_own(library):
     table = load_run_table(library)
     columns = grid_columns(table)

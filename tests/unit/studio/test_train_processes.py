@@ -227,7 +227,11 @@ def test_every_field_has_a_sentence_and_its_kind():
     assert fields["budget.steps"].basic
     assert fields["data.path"].basic
     assert not fields["budget.amsgrad"].basic
-    assert "≥ 1" in fields["budget.steps"].help
+    assert "≥ 1, ≤ 1,000,000,000" in fields["budget.steps"].help
+    assert fields["prior.name"].help.startswith("p(z) ="), "a formula keeps its letters"
+    assert fields["likelihood.name"].help.startswith("log p(x|z)")
+    assert fields["budget.betas"].help.startswith("β₁")
+    assert not any("`" in field.help for field in fields.values())
 
 
 def test_own_pictures_need_a_folder_that_exists(tmp_path):
