@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from unbraid.latent import Latent
-from unbraid.model import POSTERIORS, Diagonal
+from unbraid.model import LIKELIHOODS, POSTERIORS, Diagonal, Vae
 from unbraid.model import discrete_states as states
 from unbraid.model.draw import Draw
 from unbraid.priors import Conditional, Gaussian, Joint, build
@@ -202,3 +202,12 @@ def test_the_inclusive_divergence_is_of_masses():
     aggregate = draw.q.loc.softmax(-1).mean(0)
     known = (torch.full((3,), 1 / 3) * (1 / 3 / aggregate).log()).sum()
     torch.testing.assert_close(value_of(draw, "agg@inclusive_kl").mean(), known, rtol=0, atol=4e-3)
+
+
+@pytest.mark.parametrize("discrete", ["mass", "density"])
+def test_codes_from_the_prior_of_a_model_by_mass_are_hard(discrete):
+    tree, net = Latent.of({"digit": "onehot(3)", "on": "binary", "x": 1}), torch.nn.Identity()
+    model = Vae(tree, net, net, build({"name": "gaussian"}, tree), LIKELIHOODS["bernoulli"]())
+    model.discrete = discrete
+    codes = model.sample_codes(200)[:, :4]
+    assert bool(((codes == 0) | (codes == 1)).all()) == (discrete == "mass")

@@ -1,4 +1,4 @@
-"""Every term of trees with discrete leaves, from the definitions: plain Python, no code of the library but the encoder's output."""
+"""Every term of trees with discrete leaves, from the definitions: plain Python on the encoder's output."""
 
 from __future__ import annotations
 
