@@ -199,9 +199,10 @@ def sample_prior_values(run: Run, n: int, seed: int = 0) -> np.ndarray:
     """
     import torch
 
+    model = run.model  # loading it draws numbers
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return run.model.sample_codes(n).double().numpy()
+        return model.sample_codes(n).double().numpy()
 
 
 def median_row(codes: Codes) -> int:
