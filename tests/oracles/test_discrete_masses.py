@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from unbraid.latent import Latent
-from unbraid.model import POSTERIORS, Diagonal
+from unbraid.model import LIKELIHOODS, POSTERIORS, Diagonal, Vae
 from unbraid.model import discrete_states as states
 from unbraid.model.draw import Draw
 from unbraid.priors import Conditional, Gaussian, Joint, build
@@ -181,3 +181,33 @@ def test_the_evidence_of_hard_codes_has_the_gradient_of_its_expectation(particle
     (ours,) = torch.autograd.grad(found, logits)
     torch.testing.assert_close(found, expected, rtol=0, atol=0.03)
     torch.testing.assert_close(ours, wanted, rtol=0, atol=0.03)
+
+
+@pytest.mark.parametrize("key", ["kl@sample", "agg", "dw", "tc:root"])
+def test_beyond_the_limit_a_prior_without_marginals_gives_finite_gradients(key):
+    """Nodes whose marginal is unknown are NaN; no term uses them, and they must not enter the score-function gradient."""
+    tree = Latent.of({"who": {"a": "onehot(9)", "b": "onehot(9)"}, "x": 1})
+    inner = Conditional(tree.subtree("who"), {"who.b": ["who.a"]})
+    draw = make_draw(tree, Joint(tree, {"who": inner, "x": Gaussian(tree.subtree("x"))}))
+    loc = draw.q.loc.requires_grad_()
+    (gradient,) = torch.autograd.grad(value_of(draw, key).mean(), loc)
+    assert states.state_count(tree) > states.MAX_STATES
+    assert gradient.isfinite().all()
+
+
+def test_the_inclusive_divergence_is_of_masses():
+    """KL(p‖q) = Σ_s p(s) log p(s)/q(s) for a code of three classes: bounded by the masses, which relaxed densities are not."""
+    tree = Latent.of({"digit": "onehot(3)"})
+    draw = make_draw(tree, build({"name": "discrete"}, tree), n=4000)
+    aggregate = draw.q.loc.softmax(-1).mean(0)
+    known = (torch.full((3,), 1 / 3) * (1 / 3 / aggregate).log()).sum()
+    torch.testing.assert_close(value_of(draw, "agg@inclusive_kl").mean(), known, rtol=0, atol=4e-3)
+
+
+@pytest.mark.parametrize("discrete", ["mass", "density"])
+def test_codes_from_the_prior_of_a_model_by_mass_are_hard(discrete):
+    tree, net = Latent.of({"digit": "onehot(3)", "on": "binary", "x": 1}), torch.nn.Identity()
+    model = Vae(tree, net, net, build({"name": "gaussian"}, tree), LIKELIHOODS["bernoulli"]())
+    model.discrete = discrete
+    codes = model.sample_codes(200)[:, :4]
+    assert bool(((codes == 0) | (codes == 1)).all()) == (discrete == "mass")

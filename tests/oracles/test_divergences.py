@@ -22,10 +22,13 @@ DOUBLE = torch.float64
 
 
 class PriorOnlyModel:
-    """A model with a prior and nothing else."""
+    """A model with a prior and nothing else; discrete leaves are charged by density."""
 
     def __init__(self, prior) -> None:
         self.prior = prior.double()
+
+    def charged(self, q):
+        return q
 
 
 def make_draw(prior, loc: torch.Tensor, scale: torch.Tensor, temperature: float = 1.0) -> Draw:

@@ -91,7 +91,9 @@ def _page_content(run: Run, codes: Codes | None, notes: Mapping[str, str]) -> di
     """The content of the page except the weights: leaves, first code, codes of the data and of the prior."""
     draws = sample_prior_values(run, N_DRAWS)
     examples = draws[:0]
-    start = np.median(draws, 0)
+    real = run.model.tree.columns_of_kind("real")
+    start = draws.mean(0)  # of hard classes a median may be none of them
+    start[real] = np.median(draws[:, real], 0)
     if codes is not None and len(codes):
         start = codes.mean[median_row(codes)]
         examples = codes.mean[np.random.default_rng(0).permutation(len(codes))[:N_EXAMPLES]]

@@ -174,14 +174,16 @@ def harden(tree: Latent, z: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
 def score_function(nodes: Float[Tensor, "b v"], log_mass: Float[Tensor, "b"]) -> Float[Tensor, "b v"]:
     """The same numbers with the gradient of their expectation over the hard sample: ∂f + (f − f̄) ∂ log q(s|x).
 
-    f̄ is the mean over the other rows. The estimate is unbiased; its variance grows with the number of states.
+    f̄ is the mean over the other rows. The estimate is unbiased; its variance grows with the number of states. A node that is
+    NaN, because the prior has no marginal there, stays NaN and adds no gradient.
 
     Args:
         nodes: a function of the hard sample, for each row and node.
         log_mass: log q(s|x) of the sample.
     """
     others = (nodes.sum(0) - nodes) / max(len(nodes) - 1, 1)
-    return nodes + (nodes - others).detach() * (log_mass - log_mass.detach()).unsqueeze(-1)
+    advantage = (nodes - others).detach().masked_fill(nodes.isnan(), 0.0)
+    return nodes + advantage * (log_mass - log_mass.detach()).unsqueeze(-1)
 
 
 def log_mass(q: Posterior, hard: Float[Tensor, "b d"]) -> Float[Tensor, "b"]:

@@ -72,14 +72,17 @@ class InfoGan(nn.Module):
         """
         return self.critic(self.trunk(x)).squeeze(1)
 
+    def sample_codes(self, n: int) -> Float[Tensor, "n d"]:
+        """See `Vae.sample_codes`."""
+        return to_values(self.tree, self.prior.sample(n)).to(self.still)
+
     def sample_inputs(self, n: int) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n e"]]:
         """n draws of codes and noise.
 
         Args:
             n: how many.
         """
-        codes = to_values(self.tree, self.prior.sample(n)).to(self.still)
-        return codes, torch.randn(n, self.noise, device=self.still.device, dtype=self.still.dtype)
+        return self.sample_codes(n), torch.randn(n, self.noise, device=self.still.device, dtype=self.still.dtype)
 
     def generate(self, codes: Float[Tensor, "n d"], noise: Float[Tensor, "n e"]) -> Float[Tensor, "n c h w"]:
         """G(c, ε), images in [0, 1].

@@ -164,4 +164,13 @@ class Vae(nn.Module):
         Args:
             n: how many.
         """
-        return self.decode(to_values(self.tree, self.prior.sample(n, self.temperature)))
+        return self.decode(self.sample_codes(n))
+
+    @torch.no_grad()
+    def sample_codes(self, n: int) -> Float[Tensor, "n d"]:
+        """n codes from the prior as values; discrete leaves that are charged by mass are hard, as in the bound on log p(x).
+
+        Args:
+            n: how many.
+        """
+        return to_values(self.tree, self.prior.sample(n, 0.0 if self.by_mass else self.temperature))

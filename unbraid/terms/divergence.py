@@ -126,13 +126,14 @@ def inclusive_kl(draw: Draw, node: str = "") -> Float[Tensor, "b"]:
 
     q is over the batch: over the whole data set when the batch is (as for the pinwheel). A batch of B overestimates it,
     by Jensen. Printed there as sums; means here, so that α does not depend on B. It moves the encoder only: samples
-    of a learned prior would need its score.
+    of a learned prior would need its score. Where discrete leaves are charged by mass, z is hard and both are masses.
     """
+    q = draw.model.charged(draw.q)
     with torch.no_grad():
-        z = draw.model.prior.sample(len(draw.z), draw.q.temperature).to(draw.z)
-        log_p = draw.model.prior.log_prob(z, draw.q.temperature)[:, 0]
-    uniform = z.new_full((1, 1), -math.log(len(draw.q)))
-    return log_p - log_mixture(z, draw.q, uniform)[:, 0]
+        z = draw.model.prior.sample(len(draw.z), q.temperature).to(draw.z)
+        log_p = draw.model.prior.log_prob(z, q.temperature)[:, 0]
+    uniform = z.new_full((1, 1), -math.log(len(q)))
+    return log_p - log_mixture(z, q, uniform)[:, 0]
 
 
 def support(draw: Draw, node: str = "") -> Float[Tensor, ""]:

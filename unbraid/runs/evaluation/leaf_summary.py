@@ -190,7 +190,7 @@ def display_range(run: Run, codes: Codes | None = None) -> tuple[np.ndarray, np.
 
 
 def sample_prior_values(run: Run, n: int, seed: int = 0) -> np.ndarray:
-    """Return n codes "n d" from the prior, as values: real numbers, class probabilities, bits.
+    """Return n codes "n d" from the prior, as values: real numbers, class weights, bits. See `Vae.sample_codes`.
 
     Args:
         run: the run.
@@ -199,12 +199,10 @@ def sample_prior_values(run: Run, n: int, seed: int = 0) -> np.ndarray:
     """
     import torch
 
-    from unbraid.model.posterior import to_values
-
-    model = run.model
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
+    model = run.model  # loading it draws numbers
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return to_values(model.tree, model.prior.sample(n, model.temperature)).double().numpy()
+        return model.sample_codes(n).double().numpy()
 
 
 def median_row(codes: Codes) -> int:
