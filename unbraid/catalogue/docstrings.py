@@ -53,7 +53,7 @@ def capitalise(text: str) -> str:
     >>> capitalise("the prior"), capitalise("log p(x|z) = 0"), capitalise("β₁ of Adam")
     ('The prior', 'log p(x|z) = 0', 'β₁ of Adam')
     """
-    return text[:1].upper() + text[1:] if re.match(r"(?!log\b|p\b)[a-z]", text) else text
+    return text[:1].upper() + text[1:] if re.match(r"(?!log\b|p\b|\w\()[a-z]", text) else text
 
 
 def parse_docstring(doc: str | None, options: Iterable[str] = ()) -> ParsedDocstring:
