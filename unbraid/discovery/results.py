@@ -115,8 +115,10 @@ def _choose_measured(stages: RungRunner) -> tuple[str, str, list[RunMeasurement]
         s.name: [m for seed in seeds if (m := stages.measure(s.name, seed)) is not None] for s in stages.plan.settings
     }
     name = max(found_by_name, key=lambda n: (len(found_by_name[n]), max((m.elbo for m in found_by_name[n]), default=0)))
-    most = f"{stages.settings[name].label} has the most finished runs so far; s" if found_by_name[name] else "S"
-    return name, f"{most}ettings were not compared yet.", found_by_name[name]
+    reason = "Settings were not compared yet."
+    if found_by_name[name]:
+        reason = f"{stages.settings[name].label} has the most finished runs so far; settings were not compared yet."
+    return name, reason, found_by_name[name]
 
 
 def _best_measured(measured: Sequence[RunMeasurement], record: SettingRecord) -> RunMeasurement:
