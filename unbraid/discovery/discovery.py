@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect
-from unbraid.core.files import ensure_writable_folder, is_file, read_json
+from unbraid.core.files import ensure_writable_folder, is_file
 from unbraid.core.hardware import cpu_count
 from unbraid.core.locks import file_lock
 from unbraid.discovery.data_inspection import DataSummary, prepare_data
@@ -23,7 +23,15 @@ from unbraid.discovery.plan import (
     extend_plan,
     make_plan,
 )
-from unbraid.discovery.results import BEST_FOLDER, CODES_TABLE, DATA_FOLDER, PAGE_FILE, RESULT_FILE, write_results
+from unbraid.discovery.results import (
+    BEST_FOLDER,
+    CODES_TABLE,
+    DATA_FOLDER,
+    PAGE_FILE,
+    RESULT_FILE,
+    read_discovery_result,
+    write_results,
+)
 from unbraid.discovery.time_limit import TimeLimit
 from unbraid.discovery.training_stages import PROGRESS_FILE, RUNS_FOLDER, RungRunner
 from unbraid.runs.run import Run
@@ -89,8 +97,9 @@ class Discovery:
             found=f"no {PLAN_FILE} in it",
             do="Make one with 'unbraid discover PICTURES --out DIR'.",
         )
-        result = read_json(folder / RESULT_FILE, "result") if is_file(folder / RESULT_FILE) else {}
-        return cls(folder, DataSummary.load(folder / DATA_FOLDER), DiscoveryPlan.load(folder), result)
+        return cls(
+            folder, DataSummary.load(folder / DATA_FOLDER), DiscoveryPlan.load(folder), read_discovery_result(folder)
+        )
 
     @property
     def complete(self) -> bool:
@@ -126,7 +135,7 @@ class Discovery:
         """The result as lines of text."""
         if not self.result:
             return ["nothing is trained yet"]
-        rows = [self.result["reason"], *(f"warning: {text}" for text in self.result["warnings"])]
+        rows = [str(self.result.get("reason", "")), *(f"warning: {text}" for text in self.result.get("warnings", []))]
         for f in self.factors:
             nats = "" if f["nats"] is None else f"{f['nats']:.2f} nats, "
             name = f"{f['leaf']} {f['name']!r}" if f["name"] else f["leaf"]
