@@ -335,21 +335,17 @@ def read_discovery_result(folder: Path) -> dict[str, Any]:
         return {}
     found = read_json(folder / RESULT_FILE, "result")
     rows = found.get("factors") if isinstance(found, dict) else None
-    valid = isinstance(rows, list) and all(map(_is_factor, rows)) and _is_text_list(found.get("warnings", []))
+    valid = isinstance(rows, list) and all(map(_is_factor, rows)) and isinstance(found.get("warnings", []), list)
     expect(valid, f"{folder / RESULT_FILE} is damaged", do="The command that made it writes it again.")
     return found
 
 
 def _is_factor(row: Any) -> bool:
     """Whether a JSON value has the fields of a factor that are read again."""
-    if not isinstance(row, dict) or not _is_text_list([row.get(key) for key in ("leaf", "name", "kind", "status")]):
-        return False
-    counts = all(isinstance(row.get(key), int) for key in ("found", "seeds"))
-    return counts and (row.get("nats") is None or is_number_table({"nats": row["nats"]}))
-
-
-def _is_text_list(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+    texts, counts = ("leaf", "name", "kind", "status"), ("found", "seeds")
+    known = isinstance(row, dict) and all(isinstance(row.get(key), str) for key in texts)
+    known = known and all(isinstance(row.get(key), int) for key in counts)
+    return known and (row.get("nats") is None or is_number_table({"nats": row["nats"]}))
 
 
 def refresh_names(best: Path) -> list[Path]:
