@@ -24,6 +24,8 @@ PROCESS_CONTEXT = multiprocessing.get_context("forkserver")
 PROCESS_CONTEXT.set_forkserver_preload(
     ["unbraid.runs.fitting.training", "tests.toys"]
 )  # children start fast, with torch already loaded
+STEPS = 60
+TIMEOUT = 600  # seconds of one training on a very busy machine
 OBJECTIVES = {
     "vae": {"name": "beta_vae", "beta": {"schedule": "linear", "start": 0, "stop": 2, "steps": 40}},
     "factor_vae": {"name": "factor_vae", "gamma": 5, "critic": {"width": 16, "depth": 2, "steps": 2}},
@@ -32,7 +34,7 @@ OBJECTIVES = {
 }
 
 
-def recipe(name: str, threads: int = 1, steps: int = 60) -> Recipe:
+def recipe(name: str, threads: int = 1, steps: int = STEPS) -> Recipe:
     latent = {"s": 3, "c": "onehot(3)"} if name == "hfvae" else 3  # not in alphabetical order
     return Recipe(
         name=name,
@@ -45,7 +47,21 @@ def recipe(name: str, threads: int = 1, steps: int = 60) -> Recipe:
     )
 
 
-def train(name: str, threads: int, path: str, die_in_write: int = 0) -> None:
+class DieAfterStep:
+    """A callback that kills its process abruptly (SIGPROF without a handler) at a moment of the steps after a given one.
+
+    The moment counts processor time and the length of a step here: how busy the machine is decides nothing.
+    """
+
+    def __init__(self, step: int, delay: float):
+        self.step, self.delay = step, delay
+
+    def stepped(self, step, row):
+        if step == self.step:
+            signal.setitimer(signal.ITIMER_PROF, self.delay * time.process_time() / step)
+
+
+def train(name: str, threads: int, path: str, die_in_write: int = 0, callbacks=()) -> None:
     """What a child does; `die_in_write` kills it inside that many-th fsync, with the new checkpoint half on disk."""
     if die_in_write:
         left, sync = [die_in_write], os.fsync
@@ -57,7 +73,7 @@ def train(name: str, threads: int, path: str, die_in_write: int = 0) -> None:
             sync(handle)
 
         os.fsync = fsync
-    fit(recipe(name, threads), path, resume=True, quiet=True, dataset=toy_data())
+    fit(recipe(name, threads), path, resume=True, quiet=True, dataset=toy_data(), callbacks=callbacks)
 
 
 def start_training(*arguments) -> multiprocessing.Process:
@@ -76,21 +92,18 @@ def digest(path: Path) -> str:
 def train_with_kills(name: str, threads: int, kills: int, folder: Path) -> tuple[str, set[str], int]:
     whole = folder / "whole"
     process = start_training(name, threads, str(whole))
-    began = time.monotonic()
-    process.join(120)
+    process.join(TIMEOUT)
     assert process.exitcode == 0
-    lasted, rng, landed, ends = time.monotonic() - began, random.Random(0), 0, set()
+    rng, landed, ends = random.Random(0), 0, set()
     for kill in range(kills):
         path = folder / f"run{kill}"
         in_write = rng.randint(6, 60) if kill % 4 == 0 else 0
-        process = start_training(name, threads, str(path), in_write)
-        if not in_write:
-            process.join(rng.uniform(0.2, 0.95) * lasted)
-            process.kill()
-        process.join(120)
-        landed += process.exitcode == -signal.SIGKILL
+        callbacks = () if in_write else (DieAfterStep(rng.randint(1, STEPS - 5), rng.uniform(0.01, 2)),)
+        process = start_training(name, threads, str(path), in_write, callbacks)
+        process.join(TIMEOUT)
+        landed += process.exitcode in (-signal.SIGKILL, -signal.SIGPROF)
         process = start_training(name, threads, str(path))
-        process.join(120)
+        process.join(TIMEOUT)
         assert process.exitcode == 0
         ends.add(digest(path))
     return digest(whole), ends, landed

@@ -8,9 +8,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ CONSTANT_DEVIATION = 0.01  # of the pixels of a picture that counts as nearly co
 MAX_HELD_OUT = 2000
 SAMPLE = 2000  # pictures behind the price scale
 CHUNK = 256
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -120,14 +121,30 @@ class DataSummary:
         Args:
             folder: the folder.
         """
-        table = read_json(folder / SUMMARY_FILE, "summary of the data")
-        known = {f.name for f in fields(cls)}
-        try:
-            found = cls(**{key: value for key, value in table.items() if key in known})
-            pairs = {key: tuple(getattr(found, key)) for key in ("shape", "warnings", "columns")}
-            return replace(found, **pairs)  # type: ignore[arg-type]
-        except (TypeError, AttributeError) as error:
-            raise UnbraidError(f"{folder / SUMMARY_FILE} is damaged: {error}.") from error
+        return read_checked_record(folder / SUMMARY_FILE, cls, "summary of the data")
+
+
+def read_checked_record(
+    file: Path, kind: type[Record], what: str, do: str = "Start again in another folder."
+) -> Record:
+    """Read a stored summary or plan; a wrong type, or a value that its lines of text cannot be made of, is an error.
+
+    Args:
+        file: the JSON file.
+        kind: its class.
+        what: what the file is, for errors.
+        do: what to do if it is damaged.
+    """
+    from pydantic import TypeAdapter
+
+    try:
+        found: Any = TypeAdapter(kind).validate_python(read_json(file, what))
+        found.lines()
+    except (TypeError, LookupError, ValueError, ArithmeticError) as error:
+        if isinstance(error, UnbraidError):
+            raise
+        raise UnbraidError(f"{file} is damaged: {' '.join(str(error).split())[:200]}. {do}") from error
+    return found
 
 
 def prepare_data(
@@ -184,8 +201,11 @@ def picture_names(folder: Path) -> list[tuple[str, int]]:
     Args:
         folder: the folder of the array.
     """
-    text = read_bytes(folder / PICTURES_FILE, "names of the pictures").decode()
-    return [(name, int(row)) for name, row in csv.reader(io.StringIO(text))]
+    raw = read_bytes(folder / PICTURES_FILE, "names of the pictures")
+    try:
+        return [(name, int(row)) for name, row in csv.reader(io.StringIO(raw.decode()))]
+    except (ValueError, csv.Error) as error:
+        raise UnbraidError(f"{folder / PICTURES_FILE} is damaged: {error}.") from error
 
 
 def _read_and_summarise(opened: PictureSource, folder: Path, quiet: bool) -> tuple[DataSummary, np.ndarray]:

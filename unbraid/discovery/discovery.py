@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect, join_names
-from unbraid.core.files import ensure_writable_folder, is_file, read_json
+from unbraid.core.files import ensure_writable_folder, is_file
 from unbraid.core.hardware import cpu_count
 from unbraid.core.locks import file_lock
 from unbraid.core.progress import wrap_text
@@ -26,7 +26,15 @@ from unbraid.discovery.plan import (
     extend_plan,
     make_plan,
 )
-from unbraid.discovery.results import BEST_FOLDER, CODES_TABLE, DATA_FOLDER, PAGE_FILE, RESULT_FILE, write_results
+from unbraid.discovery.results import (
+    BEST_FOLDER,
+    CODES_TABLE,
+    DATA_FOLDER,
+    PAGE_FILE,
+    RESULT_FILE,
+    read_discovery_result,
+    write_results,
+)
 from unbraid.discovery.time_limit import TimeLimit
 from unbraid.discovery.training_stages import PROGRESS_FILE, RUNS_FOLDER, RungRunner
 from unbraid.runs.run import Run
@@ -92,8 +100,9 @@ class Discovery:
             found=f"no {PLAN_FILE} in it",
             do="Make one with 'unbraid discover PICTURES --out DIR'.",
         )
-        result = read_json(folder / RESULT_FILE, "result") if is_file(folder / RESULT_FILE) else {}
-        return cls(folder, DataSummary.load(folder / DATA_FOLDER), DiscoveryPlan.load(folder), result)
+        return cls(
+            folder, DataSummary.load(folder / DATA_FOLDER), DiscoveryPlan.load(folder), read_discovery_result(folder)
+        )
 
     @property
     def complete(self) -> bool:
@@ -132,7 +141,7 @@ class Discovery:
         shown = [f for f in self.factors if f["status"] != WEAK]
         names = {f["leaf"]: f"{f['leaf']} {f['name']!r}" if f["name"] else f["leaf"] for f in self.factors}
         width = max((len(names[f["leaf"]]) for f in shown), default=0)
-        rows = [self.result["reason"], *(f"warning: {text}" for text in self.result["warnings"])]
+        rows = [str(self.result.get("reason", "")), *(f"warning: {text}" for text in self.result.get("warnings", []))]
         for f in shown:
             nats = "" if f["nats"] is None else f"{f['nats']:.2f} nats, "
             found = f"found in {f['found']} of {f['seeds']} other seeds"

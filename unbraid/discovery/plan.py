@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unbraid.core.errors import UnbraidError, expect
-from unbraid.core.files import read_json, write_json
-from unbraid.discovery.data_inspection import ARRAY_FILE, DataSummary
+from unbraid.core.errors import expect
+from unbraid.core.files import write_json
+from unbraid.discovery.data_inspection import ARRAY_FILE, DataSummary, read_checked_record
 from unbraid.discovery.price_scale import VECTOR_SIGMA, scaled_prices
 from unbraid.runs.recipe import Recipe
 
@@ -192,16 +192,7 @@ class DiscoveryPlan:
         Args:
             folder: the folder of the discovery.
         """
-        table = read_json(folder / PLAN_FILE, "plan")
-        try:
-            table.pop("schema", None)
-            settings = tuple(CandidateSetting(**s) for s in table.pop("settings"))
-            rungs = tuple(Rung(**r) for r in table.pop("rungs"))
-            plan = cls(settings, rungs, **table)
-        except (TypeError, KeyError, AttributeError) as error:
-            raise UnbraidError(f"{folder / PLAN_FILE} is damaged: {error}. Delete it to plan again.") from error
-        expect(plan.settings and plan.rungs, f"{folder / PLAN_FILE} has no settings or no rungs")
-        return plan
+        return read_checked_record(folder / PLAN_FILE, cls, "plan", "Delete it to plan again.")
 
 
 def candidate_settings(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests.ray_cluster import wait_until
 from tests.toys import toy_data
 from unbraid import Recipe, UnbraidError, fit
 from unbraid.cli import app
@@ -160,6 +161,8 @@ def read_records(raw: bytes):
             place += left
             continue
         length, kind = struct.unpack_from("<HB", raw, place + 4)
+        if place + 7 + length > len(raw):
+            return  # still being written
         piece += raw[place + 7 : place + 7 + length]
         place += 7 + length
         if kind in (1, 4):
@@ -177,10 +180,11 @@ def test_wandb_offline_holds_the_ledger_and_the_pictures(tmp_path, monkeypatch):
     from wandb.proto.wandb_internal_pb2 import Record
 
     (file,) = (run.path / "wandb").glob("offline-run-*/run-*.wandb")
+    read = lambda: [Record.FromString(data) for data in read_records(file.read_bytes())]  # noqa: E731
+    # a process of wandb writes the file, on a busy machine also after `finish` has returned
+    wait_until(lambda: any(record.WhichOneof("record_type") == "exit" for record in read()), 120)
     found, config, pictures = {}, {}, set()
-    for data in read_records(file.read_bytes()):
-        record = Record()
-        record.ParseFromString(data)
+    for record in read():
         if record.WhichOneof("record_type") == "run":
             config |= {item.key: json.loads(item.value_json) for item in record.run.config.update}
         items = {".".join(item.nested_key) or item.key: json.loads(item.value_json) for item in record.history.item}

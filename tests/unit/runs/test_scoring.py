@@ -218,3 +218,8 @@ def test_mistakes_come_before_the_work(tmp_path):
         assert not (run / "codes.npz").exists()
     with pytest.raises(UnbraidError, match="codes without a run"):
         score(make_codes(), split="test", quiet=True)
+
+
+def test_a_run_directory_may_be_called_like_a_file(tmp_path):
+    run = shutil.copytree(OLD_RUNS / "vae", tmp_path / "one.json")
+    assert Scores.load(run)["mig"].value == Scores.load(OLD_RUNS / "vae")["mig"].value

@@ -116,7 +116,7 @@ class Scores(Mapping[str, Score]):
         Args:
             path: a folder, for its scores.json, or a file that ends in .json.
         """
-        path = Path(path) if str(path).endswith(".json") else Path(path) / SCORES_FILE
+        path = _scores_file(Path(path))
         write_json(path, self.as_dict())
         return path
 
@@ -127,7 +127,7 @@ class Scores(Mapping[str, Score]):
         Args:
             path: a folder, for its scores.json, or a file that ends in .json.
         """
-        path = Path(path) if str(path).endswith(".json") else Path(path) / SCORES_FILE
+        path = _scores_file(Path(path))
         found = read_json(path, "scores")
         try:
             return _from_json(found)
@@ -135,6 +135,11 @@ class Scores(Mapping[str, Score]):
             if isinstance(error, UnbraidError):
                 raise UnbraidError(f"scores {path}: {error}") from error
             raise UnbraidError(f"scores {path} are damaged ({error!r}). Score the codes again.") from error
+
+
+def _scores_file(path: Path) -> Path:
+    """The file of scores that a path names; the name of a run directory may end in .json too."""
+    return path if path.suffix == ".json" and not path.is_dir() else path / SCORES_FILE
 
 
 def _from_json(found: Any) -> Scores:
