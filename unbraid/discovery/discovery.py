@@ -26,13 +26,12 @@ from unbraid.discovery.plan import (
     extend_plan,
     make_plan,
 )
+from unbraid.discovery.result_file import RESULT_FILE, read_discovery_result
 from unbraid.discovery.results import (
     BEST_FOLDER,
     CODES_TABLE,
     DATA_FOLDER,
     PAGE_FILE,
-    RESULT_FILE,
-    read_discovery_result,
     write_results,
 )
 from unbraid.discovery.time_limit import TimeLimit

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.core.errors import UnbraidError, expect
-from unbraid.core.files import atomic_write
+from unbraid.core.files import atomic_write, is_file
 from unbraid.core.hardware import use_threads
 from unbraid.core.progress import progress_bar
 from unbraid.data import Dataset
@@ -22,7 +22,8 @@ from unbraid.discovery.factor_confidence import STABLE
 from unbraid.discovery.measurements import example_elbos, spread_subset
 from unbraid.discovery.picture_files import choose_files, describe_skipped, list_pictures
 from unbraid.discovery.picture_sources import PictureSource, open_source
-from unbraid.discovery.results import factor_columns, read_discovery_result
+from unbraid.discovery.result_file import read_discovery_result
+from unbraid.discovery.results import CODES_TABLE, factor_columns
 from unbraid.runs.run import Run
 
 REFERENCE_ROWS = 2000  # training examples that percentiles refer to
@@ -85,6 +86,12 @@ def transform(
     out = Path(out)
     expect(out.suffix == ".csv", "the table is a .csv", found=out.name, do="End --out in .csv.")
     expect(1 <= batch <= 100_000, "a batch has at least one example", found=batch)
+    own_table = run.path.absolute().parent / CODES_TABLE
+    expect(
+        not (is_file(own_table) and out.absolute() == own_table),
+        f"{out} is the table of the discovery itself",
+        do="Choose another --out for the new pictures.",
+    )
     expect(hasattr(run.model, "likelihood"), f"{run.path} has no ELBO", found="an InfoGAN", do="Use unbraid encode.")
     known = read_discovery_result(run.path)
     status = {f["leaf"]: f["status"] for f in known.get("factors", [])}

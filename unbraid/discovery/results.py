@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from unbraid.codes import Codes
-from unbraid.core.errors import UnbraidError, expect
-from unbraid.core.files import is_file, read_bytes, read_json, write_bytes, write_json, write_text
+from unbraid.core.errors import UnbraidError
+from unbraid.core.files import is_file, read_bytes, write_bytes, write_json, write_text
 from unbraid.data.subsets.splits import split_indices
 from unbraid.discovery.data_inspection import DataSummary, load_array, picture_names
 from unbraid.discovery.discovery_page import render_page, source_title, to_unit_range
@@ -37,17 +37,15 @@ from unbraid.discovery.leaf_kinds import leaf_histogram, leaf_kinds
 from unbraid.discovery.measurements import RunMeasurement, measure_without_labels
 from unbraid.discovery.picture_change import CLEAR_NATS, MIN_CHANGE, picture_changes
 from unbraid.discovery.plan import PLAN_FILE, DiscoveryPlan
+from unbraid.discovery.result_file import RESULT_FILE, read_discovery_result
 from unbraid.discovery.training_stages import RungRunner
 from unbraid.export.html import EXPLORER_FILE, write_explorer
 from unbraid.runs.evaluation.encoding import encode
 from unbraid.runs.folder.file_names import LEDGER_FILE, MODEL_FILE, RECIPE_FILE, STATE_FILE
 from unbraid.runs.folder.leaf_names import NAMES_FILE, read_leaf_names, write_leaf_names
-from unbraid.runs.folder.ledger_file import is_number_table
 from unbraid.runs.run import Run
 
-RESULT_FILE, PAGE_FILE, CODES_TABLE, BEST_FOLDER, DATA_FOLDER = (
-    "discovery.json", "discovery.html", "codes.csv", "best", "data",
-)  # fmt: skip
+PAGE_FILE, CODES_TABLE, BEST_FOLDER, DATA_FOLDER = "discovery.html", "codes.csv", "best", "data"
 SAMPLED_PICTURES = 1000  # behind the change of a picture by a leaf
 COPIED_FILES = (RECIPE_FILE, LEDGER_FILE, MODEL_FILE, STATE_FILE)
 
@@ -319,29 +317,6 @@ def factor_columns(
             columns.append(column)
             heads.append((title if len(found) == 1 else f"{title}[{k}]") + mark)
     return columns, heads
-
-
-def read_discovery_result(folder: Path) -> dict[str, Any]:
-    """Read discovery.json of a discovery or of its best/; damage is an error, and without the file there is nothing.
-
-    Args:
-        folder: the folder of the file.
-    """
-    if not is_file(folder / RESULT_FILE):
-        return {}
-    found = read_json(folder / RESULT_FILE, "result")
-    rows = found.get("factors") if isinstance(found, dict) else None
-    valid = isinstance(rows, list) and all(map(_is_factor, rows)) and isinstance(found.get("warnings", []), list)
-    expect(valid, f"{folder / RESULT_FILE} is damaged", do="The command that made it writes it again.")
-    return found
-
-
-def _is_factor(row: Any) -> bool:
-    """Whether a JSON value has the fields of a factor that are read again."""
-    texts, counts = ("leaf", "name", "kind", "status"), ("found", "seeds")
-    known = isinstance(row, dict) and all(isinstance(row.get(key), str) for key in texts)
-    known = known and all(isinstance(row.get(key), int) for key in counts)
-    return known and (row.get("nats") is None or is_number_table({"nats": row["nats"]}))
 
 
 def refresh_names(best: Path) -> list[Path]:

@@ -81,11 +81,16 @@ class Progress:
         table = read_json(folder / PROGRESS_FILE, "progress")
         try:
             stages = [
-                Stage(s["steps"], [SettingRecord.from_plain(r) for r in s["records"]], s["kept"], s["dropped"])
+                Stage(
+                    int(s["steps"]),
+                    [SettingRecord.from_plain(r) for r in s["records"]],
+                    list(s["kept"]),
+                    dict(s["dropped"]),
+                )
                 for s in table["stages"]
             ]
             return cls(stages, [CandidateSetting(**s) for s in table["lowered"]])
-        except (TypeError, KeyError) as error:
+        except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise UnbraidError(f"{folder / PROGRESS_FILE} is damaged: {error!r}. Delete it to decide again.") from error
 
     def dropped(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shlex
+import threading
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ MAX_IMAGES = 200  # images on the page
 MAX_SAVE_BYTES = 1 << 18
 MAX_TEXT = 60  # letters of a factor or value
 IMAGE_STREAM = 5000  # stream that selects the images
+_SAVING = threading.Lock()  # two pages may save at once
 
 
 def register_labelling(app: Any, library: Library, run_in_thread: Any) -> None:
@@ -124,17 +126,18 @@ def save_labels(library: Library, plain: Any) -> dict[str, Any]:
     path = library.path(run)
     dataset = library.explorer(run).dataset
     expect(dataset is not None, "the data of this run are not at hand")
-    columns = _read_labels(library, run, dataset)
-    column = columns.setdefault(factor, {})
+    changes = {}
     for key, value in values.items():
         expect(str(key).isdigit() and int(key) < len(dataset), "an image is named by its number", found=repr(key)[:40])
-        text = str(value).strip()
-        expect(len(text) <= MAX_TEXT and text.isprintable(), "a value is a short text", found=repr(text)[:80])
-        if text:
-            column[int(key)] = text
-        else:
-            column.pop(int(key), None)
-    _write_labels(path / HAND_LABELS_FILE, dataset, {name: each for name, each in columns.items() if each})
+        changes[int(key)] = str(value).strip()
+        valid = len(changes[int(key)]) <= MAX_TEXT and changes[int(key)].isprintable()
+        expect(valid, "a value is a short text", found=repr(value)[:80])
+    with _SAVING:
+        columns = _read_labels(library, run, dataset)
+        kept = {number: text for number, text in columns.get(factor, {}).items() if number not in changes}
+        column = kept | {number: text for number, text in changes.items() if text}
+        columns[factor] = column
+        _write_labels(path / HAND_LABELS_FILE, dataset, {name: each for name, each in columns.items() if each})
     place = shlex.quote(str(path / HAND_LABELS_FILE))
     return {"saved": len(column), "command": f"unbraid train … --labels {place}"}
 

@@ -14,6 +14,7 @@ from unbraid.discovery.data_inspection import DataSummary, picture_names
 from unbraid.discovery.discovery import Discovery
 from unbraid.discovery.new_pictures import transform
 from unbraid.discovery.plan import DiscoveryPlan
+from unbraid.discovery.training_stages import Progress
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,24 @@ def test_damaged_names_of_pictures_are_named(tmp_path, raw):
     (tmp_path / "pictures.csv").write_bytes(raw)
     with pytest.raises(UnbraidError, match="pictures.csv is damaged"):
         picture_names(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"kept": 5}, {"dropped": "x"}, {"steps": "x"}, {"records": [1]}, {"records": 1}])
+def test_damaged_progress_is_named(tmp_path, change):
+    stage = {"steps": 40, "records": [], "kept": ["a"], "dropped": {}}
+    (tmp_path / "progress.json").write_text(json.dumps({"schema": 1, "stages": [stage], "lowered": []}))
+    assert Progress.load(tmp_path).stages[0].kept == ["a"]
+    (tmp_path / "progress.json").write_text(json.dumps({"schema": 1, "stages": [{**stage, **change}], "lowered": []}))
+    with pytest.raises(UnbraidError, match="progress.json is damaged"):
+        Progress.load(tmp_path)
+
+
+def test_transform_keeps_the_table_of_the_discovery(tmp_path):
+    run = shutil.copytree(OLD_RUNS / "vae", tmp_path / "best")
+    (tmp_path / "codes.csv").write_text("file,z0\n")
+    with pytest.raises(UnbraidError, match="the table of the discovery itself"):
+        transform(run, np.zeros((2, 8, 8), np.uint8), tmp_path / "codes.csv", quiet=True)
+    assert (tmp_path / "codes.csv").read_text() == "file,z0\n"
 
 
 FACTOR = {"leaf": "z0", "name": "", "kind": "real", "status": "stable", "found": 1, "seeds": 2, "nats": 0.5}

@@ -211,6 +211,17 @@ def test_headers_of_numbers_in_codes_and_labels_are_no_rows(app, folder, names):
     assert report["scores"]["mig"]["value"] > 0.95
 
 
+def test_whole_numbers_below_headers_of_numbers_are_noted(app, folder):
+    y = Codes.load(folder / "codes.npz").values
+    text = "0,1\n" + "".join(f"{a:.0f},{b:.0f}\n" for a, b in y)
+    for name in ("whole.csv", "labels.csv"):  # nothing tells the header from the rows: all of them are whole numbers
+        (folder / name).write_text(text)
+    paths = ("--codes", folder / "whole.csv", "--factors", folder / "labels.csv")
+    done = invoke_score(app, *paths, "--metrics", "mig")
+    assert done.exit_code == 0, done.exception
+    assert "was read as labels; if it names the columns, give them other names" in " ".join(done.output.split())
+
+
 def test_free_text_is_no_factor_and_is_named_above_the_table(app, folder):
     lines = (folder / "y.csv").read_text().splitlines()
     remarks = [lines[0] + ",remark", *(f"{line},seen on day {i}" for i, line in enumerate(lines[1:]))]

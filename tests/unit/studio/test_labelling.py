@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,15 @@ def test_marks_are_saved_and_shown_again(library: Library) -> None:
     assert '"a,b"' in text
     stored = header(labelling.load_images(library, "vae", "20", "0"))["factors"]
     assert stored == {"kind": {str(second): "a,b"}, "size": {str(first): "2", str(third): "3"}}
+
+
+def test_two_pages_that_save_at_once_lose_no_label(library: Library) -> None:
+    index = header(labelling.load_images(library, "vae", "40", "0"))["index"]
+    requests = [{"run": "vae", "factor": f"f{k % 2}", "values": {i: str(k)}} for k, i in enumerate(index)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda request: labelling.save_labels(library, request), requests))
+    stored = header(labelling.load_images(library, "vae", "40", "0"))["factors"]
+    assert {k: len(column) for k, column in stored.items()} == {"f0": 20, "f1": 20}
 
 
 def test_the_saved_file_is_what_training_reads(library: Library, capsys) -> None:

@@ -183,13 +183,22 @@ def _format_names(names: Sequence[str]) -> str:
 
 
 def _resolve_header(labels: ScoreInput, rows: int) -> ScoreInput:
-    """Labels without a header that have one row more than the codes: a first row 0, 1, … is a header of pandas."""
+    """Labels without a header that have one row more than the codes: a first row 0, 1, … is a header of pandas.
+
+    With as many rows as codes, which may have lost their header in the same way, a note says how the row was read.
+    """
     table, path = labels.codes, labels.folder
+    first = [str(cell) for cell in table[0]] if len(table) else []
+    numbered = len(first) > 1 and first == [str(i) for i in range(len(first))]
+    if len(table) == rows and numbered:
+        note = (
+            f"the first row, {_format_names(first)}, was read as labels; if it names the columns, give them other names"
+        )
+        return replace(labels, notes={**labels.notes, "header_of_factors": note})
     if len(table) != rows + 1:
         return labels
-    first = [str(cell) for cell in table[0]]
     expect(
-        len(first) > 1 and first == [str(i) for i in range(len(first))],
+        numbered,
         "codes and factors must have the same number of rows",
         found=f"{rows:,} codes, {rows + 1:,} labels",
         do=f"If the first row of {path} is a header of numbers, delete it or give the columns names that are no numbers.",

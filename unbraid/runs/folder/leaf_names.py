@@ -28,14 +28,16 @@ def read_leaf_names(path: Path) -> dict[str, str]:
 def clean_name(name: str) -> str:
     """A name on one line, without characters that cannot be printed, of at most 80 characters.
 
+    A spreadsheet would run the heading of a table that begins like a formula, so '=', '+', '-' and '@' at the start are dropped.
+
     Args:
         name: the name.
 
-    >>> clean_name("  stroke\\n width ")
-    'stroke width'
+    >>> clean_name("  stroke\\n width "), clean_name("=1+1")
+    ('stroke width', '1+1')
     """
-    text = " ".join(name.split())
-    return "".join(c for c in text if c.isprintable())[:MAX_NAME_LENGTH].strip()
+    text = "".join(c for c in " ".join(name.split()) if c.isprintable())
+    return text.lstrip("=+-@ ")[:MAX_NAME_LENGTH].strip()
 
 
 def write_leaf_names(path: Path, names: dict[str, str]) -> None:
