@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from unbraid.cli.demo import BASELINE, SEEDS, STRUCTURED, _row, verdict
+from unbraid.cli.demo import BASELINE, SEEDS, SINGLE_SEED, STRUCTURED, _row, verdict
 from unbraid.runs.recipe import Recipe
 from unbraid.sweeps.api import sweep
 from unbraid.sweeps.planning.scoring import Scoring
@@ -47,3 +47,15 @@ def test_the_pilots_of_the_docs_are_ten_other_seeds_at_two_thread_counts():
         assert len(seeds) >= 10
         assert not set(seeds) & set(SEEDS)
         assert_claim_holds([(by["vae", s, threads], by["beta_tcvae", s, threads]) for s in seeds])
+
+
+def test_the_demo_trains_the_factor_vae_that_varies_less_over_seeds_and_processors():
+    rows = json.loads(PILOTS.with_name("demo_processors.json").read_text())
+    found = {name: [r["mig"] for r in rows if r["recipe"] == name] for name in {r["recipe"] for r in rows}}
+    assert {(r["instructions"], r["seed"]) for r in rows} == {
+        (i, s) for i in ("AVX2", "AVX512") for s in range(300, 305)
+    }
+    assert all(len(values) == 10 for values in found.values())
+    chosen = next(name for name in SINGLE_SEED if "factor_vae" in name)
+    assert min(found, key=lambda name: statistics.stdev(found[name])) == chosen
+    assert min(found[chosen]) >= MEDIAN

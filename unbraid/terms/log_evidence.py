@@ -15,7 +15,6 @@ from unbraid.latent import Latent
 from unbraid.model import discrete_states
 from unbraid.model.draw import Draw
 from unbraid.model.posterior import Posterior, to_values
-from unbraid.model.vae import Vae
 from unbraid.terms.critics import Critic
 from unbraid.terms.term import CriticRef, Term, make_spec
 
@@ -58,12 +57,12 @@ class Evidence(Critic):
 
 
 def importance_weights(
-    model: Vae, x: Float[Tensor, "r c h w"], q: Posterior, k: int
+    model: Any, x: Float[Tensor, "r c h w"], q: Posterior, k: int
 ) -> tuple[Float[Tensor, "b k"], Posterior, Tensor]:
     """log p(x|z) p(z)/q(z|x) of k draws z ~ q(z|x) for each image; and q and z with a row for each draw.
 
     Args:
-        model: the model.
+        model: a `Vae`.
         x: the images, in a distributed run those of this rank.
         q: their posteriors, of all ranks.
         k: the number of draws.

@@ -24,6 +24,9 @@ class MomentsSpec:
 
     `gradient` is 'literal' (ρ times that of the batch's own penalty, as the text reads) or 'full' (that of the batch, which
     keeps λ's strength at any ρ: 1/ρ times the literal one). At ρ = 1 they agree.
+
+    >>> MomentsSpec("code", rho=0.1, gradient="literal").rho
+    0.1
     """
 
     of: str = "mean"
