@@ -23,8 +23,8 @@ from unbraid.runs.describing.titles import description, display_name
 from unbraid.runs.evaluation.leaf_summary import (
     DEAD_NATS,
     LeafSummary,
+    clear_row,
     load_or_encode_codes,
-    median_row,
     sample_prior_values,
     summarise_leaves,
 )
@@ -95,7 +95,7 @@ def _page_content(run: Run, codes: Codes | None, notes: Mapping[str, str]) -> di
     start = draws.mean(0)  # of hard classes a median may be none of them
     start[real] = np.median(draws[:, real], 0)
     if codes is not None and len(codes):
-        start = codes.mean[median_row(codes)]
+        start = codes.mean[clear_row(run, codes)]
         examples = codes.mean[np.random.default_rng(0).permutation(len(codes))[:N_EXAMPLES]]
     place = {name: i for i, name in enumerate(notes)}
     leaves = sorted(summarise_leaves(run, codes), key=lambda leaf: place.get(leaf.name, len(place)))

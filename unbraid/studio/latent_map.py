@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from unbraid.core.errors import expect
-from unbraid.runs.evaluation.leaf_summary import median_row
+from unbraid.runs.evaluation.leaf_summary import START_CANDIDATES, edges, typical_rows
 
 MAX_POINTS = 2000
 MAX_CLASSES = 10  # more values of a factor are coloured like numbers
-START_CANDIDATES = 64  # typical codes among which the start is chosen
 BATCH = 256  # images decoded at once
 ERROR, NO_COLOUR = "reconstruction error", "none"
 
@@ -149,25 +148,12 @@ def typical_row(explorer: Any) -> int:
         explorer: the open run, whose codes are not empty.
     """
     mean = explorer.codes.mean
-    middle = median_row(explorer.codes)
-    spread = mean.std(0) + 1e-9
-    near = np.argsort((((mean - mean[middle]) / spread) ** 2).sum(1), kind="stable")[:START_CANDIDATES]
+    near = typical_rows(explorer.codes, START_CANDIDATES)
     errors = reconstruction_errors(explorer, near)
     if errors is None:
-        return middle
+        return int(near[0])
     near = near[np.argsort(errors, kind="stable")[: -(-len(near) // 2)]]
     images = edges(explorer.dataset.pixels(dataset_indices(explorer, near)))
     # of the better half, the one that loses least of its edges: images with little in them would win by the error alone
     lost = ((edges(explorer.run.decode(mean[near])) - images) ** 2).sum(1) / np.maximum((images**2).sum(1), 1e-9)
     return int(near[int(lost.argmin())])
-
-
-def edges(images: np.ndarray) -> np.ndarray:
-    """Return the differences between neighbouring pixels of each image "n k"; vectors are returned as they are.
-
-    Args:
-        images: images "n c h w", or vectors "n d 1 1".
-    """
-    if images.shape[2:] == (1, 1):
-        return images.reshape(len(images), -1)
-    return np.concatenate([np.diff(images, axis=axis).reshape(len(images), -1) for axis in (2, 3)], 1)

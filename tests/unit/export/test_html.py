@@ -19,10 +19,14 @@ from unbraid.export.html import render_explorer, write_explorer
 from unbraid.latent import Latent
 from unbraid.runs.evaluation.leaf_summary import (
     DEAD_NATS,
+    START_CANDIDATES,
     _leaf_factors,
+    clear_row,
+    edges,
     load_or_encode_codes,
     sample_prior_values,
     summarise_leaves,
+    typical_rows,
 )
 from unbraid.runs.folder.file_names import CODES_FILE
 from unbraid.runs.run import Run
@@ -36,6 +40,17 @@ def test_the_page_decodes_its_own_start_as_the_run_does(name):
     text = render_explorer(run)
     z = np.array([page_content(text)["start"], *page_content(text)["draws"][:3]])
     assert np.abs(decode(page_layers(text), z) - run.decode(z)).max() < 5e-3
+
+
+def test_the_page_starts_with_a_typical_image_that_has_clear_edges():
+    run = Run.load(OLD_RUNS / "conv")
+    codes = run.codes()
+    clear, near = clear_row(run, codes), typical_rows(codes, START_CANDIDATES)
+    assert clear in near
+    strength = [(edges(run.decode(codes.mean[[row]])) ** 2).sum() for row in near]
+    assert strength[list(near).index(clear)] == pytest.approx(max(strength))
+    assert min(strength) < max(strength)
+    assert page_content(render_explorer(run))["start"] == pytest.approx(codes.mean[clear].tolist(), abs=1e-3)
 
 
 def test_leaves_are_sorted_by_their_information():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from unbraid.studies.framework import gates
 from unbraid.studies.framework.effects import paired_difference
 from unbraid.studies.framework.results import Results, RunResult
 from unbraid.studies.framework.study import Claim, Study
-from unbraid.studies.framework.study_page import page_markdown, passed_gates
+from unbraid.studies.framework.study_page import page_markdown, passed_gates, write_page
 from unbraid.studies.framework.verdicts import HOLDS, NOT_TESTED, UNDECIDED, judge_claims
 
 
@@ -101,13 +103,22 @@ def test_a_rank_test_that_disagrees_is_named():
     assert "the rank test disagrees" in lines[1]
 
 
-def test_the_page_shows_gates_and_controls():
+def test_the_page_shows_gates_and_controls(tmp_path):
     control = Claim("control", "β lowers the KL", "known", paired_difference("active", "b", "a"))
     study = Study("a demo", "Kim & Mnih 2018", claims=(claim(gates.alive(("a",), at_least=100)),), controls=(control,))
     page = page_markdown("demo", study, simulate(GOOD), [])
     assert "NOT TESTED HERE" in page
     assert "Positive controls" in page
     assert page.index("Positive controls") < page.index("β lowers the KL")
+    write_page("demo", study, simulate(GOOD), tmp_path)
+    opened = (tmp_path / "page.html").read_text()
+    assert opened.index("Positive controls") < opened.index("β lowers the KL")
+    assert "Measured by different code" not in page + opened
+    results = simulate(GOOD)
+    rows = tuple(replace(row, versions={"mig": 1 + row.seed % 2}) for row in results.rows)
+    write_page("demo", study, replace(results, rows=rows), tmp_path)
+    for name in ("page.md", "page.html"):
+        assert "versions differ between rows: mig 1, 2." in (tmp_path / name).read_text()
 
 
 def test_the_restart_with_the_highest_quantity_is_taken():

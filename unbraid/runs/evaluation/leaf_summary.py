@@ -16,6 +16,7 @@ from unbraid.runs.folder.leaf_names import read_leaf_names
 from unbraid.runs.run import Run
 
 DEAD_NATS = 0.05  # nats below which a leaf counts as dead
+START_CANDIDATES = 64  # typical codes among which a page chooses what it shows first
 MIN_FACTOR_SHARE = 0.2  # fraction of a factor's entropy that a leaf must explain to follow it
 TAIL_PROBABILITY = 0.00135  # a standard normal reaches ±3 here, the papers' range
 
@@ -211,5 +212,42 @@ def median_row(codes: Codes) -> int:
     Args:
         codes: the codes.
     """
+    return int(typical_rows(codes, 1)[0])
+
+
+def typical_rows(codes: Codes, count: int) -> np.ndarray:
+    """Return the rows of codes nearest to the median of every column, the nearest first.
+
+    Args:
+        codes: the codes.
+        count: number of rows; fewer are returned if there are not so many codes.
+    """
     spread = codes.mean.std(0) + 1e-9
-    return int((((codes.mean - np.median(codes.mean, 0)) / spread) ** 2).sum(1).argmin())
+    distances = (((codes.mean - np.median(codes.mean, 0)) / spread) ** 2).sum(1)
+    return np.argsort(distances, kind="stable")[:count]
+
+
+def clear_row(run: Run, codes: Codes) -> int:
+    """Return the row of codes to show first: a typical one whose decoded image has clear edges.
+
+    Around the median of hues a room can be all of one colour, in which no object is to be seen.
+
+    Args:
+        run: the run.
+        codes: its codes, at least one.
+    """
+    near = typical_rows(codes, START_CANDIDATES)
+    images = run.decode(codes.mean[near])
+    clearest = 0 if images.shape[2:] == (1, 1) else (edges(images) ** 2).sum(1).argmax()
+    return int(near[clearest])
+
+
+def edges(images: np.ndarray) -> np.ndarray:
+    """Return the differences between neighbouring pixels of each image "n k"; vectors are returned as they are.
+
+    Args:
+        images: images "n c h w", or vectors "n d 1 1".
+    """
+    if images.shape[2:] == (1, 1):
+        return images.reshape(len(images), -1)
+    return np.concatenate([np.diff(images, axis=axis).reshape(len(images), -1) for axis in (2, 3)], 1)

@@ -19,6 +19,8 @@ from unbraid.studies.framework.verdicts import Verdict, judge_claims
 
 PAGE_FILE = "page.md"
 GATES_HEADING = "Why this setting can show the effects (means over seeds)"
+CONTROLS_NOTE = "contrasts whose answer is known"
+TINY_NOTE = "Scale tiny only shows that everything runs: it yields no verdict."
 OWN_STUDY_CITE = "unbraid"  # `cite` of a study of our own
 VERDICT_MARKS = {
     "holds": "✔ holds",
@@ -131,12 +133,11 @@ def page_markdown(name: str, study: Study, results: Results, pictures: Sequence[
     verdicts = judge_study(study, results)
     parts = [f"# {name}: {study.about}", f"{study.cite}", summary_line(study, results)]
     if results.scale == "tiny":
-        parts.append("*Scale tiny only shows that everything runs: it yields no verdict.*")
+        parts.append(f"*{TINY_NOTE}*")
     block = "```text\n{}\n```"
     parts += [block.format(format_claim(*pair)) for pair in zip(study.claims, verdicts, strict=False)]
-    if study.controls and verdicts:
-        judged = zip(study.controls, judge_claims(study.controls, results), strict=True)
-        parts.append("**Positive controls** (contrasts whose answer is known):")
+    if judged := judge_controls(study, results):
+        parts.append(f"**Positive controls** ({CONTROLS_NOTE}):")
         parts += [block.format(format_claim(*pair)) for pair in judged]
     if passed := passed_gates(verdicts):
         parts.append(f"**{GATES_HEADING}:** {'; '.join(passed)}.")
@@ -147,13 +148,34 @@ def page_markdown(name: str, study: Study, results: Results, pictures: Sequence[
     parts.append("\n".join([table_row(heads), "|" + "---|" * len(heads), *map(table_row, rows)]))
     parts.append("Mean ± half a 95% t interval over seeds.")
     if results.mixed_versions:
-        mixed = "; ".join(f"{metric} {', '.join(map(str, v))}" for metric, v in results.mixed_versions.items())
-        parts.append(f"**Measured by different code**: versions differ between rows: {mixed}.")
+        parts.append(f"**Measured by different code**: {describe_versions(results)}")
     if results.failed_rows:
         lost = "\n".join(f"- {row.arm}, seed {row.seed}: {row.status}. {row.reason}" for row in results.failed_rows)
         parts.append(f"**Runs that did not finish:**\n\n{lost}")
     parts.append(f"Run or continue: `unbraid study {name} --scale {results.scale}`; numbers: `results.json`.")
     return "\n\n".join(parts) + "\n"
+
+
+def judge_controls(study: Study, results: Results) -> list[tuple[Claim, Verdict]]:
+    """The positive controls with their verdicts; none where the study itself is not judged.
+
+    Args:
+        study: the study.
+        results: its results.
+    """
+    if not judge_study(study, results):
+        return []
+    return list(zip(study.controls, judge_claims(study.controls, results), strict=True))
+
+
+def describe_versions(results: Results) -> str:
+    """The metrics that were measured by several versions, as a sentence.
+
+    Args:
+        results: the results.
+    """
+    mixed = "; ".join(f"{metric} {', '.join(map(str, v))}" for metric, v in results.mixed_versions.items())
+    return f"versions differ between rows: {mixed}."
 
 
 def passed_gates(verdicts: Sequence[Verdict]) -> list[str]:
@@ -233,14 +255,12 @@ def _page_html(name: str, study: Study, results: Results, out: Path, pictures: S
         f"<p>{e(study.cite)}</p><p class=faint>{e(summary_line(study, results))}</p>",
     ]
     verdicts = judge_study(study, results)
-    for claim, verdict in zip(study.claims, verdicts, strict=False):
-        lines = verdict.lines()
-        printed = f" ({e(claim.paper_value)})" if claim.paper_value else ""
-        parts.append(
-            f'<section class="{verdict.decision.split()[0]}"><p>{e(claim.text)}<br><span class=faint>{e(claim.source)}{printed}'
-            f"</span></p><p>{e(lines[0].replace('  ', ' · '))} <span class=faint>{e(claim.unit)}</span><br>"
-            f"<span class=word>{e(lines[1])}</span></p></section>"
-        )
+    if results.scale == "tiny":
+        parts.append(f"<p><i>{TINY_NOTE}</i></p>")
+    parts += [_claim_html(*pair) for pair in zip(study.claims, verdicts, strict=False)]
+    if judged := judge_controls(study, results):
+        parts.append(f"<p><b>Positive controls</b> ({CONTROLS_NOTE}):</p>")
+        parts += [_claim_html(*pair) for pair in judged]
     if passed := passed_gates(verdicts):
         parts.append(f"<p><b>{e(GATES_HEADING)}:</b> {e('; '.join(passed))}.</p>")
     if study.deviations:
@@ -254,10 +274,22 @@ def _page_html(name: str, study: Study, results: Results, out: Path, pictures: S
     body = "".join("<tr>" + "".join(f"<td>{e(c)}</td>" for c in row) + "</tr>" for row in rows)
     parts.append(f"<div class=wide><table><tr>{head}</tr>{body}</table></div>")
     parts.append("<p class=faint>Mean ± half a 95% t interval over seeds.</p>")
+    if results.mixed_versions:
+        parts.append(f"<p><b>Measured by different code</b>: {e(describe_versions(results))}</p>")
     again = f"<code>{e(f'unbraid study {name} --scale {results.scale}')}</code>"
     parts.append(f"<p class=faint>Run or continue: {again}; numbers: results.json in the same folder.</p>")
     parts += [f"<p>not finished: {e(row.arm)}, seed {row.seed}: {e(row.reason)}</p>" for row in results.failed_rows]
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>{e(name)}</title><style>{STYLE}</style><body>{''.join(parts)}</body></html>"
+    )
+
+
+def _claim_html(claim: Claim, verdict: Verdict) -> str:
+    e, lines = html.escape, verdict.lines()
+    printed = f" ({e(claim.paper_value)})" if claim.paper_value else ""
+    return (
+        f'<section class="{verdict.decision.split()[0]}"><p>{e(claim.text)}<br><span class=faint>{e(claim.source)}{printed}'
+        f"</span></p><p>{e(lines[0].replace('  ', ' · '))} <span class=faint>{e(claim.unit)}</span><br>"
+        f"<span class=word>{e(lines[1])}</span></p></section>"
     )
