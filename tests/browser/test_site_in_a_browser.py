@@ -61,7 +61,7 @@ def test_search_finds_an_objective_without_a_server(site, tab):
         ("beta-TCVAE", "reference/objectives.html"),
         ("install", "install.html"),
         ("out of memory", "troubleshooting.html"),
-        ("stale", "estimators.html"),  # a word that only stands in the text
+        ("tailor", "discover.html"),  # a word that only stands in the text
     ],
 )
 def test_search_finds_the_page_first(site, tab, asked, page):

@@ -73,7 +73,7 @@ def whole(tmp_path_factory):
 def plan_shared(folder: Path, whole: Path | None) -> None:
     """Store a plan of two settings, without a limit of time; its steps are the same in every folder."""
     output = finish(start_discovery(folder, "--dry"))
-    assert "plan written" in output, output
+    assert "The plan is in" in output, output
     plan = json.loads((folder / "plan.json").read_text())
     first = plan["settings"][0]
     objective = {**first["recipe"]["objective"], "beta": 2 * first["recipe"]["objective"]["beta"]}

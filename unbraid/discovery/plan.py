@@ -174,7 +174,7 @@ class DiscoveryPlan:
         minutes = math.ceil((seconds / (1 - RESERVED_SHARE) + RESERVED_SECONDS) / 60)
         return (
             f"{last:,} steps per run are few: expect rough reconstructions and factors that change with more training. "
-            f"About {minutes:,} minutes give {USEFUL_STEPS:,} steps."
+            f"About {minutes:,} minute{'s' if minutes > 1 else ''} would give {USEFUL_STEPS:,} steps."
         )
 
     def save(self, folder: Path) -> None:
