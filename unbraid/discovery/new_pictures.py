@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.core.errors import UnbraidError, expect
-from unbraid.core.files import atomic_write, is_file
+from unbraid.core.files import atomic_write
 from unbraid.core.hardware import use_threads
 from unbraid.core.progress import progress_bar
 from unbraid.data import Dataset
@@ -86,14 +86,13 @@ def transform(
     out = Path(out)
     expect(out.suffix == ".csv", "the table is a .csv", found=out.name, do="End --out in .csv.")
     expect(1 <= batch <= 100_000, "a batch has at least one example", found=batch)
-    own_table = run.path.absolute().parent / CODES_TABLE
+    expect(hasattr(run.model, "likelihood"), f"{run.path} has no ELBO", found="an InfoGAN", do="Use unbraid encode.")
+    known = read_discovery_result(run.path)
     expect(
-        not (is_file(own_table) and out.absolute() == own_table),
+        not known or out.absolute() != run.path.absolute().parent / CODES_TABLE,
         f"{out} is the table of the discovery itself",
         do="Choose another --out for the new pictures.",
     )
-    expect(hasattr(run.model, "likelihood"), f"{run.path} has no ELBO", found="an InfoGAN", do="Use unbraid encode.")
-    known = read_discovery_result(run.path)
     status = {f["leaf"]: f["status"] for f in known.get("factors", [])}
     every = [leaf.name for leaf in run.recipe.tree.leaves]
     shown = [leaf for leaf in status if status[leaf] == STABLE] or list(status) or every  # as codes.csv

@@ -68,14 +68,6 @@ def test_damaged_progress_is_named(tmp_path, change):
         Progress.load(tmp_path)
 
 
-def test_transform_keeps_the_table_of_the_discovery(tmp_path):
-    run = shutil.copytree(OLD_RUNS / "vae", tmp_path / "best")
-    (tmp_path / "codes.csv").write_text("file,z0\n")
-    with pytest.raises(UnbraidError, match="the table of the discovery itself"):
-        transform(run, np.zeros((2, 8, 8), np.uint8), tmp_path / "codes.csv", quiet=True)
-    assert (tmp_path / "codes.csv").read_text() == "file,z0\n"
-
-
 FACTOR = {"leaf": "z0", "name": "", "kind": "real", "status": "stable", "found": 1, "seeds": 2, "nats": 0.5}
 
 
@@ -98,3 +90,14 @@ def test_a_whole_result_is_read(copied):
     (copied / "discovery.json").write_text(json.dumps({"factors": [FACTOR], "reason": "it agrees", "warnings": []}))
     assert Discovery.load(copied).stable_factors == ["z0"]
     assert "found in 1 of 2 other seeds" in repr(Discovery.load(copied))
+
+
+def test_transform_keeps_the_table_of_the_discovery(tmp_path):
+    run, table = shutil.copytree(OLD_RUNS / "vae", tmp_path / "best"), tmp_path / "codes.csv"
+    table.write_text("file,z0\n")
+    (run / "discovery.json").write_text(json.dumps({"factors": [FACTOR]}))
+    with pytest.raises(UnbraidError, match="the table of the discovery itself"):
+        transform(run, np.zeros((2, 8, 8), np.uint8), table, quiet=True)
+    assert table.read_text() == "file,z0\n"
+    (run / "discovery.json").unlink()  # beside any other run a table of this name is the one of the last transform
+    assert transform(run, np.zeros((2, 8, 8), np.uint8), table, quiet=True).count == 2
