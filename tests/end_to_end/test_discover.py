@@ -45,7 +45,7 @@ def in_process(monkeypatch):
     monkeypatch.setattr(plans, "MAX_FIRST_STEPS", 6)  # the same plan on a fast machine
     monkeypatch.setattr(plans, "COMPARABLE_FIRST_STEPS", 0)
     monkeypatch.setattr(plans, "RUNG_RATIOS", (1.0, 2.0, 3.0))
-    monkeypatch.setattr(TimeLimit, "shorten", lambda limit, plan, finished, count: plan)
+    monkeypatch.setattr(TimeLimit, "adjust", lambda limit, plan, finished, count: plan)
     monkeypatch.setattr("unbraid.sweeps.planning.cost_estimate.TRIAL_SECONDS", 0.0)
     return control
 
@@ -77,7 +77,7 @@ def test_one_call_leaves_a_page_codes_and_a_run_like_any_other(in_process, bars,
     run = unbraid.Run.load(found.folder / "best")
     assert run.encode(run.dataset().pixels([0])).shape == (1, 3)
     assert (found.folder / "explore.html").is_file()
-    assert {f["status"] for f in found.factors} <= {"stable", "partly stable", "unstable", "weak"}
+    assert {f["status"] for f in found.factors} <= {"preliminary", "partly stable", "unstable", "weak"}
     again = small_discovery(bars, tmp_path / "found")
     assert again.result == found.result
 

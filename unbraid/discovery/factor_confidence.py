@@ -20,6 +20,7 @@ MAX_SECOND = 0.5  # of the correlation: another leaf with more means that the se
 STABLE_SHARE = 2 / 3  # of the other seeds that must find a stable factor
 MIN_FACTOR_NATS = 0.2  # a leaf with less hardly changes the picture, so it is weak however often it is found
 STABLE, PARTLY, UNSTABLE, WEAK, UNKNOWN = "stable", "partly stable", "unstable", "weak", "not compared"
+PRELIMINARY = "preliminary"  # stable so far, after too few steps to rely on it
 
 
 @dataclass(frozen=True)

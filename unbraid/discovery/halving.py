@@ -14,7 +14,7 @@ from unbraid.discovery.selection import VARIANTS, Agreement, as_plain, measure_a
 
 MIN_ACTIVE = 2  # leaves that a setting must use on average
 MIN_GAIN = 0.05  # of the gainable nats; a reconstruction below it is no better than the mean picture
-MIN_COLLAPSE_STEPS = 300  # before, a run without active leaves may only have learned too little
+MIN_JUDGED_STEPS = 300  # before, a run may have learned too little: it is not called collapsed, nor a leaf stable
 WORST_GAIN = 0.5  # of the best gain; settings below it reconstruct too badly to be compared
 
 
@@ -112,7 +112,7 @@ def select_survivors(records: Sequence[SettingRecord], keep: int) -> tuple[list[
     for r in records:
         if len(r.seeds) < 2:
             dropped[r.name] = f"{r.failed} of its runs failed" if r.failed else "fewer than two runs finished"
-        elif r.steps < MIN_COLLAPSE_STEPS:
+        elif r.steps < MIN_JUDGED_STEPS:
             continue
         elif r.collapsed:
             dropped[r.name] = f"collapsed: {r.active:.1f} active leaves, {100 * r.gain:.0f}% of the gainable nats"
@@ -141,6 +141,6 @@ def settings_to_lower(records: Sequence[SettingRecord], keep: int) -> list[str]:
         keep: number of settings that continue.
     """
     alive = sum(len(r.seeds) > 1 and not r.collapsed for r in records)
-    judged = [r for r in records if len(r.seeds) > 1 and r.steps >= MIN_COLLAPSE_STEPS]
+    judged = [r for r in records if len(r.seeds) > 1 and r.steps >= MIN_JUDGED_STEPS]
     collapsed = sorted((r for r in judged if r.collapsed), key=lambda r: -r.gain)
     return [r.name for r in collapsed[: max(0, keep - alive)]]

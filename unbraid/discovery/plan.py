@@ -109,7 +109,7 @@ class DiscoveryPlan:
         digest: digest of the data.
         first_seed: the first seed.
         added: rungs that were added after the plan was finished.
-        shortened: why there are fewer steps than planned at first, or "".
+        adjusted: why there are fewer or more steps than planned at first, or "".
     """
 
     settings: tuple[CandidateSetting, ...]
@@ -121,7 +121,7 @@ class DiscoveryPlan:
     digest: str = ""
     first_seed: int = 0
     added: int = 0
-    shortened: str = ""
+    adjusted: str = ""
 
     @property
     def main_seeds(self) -> range:
@@ -159,7 +159,7 @@ class DiscoveryPlan:
                 if self.seconds > 60 * self.minutes
                 else []
             ),
-            *([f"shortened:  {self.shortened}"] if self.shortened else []),
+            *([f"adjusted:   {self.adjusted}"] if self.adjusted else []),
             *([f"warning:    {self.short_warning}"] if self.short_warning else []),
         ]
 
@@ -339,7 +339,7 @@ def extend_plan(plan: DiscoveryPlan, finalists: Sequence[CandidateSetting], minu
     more = max(MIN_FIRST_STEPS, int(steps / (len(finalists) * plan.seeds + confirming)) // 20 * 20)
     rungs = (*plan.rungs, Rung(base + more, FINALISTS))
     return replace(
-        plan, rungs=rungs, confirming=confirming, minutes=plan.minutes + minutes, added=plan.added + 1, shortened=""
+        plan, rungs=rungs, confirming=confirming, minutes=plan.minutes + minutes, added=plan.added + 1, adjusted=""
     )
 
 

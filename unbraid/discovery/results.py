@@ -23,6 +23,7 @@ from unbraid.discovery.discovery_page import render_page, source_title, to_unit_
 from unbraid.discovery.factor_confidence import (
     FOUND_CORRELATION,
     PARTLY,
+    PRELIMINARY,
     STABLE,
     UNKNOWN,
     UNSTABLE,
@@ -32,7 +33,7 @@ from unbraid.discovery.factor_confidence import (
     factor_confidences,
     leaf_similarity,
 )
-from unbraid.discovery.halving import MIN_GAIN, SettingRecord, record_setting
+from unbraid.discovery.halving import MIN_GAIN, MIN_JUDGED_STEPS, SettingRecord, record_setting
 from unbraid.discovery.leaf_kinds import leaf_histogram, leaf_kinds
 from unbraid.discovery.measurements import RunMeasurement, measure_without_labels
 from unbraid.discovery.picture_change import CLEAR_NATS, MIN_CHANGE, picture_changes
@@ -256,7 +257,7 @@ def describe_factors(
                 "seeds": one.seeds,
                 "reordered": one.reordered,
                 "divided": one.divided,
-                "status": _visible_status(one, chosen.gain, changes.get(leaf.name)),
+                "status": _visible_status(one, chosen, changes.get(leaf.name)),
                 "change": changes.get(leaf.name),
                 "correlation": _finite(one.correlation),
                 "low": _finite(one.low),
@@ -265,14 +266,16 @@ def describe_factors(
                 "histogram": [int(c) for c in counts],
             }
         )
-    order = [STABLE, PARTLY, UNSTABLE, UNKNOWN, WEAK]
+    order = [STABLE, PRELIMINARY, PARTLY, UNSTABLE, UNKNOWN, WEAK]
     return sorted(rows, key=lambda r: (order.index(r["status"]), -(r["nats"] or 0.0)))
 
 
-def _visible_status(one: FactorConfidence, gain: float, change: float | None) -> str:
-    """Status of a leaf; weak if nobody can see it: reconstructions are grey, or its ends look alike."""
+def _visible_status(one: FactorConfidence, chosen: RunMeasurement, change: float | None) -> str:
+    """Status of a leaf: weak if nobody can see it (grey reconstructions, equal ends), preliminary after very few steps."""
     alike = change is not None and change < MIN_CHANGE and (one.nats or 0.0) < CLEAR_NATS
-    return WEAK if gain < MIN_GAIN or (alike and one.status != UNKNOWN) else one.status
+    if chosen.gain < MIN_GAIN or (alike and one.status != UNKNOWN):
+        return WEAK
+    return PRELIMINARY if one.status == STABLE and chosen.steps < MIN_JUDGED_STEPS else one.status
 
 
 def write_codes_table(
@@ -365,7 +368,13 @@ def _warnings(result: dict[str, Any], chosen: RunMeasurement, complete: bool, se
         texts.append("Only one seed is finished, so no factor is confirmed.")
     elif seeds == 2:
         texts.append("Each factor was compared with one other seed only. More seeds or minutes give more certainty.")
-    if seeds > 1 and not any(f["status"] == STABLE for f in result["factors"]):
+    found = {f["status"] for f in result["factors"]}
+    if PRELIMINARY in found:
+        texts.append(
+            f"Seeds agree on some leaves, but {chosen.steps:,} steps are too few to call them stable "
+            f"(at least {MIN_JUDGED_STEPS}): codes.csv has all active leaves. Give more minutes."
+        )
+    elif seeds > 1 and STABLE not in found:
         texts.append("No factor is stable over seeds: codes.csv has all active leaves. More minutes may help.")
     if result["setting"].endswith("-low"):
         texts.append("The planned prices made every leaf collapse on these data; the chosen setting has lower ones.")

@@ -1,6 +1,6 @@
-"""Keep the time of a discovery: if training is slower than measured, the remaining rungs become shorter.
+"""Keep the time of a discovery: the remaining rungs become shorter if training is slower than measured, longer if faster.
 
-Only the call that made the plan shortens it, and the shorter plan is stored. So the result is still a function of data,
+Only the call that made the plan adjusts it, and the adjusted plan is stored. So the result is still a function of data,
 plan and seeds.
 """
 
@@ -9,9 +9,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from unbraid.discovery.plan import DiscoveryPlan, Rung
+from unbraid.discovery.plan import MAX_FIRST_STEPS, RUNG_RATIOS, DiscoveryPlan, Rung
 
 TOLERANCE = 1.15  # of the time that is left, before anything is shortened
+UNUSED = 0.6  # of the time that is left; a plan that needs less becomes longer
+FILLED = 0.9  # of the time that is left, after that
+MAX_LENGTHENING = 3.0  # of the remaining steps: the learning rate stays at its end value in the added ones
 MIN_MORE_STEPS = 20  # a rung that would add fewer is dropped
 PAGES_SECONDS = 8.0  # for codes and pages, at the planned speed
 
@@ -39,8 +42,11 @@ class TimeLimit:
         """
         self.seconds, self.steps = self.seconds + seconds, self.steps + steps
 
-    def shorten(self, plan: DiscoveryPlan, finished: int, count: int) -> DiscoveryPlan:
-        """Return the plan, with shorter or fewer rungs if the rest would not fit into the time.
+    def adjust(self, plan: DiscoveryPlan, finished: int, count: int) -> DiscoveryPlan:
+        """Return the plan, with other rungs if the rest would miss the time by much.
+
+        They become shorter or fewer if they would not fit. They become longer if much of the time would stay unused, as
+        when the machine was busy while steps were measured.
 
         Args:
             plan: the plan.
@@ -49,17 +55,20 @@ class TimeLimit:
         """
         if not self.steps:
             return plan
-        base, rate = plan.rungs[finished - 1].steps, self.seconds / self.steps
+        rate = self.seconds / self.steps
         slowdown = rate / max(plan.step_seconds, 1e-9)
         left = self.deadline - time.monotonic() - PAGES_SECONDS * max(1.0, slowdown)
         growing, fixed = remaining_steps(plan, finished, count)
-        if rate * (growing + fixed) <= TOLERANCE * left:
+        needed, confirming = rate * (growing + fixed), plan.confirming
+        if needed > TOLERANCE * left:
+            rest = _scaled_rungs(plan, finished, max(0.0, left / rate - fixed) / growing if growing else 0.0)
+            if rest and rest[0].steps - plan.rungs[finished - 1].steps < MIN_MORE_STEPS:
+                rest = [rest[-1]] if rest[-1].steps - plan.rungs[finished - 1].steps >= MIN_MORE_STEPS else []
+            confirming = plan.confirming if rest or rate * fixed <= TOLERANCE * left else 0
+        elif growing and needed < UNUSED * left:
+            rest = _scaled_rungs(plan, finished, min(MAX_LENGTHENING, (FILLED * left / rate - fixed) / growing))
+        else:
             return plan
-        share = max(0.0, left / rate - fixed) / growing if growing else 0.0
-        rest = [Rung(base + int(share * (r.steps - base)), r.keep) for r in plan.rungs[finished:]]
-        if rest and rest[0].steps - base < MIN_MORE_STEPS:
-            rest = [rest[-1]] if rest[-1].steps - base >= MIN_MORE_STEPS else []
-        confirming = plan.confirming if rest or rate * fixed <= TOLERANCE * left else 0
         rungs = (*plan.rungs[:finished], *rest)
         if (rungs, confirming) == (plan.rungs, plan.confirming):
             return plan
@@ -67,7 +76,14 @@ class TimeLimit:
         seeds = "" if confirming == plan.confirming else "no more seeds of the chosen setting"
         changes = ", ".join(filter(None, (steps, seeds)))
         why = f"steps took {slowdown:.1f} times as long as measured: {changes}"
-        return replace(plan, rungs=rungs, confirming=confirming, shortened=why)
+        return replace(plan, rungs=rungs, confirming=confirming, adjusted=why)
+
+
+def _scaled_rungs(plan: DiscoveryPlan, finished: int, share: float) -> list[Rung]:
+    """The remaining rungs with a multiple of their steps, within the largest plan."""
+    base, last = plan.rungs[finished - 1].steps, plan.rungs[-1].steps
+    share = min(share, max(1.0, (MAX_FIRST_STEPS * RUNG_RATIOS[-1] - base) / max(1, last - base)))
+    return [Rung(base + int(share * (r.steps - base)), r.keep) for r in plan.rungs[finished:]]
 
 
 def remaining_steps(plan: DiscoveryPlan, finished: int, count: int) -> tuple[float, float]:

@@ -128,7 +128,7 @@ class RungRunner:
         workers: number of workers.
         quiet: show no live display.
         say: prints a line.
-        limit: the time of a call that made its plan; a plan that is continued is never shortened.
+        limit: the time of a call that made its plan; a plan that is continued is never adjusted.
     """
 
     def __init__(
@@ -186,14 +186,14 @@ class RungRunner:
         return (growing + (0 if self.plan.added else fixed)) * (measured or self.plan.step_seconds)
 
     def _keep_time(self) -> None:
-        """Shorten the rest of the plan if it would not fit into the time, and store it."""
+        """Make the rest of the plan shorter or longer if it would miss the time by much, and store it."""
         if self.limit is None:
             return
-        plan = self.limit.shorten(self.plan, len(self.progress.stages), len(self.current))
+        plan = self.limit.adjust(self.plan, len(self.progress.stages), len(self.current))
         if plan != self.plan:
             self.plan = plan
             plan.save(self.folder)
-            self.say(f"shortened:  {plan.shortened}")
+            self.say(f"adjusted:   {plan.adjusted}")
 
     def _run_rung(self, number: int) -> None:
         rung, names = self.plan.rungs[number], self.current

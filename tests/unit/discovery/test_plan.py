@@ -1,4 +1,4 @@
-"""Plans fit their time: few settings if it is short, and shorter rungs if training is slower than measured."""
+"""Plans fit their time: few settings if it is short, shorter rungs if training is slower than measured, longer if faster."""
 
 from __future__ import annotations
 
@@ -62,31 +62,49 @@ REST = 2 * 3 * 500 + 2 * 600  # steps after the first rung
 
 def test_a_plan_in_time_is_not_changed():
     seconds = REST * PLAN.step_seconds + 2 * PAGES_SECONDS
-    assert limit_after(PLAN, 1.0, seconds).shorten(PLAN, 1, 2) is PLAN
-    assert TimeLimit(0.0).shorten(PLAN, 1, 2) is PLAN, "nothing is known before the first step"
+    assert limit_after(PLAN, 1.0, seconds).adjust(PLAN, 1, 2) is PLAN
+    assert TimeLimit(0.0).adjust(PLAN, 1, 2) is PLAN, "nothing is known before the first step"
 
 
 @pytest.mark.parametrize("slowdown", [1.5, 2, 3])
 def test_a_slow_machine_gets_a_shorter_plan_that_fits(slowdown):
     seconds = REST * PLAN.step_seconds + slowdown * PAGES_SECONDS
-    short = limit_after(PLAN, slowdown, seconds).shorten(PLAN, 1, 2)
+    short = limit_after(PLAN, slowdown, seconds).adjust(PLAN, 1, 2)
     last = short.rungs[-1].steps
     assert 100 < last < 600
     steps = 2 * 3 * (last - 100) + short.confirming * last
     assert steps * PLAN.step_seconds * slowdown <= 1.16 * REST * PLAN.step_seconds
-    assert "instead of 600" in short.shortened
-    assert any(line.startswith("shortened:") for line in short.lines())
+    assert "instead of 600" in short.adjusted
+    assert any(line.startswith("adjusted:") for line in short.lines())
 
 
 def test_without_time_the_plan_ends_with_the_rung_that_is_done():
-    short = limit_after(PLAN, 1.0, -5.0).shorten(PLAN, 2, 2)
+    short = limit_after(PLAN, 1.0, -5.0).adjust(PLAN, 2, 2)
     assert (short.rungs, short.confirming) == (PLAN.rungs[:2], 0)
 
 
 def test_confirming_seeds_are_left_out_when_the_time_is_over():
-    short = limit_after(PLAN, 1.0, 0.0).shorten(PLAN, 3, 2)
+    short = limit_after(PLAN, 1.0, 0.0).adjust(PLAN, 3, 2)
     assert short.confirming == 0
-    assert "instead of" not in short.shortened
+    assert "instead of" not in short.adjusted
     done = replace(PLAN, confirming=0)
-    assert limit_after(done, 1.0, 0.0).shorten(done, 3, 2) is done, "nothing is left that could be shorter"
-    assert limit_after(PLAN, 1.0, 1000.0).shorten(PLAN, 3, 2) is PLAN
+    assert limit_after(done, 1.0, 0.0).adjust(done, 3, 2) is done, "nothing is left that could be shorter"
+    assert limit_after(PLAN, 1.0, 1000.0).adjust(PLAN, 3, 2) is PLAN, "every rung is done"
+
+
+@pytest.mark.parametrize("finished", [1, 2])
+def test_a_plan_made_on_a_busy_machine_becomes_longer_and_still_fits(finished):
+    rest = REST if finished == 1 else 2 * 3 * 350 + 2 * 600
+    seconds = rest * PLAN.step_seconds + PAGES_SECONDS
+    longer = limit_after(PLAN, 0.5, seconds).adjust(PLAN, finished, 2)
+    last, base = longer.rungs[-1].steps, PLAN.rungs[finished - 1].steps
+    assert last > 600
+    assert longer.rungs[:finished] == PLAN.rungs[:finished]
+    assert (2 * 3 * (last - base) + 2 * last) * PLAN.step_seconds * 0.5 <= rest * PLAN.step_seconds
+    assert "instead of 600" in longer.adjusted
+
+
+def test_a_much_faster_machine_gets_three_times_the_steps_and_never_more_than_the_largest_plan():
+    assert limit_after(PLAN, 0.01, 100.0).adjust(PLAN, 1, 2).rungs[-1].steps == 100 + 3 * 500
+    largest = replace(PLAN, rungs=(Rung(20_000, 2), Rung(50_000, 2), Rung(120_000, 2)))
+    assert limit_after(largest, 0.01, 1e6).adjust(largest, 1, 2) is largest

@@ -186,18 +186,24 @@ def test_kinds_of_leaves():
     }  # fmt: skip
 
 
-def test_a_leaf_that_nobody_can_see_is_weak_however_often_it_is_found():
+def test_a_leaf_that_nobody_can_see_is_weak_and_one_of_few_steps_is_preliminary():
     from unbraid.discovery.factor_confidence import FactorConfidence
+    from unbraid.discovery.measurements import RunMeasurement
     from unbraid.discovery.results import _visible_status
 
-    def status(nats: float, gain: float = 0.6, change: float | None = 0.9) -> str:
-        return _visible_status(FactorConfidence("z0", 4, 4, (0.9,) * 4, 0.9, 0.8, 1.0, nats), gain, change)
+    def status(nats: float, gain: float = 0.6, change: float | None = 0.9, steps: int = 2000, found: int = 4) -> str:
+        confidence = FactorConfidence("z0", found, 4, (0.9,) * 4, 0.9, 0.8, 1.0, nats)
+        chosen = RunMeasurement("run", 0, Codes(np.zeros((2, 1)), Latent.of(1)), 1, 0.0, gain, steps)
+        return _visible_status(confidence, chosen, change)
 
     assert status(2.0) == "stable"
     assert status(2.0, gain=0.01) == "weak", "grey pictures have no factors"
     assert status(0.3, change=0.1) == "weak", "the ends of its strip look alike"
     assert status(2.0, change=0.1) == "stable", "few pixels can be a factor"
     assert status(0.3, change=None) == "stable", "vectors"
+    assert status(2.0, steps=100) == "preliminary", "seeds that agree after few steps may still change"
+    assert status(2.0, steps=100, found=1) == "partly stable"
+    assert status(2.0, steps=100, gain=0.01) == "weak"
 
 
 def hues_cut_open(count: int, seed: int = 0) -> list[Codes]:
