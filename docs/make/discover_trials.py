@@ -34,7 +34,7 @@ from unbraid.discovery.data_inspection import picture_names
 from unbraid.discovery.factor_confidence import factor_confidences
 from unbraid.discovery.measurements import MeasuringData
 from unbraid.discovery.plan import RUNG_RATIOS, candidate_settings, plan_in_steps
-from unbraid.discovery.selection import VARIANTS, Candidate, PairMean, as_plain, choose_setting, measure_agreement
+from unbraid.discovery.selection import VARIANTS, Candidate, PairMean, choose_setting
 from unbraid.discovery.training_stages import RUNS_FOLDER, RungRunner
 from unbraid.figures.drawing import save_figure
 from unbraid.figures.registry import FigureOptions, draw_figure
@@ -137,14 +137,20 @@ def _trial(name: str, repetition: int, folder: Path, chosen: argparse.Namespace)
     examples = MeasuringData.load(found.plan.settings[0].recipe["data"], found.data.nats)
     stages = RungRunner(folder, found.plan, examples, chosen.workers, False, print)
     steps = found.result["steps"]
-    names = [s.name for s in found.plan.settings]
+    rungs = [{r.name: r.as_plain() for r in stage.records} for stage in stages.progress.stages]
+    names = list(stages.settings)
     try:
-        stages.train(names, found.plan.main_seeds, steps)  # settings that stopped early are trained to the end too
+        for number, rung in enumerate(found.plan.rungs):  # settings that stopped early are trained to the end too
+            missing = [setting for setting in names if setting not in rungs[number]]
+            failed = stages.train(missing, found.plan.main_seeds, rung.steps) if missing else {}
+            rungs[number] |= {
+                s: stages.record(s, rung.steps, found.plan.main_seeds, failed).as_plain() for s in missing
+            }
     finally:
         stages.close()
     labels = _labels(name, folder)
     codes: dict[str, list[Codes]] = {}
-    for setting in [*names, *(s.name for s in stages.progress.lowered)]:
+    for setting in names:
         for seed in found.plan.main_seeds:
             run = stages.finished_run(setting, seed)
             if run is not None and run.state["step"] == steps:
@@ -155,8 +161,9 @@ def _trial(name: str, repetition: int, folder: Path, chosen: argparse.Namespace)
         "grid": {setting: [_scores(c, labels) for c in runs] for setting, runs in codes.items()},
         "leaves": [row for runs in codes.values() for row in _leaf_gaps(runs, labels)],
         "settings": found.result["settings"],
-        "agreement": {setting: _agreement(runs) for setting, runs in codes.items() if len(runs) > 1},
         "complexity": {setting: stages.settings[setting].complexity for setting in codes},
+        "rungs": rungs,
+        "keep": [rung.keep for rung in found.plan.rungs],
         "core_minutes": round((time.process_time() + _children_seconds() - start) / 60, 2),
     }
 
@@ -186,12 +193,6 @@ def _encode_labelled(run: unbraid.Run, labels: Any) -> Codes:
 
 def _scores(codes: Codes, labels: Any) -> dict[str, float]:
     return {name: round(float(metrics.METRICS[name](codes, labels[1]).value), 4) for name in ("mig", "dci")}
-
-
-def _agreement(runs: list[Codes]) -> dict[str, Any]:
-    """UDR of the fully trained runs of a setting by every variant, so that rules of choice can be compared afterwards."""
-    agreement = measure_agreement(runs)
-    return {variant: as_plain(getattr(agreement, variant)) for variant in VARIANTS}
 
 
 def _leaf_gaps(runs: list[Codes], labels: Any) -> list[dict[str, Any]]:
@@ -263,9 +264,10 @@ def _lost_by(row: dict[str, Any], variant: str) -> float | None:
     """Mean MIG of the best setting minus that of the setting that the rule of the command takes by one variant of UDR."""
     means = {setting: statistics.mean(r["mig"] for r in runs) for setting, runs in row["grid"].items()}
     candidates = []
-    for setting, by_variant in row.get("agreement", {}).items():
-        numbers = {key: math.nan if value is None else value for key, value in by_variant[variant].items()}
-        candidates.append(Candidate(setting, row["complexity"][setting], PairMean(**numbers)))
+    for setting, record in row["rungs"][-1].items():
+        if variant in record["agreement"]:
+            numbers = {k: math.nan if v is None else v for k, v in record["agreement"][variant].items()}
+            candidates.append(Candidate(setting, row["complexity"][setting], PairMean(**numbers)))
     return max(means.values()) - means[choose_setting(candidates).name] if candidates else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -97,33 +97,43 @@ def record_setting(name: str, steps: int, runs: Sequence[RunMeasurement], failed
     )
 
 
-def select_survivors(records: Sequence[SettingRecord], keep: int) -> tuple[list[str], dict[str, str]]:
+def select_survivors(
+    records: Sequence[SettingRecord], keep: int, nets: Mapping[str, str] | None = None
+) -> tuple[list[str], dict[str, str]]:
     """Return the settings that continue, best first, and the reason for each that stops.
 
-    Settings that failed, collapsed, or gain less than half of the best gain stop first; of the rest the largest UDR
-    continue. Runs of fewer than 300 steps are ranked by UDR alone.
+    Settings that failed or collapsed stop. If more than `keep` are left, those that gain less than half of the best gain
+    stop too, and of the rest the largest UDR continue; one place goes to the best setting with another decoder, because
+    which decoder fits the data shows only after long training. Runs of fewer than 300 steps are ranked by UDR alone.
 
     Args:
         records: one record per setting.
         keep: number of settings that continue.
+        nets: the nets of each setting.
     """
     dropped: dict[str, str] = {}
-    best = max((r.gain for r in records), default=0.0)
     for r in records:
         if len(r.seeds) < 2:
             dropped[r.name] = f"{r.failed} of its runs failed" if r.failed else "fewer than two runs finished"
-        elif r.steps < MIN_JUDGED_STEPS:
-            continue
-        elif r.collapsed:
+        elif r.steps >= MIN_JUDGED_STEPS and r.collapsed:
             dropped[r.name] = f"collapsed: {r.active:.1f} active leaves, {100 * r.gain:.0f}% of the gainable nats"
-        elif r.gain < WORST_GAIN * best:
-            dropped[r.name] = (
-                f"reconstructs too badly: {100 * r.gain:.0f}% of the gainable nats against {100 * best:.0f}%"
-            )
-    alive = sorted((r for r in records if r.name not in dropped), key=lambda r: (-r.udr, -r.elbo))
-    for r in alive[keep:]:
-        dropped[r.name] = f"UDR {r.udr:.2f}, below {keep} other settings"
+    alive = [r for r in records if r.name not in dropped]
+    if len(alive) > keep:
+        best = max(r.gain for r in alive)
+        blurred = [r for r in alive if r.steps >= MIN_JUDGED_STEPS and r.gain < WORST_GAIN * best]
+        dropped |= {
+            r.name: f"reconstructs too badly: {100 * r.gain:.0f}% of the gainable nats against {100 * best:.0f}%"
+            for r in blurred
+        }
+    alive = sorted((r for r in alive if r.name not in dropped), key=lambda r: (-r.udr, -r.elbo))
+    dropped |= {r.name: f"UDR {r.udr:.2f}, below {keep} other settings" for r in alive[keep:]}
     kept = [r.name for r in alive[:keep]]
+    if nets and keep > 1 and len({nets[name] for name in kept}) == 1:
+        other = next((r.name for r in alive[keep:] if nets[r.name] != nets[kept[0]]), None)
+        if other is not None:
+            dropped[kept[-1]] = f"UDR {alive[keep - 1].udr:.2f}; its place went to a setting with another decoder"
+            kept[-1] = other
+            del dropped[other]
     if not kept:  # something must be shown: the least bad setting
         usable = [r for r in records if r.seeds]
         kept = [max(usable, key=lambda r: (r.gain, r.elbo)).name] if usable else []

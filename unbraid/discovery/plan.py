@@ -344,9 +344,13 @@ def extend_plan(plan: DiscoveryPlan, finalists: Sequence[CandidateSetting], minu
 
 
 def _keeps(count: int) -> tuple[int, ...]:
-    """Settings kept after each rung; after the last rung one is chosen of those that reached it."""
+    """Settings kept after each rung; after the last rung one is chosen of those that reached it.
+
+    After the first rung all that are alive continue: neither UDR nor the ELBO of so short a training says which setting will
+    be the best (docs/discover.md).
+    """
     finalists = min(FINALISTS, count)
-    return max(finalists, math.ceil(count / 2)), finalists, finalists
+    return count, finalists, finalists
 
 
 def _relative_cost(settings: Sequence[CandidateSetting], seeds: int, confirming: int) -> float:

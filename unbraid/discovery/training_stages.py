@@ -216,7 +216,8 @@ class RungRunner:
             failed |= self.train([s.name for s in lower], seeds, rung.steps)
             records += [self.record(s.name, rung.steps, seeds, failed) for s in lower]
             tried += [s.name for s in lower]
-        kept, dropped = select_survivors(records, rung.keep)
+        nets = {s.name: str(s.recipe["nets"]["name"]) for s in self.settings.values()}
+        kept, dropped = select_survivors(records, rung.keep, nets)
         expect(
             kept,
             "no run of the plan could be trained",

@@ -96,6 +96,26 @@ def test_halving_keeps_the_largest_udr_of_those_alive_and_says_why_others_stop()
     assert "failed" in dropped["failed"]
 
 
+def test_settings_are_compared_only_if_some_must_stop():
+    records = [record("clear", 0.2, gain=0.9), record("slow", 0.1, gain=0.3), record("dead", active=0)]
+    kept, dropped = select_survivors(records, 2)
+    assert kept == ["clear", "slow"], "a net that learns slowly may be the better one later"
+    assert dropped.keys() == {"dead"}
+    assert select_survivors(records, 1)[0] == ["clear"]
+
+
+def test_one_place_goes_to_the_best_setting_with_another_decoder():
+    records = [record("a1", 0.9), record("a2", 0.8), record("b1", 0.2), record("b2", 0.3), record("b3", gain=0.01)]
+    nets = {r.name: r.name[0] for r in records}
+    kept, dropped = select_survivors(records, 2, nets)
+    assert kept == ["a1", "b2"]
+    assert dropped["a2"] == "UDR 0.80; its place went to a setting with another decoder"
+    assert dropped["b1"] == "UDR 0.20, below 2 other settings"
+    assert select_survivors(records, 1, nets)[0] == ["a1"]
+    assert select_survivors(records[:2], 1, nets)[0] == ["a1"]
+    assert select_survivors([*records[:2], records[4]], 2, nets)[0] == ["a1", "a2"], "the other decoder collapsed"
+
+
 def test_something_is_kept_even_if_everything_collapsed():
     kept, dropped = select_survivors([record("a", gain=0.01), record("b", gain=0.02)], 2)
     assert kept == ["b"]
