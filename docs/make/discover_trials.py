@@ -6,7 +6,7 @@
               settings and steps, so that it does not depend on the load of the machine
     summary   prints the tables of docs/discover.md from the rows so far
 
-Every finished trial is one line of .bench/discover/rows.jsonl; after Ctrl-C the same command continues. `--data FOLDER` holds
+Every finished trial is one line of docs/discover_trials.jsonl; after Ctrl-C the same command continues. `--data FOLDER` holds
 the files of the public sets (mnist/, fashion_mnist/, faces/, coil20/).
 """
 
@@ -42,6 +42,7 @@ from unbraid.figures.registry import FigureOptions, draw_figure
 DOCS = Path(__file__).resolve().parents[1]
 WORK = DOCS.parent / ".bench" / "discover"
 PAGES, PICTURES = DOCS / "_static" / "discoveries", DOCS / "pictures" / "discover"
+ROWS = DOCS / "discover_trials.jsonl"
 PUBLIC_SETS = {
     "mnist": {"path": "mnist"},
     "fashion_mnist": {"path": "fashion_mnist"},
@@ -59,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("pages", "compare", "summary"))
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder with the files of the public sets")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder of the runs and rows")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder of the runs")
     parser.add_argument("--minutes", type=float, default=10.0, help="minutes of each discovery")
     parser.add_argument("--workers", type=int, default=2, help="runs at once")
     parser.add_argument("--threads", type=int, default=1, help="threads of this process, which measures and draws")
@@ -74,10 +75,10 @@ def main() -> None:
     {"pages": make_pages, "compare": compare_choices, "summary": print_summary}[chosen.part](chosen)
 
 
-def rows_of(work: Path, kind: str) -> list[dict[str, Any]]:
+def rows_of(kind: str) -> list[dict[str, Any]]:
     """The finished trials of one kind; a last line that was cut off is left out."""
-    path, rows = work / "rows.jsonl", []
-    for line in path.read_text().splitlines() if path.is_file() else []:
+    rows = []
+    for line in ROWS.read_text().splitlines() if ROWS.is_file() else []:
         try:
             rows.append(json.loads(line))
         except ValueError:
@@ -85,15 +86,15 @@ def rows_of(work: Path, kind: str) -> list[dict[str, Any]]:
     return [row for row in rows if row["kind"] == kind]
 
 
-def append_row(work: Path, row: dict[str, Any]) -> None:
+def append_row(row: dict[str, Any]) -> None:
     """Append one finished trial."""
-    with open(work / "rows.jsonl", "a") as file:
+    with open(ROWS, "a") as file:
         file.write(json.dumps(row) + "\n")
 
 
 def make_pages(chosen: argparse.Namespace) -> None:
     """Run the command on every public set and keep its page and a picture of its traversals."""
-    done = {row["set"] for row in rows_of(chosen.work, "page")}
+    done = {row["set"] for row in rows_of("page")}
     for name, options in PUBLIC_SETS.items():
         if name in done or (chosen.sets and name not in chosen.sets):
             continue
@@ -110,18 +111,18 @@ def make_pages(chosen: argparse.Namespace) -> None:
         if leaves:
             figure = draw_figure("traversals", found.best, FigureOptions(leaves=leaves))
             save_figure(figure, PICTURES / f"{name}.png", dpi=90)
-        append_row(chosen.work, {"kind": "page", "set": name, **found.result})
+        append_row({"kind": "page", "set": name, **found.result})
 
 
 def compare_choices(chosen: argparse.Namespace) -> None:
     """Compare the choice with the whole grid by labels that the discovery never saw."""
-    done = {(row["set"], row["repetition"]) for row in rows_of(chosen.work, "choice")}
+    done = {(row["set"], row["repetition"]) for row in rows_of("choice")}
     for repetition in range(chosen.repetitions):
         for name in chosen.sets or LABELLED_SETS:
             if (name, repetition) not in done:
                 folder = chosen.work / "compare" / f"{name}-{repetition}"
                 trial = _trial(name, repetition, folder, chosen)
-                append_row(chosen.work, {"kind": "choice", "set": name, "repetition": repetition, **trial})
+                append_row({"kind": "choice", "set": name, "repetition": repetition, **trial})
 
 
 def _trial(name: str, repetition: int, folder: Path, chosen: argparse.Namespace) -> dict[str, Any]:
@@ -218,7 +219,7 @@ def _leaf_gaps(runs: list[Codes], labels: Any) -> list[dict[str, Any]]:
 
 def print_summary(chosen: argparse.Namespace) -> None:
     """Print the tables of the page."""
-    rows = rows_of(chosen.work, "choice")
+    rows = rows_of("choice")
     print("| set | repetitions | chosen MIG | best setting's mean | median run | worst run | chosen DCI |")
     print("|---|---|---|---|---|---|---|")
     for name in dict.fromkeys(row["set"] for row in rows):
