@@ -25,15 +25,19 @@ class TimeLimit:
 
     Args:
         deadline: when the call should end, by `time.monotonic`.
-        seconds: seconds spent on training and measuring, as if all workers were always busy.
+        seconds: seconds spent on training, as if all workers were always busy.
         steps: steps of all runs in this time.
+        measuring: seconds spent on measuring settings after their rungs.
+        measured: how many settings were measured.
     """
 
     deadline: float
     seconds: float = 0.0
     steps: int = 0
+    measuring: float = 0.0
+    measured: int = 0
 
-    def record(self, seconds: float, steps: int) -> None:
+    def record_training(self, seconds: float, steps: int) -> None:
         """Count steps and the time that they took.
 
         Args:
@@ -41,6 +45,14 @@ class TimeLimit:
             steps: steps of all runs.
         """
         self.seconds, self.steps = self.seconds + seconds, self.steps + steps
+
+    def record_measuring(self, seconds: float) -> None:
+        """Count the time of measuring one setting, which does not depend on its steps.
+
+        Args:
+            seconds: the time.
+        """
+        self.measuring, self.measured = self.measuring + seconds, self.measured + 1
 
     def adjust(self, plan: DiscoveryPlan, finished: int, count: int) -> DiscoveryPlan:
         """Return the plan, with other rungs if the rest would miss the time by much.
@@ -57,14 +69,17 @@ class TimeLimit:
             return plan
         rate = self.seconds / self.steps
         slowdown = rate / max(plan.step_seconds, 1e-9)
+        measurements = (len(plan.rungs) - finished) * count
         left = self.deadline - time.monotonic() - PAGES_SECONDS * max(1.0, slowdown)
+        left -= measurements * self.measuring / max(1, self.measured)
         growing, fixed = remaining_steps(plan, finished, count)
-        needed, confirming = rate * (growing + fixed), plan.confirming
+        needed, confirming, why = rate * (growing + fixed), plan.confirming, "time is left"
         if needed > TOLERANCE * left:
             rest = _scaled_rungs(plan, finished, max(0.0, left / rate - fixed) / growing if growing else 0.0)
             if rest and rest[0].steps - plan.rungs[finished - 1].steps < MIN_MORE_STEPS:
                 rest = [rest[-1]] if rest[-1].steps - plan.rungs[finished - 1].steps >= MIN_MORE_STEPS else []
             confirming = plan.confirming if rest or rate * fixed <= TOLERANCE * left else 0
+            why = f"steps took {slowdown:.1f} times as long as measured"
         elif growing and needed < UNUSED * left:
             rest = _scaled_rungs(plan, finished, min(MAX_LENGTHENING, (FILLED * left / rate - fixed) / growing))
         else:
@@ -75,8 +90,7 @@ class TimeLimit:
         steps = f"{rungs[-1].steps:,} steps per run instead of {plan.rungs[-1].steps:,}" if rungs != plan.rungs else ""
         seeds = "" if confirming == plan.confirming else "no more seeds of the chosen setting"
         changes = ", ".join(filter(None, (steps, seeds)))
-        why = f"steps took {slowdown:.1f} times as long as measured: {changes}"
-        return replace(plan, rungs=rungs, confirming=confirming, adjusted=why)
+        return replace(plan, rungs=rungs, confirming=confirming, adjusted=f"{why}: {changes}")
 
 
 def _scaled_rungs(plan: DiscoveryPlan, finished: int, share: float) -> list[Rung]:

@@ -246,7 +246,7 @@ class RungRunner:
         if self.limit is not None:
             begun = {r.name: r.steps for stage in self.progress.stages for r in stage.records}
             trained = sum(r.seconds.get("train", 0.0) for r in results.values())
-            self.limit.record(trained / self.workers, sum(steps - begun.get(s.name, 0) for s, _ in pairs))
+            self.limit.record_training(trained / self.workers, sum(steps - begun.get(s.name, 0) for s, _ in pairs))
         return {name: f"{result.kind}: {result.reason}" for name, result in results.items() if not result.done}
 
     def record(self, name: str, steps: int, seeds: Sequence[int] | range, failed: dict[str, str]) -> SettingRecord:
@@ -263,7 +263,7 @@ class RungRunner:
         count = sum(self.run_name(name, seed) in failed for seed in seeds)
         record = record_setting(name, steps, [m for m in measured if m is not None], count)
         if self.limit is not None:
-            self.limit.record(time.monotonic() - start, 0)
+            self.limit.record_measuring(time.monotonic() - start)
         return record
 
     def measure(self, name: str, seed: int) -> RunMeasurement | None:

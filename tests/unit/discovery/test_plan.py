@@ -52,7 +52,7 @@ def test_more_minutes_add_the_seeds_that_a_short_plan_left_out():
 def limit_after(plan: DiscoveryPlan, slowdown: float, left: float) -> TimeLimit:
     """A limit after 1,000 steps that took `slowdown` times as long as measured."""
     limit = TimeLimit(time.monotonic() + left)
-    limit.record(1000 * plan.step_seconds * slowdown, 1000)
+    limit.record_training(1000 * plan.step_seconds * slowdown, 1000)
     return limit
 
 
@@ -108,3 +108,12 @@ def test_a_much_faster_machine_gets_three_times_the_steps_and_never_more_than_th
     assert limit_after(PLAN, 0.01, 100.0).adjust(PLAN, 1, 2).rungs[-1].steps == 100 + 3 * 500
     largest = replace(PLAN, rungs=(Rung(20_000, 2), Rung(50_000, 2), Rung(120_000, 2)))
     assert limit_after(largest, 0.01, 1e6).adjust(largest, 1, 2) is largest
+
+
+def test_the_time_of_measuring_is_counted_by_rungs_and_not_by_steps():
+    seconds = REST * PLAN.step_seconds + PAGES_SECONDS
+    limit = limit_after(PLAN, 1.0, seconds + 4.0)
+    limit.record_measuring(1.0)
+    assert limit.adjust(PLAN, 1, 2) is PLAN, "two settings after each of two rungs"
+    limit.record_measuring(3.0 + 0.2 * seconds)
+    assert limit.adjust(PLAN, 1, 2).rungs[-1].steps < 600
