@@ -17,6 +17,7 @@ FOUND_CORRELATION = (
     0.7  # of two leaves that show the same factor: each explains half of the variance of the other's ranks
 )
 MAX_SECOND = 0.5  # of the correlation: another leaf with more means that the seeds are rotated against each other
+CLEAR_CORRELATION = 0.9  # cos θ of a rotation whose second leaf has less than that: a second leaf repeats the factor
 STABLE_SHARE = 2 / 3  # of the other seeds that must find a stable factor
 MIN_FACTOR_NATS = 0.2  # a leaf with less hardly changes the picture, so it is weak however often it is found
 STABLE, PARTLY, UNSTABLE, WEAK, UNKNOWN = "stable", "partly stable", "unstable", "weak", "not compared"
@@ -29,7 +30,7 @@ class FactorConfidence:
 
     Args:
         leaf: the leaf.
-        found: other seeds that have one leaf like it, and no second one half as much like it.
+        found: other seeds that have one leaf like it, and that are not rotated against this one.
         seeds: other seeds.
         correlations: correlation with the matched leaf of each other seed; 0 where no leaf is left to match.
         correlation: their mean; NaN without other seeds.
@@ -68,7 +69,8 @@ def factor_confidences(chosen: Codes, others: Sequence[Codes]) -> list[FactorCon
 
     Leaves are matched one to one, so that the sum of the correlations is largest (Kuhn 1955). A leaf is found in another
     seed if the correlation with its match is at least 0.7 and no other leaf of the same kind reaches half of it. Without the
-    second condition two leaves that every seed rotates by another angle would always be found: max(|cos|, |sin|) ≥ 0.7.
+    second condition two leaves that every seed rotates by another angle would always be found: max(|cos|, |sin|) ≥ 0.7. From
+    0.9 the condition is dropped: there tan θ < 1/2, so a second leaf that agrees as much repeats the factor, such as its fold.
 
     Args:
         chosen: codes of the run.
@@ -141,7 +143,7 @@ def _match(chosen: Codes, own: Sequence[int], other: Codes) -> np.ndarray:
 def _summarise(name: str, matched: np.ndarray, nats: float | None) -> FactorConfidence:
     correlations, seconds, orders = matched
     agree = correlations >= FOUND_CORRELATION
-    found = agree & (seconds <= MAX_SECOND * correlations)
+    found = agree & ((seconds <= MAX_SECOND * correlations) | (correlations >= CLEAR_CORRELATION))
     reordered, divided = int((found & (orders < FOUND_CORRELATION)).sum()), int((agree & ~found).sum())
     mean, low, high = (float(correlations.mean()) if len(correlations) else math.nan), math.nan, math.nan
     if len(correlations) > 1:

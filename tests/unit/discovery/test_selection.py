@@ -170,6 +170,17 @@ def test_leaves_that_seeds_rotate_against_each_other_are_not_found():
     assert found(40) == found(50) == found(140) == [0, 0]
 
 
+def test_a_second_leaf_that_repeats_a_factor_does_not_hide_it():
+    draw = np.random.default_rng(0)
+    z = draw.normal(size=(ROWS, 1))
+    repeated = np.concatenate([z + 0.05 * draw.normal(size=(ROWS, 1)), z + 0.8 * draw.normal(size=(ROWS, 1))], 1)
+    (one,) = factor_confidences(Codes(z, Latent.of(1), kl=np.ones(1)), [Codes(repeated, Latent.of(2), kl=np.ones(2))])
+    assert (one.found, one.divided, one.status) == (1, 0, STABLE)
+    unclear = np.concatenate([z + 0.7 * draw.normal(size=(ROWS, 1)), z + 0.8 * draw.normal(size=(ROWS, 1))], 1)
+    (one,) = factor_confidences(Codes(z, Latent.of(1), kl=np.ones(1)), [Codes(unclear, Latent.of(2), kl=np.ones(2))])
+    assert (one.found, one.divided) == (0, 1)
+
+
 def test_matching_is_one_to_one_and_skips_dead_leaves():
     z = np.random.default_rng(0).normal(size=(ROWS, 1))
     twice = Codes(np.concatenate([z, z + 0.01], 1), Latent.of(2), kl=np.ones(2))
