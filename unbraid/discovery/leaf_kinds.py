@@ -9,7 +9,12 @@ import numpy as np
 from unbraid.codes import Codes
 
 CONTINUOUS, CLUSTERS, CYCLIC = "continuous", "clusters", "cyclic"
-RING_SPREAD = 0.28  # std / mean of the radius of a ring; 0.52 for a Gaussian cloud
+RING_SPREAD = 0.31  # std / mean of the radius of a ring; 0.52 for a Gaussian cloud, 0.4 for a square
+RING_SHARE = (
+    0.94  # of the spread that independent leaves with the same histograms would have; 1 if they are independent
+)
+DIRECTIONS = 6  # that a ring reaches; a hue or an angle may have as few as ten values
+ROWS, PERMUTATIONS = 4000, 5
 VALLEY = 0.35  # density between two clusters over that of the lower peak
 MIN_CLUSTER_SHARE = 0.08
 BINS = 24
@@ -44,16 +49,26 @@ def leaf_kinds(codes: Codes, leaves: list[int]) -> dict[str, str]:
 def is_ring(x: np.ndarray, y: np.ndarray) -> bool:
     """Whether two columns lie on a ring around their centre, and reach every direction.
 
+    Two independent leaves whose values lie at their ends also keep away from the centre. So the spread of the radius is
+    compared with that after the values of one leaf were permuted.
+
     Args:
         x: one column.
         y: the other.
     """
+    x, y = (column[:: max(1, len(column) // ROWS)] for column in (x, y))
     if min(x.std(), y.std()) < 1e-6:
         return False
     a, b = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    directions = np.histogram(np.arctan2(b, a), bins=DIRECTIONS, range=(-np.pi, np.pi))[0]
+    spread, draw = _radius_spread(a, b), np.random.default_rng(0)
+    independent = np.mean([_radius_spread(a, draw.permutation(b)) for _ in range(PERMUTATIONS)])
+    return bool(spread < min(RING_SPREAD, RING_SHARE * independent) and directions.min() > 0.3 * len(a) / DIRECTIONS)
+
+
+def _radius_spread(a: np.ndarray, b: np.ndarray) -> float:
     radius = np.hypot(a, b)
-    directions = np.histogram(np.arctan2(b, a), bins=12, range=(-np.pi, np.pi))[0]
-    return bool(radius.std() < RING_SPREAD * radius.mean() and directions.min() > 0.2 * len(x) / 12)
+    return float(radius.std() / radius.mean())
 
 
 def has_clusters(x: np.ndarray) -> bool:

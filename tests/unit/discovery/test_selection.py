@@ -208,6 +208,10 @@ def test_kinds_of_leaves():
     two = np.where(draw.random(3000) < 0.4, -2, 2) + 0.4 * draw.normal(size=3000)
     assert is_ring(*ring.T)
     assert not is_ring(*cloud.T)
+    hue = np.floor(draw.uniform(0, 10, 3000)) * np.pi / 5  # as in 3D Shapes: ten values, on no perfect circle
+    assert is_ring(*(np.stack([1.2 * np.cos(hue), np.sin(hue)]) + 0.1 * draw.normal(size=(2, 3000))))
+    assert not is_ring(np.cos(turn), np.cos(draw.permutation(turn))), "independent leaves with values at their ends"
+    assert not is_ring(*draw.choice([-1.0, 1.0], size=(2, 3000))), "two binary factors"
     assert has_clusters(two)
     assert not has_clusters(cloud[:, 0])
     assert not has_clusters(turn)
