@@ -62,7 +62,7 @@ def is_ring(x: np.ndarray, y: np.ndarray) -> bool:
     a, b = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
     directions = np.histogram(np.arctan2(b, a), bins=DIRECTIONS, range=(-np.pi, np.pi))[0]
     spread, draw = _radius_spread(a, b), np.random.default_rng(0)
-    independent = np.mean([_radius_spread(a, draw.permutation(b)) for _ in range(PERMUTATIONS)])
+    independent = float(np.mean([_radius_spread(a, draw.permutation(b)) for _ in range(PERMUTATIONS)]))
     return bool(spread < min(RING_SPREAD, RING_SHARE * independent) and directions.min() > 0.3 * len(a) / DIRECTIONS)
 
 
