@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 MMAP_THRESHOLD, TRIM_THRESHOLD, MMAP_MAX = -3, -1, -4  # parameters of mallopt(3)
 DEFAULT_MMAP_MAX = 65_536  # glibc's default number of blocks in memory maps of their own
@@ -42,6 +43,20 @@ def default_threads() -> int:
     """The number of usable cores, bounded by OMP_NUM_THREADS and by four: more threads do not make a step faster."""
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return max(1, min(4, cpu_count(), int(limit) if limit.isdecimal() and int(limit) else cpu_count()))
+
+
+@cache
+def mkl_is_slow() -> bool:
+    """Whether torch multiplies float32 matrices by MKL on an AMD processor with AVX-512, which MKL uses on Intel's alone.
+
+    oneDNN, which torch has for convolutions, takes half of MKL's time there.
+    """
+    import torch
+
+    flags = Path("/proc/cpuinfo")
+    known = flags.read_text(errors="replace") if flags.is_file() else ""
+    amd = re.search(r"^vendor_id\s*: AuthenticAMD$", known, re.MULTILINE) and re.search(r"\bavx512f\b", known)
+    return bool(amd) and torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from torch import nn
 from unbraid.core.errors import expect
 from unbraid.model.likelihood import Bernoulli, Categorical, ContinuousBernoulli, Gaussian, Laplace
 from unbraid.model.nets.broadcast import Broadcast
+from unbraid.model.nets.dense import Dense
 from unbraid.model.nets.residual import ResidualBlock
 from unbraid.model.nets.upconv import Upconv
 
@@ -186,6 +187,7 @@ def _likelihood_mean(likelihood: Any, what: str) -> list[Layer]:
 LAYER_READERS: dict[type[nn.Module], Callable[[Any, str], list[Layer]]] = {
     nn.Sequential: _sequence,
     nn.Linear: _linear,
+    Dense: _linear,
     nn.Conv2d: _conv,
     nn.ConvTranspose2d: _conv,
     Upconv: _conv,

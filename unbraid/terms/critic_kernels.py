@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import leaky_relu_, linear
+from torch.nn.functional import leaky_relu_
 
 from unbraid.core import distributed
+from unbraid.model.matrix_products import input_gradient, linear_output, weight_gradient
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class CriticPass:
         given = self.ratio.new_tensor([[1.0, -1.0]]).expand(len(self.ratio), 2)
         found = [given]
         for weight, read in zip(self.weights[:0:-1], self.inputs[:0:-1], strict=True):
-            given = torch.ops.aten.leaky_relu_backward(given @ weight, read, self.slope, True)
+            given = torch.ops.aten.leaky_relu_backward(input_gradient(given, weight), read, self.slope, True)
             found.append(given)
-        return [given @ self.weights[0], *reversed(found)]
+        return [input_gradient(given, self.weights[0]), *reversed(found)]
 
 
 @torch.no_grad()
@@ -52,7 +53,7 @@ def forward_pass(net: nn.Sequential, values: Tensor) -> CriticPass:
     for i, layer in enumerate(layers):
         x = leaky_relu_(x, slope) if i else x
         read.append(x)
-        x = linear(x, layer.weight, layer.bias)
+        x = linear_output(x, layer.weight, layer.bias)
     return CriticPass([layer.weight.detach() for layer in layers], read, x[:, 0] - x[:, 1], slope)
 
 
@@ -84,9 +85,10 @@ class RatioOfWeights(torch.autograd.Function):
     def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of the weights: one product per layer over the rows of both classes."""
         price, found = torch.cat(given)[:, None], []
-        for *read, real, false in zip(*(m.inputs for m in ctx.made), *(m.gradients[1:] for m in ctx.made), strict=True):
+        columns = (ctx.made[0].weights, *(m.inputs for m in ctx.made), *(m.gradients[1:] for m in ctx.made))
+        for weight, *read, real, false in zip(*columns, strict=True):
             back = torch.cat([real, false]) * price
-            found += [back.T @ torch.cat(read), back.sum(0)]
+            found += [weight_gradient(back, torch.cat(read), weight), back.sum(0)]
         return None, *found
 
 

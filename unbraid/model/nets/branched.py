@@ -16,6 +16,7 @@ from torch import nn
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
 from unbraid.model.nets.conv import Conv
+from unbraid.model.nets.dense import Dense
 from unbraid.model.nets.layers import ActivationFactory, Pair, Shape, relu
 
 
@@ -35,9 +36,9 @@ class BranchedHead(nn.Module):
         discrete = sorted(tree.columns_of_kind("onehot") + tree.columns_of_kind("binary"))
         real = tree.columns_of_kind("real")
         into = features + (len(discrete) if self.code_to_style else 0)
-        self.discrete = nn.Linear(features, len(discrete)) if discrete else None
-        self.mean = nn.Sequential(nn.Linear(into, width), relu(), nn.Linear(width, len(real)))
-        self.deviation = nn.Sequential(nn.Linear(into, width), relu(), nn.Linear(width, params - tree.width))
+        self.discrete = Dense(features, len(discrete)) if discrete else None
+        self.mean = nn.Sequential(Dense(into, width), relu(), Dense(width, len(real)))
+        self.deviation = nn.Sequential(Dense(into, width), relu(), Dense(width, params - tree.width))
         columns = [*discrete, *real, *range(tree.width, params)]
         self.register_buffer("order", torch.tensor(columns).argsort(), persistent=False)
         self.columns = discrete

@@ -11,6 +11,7 @@ from torch import nn
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
+from unbraid.model.nets.dense import Dense
 from unbraid.model.nets.layers import (
     NORMS,
     ActivationFactory,
@@ -38,9 +39,9 @@ class Broadcast(nn.Module):
     ):
         super().__init__()
         channels, self.height, self.width = shape
-        self.code = nn.Sequential(nn.Linear(code, hidden), act())
-        self.first = nn.Linear(hidden, pixel[0])
-        self.place = nn.Linear(2, pixel[0], bias=False)
+        self.code = nn.Sequential(Dense(code, hidden), act())
+        self.first = Dense(hidden, pixel[0])
+        self.place = Dense(2, pixel[0], bias=False)
         bound = spread / math.sqrt(hidden + 2)  # as in one layer of hidden + 2 inputs, times the spread
         nn.init.uniform_(self.place.weight, -bound, bound)
         self.act = act()

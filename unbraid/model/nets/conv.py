@@ -9,6 +9,7 @@ from torch import nn
 
 from unbraid.core.errors import expect
 from unbraid.latent import Latent
+from unbraid.model.nets.dense import Dense
 from unbraid.model.nets.layers import (
     MAX_DEPTH,
     NORMS,
@@ -54,15 +55,15 @@ class Conv:
             up += [nn.Conv2d(a, b, 4, 2, 1), *NORMS[self.norm](b, True), self.act()]
         full: list[nn.Module] = [
             nn.Flatten(),
-            nn.Linear(self.up[-1] * flat, self.hidden),
+            Dense(self.up[-1] * flat, self.hidden),
             *([] if self.bare else [self.act()]),
         ]
         encoder = nn.Sequential(*up, *full, encoder_head(self.hidden, tree, params, self.split))
         wide = self.hidden // 2 if self.split else self.hidden
         down: list[nn.Module] = [
-            nn.Linear(tree.width, wide),
+            Dense(tree.width, wide),
             self.act(),
-            nn.Linear(wide, self.down[0] * flat),
+            Dense(wide, self.down[0] * flat),
             self.inner_act(),
             nn.Unflatten(1, (self.down[0], *maps[-1])),
         ]

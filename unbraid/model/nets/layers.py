@@ -12,6 +12,7 @@ from torch import nn
 from unbraid.core.errors import choose, expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
+from unbraid.model.nets.dense import Dense
 
 Shape = tuple[int, int, int]
 Pair = tuple[nn.Module, nn.Module]
@@ -49,8 +50,8 @@ class SplitHead(nn.Module):
         super().__init__()
         discrete = sorted(tree.columns_of_kind("onehot") + tree.columns_of_kind("binary"))
         self.middle = hidden // 2
-        self.discrete = nn.Linear(self.middle, len(discrete))
-        self.real = nn.Linear(hidden - self.middle, params - len(discrete))
+        self.discrete = Dense(self.middle, len(discrete))
+        self.real = Dense(hidden - self.middle, params - len(discrete))
         rest = [i for i in range(params) if i not in set(discrete)]
         self.register_buffer("order", torch.tensor(discrete + rest).argsort(), persistent=False)
 
@@ -68,7 +69,7 @@ def encoder_head(hidden: int, tree: Latent, params: int, split: bool = False) ->
         params: how many numbers the posterior needs.
         split: separate layers for discrete and real leaves.
     """
-    return SplitHead(hidden, tree, params) if split and not tree.all_real else nn.Linear(hidden, params)
+    return SplitHead(hidden, tree, params) if split and not tree.all_real else Dense(hidden, params)
 
 
 def linear_layers(sizes: Sequence[int], act: ActivationFactory, norm: str = "none") -> list[nn.Module]:
@@ -82,7 +83,7 @@ def linear_layers(sizes: Sequence[int], act: ActivationFactory, norm: str = "non
     return [
         layer
         for a, b in zip(sizes[:-1], sizes[1:], strict=True)
-        for layer in (nn.Linear(a, b), *NORMS[norm](b, False), act())
+        for layer in (Dense(a, b), *NORMS[norm](b, False), act())
     ]
 
 

@@ -10,6 +10,7 @@ from torch import nn
 
 from unbraid.latent import Latent
 from unbraid.model.nets.branched import BranchedHead
+from unbraid.model.nets.dense import Dense
 from unbraid.model.nets.layers import (
     ActivationFactory,
     Pair,
@@ -50,7 +51,7 @@ class Mlp:
         encoder = nn.Sequential(nn.Flatten(), *layers, head)
         decoder = nn.Sequential(
             *linear_layers((tree.width, *self.down), self.down_act, self.norm),
-            nn.Linear(self.down[-1], outputs * shape[1] * shape[2]),
+            Dense(self.down[-1], outputs * shape[1] * shape[2]),
             nn.Unflatten(1, (outputs, *shape[1:])),
         )
         return encoder, decoder

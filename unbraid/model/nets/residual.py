@@ -9,6 +9,7 @@ from torch import nn
 from unbraid.core.errors import expect
 from unbraid.core.shapes import Float, Tensor
 from unbraid.latent import Latent
+from unbraid.model.nets.dense import Dense
 from unbraid.model.nets.layers import (
     MAX_DEPTH,
     NORMS,
@@ -79,8 +80,8 @@ def residual(
         up += [nn.Conv2d(wide[level - 1], width, 3, 2, 1)] if level else []
         up += [ResidualBlock(width, made, named) for _ in range(count)]
     flat = wide[-1] * maps[-1][0] * maps[-1][1]
-    encoder = nn.Sequential(*up, nn.Flatten(), nn.Linear(flat, middle), made(), encoder_head(middle, tree, params))
-    down: list[nn.Module] = [nn.Linear(tree.width, middle), made(), nn.Linear(middle, flat), made()]
+    encoder = nn.Sequential(*up, nn.Flatten(), Dense(flat, middle), made(), encoder_head(middle, tree, params))
+    down: list[nn.Module] = [Dense(tree.width, middle), made(), Dense(middle, flat), made()]
     down += [nn.Unflatten(1, (wide[-1], *maps[-1]))]
     for level in reversed(range(len(wide))):
         down += [ResidualBlock(wide[level], made, named) for _ in range(count)]

@@ -6,17 +6,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from unbraid.core.errors import UnbraidError, command_or_python, expect
 from unbraid.core.files import is_file, read_json, read_toml
+from unbraid.core.hardware import mkl_is_slow
 from unbraid.core.tensor_files import read_metadata
+from unbraid.model.matrix_products import is_large
+from unbraid.model.nets.dense import Dense
 from unbraid.model.nets.upconv import Upconv
 from unbraid.runs.fitting.protocols import Parts
 from unbraid.runs.folder import checkpoint
 from unbraid.runs.folder.file_names import CHECKPOINT_FILE, RECIPE_FILE, STATE_FILE
 from unbraid.runs.recipe import Recipe
-
-# of this library's kernels (upconvolutions, critics); 0 is torch. Raise it when their rounding changes.
-KERNEL_VERSION = 1
 
 
 class ResumeMismatchError(UnbraidError):
@@ -111,7 +113,7 @@ def _find_device_moves(path: Path, parts: Parts, known: dict[str, Any], now: dic
     """The moves of a run to other devices, ranks or kernels, for run.json; a new one is printed."""
     moves = list(known.get("moved", []))
     kinds = [str(state.get("device", "")).split(":")[0] for state in (known, now)]
-    kernels = [f"kernel version {_kernel_version(state, parts)}" if state else "" for state in (known, now)]
+    kernels = [f"kernel version {_stored_kernel_version(state, parts)}" if state else "" for state in (known, now)]
     for before, after in (kinds, [_describe_ranks(known), _describe_ranks(now)], kernels):
         if before and before != after:
             moves.append(f"{before} → {after} after step {known.get('step', '?')}")
@@ -129,20 +131,37 @@ def _describe_ranks(state: dict[str, Any]) -> str:
 
 
 def own_kernels(parts: Parts) -> list[str]:
-    """Return the kernels of this library that a model trains with, by the keys that older versions wrote into run.json.
+    """Return the kernels of this library that a model trains with; older versions wrote the first two keys into run.json.
 
     Args:
         parts: the parts of a run.
     """
+    model, critics = parts.model, [critic for critic in parts.critics.values() if critic.reuses_forward_pass]
+    dense = [m for m in model.modules() if isinstance(m, Dense)]
+    dense += [m for critic in critics for m in critic.modules() if isinstance(m, nn.Linear)]
     used = {
-        "upconv": any(isinstance(module, Upconv) for module in parts.model.modules()),
-        "critic": any(critic.reuses_forward_pass for critic in parts.critics.values()),
+        "upconv": any(isinstance(module, Upconv) for module in model.modules()),
+        "critic": bool(critics),
+        "products": any(is_large(parts.recipe.budget.batch, layer.weight) for layer in dense) and mkl_is_slow(),
     }
     return [key for key, found in used.items() if found]
 
 
-def _kernel_version(state: dict[str, Any], parts: Parts) -> int:
-    """The version of the kernels a run was trained with; runs before it was recorded have one key per kernel, or none."""
-    if "kernels" in state or not (used := own_kernels(parts)):
+def kernel_version(parts: Parts) -> int:
+    """Return the version of the kernels that a model trains with: it changes where their rounding does.
+
+    0 is torch's own, 1 has upconvolutions and critics of this library, 2 also products of matrices by oneDNN.
+
+    Args:
+        parts: the parts of a run.
+    """
+    used = own_kernels(parts)
+    return 2 if "products" in used else int(bool(used))
+
+
+def _stored_kernel_version(state: dict[str, Any], parts: Parts) -> int:
+    """The version in a run.json; those written before it was recorded have one key per kernel, or none."""
+    used = [key for key in own_kernels(parts) if key != "products"]
+    if "kernels" in state or not used:
         return int(state.get("kernels", 0))
     return int(all(state.get(key) == "unbraid" for key in used))

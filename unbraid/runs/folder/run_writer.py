@@ -34,7 +34,7 @@ from unbraid.runs.folder.file_names import (
     ROWS_FILE,
     STATE_FILE,
 )
-from unbraid.runs.folder.resume_checks import KERNEL_VERSION, check_resumable, own_kernels
+from unbraid.runs.folder.resume_checks import check_resumable, kernel_version
 from unbraid.runs.folder.state_file import STATE_SCHEMA
 
 # the files that training writes under the lock
@@ -170,7 +170,7 @@ def run_state(trainer: Trainer, threads: int, status: str, steps_done: int) -> d
     """
     parts, ranks = trainer.parts, distributed.group_rank_info().size
     optional = {
-        "kernels": KERNEL_VERSION if own_kernels(parts) else 0,
+        "kernels": kernel_version(parts),
         "ranks": ranks if ranks > 1 else 0,
         "moved": trainer.device_moves,
         "precision": getattr(trainer, "precision", "") if parts.recipe.budget.precision == "auto" else "",

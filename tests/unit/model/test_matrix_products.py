@@ -1,0 +1,111 @@
+"""Products by oneDNN have the numbers and gradients of torch's, and only large float32 ones take that way."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from unbraid import Recipe, fit
+from unbraid.latent import Latent
+from unbraid.model import matrix_products
+from unbraid.model.matrix_products import input_gradient, linear_output, uses_onednn, weight_gradient
+from unbraid.model.nets import NETS
+from unbraid.model.nets.dense import Dense
+from unbraid.runs.folder import resume_checks
+from unbraid.runs.folder.file_names import STATE_FILE
+from unbraid.terms.critics import RatioSpec
+
+ROWS, INPUTS, OUTPUTS = 64, 320, 256
+
+
+@pytest.fixture(autouse=True)
+def slow_mkl(monkeypatch):
+    """As on a processor where oneDNN is taken."""
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("this build of torch has no oneDNN")
+    monkeypatch.setattr(matrix_products, "mkl_is_slow", lambda: True)
+    monkeypatch.setattr(resume_checks, "mkl_is_slow", lambda: True)
+
+
+def matrices(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    shapes = ((ROWS, INPUTS), (OUTPUTS, INPUTS), (OUTPUTS,), (ROWS, OUTPUTS))
+    return tuple(torch.randn(shape, dtype=dtype) for shape in shapes)
+
+
+def test_values_and_gradients_are_those_of_torch_up_to_rounding():
+    x, weight, bias, grad = matrices()
+    assert uses_onednn(x, weight)
+    found = []
+    for function in (linear_output, nn.functional.linear):
+        leaves = [v.clone().requires_grad_() for v in (x, weight, bias)]
+        out = function(*leaves)
+        out.backward(grad)
+        found.append([out.detach(), *(v.grad for v in leaves)])
+    for ours, torchs in zip(*found, strict=True):
+        assert ours.layout == torch.strided
+        torch.testing.assert_close(ours, torchs, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(linear_output(x, weight), x @ weight.T, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(input_gradient(grad, weight), grad @ weight, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(weight_gradient(grad, x, weight), grad.T @ x, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")
+def test_only_large_float32_products_outside_of_autocast_and_compilation_are_taken(monkeypatch):
+    x, weight, bias, grad = matrices()
+    assert not uses_onednn(x[:8], weight)
+    assert not uses_onednn(x.double(), weight.double())
+    assert not uses_onednn(x[None], weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not uses_onednn(x, weight)
+    with torch.backends.mkldnn.flags(enabled=False):
+        assert not uses_onednn(x, weight)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert not uses_onednn(x, weight)
+    assert torch.equal(linear_output(x, weight, bias), nn.functional.linear(x, weight, bias))
+    assert torch.equal(input_gradient(grad, weight), grad @ weight)
+    assert torch.equal(weight_gradient(grad, x, weight), grad.T @ x)
+
+
+def test_a_value_that_is_not_a_number_stays_visible():
+    x, weight, bias, _ = matrices()
+    x[3, 5] = torch.nan
+    found = linear_output(x, weight, bias)
+    assert found[3].isnan().all()
+    assert not found[4].isnan().any()
+
+
+def test_a_net_and_a_critic_have_the_gradients_of_torchs_products(monkeypatch):
+    tree = Latent.of(4)
+    encoder, decoder = NETS["mlp"](shape=(1, 32, 32), tree=tree, params=8, outputs=1, width=[256, 128])
+    assert [type(m) for m in encoder.modules() if isinstance(m, nn.Linear)] == [Dense] * 3
+    critic = RatioSpec(width=256, depth=2).build(tree, None)
+    x, other = torch.rand(ROWS, 1, 32, 32), torch.randn(ROWS, 4)
+    found = []
+    for slow in (True, False):
+        monkeypatch.setattr(matrix_products, "mkl_is_slow", lambda slow=slow: slow)
+        for module in (encoder, decoder, critic):
+            module.zero_grad()
+        torch.manual_seed(0)
+        z = encoder(x)[:, :4]
+        (decoder(z).square().mean() + critic.loss(z, other)).backward()
+        modules = (encoder, decoder, critic)
+        found.append([p.grad.clone() for module in modules for p in module.parameters()])
+    for ours, torchs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, torchs, rtol=1e-3, atol=1e-5)
+
+
+def test_a_run_that_moves_from_or_to_such_a_processor_says_so(tmp_path, capsys, monkeypatch):
+    budget = {"steps": 2, "batch": 64, "log_every": 1, "threads": 1, "device": "cpu"}
+    data = {"name": "sprites32", "subsample": 128}
+    recipe = Recipe(data=data, latent=2, nets={"name": "mlp", "width": [128]}, budget=budget)
+    run = fit(recipe, tmp_path / "a", quiet=True)
+    assert json.loads((run.path / STATE_FILE).read_text())["kernels"] == 2
+    for module in (matrix_products, resume_checks):
+        monkeypatch.setattr(module, "mkl_is_slow", lambda: False)
+    moved = fit(recipe.set("budget.steps=3"), run.path, resume=True, quiet=True)
+    assert "continues on kernel version 0, after kernel version 2" in capsys.readouterr().err
+    assert moved.state["moved"] == ["kernel version 2 → kernel version 0 after step 2"]
