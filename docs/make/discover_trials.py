@@ -65,6 +65,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="runs at once")
     parser.add_argument("--threads", type=int, default=1, help="threads of this process, which measures and draws")
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument(
+        "--first-repetition", type=int, default=1, help="repetition 0 has the seeds on which the rules were tuned"
+    )
     parser.add_argument("--settings", type=int, default=4, help="settings of the plan of compare")
     parser.add_argument("--steps", type=int, default=4800, help="steps of the last rung of compare")
     parser.add_argument("--sets", nargs="*", default=[], help="only these sets")
@@ -117,7 +120,7 @@ def make_pages(chosen: argparse.Namespace) -> None:
 def compare_choices(chosen: argparse.Namespace) -> None:
     """Compare the choice with the whole grid by labels that the discovery never saw."""
     done = {(row["set"], row["repetition"]) for row in rows_of("choice")}
-    for repetition in range(chosen.repetitions):
+    for repetition in range(chosen.first_repetition, chosen.first_repetition + chosen.repetitions):
         for name in chosen.sets or LABELLED_SETS:
             if (name, repetition) not in done:
                 folder = chosen.work / "compare" / f"{name}-{repetition}"
