@@ -46,6 +46,7 @@ OPERATIONS = {  # kinds by words in the names of torch's operations; the first t
     "convolution": "convolutions, forward",
     "threshold": "ReLU and its gradient",
     "clamp_min": "ReLU and its gradient",
+    "mkldnn_linear": "fully connected layers",
     "mm": "fully connected layers",
     "copy": "casts and copies",
     "dam": "Adam",
