@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -41,7 +43,7 @@ def is_large(rows: int, weight: Tensor) -> bool:
 
 
 def linear_output(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x Wᵀ + b, with the numbers of `torch.nn.functional.linear` up to rounding; it can be differentiated once.
+    """x Wᵀ + b, with the numbers and derivatives of `torch.nn.functional.linear` up to rounding.
 
     Args:
         x: the input "b i".
@@ -52,13 +54,11 @@ def linear_output(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     >>> torch.allclose(linear_output(x, weight), x @ weight.T, atol=1e-4)
     True
     """
-    if not uses_onednn(x, weight):
-        return functional.linear(x, weight, bias)
-    return functional.linear(x.to_mkldnn(), weight, bias).to_dense()
+    return _Linear.apply(x, weight, bias) if uses_onednn(x, weight) else functional.linear(x, weight, bias)
 
 
 def input_gradient(grad: Tensor, weight: Tensor) -> Tensor:
-    """The gradient of a linear layer in its input, G W.
+    """The gradient of a linear layer in its input, G W, which cannot be differentiated again.
 
     Args:
         grad: the gradient in the output "b o".
@@ -71,7 +71,7 @@ def input_gradient(grad: Tensor, weight: Tensor) -> Tensor:
 
 
 def weight_gradient(grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """The gradient of a linear layer in its weights, Gᵀ x.
+    """The gradient of a linear layer in its weights, Gᵀ x, which cannot be differentiated again.
 
     Args:
         grad: the gradient in the output "b o".
@@ -81,3 +81,39 @@ def weight_gradient(grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     if not uses_onednn(x, weight):
         return grad.T @ x
     return torch.ops.aten.mkldnn_linear_backward_weights(grad.to_mkldnn(), x.to_mkldnn(), weight, False)[0]
+
+
+class _Linear(torch.autograd.Function):
+    """The product by oneDNN. Second derivatives and the transforms of `torch.func` take torch's own products."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return functional.linear(x.to_mkldnn(), weight, bias).to_dense()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:
+        x, weight, _ = inputs
+        ctx.save_for_backward(x, weight)
+        ctx.save_for_forward(x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (x, weight), (grad,), wanted = ctx.saved_tensors, grads, ctx.needs_input_grad
+        if torch.is_grad_enabled():  # the gradients are to be differentiated, which oneDNN's cannot be
+            found = [grad @ weight if wanted[0] else None, grad.T @ x if wanted[1] else None]
+            return *found, grad.sum(0) if wanted[2] else None
+        d_x, d_weight, d_bias = torch.ops.aten.mkldnn_linear_backward(
+            x.to_mkldnn(), grad.to_mkldnn(), weight, wanted[:3]
+        )
+        return d_x.to_dense() if wanted[0] else None, d_weight, d_bias if wanted[2] else None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        (x, weight), (d_x, d_weight, d_bias) = ctx.saved_tensors, tangents
+        parts = [d_x @ weight.T if d_x is not None else None, x @ d_weight.T if d_weight is not None else None]
+        moved = [part for part in (*parts, d_bias) if part is not None]
+        return sum(moved[1:], moved[0]).expand(len(x), len(weight))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+        return torch.func.vmap(functional.linear, in_dims)(*inputs), 0

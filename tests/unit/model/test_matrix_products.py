@@ -48,9 +48,32 @@ def test_values_and_gradients_are_those_of_torch_up_to_rounding():
     for ours, torchs in zip(*found, strict=True):
         assert ours.layout == torch.strided
         torch.testing.assert_close(ours, torchs, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(linear_output(x, weight), x @ weight.T, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(input_gradient(grad, weight), grad @ weight, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(weight_gradient(grad, x, weight), grad.T @ x, rtol=1e-4, atol=1e-4)
+    with torch.no_grad():
+        torch.testing.assert_close(linear_output(x, weight), x @ weight.T, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(input_gradient(grad, weight), grad @ weight, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(weight_gradient(grad, x, weight), grad.T @ x, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+def test_second_derivatives_and_transforms_of_functions_are_torchs():
+    x, weight, bias, grad = matrices()
+    found, weight = [], weight / INPUTS**0.5
+    for function in (linear_output, nn.functional.linear):
+
+        def net(v, w, function=function):
+            return function(v, w, bias).tanh()
+
+        v, w = x.clone().requires_grad_(), weight.clone().requires_grad_()
+        (slope,) = torch.autograd.grad((net(v, w) * grad).sum(), v, create_graph=True)
+        slope.square().sum().backward()
+        _, moved = torch.func.jvp(net, (x, weight), (x.flip(0), weight.flip(0)))
+        _, shifted = torch.func.jvp(lambda b, function=function: function(x, weight, b), (bias,), (bias.flip(0),))
+        mapped = torch.func.vmap(net, (None, 0))(x, torch.stack([weight, weight.flip(0)]))
+        bare = torch.func.vmap(function, (0, None))(torch.stack([x, x.flip(0)]), weight)
+        rows = torch.func.jacrev(lambda v, net=net: net(v, weight).mean(0)[:3])(x)
+        found.append([v.grad, w.grad, moved, shifted, mapped, bare, rows])
+    for ours, torchs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, torchs, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")
