@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +18,7 @@ import unbraid
 from unbraid.cli import app
 from unbraid.core.errors import TrainingInterrupted, UnbraidError
 from unbraid.discovery import plan as plans
-from unbraid.discovery import training_stages
+from unbraid.discovery import results, training_stages
 from unbraid.discovery.new_pictures import transform
 from unbraid.discovery.plan import DiscoveryPlan
 from unbraid.discovery.time_limit import TimeLimit
@@ -45,7 +47,7 @@ def in_process(monkeypatch):
     monkeypatch.setattr(plans, "MAX_FIRST_STEPS", 6)  # the same plan on a fast machine
     monkeypatch.setattr(plans, "COMPARABLE_FIRST_STEPS", 0)
     monkeypatch.setattr(plans, "RUNG_RATIOS", (1.0, 2.0, 3.0))
-    monkeypatch.setattr(TimeLimit, "adjust", lambda limit, plan, finished, count: plan)
+    monkeypatch.setattr(TimeLimit, "adjust", lambda limit, plan, finished, count, confirmed: plan)
     monkeypatch.setattr("unbraid.sweeps.planning.cost_estimate.TRIAL_SECONDS", 0.0)
     return control
 
@@ -296,3 +298,144 @@ def test_the_command_trains_with_workers_and_prints_what_it_found(bars, tmp_path
     assert done.exit_code == 0, done.output
     assert "page:" in done.output
     assert (tmp_path / "discovery/codes.csv").read_text().splitlines()[1].startswith("00.png,")
+
+
+def contents(folder) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
+
+
+def test_a_refused_call_changes_no_file_and_says_what_differs(in_process, bars, tmp_path):
+    small_discovery(bars, tmp_path / "found")
+    before = contents(tmp_path / "found")
+    with pytest.raises(UnbraidError, match=r"60, 8×8 by --resize crop\) then, .* 50, 8×8"):
+        small_discovery(bars[:50], tmp_path / "found")
+    with pytest.raises(UnbraidError, match="16×16"):
+        small_discovery(bars, tmp_path / "found", size=16)
+    assert contents(tmp_path / "found") == before
+
+
+def test_before_training_other_data_and_sizes_make_another_plan(in_process, bars, tmp_path):
+    out = tmp_path / "found"
+    small_discovery(bars, out, dry=True)
+    assert small_discovery(bars, out, dry=True, size=16).data.shape == (1, 16, 16)
+    found = small_discovery(bars[:50], out)
+    assert (found.data.distinct, len(found.codes_table.read_text().splitlines())) == (50, 51)
+
+
+def test_a_setting_whose_runs_all_fail_is_dropped_and_the_others_are_compared(in_process, bars, tmp_path):
+    out = tmp_path / "found"
+    plan = small_discovery(bars, out, dry=True).plan
+    assert len(plan.settings) > 1
+    bad = replace(plan.settings[0], recipe={**plan.settings[0].recipe, "nets": {"name": "conv", "act": "nope"}})
+    replace(plan, settings=(bad, *plan.settings[1:])).save(out)
+    found = small_discovery(bars, out)
+    assert found.complete
+    assert found.result["setting"] == plan.settings[1].name
+    assert "2 of its runs failed" in found.page.read_text()
+    assert "failed, collapsed or stopped earlier" in found.result["reason"]
+    assert small_discovery(bars, out).result == found.result
+
+
+def test_an_interrupted_extension_keeps_the_finished_result_and_its_names(in_process, bars, tmp_path):
+    out = tmp_path / "found"
+    first = small_discovery(bars, out)
+    leaf = unbraid.Run.load(first.folder / "best").recipe.tree.leaves[0].name
+    assert CliRunner().invoke(app, ["name", str(out / "best"), leaf, "width"]).exit_code == 0
+    in_process.update(done=0, stop_before=1)
+    with pytest.raises(TrainingInterrupted):
+        small_discovery(bars, out, more=0.05)
+    kept = unbraid.Discovery.load(out)
+    assert kept.complete
+    assert len(kept.result["runs"]) == len(first.result["runs"]) == 4
+    assert read_leaf_names(out / "best") == {leaf: "width"}
+    in_process.update(done=0, stop_before=-1)
+    last = small_discovery(bars, out)
+    assert last.complete
+    assert last.result["steps"] == last.plan.rungs[-1].steps > first.result["steps"]
+    names = {*read_leaf_names(out / "best").values(), *last.result["lost_names"]}
+    assert names == {"width"}, "a name is on a leaf, or listed as one without"
+
+
+def test_an_extension_that_stopped_at_its_last_seeds_is_finished_and_not_extended_again(in_process, bars, tmp_path):
+    out = tmp_path / "found"
+    small_discovery(bars, out)
+    in_process.update(done=0)
+    whole = small_discovery(bars, tmp_path / "whole")
+    in_process.update(done=0)
+    small_discovery(bars, tmp_path / "whole", more=0.05)
+    jobs = in_process["done"]
+    in_process.update(done=0, stop_before=jobs - 1)  # the second confirming seed
+    with pytest.raises(TrainingInterrupted):
+        small_discovery(bars, out, more=0.05)
+    in_process.update(done=0, stop_before=-1)
+    found = small_discovery(bars, out, more=0.05)
+    assert found.complete
+    assert len(found.plan.rungs) == len(whole.plan.rungs) + 1
+    assert (found.plan.added, len(found.result["runs"])) == (1, 4)
+
+
+def test_ctrl_c_while_the_pages_are_written_waits_for_them(in_process, bars, tmp_path, monkeypatch, capsys):
+    whole = results.encode_everything
+
+    def interrupted(best, summary):
+        os.kill(os.getpid(), signal.SIGINT)
+        return whole(best, summary)
+
+    monkeypatch.setattr(results, "encode_everything", interrupted)
+    found = small_discovery(bars, tmp_path / "found", quiet=False)
+    assert "stopping after the pages" in capsys.readouterr().out
+    assert found.complete
+    assert found.page.is_file()
+
+    def twice(best, summary):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        return whole(best, summary)
+
+    monkeypatch.setattr(results, "encode_everything", twice)
+    with pytest.raises(TrainingInterrupted, match="the same command writes them"):
+        small_discovery(bars, tmp_path / "other")
+    monkeypatch.setattr(results, "encode_everything", whole)
+    assert small_discovery(bars, tmp_path / "other").complete
+
+
+def test_a_moved_discovery_can_be_used_and_says_where_it_must_be_to_continue(in_process, bars, tmp_path):
+    small_discovery(bars, tmp_path / "here")
+    moved = (tmp_path / "here").rename(tmp_path / "there")
+    done = CliRunner().invoke(app, ["name", str(moved / "best"), "z0", "width"])
+    assert done.exit_code == 0, done.output
+    assert done.output.count("updated: ") == 3
+    assert "width" in (moved / "discovery.html").read_text()
+    assert transform(moved / "best", bars[:5], tmp_path / "new.csv", quiet=True).count == 5
+    assert small_discovery(bars, moved).complete
+    with pytest.raises(UnbraidError, match=r"was moved.*Move the folder back to .*here"):
+        small_discovery(bars, moved, more=0.05)
+
+
+def test_the_next_step_repeats_the_options_that_decide_the_data(in_process, bars, tmp_path):
+    place = tmp_path / "bars"
+    place.mkdir()
+    for k, picture in enumerate(bars):
+        Image.fromarray(picture).save(place / f"{k:02d}.png")
+    command = ["discover", str(place), "--out", str(tmp_path / "found"), "--size", "8", "--max-pictures", "50"]
+    done = CliRunner().invoke(app, [*command, "--minutes", "0.05", "--seeds", "2", "--latents", "3", "--quiet"])
+    assert done.exit_code == 0, done.output
+    assert "--size 8 --max-pictures 50 --more 20" in done.output
+
+
+def test_a_name_given_in_the_studio_is_on_the_page_and_in_the_table(in_process, bars, tmp_path):
+    fastapi, client = pytest.importorskip("fastapi"), pytest.importorskip("starlette.testclient")
+    from unbraid.studio.routes import register_naming
+    from unbraid.studio.run_library import Library
+
+    async def run_in_thread(work, *arguments):
+        return work(*arguments)
+
+    found = small_discovery(bars, tmp_path / "found")
+    web = fastapi.FastAPI()
+    register_naming(web, Library(tmp_path / "found"), run_in_thread)
+    leaf = found.factors[0]["leaf"]
+    asked = {"run": "best", "leaf": leaf, "name": "bar's place"}
+    assert client.TestClient(web).post("/studio/name", content=json.dumps(asked)).text == "named"
+    assert "bar&#39;s place" in found.page.read_text()
+    assert "bar's place" in found.codes_table.read_text().splitlines()[0]

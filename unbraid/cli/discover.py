@@ -12,7 +12,7 @@ import typer
 from unbraid.cli.data import Options, parse_options
 from unbraid.cli.options import QuietBar, Workers
 from unbraid.cli.signatures import expand_records
-from unbraid.core.errors import expect
+from unbraid.core.errors import UnbraidError, expect
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,11 @@ def discover(
     files = {"page": found.page, "sliders": out / "explore.html", "codes": found.codes_table, "model": out / "best"}
     typer.echo("\n".join(f"{name + ':':<9}{file}" for name, file in files.items() if file.exists()))
     place = quote(str(out / "best"))
-    more = f"unbraid discover {quote(pictures)} --out {quote(str(out))} --more 20"
+    given = {"size": limits.size, "resize": limits.resize, "max-pictures": limits.max_pictures}
+    usual = {"size": 0, "resize": "crop", "max-pictures": 20_000}
+    changed = [f"--{key} {value}" for key, value in given.items() if value != usual[key]]
+    changed += [f"--set {quote(option)}" for option in options or []]  # they decide which data a folder belongs to
+    more = " ".join(["unbraid discover", quote(pictures), "--out", quote(str(out)), *changed, "--more 20"])
     named = [f"unbraid name {place} {leaf} 'what you see'" for leaf in found.stable_factors[:1]]
     steps = [*named, f"unbraid transform {place} NEW_PICTURES --out new.csv"] if named else [more]
     typer.echo("next:    " + "\n         ".join(steps))
@@ -88,8 +92,11 @@ def name(
     typer.echo(f"{leaf}: {names[leaf]}" if leaf in names else f"{leaf}: no name")
     from unbraid.discovery.results import refresh_names
 
-    for file in refresh_names(opened.path):  # the page and codes.csv, if the run is best/ of a discovery
-        typer.echo(f"updated: {file}")
+    try:
+        for file in refresh_names(opened.path):  # the page and codes.csv, if the run is best/ of a discovery
+            typer.echo(f"updated: {file}")
+    except UnbraidError as error:
+        typer.echo(f"note: the name is stored, but the pages of the discovery could not be updated: {error}", err=True)
 
 
 def transform(

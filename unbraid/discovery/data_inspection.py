@@ -91,6 +91,13 @@ class DataSummary:
         """Whether the data are rows of numbers."""
         return self.kind == "vectors"
 
+    @property
+    def title(self) -> str:
+        """Source, number and shape of the examples in a few words, for errors."""
+        _, height, width = self.shape
+        shape = f"{self.shape[0]} columns" if self.is_vectors else f"{height}×{width} by --resize {self.resize}"
+        return f"{self.source} ({self.distinct:,} different examples of {self.used:,}, {shape})"
+
     def lines(self) -> list[str]:
         """What was found and decided, as lines of text."""
         channels, height, width = self.shape
@@ -155,6 +162,7 @@ def prepare_data(
     resize: str = "crop",
     max_pictures: int = 20_000,
     options: dict[str, Any] | None = None,
+    begun: bool = False,
     quiet: bool = False,
 ) -> DataSummary:
     """Read the data into `folder` and summarise them; nothing is read again if the source is unchanged.
@@ -166,6 +174,7 @@ def prepare_data(
         resize: one of `RESIZING`.
         max_pictures: largest number of pictures read, chosen at random.
         options: options of a named data set.
+        begun: models were trained on the data in the folder, so that other data are refused.
         quiet: show no progress bar.
     """
     choose(resize, RESIZING, "way to resize")
@@ -181,18 +190,23 @@ def prepare_data(
         known = DataSummary.load(folder)
         if opened.fingerprint and known.fingerprint == opened.fingerprint:
             return known
-    summary, array = _read_and_summarise(opened, folder, quiet)
-    if is_file(folder / SUMMARY_FILE):  # files that were only saved again have the same content
+    data = _read_and_summarise(opened, quiet)
+    if begun and is_file(folder / SUMMARY_FILE):  # files that were only saved again have the same content
         known = DataSummary.load(folder)
         expect(
-            known.digest == summary.digest,
+            known.digest == data.summary.digest,
             f"{folder.parent} holds the discovery of other data, or of other options",
-            found=f"{known.source}: {known.distinct:,} different examples then, {summary.distinct:,} now",
+            found=f"{known.title} then, {data.summary.title} now",
             do="Choose another --out, or restore the pictures and options.",
         )
-    write_npy(folder / ARRAY_FILE, array)
-    write_json(folder / SUMMARY_FILE, asdict(summary))
-    return summary
+    folder.mkdir(parents=True, exist_ok=True)
+    if not begun:
+        (folder / SUMMARY_FILE).unlink(missing_ok=True)  # the files of two sources never stand together after a kill
+    write_npy(folder / ARRAY_FILE, data.array)
+    _write_rows(folder / PICTURES_FILE, data.names)
+    _write_rows(folder / SKIPPED_FILE, list(data.skipped.items()))
+    write_json(folder / SUMMARY_FILE, asdict(data.summary))
+    return data.summary
 
 
 def picture_names(folder: Path) -> list[tuple[str, int]]:
@@ -208,7 +222,17 @@ def picture_names(folder: Path) -> list[tuple[str, int]]:
         raise UnbraidError(f"{folder / PICTURES_FILE} is damaged: {error}.") from error
 
 
-def _read_and_summarise(opened: PictureSource, folder: Path, quiet: bool) -> tuple[DataSummary, np.ndarray]:
+@dataclass(frozen=True)
+class _ReadData:
+    """Different examples, the row of each name, what was left out, and the summary."""
+
+    summary: DataSummary
+    array: np.ndarray
+    names: list[tuple[str, int]]
+    skipped: dict[str, str]
+
+
+def _read_and_summarise(opened: PictureSource, quiet: bool) -> _ReadData:
     skipped = dict(opened.skipped)
     array, names, constant = _read_distinct(opened, skipped, quiet)
     what = "rows" if opened.is_vectors else "pictures"
@@ -229,8 +253,6 @@ def _read_and_summarise(opened: PictureSource, folder: Path, quiet: bool) -> tup
         found=f"{len(constant):,} of {len(array):,}",
         do="Check the files, or use --resize pad if the interesting part was cropped.",
     )
-    _write_rows(folder / PICTURES_FILE, names)
-    _write_rows(folder / SKIPPED_FILE, list(skipped.items()))
     kind = opened.kind(array)
     array = array > 127 if kind == "binary" else array
     likelihood = "gaussian" if opened.is_vectors else "bernoulli"
@@ -257,7 +279,7 @@ def _read_and_summarise(opened: PictureSource, folder: Path, quiet: bool) -> tup
         fingerprint=opened.fingerprint,
         columns=tuple(opened.dataset.notes.get("columns", ())) if opened.is_vectors and opened.dataset else (),
     )
-    return summary, array
+    return _ReadData(summary, array, names, skipped)
 
 
 def _read_distinct(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from unbraid.core.files import ensure_writable_folder, is_file
 from unbraid.core.hardware import cpu_count
 from unbraid.core.locks import file_lock
 from unbraid.core.progress import wrap_text
+from unbraid.core.signals import TERMINATION_SIGNALS, handle_signals
+from unbraid.discovery.best_run import BEST_FOLDER
 from unbraid.discovery.data_inspection import DataSummary, prepare_data
 from unbraid.discovery.factor_confidence import WEAK
 from unbraid.discovery.measurements import MeasuringData
@@ -27,15 +31,9 @@ from unbraid.discovery.plan import (
     make_plan,
 )
 from unbraid.discovery.result_file import RESULT_FILE, read_discovery_result
-from unbraid.discovery.results import (
-    BEST_FOLDER,
-    CODES_TABLE,
-    DATA_FOLDER,
-    PAGE_FILE,
-    write_results,
-)
+from unbraid.discovery.results import CODES_TABLE, DATA_FOLDER, PAGE_FILE, write_results
 from unbraid.discovery.time_limit import TimeLimit
-from unbraid.discovery.training_stages import PROGRESS_FILE, RUNS_FOLDER, RungRunner
+from unbraid.discovery.training_stages import PROGRESS_FILE, RUNS_FOLDER, Progress, RungRunner
 from unbraid.runs.run import Run
 
 MAX_MINUTES = 7 * 24 * 60
@@ -203,50 +201,85 @@ def discover(
     >>> discover(rows, tmp / "found", minutes=0.1, dry=True, quiet=True).plan.seeds
     3
     """
-    start = time.monotonic()
+    start, folder, say = time.monotonic(), Path(out), _say_nothing if quiet else print_wrapped
     expect(0 < minutes <= MAX_MINUTES and 0 <= more <= MAX_MINUTES, "minutes must be positive",
            found=f"minutes {minutes:g}, more {more:g}", allowed=f"up to {MAX_MINUTES:,}")  # fmt: skip
-    folder = Path(out)
-
-    def say(text: str) -> None:
-        if not quiet:
-            print_wrapped(text)
-
     fields = {"size": size, "resize": resize, "max_pictures": max_pictures, "options": options, "quiet": quiet}
     ensure_writable_folder(folder)
     with file_lock(
         folder / ".lock", message=f"another process works in {folder}. Wait for it, or choose another --out."
     ):
-        summary = prepare_data(data, folder / DATA_FOLDER, **fields)  # type: ignore[arg-type]
+        begun = is_file(folder / PROGRESS_FILE) or (folder / RUNS_FOLDER).is_dir()
+        summary = prepare_data(data, folder / DATA_FOLDER, begun=begun, **fields)  # type: ignore[arg-type]
         say("\n".join(summary.lines()))
         workers = workers or cpu_count()
         requested = DiscoveryRequest(minutes, seeds, first_seed, workers, latents, batch)
-        plan, is_new = _load_or_make_plan(folder, summary, start, requested, say)
+        plan, is_new = _load_or_make_plan(folder, summary, start, requested, begun, say)
         say("\n".join(plan.lines()))
         if dry:
             say(f"The plan is in {folder / PLAN_FILE}. Without --dry the training starts, or continues.")
             return Discovery.load(folder)
+        finished = _finished_result(folder, plan)
+        if finished is not None and not more:
+            say("this discovery is finished; --more MINUTES continues it")
+            return finished
+        _check_not_moved(folder, plan)
         examples = MeasuringData.load(plan.settings[0].recipe["data"], summary.nats)
         limit = TimeLimit(start + 60 * minutes) if is_new else None
         stages = RungRunner(folder, plan, examples, workers, quiet, say, limit)
-        extending = plan.added and not stages.is_complete
-        if more and not extending:  # an extension that was interrupted is finished, not extended again
+        if more and (finished is not None or not plan.added):  # an interrupted extension is not extended again
             if not stages.is_complete:
                 _train_and_report(stages, summary)
             stages = _add_minutes(stages, more)
         return _train_and_report(stages, summary)
 
 
+def _finished_result(folder: Path, plan: DiscoveryPlan) -> Discovery | None:
+    """The result of a plan that is finished to its last rung and whose pages are all there, else None."""
+    if not Progress.load(folder).stages:  # damage is an error
+        return None
+    try:
+        files = all(is_file(folder / name) for name in (RESULT_FILE, PAGE_FILE, CODES_TABLE))
+        found = Discovery.load(folder) if files and Run.load(folder / BEST_FOLDER).state else None
+    except UnbraidError:
+        return None
+    return found if found and found.complete and found.result.get("steps") == plan.rungs[-1].steps else None
+
+
+def data_file(plan: DiscoveryPlan) -> Path:
+    """The file that the runs of a plan read.
+
+    Args:
+        plan: the plan.
+    """
+    return Path(str(plan.settings[0].recipe["data"]["path"]))
+
+
+def _check_not_moved(folder: Path, plan: DiscoveryPlan) -> None:
+    """Refuse to continue a discovery that was moved: its runs know their data by the former path."""
+    stored = data_file(plan)
+    expect(
+        is_file(stored),
+        f"{folder} was moved, so its runs cannot be continued here",
+        found=f"no data in {stored.parent}",
+        do=f"Move the folder back to {stored.parent.parent}. Its pages, 'unbraid name' and 'unbraid transform' work here.",
+    )
+
+
 def _load_or_make_plan(
-    folder: Path, summary: DataSummary, begin: float, requested: DiscoveryRequest, say: Callable[[str], None]
+    folder: Path,
+    summary: DataSummary,
+    begin: float,
+    requested: DiscoveryRequest,
+    begun: bool,
+    say: Callable[[str], None],
 ) -> tuple[DiscoveryPlan, bool]:
     """The stored plan once training has begun, else a new one; and whether it is new."""
     candidates = candidate_settings(summary, folder / DATA_FOLDER, requested.latents, requested.batch)
     if is_file(folder / PLAN_FILE):
         plan = DiscoveryPlan.load(folder)
-        begun = is_file(folder / PROGRESS_FILE) or (folder / RUNS_FOLDER).is_dir()
         others = _other_options(plan, requested, candidates)
-        if plan.digest == summary.digest and (begun or not others):
+        if plan.digest == summary.digest and (begun or (not others and is_file(data_file(plan)))):
             say(f"continues:  {folder / PLAN_FILE}, a plan of {plan.minutes:g} minutes")
             if others and not plan.added:
                 say(f"note:       training has begun, so its {join_names(others)} stay; another --out makes a new plan")
@@ -308,11 +341,6 @@ def _add_minutes(stages: RungRunner, more: float) -> RungRunner:
 
 
 def _train_and_report(stages: RungRunner, summary: DataSummary) -> Discovery:
-    if stages.is_complete and _is_written(stages.folder):
-        found = Discovery.load(stages.folder)
-        if found.complete and found.result.get("steps") == stages.plan.rungs[-1].steps:
-            stages.say("this discovery is finished; --more MINUTES continues it")
-            return found
     stop: BaseException | None = None
     try:
         stages.run()
@@ -322,7 +350,8 @@ def _train_and_report(stages: RungRunner, summary: DataSummary) -> Discovery:
     finally:
         stages.close()
     stages.say("comparing seeds and writing the pages")
-    result = write_results(stages, summary, complete=stop is None)
+    with finish_first(stages.say):
+        result = write_results(stages, summary, complete=stop is None)
     found = Discovery(stages.folder, summary, stages.plan, result)
     if stop is not None:
         stages.say("\n".join(found.lines()))
@@ -330,13 +359,27 @@ def _train_and_report(stages: RungRunner, summary: DataSummary) -> Discovery:
     return found
 
 
-def _is_written(folder: Path) -> bool:
-    try:
-        return all(is_file(folder / name) for name in (RESULT_FILE, PAGE_FILE, CODES_TABLE)) and bool(
-            Run.load(folder / BEST_FOLDER).state
-        )
-    except UnbraidError:
-        return False
+@contextmanager
+def finish_first(say: Callable[[str], None]) -> Iterator[None]:
+    """Let a block end before Ctrl-C or a signal to terminate stops the program; a second one stops at once.
+
+    Args:
+        say: prints a line.
+    """
+    came: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        came.append(number)
+        if len(came) > 1:
+            raise TrainingInterrupted("stopped before the pages were written; the same command writes them")
+        say("\nstopping after the pages; once more stops at once")
+
+    with handle_signals((signal.SIGINT, *TERMINATION_SIGNALS), note):
+        yield
+
+
+def _say_nothing(text: str) -> None:
+    """Print nothing."""
 
 
 def print_wrapped(text: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from unbraid.discovery.measurements import RunMeasurement
+from unbraid.discovery.plan import LOWERED
 from unbraid.discovery.selection import VARIANTS, Agreement, as_plain, measure_agreement
 
 MIN_ACTIVE = 2  # leaves that a setting must use on average
@@ -32,6 +33,7 @@ class SettingRecord:
         gain: mean share of the gainable nats.
         agreement: UDR over its seeds as plain numbers, by variant; empty below two seeds.
         models: agreement of each run with the others.
+        leaves: leaves of its models.
     """
 
     name: str
@@ -43,11 +45,12 @@ class SettingRecord:
     gain: float
     agreement: dict[str, dict[str, Any]]
     models: tuple[float, ...] = ()
+    leaves: int = MIN_ACTIVE
 
     @property
     def collapsed(self) -> bool:
-        """Whether its runs use fewer than two leaves, or reconstruct no better than the mean picture."""
-        return self.active < MIN_ACTIVE or self.gain < MIN_GAIN
+        """Whether its runs use fewer than two leaves (of one: none), or reconstruct no better than the mean picture."""
+        return self.active < min(MIN_ACTIVE, self.leaves) or self.gain < MIN_GAIN
 
     @property
     def ranking(self) -> dict[str, Any]:
@@ -60,8 +63,9 @@ class SettingRecord:
         return float(self.ranking["mean"])
 
     def as_plain(self) -> dict[str, Any]:
-        """The record as JSON."""
-        return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
+        """The record as JSON; without a finished run there is no ELBO."""
+        plain = {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
+        return {**plain, "elbo": self.elbo if math.isfinite(self.elbo) else None}
 
     @classmethod
     def from_plain(cls, table: dict[str, Any]) -> SettingRecord:
@@ -70,7 +74,8 @@ class SettingRecord:
         Args:
             table: the result of `as_plain`.
         """
-        return cls(**{**table, "seeds": tuple(table["seeds"]), "models": tuple(table["models"])})
+        elbo = -math.inf if table["elbo"] is None else float(table["elbo"])
+        return cls(**{**table, "seeds": tuple(table["seeds"]), "elbo": elbo, "models": tuple(table["models"])})
 
 
 def record_setting(name: str, steps: int, runs: Sequence[RunMeasurement], failed: int = 0) -> SettingRecord:
@@ -94,6 +99,7 @@ def record_setting(name: str, steps: int, runs: Sequence[RunMeasurement], failed
         round(float(np.mean([run.gain for run in runs])), 4) if runs else 0.0,
         plain,
         () if agreement is None else tuple(round(v, 4) for v in agreement.models),
+        len(runs[0].codes.tree.leaves) if runs else MIN_ACTIVE,
     )
 
 
@@ -144,7 +150,8 @@ def select_survivors(
 def settings_to_lower(records: Sequence[SettingRecord], keep: int) -> list[str]:
     """Settings to try again with lower prices: those that collapsed, if fewer than `keep` others are alive.
 
-    Runs of fewer than 300 steps are not judged: they may only have learned too little.
+    Runs of fewer than 300 steps are not judged: they may only have learned too little. A setting that was lowered already
+    is not lowered again, but its successor may be.
 
     Args:
         records: one record per setting.
@@ -152,5 +159,7 @@ def settings_to_lower(records: Sequence[SettingRecord], keep: int) -> list[str]:
     """
     alive = sum(len(r.seeds) > 1 and not r.collapsed for r in records)
     judged = [r for r in records if len(r.seeds) > 1 and r.steps >= MIN_JUDGED_STEPS]
+    lowered = {r.name.removesuffix(LOWERED) for r in records if r.name.endswith(LOWERED)}
+    judged = [r for r in judged if r.name not in lowered]
     collapsed = sorted((r for r in judged if r.collapsed), key=lambda r: -r.gain)
     return [r.name for r in collapsed[: max(0, keep - alive)]]

@@ -34,6 +34,7 @@ RESERVED_SECONDS = 25.0  # for worker starts, measurements and pages
 RESERVED_SHARE = 0.08
 MAX_FIRST_STEPS = 20_000
 LOWERING = 4.0  # a collapsed setting is tried again with prices divided by this
+LOWERED = "-low"  # at the end of its name then
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class CandidateSetting:
         }
         return replace(
             self,
-            name=f"{self.name}-low",
+            name=f"{self.name}{LOWERED}",
             label=f"{self.label}, prices / {LOWERING:g}",
             recipe={**self.recipe, "objective": objective},
         )

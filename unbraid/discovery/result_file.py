@@ -22,7 +22,9 @@ def read_discovery_result(folder: Path) -> dict[str, Any]:
         return {}
     found = read_json(folder / RESULT_FILE, "result")
     rows = found.get("factors") if isinstance(found, dict) else None
-    valid = isinstance(rows, list) and all(map(_is_factor, rows)) and isinstance(found.get("warnings", []), list)
+    fields = {"warnings": list, "runs": list, "lost_names": dict}
+    valid = isinstance(rows, list) and all(map(_is_factor, rows))
+    valid = valid and all(isinstance(found.get(key, kind()), kind) for key, kind in fields.items())
     expect(valid, f"{folder / RESULT_FILE} is damaged", do="The command that made it writes it again.")
     return found
 

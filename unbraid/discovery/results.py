@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
-import shutil
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,12 +15,12 @@ import numpy as np
 
 from unbraid.codes import Codes
 from unbraid.core.errors import UnbraidError
-from unbraid.core.files import is_file, read_bytes, write_bytes, write_json, write_text
+from unbraid.core.files import is_file, write_json, write_text
 from unbraid.data.subsets.splits import split_indices
+from unbraid.discovery.best_run import BEST_FOLDER, install_best
 from unbraid.discovery.data_inspection import DataSummary, load_array, picture_names
 from unbraid.discovery.discovery_page import render_page, source_title, to_unit_range
 from unbraid.discovery.factor_confidence import (
-    FOUND_CORRELATION,
     PARTLY,
     PRELIMINARY,
     STABLE,
@@ -31,28 +30,27 @@ from unbraid.discovery.factor_confidence import (
     FactorConfidence,
     active_leaves,
     factor_confidences,
-    leaf_similarity,
 )
 from unbraid.discovery.halving import MIN_GAIN, MIN_JUDGED_STEPS, SettingRecord, record_setting
 from unbraid.discovery.leaf_kinds import leaf_histogram, leaf_kinds
-from unbraid.discovery.measurements import RunMeasurement, measure_without_labels
+from unbraid.discovery.measurements import RunMeasurement
 from unbraid.discovery.picture_change import CLEAR_NATS, MIN_CHANGE, picture_changes
-from unbraid.discovery.plan import PLAN_FILE, DiscoveryPlan
+from unbraid.discovery.plan import LOWERED, PLAN_FILE, DiscoveryPlan
 from unbraid.discovery.result_file import RESULT_FILE, read_discovery_result
 from unbraid.discovery.training_stages import RungRunner
 from unbraid.export.html import EXPLORER_FILE, write_explorer
 from unbraid.runs.evaluation.encoding import encode
-from unbraid.runs.folder.file_names import LEDGER_FILE, MODEL_FILE, RECIPE_FILE, STATE_FILE
-from unbraid.runs.folder.leaf_names import NAMES_FILE, read_leaf_names, write_leaf_names
+from unbraid.runs.folder.leaf_names import read_leaf_names
 from unbraid.runs.run import Run
 
-PAGE_FILE, CODES_TABLE, BEST_FOLDER, DATA_FOLDER = "discovery.html", "codes.csv", "best", "data"
+PAGE_FILE, CODES_TABLE, DATA_FOLDER = "discovery.html", "codes.csv", "data"
 SAMPLED_PICTURES = 1000  # behind the change of a picture by a leaf
-COPIED_FILES = (RECIPE_FILE, LEDGER_FILE, MODEL_FILE, STATE_FILE)
 
 
 def write_results(stages: RungRunner, summary: DataSummary, complete: bool) -> dict[str, Any]:
     """Write all results of what is trained so far and return the content of discovery.json.
+
+    While a finished plan is extended, an interruption keeps its result if that compared more seeds.
 
     Args:
         stages: the rungs.
@@ -60,6 +58,10 @@ def write_results(stages: RungRunner, summary: DataSummary, complete: bool) -> d
         complete: whether the plan was finished.
     """
     name, reason, measured = _choose_measured(stages)
+    earlier = read_discovery_result(stages.folder)
+    finished = earlier.get("complete") and is_file(stages.folder / PAGE_FILE)
+    if not complete and finished and len(earlier.get("runs", [])) > len(measured):
+        return earlier
     records, shown = _setting_rows(stages, name, measured)
     result: dict[str, Any] = {
         "schema": 1,
@@ -82,7 +84,7 @@ def write_results(stages: RungRunner, summary: DataSummary, complete: bool) -> d
     seed = chosen.seed
     run = stages.finished_run(name, seed)
     assert run is not None
-    best = install_best(run, stages, chosen.codes)
+    best, lost_names = install_best(run, stages, chosen.codes)
     codes = encode_everything(best, summary)
     result["run"] = stages.run_name(name, seed)
     array = load_array(stages.folder / DATA_FOLDER)
@@ -91,6 +93,8 @@ def write_results(stages: RungRunner, summary: DataSummary, complete: bool) -> d
     result["runs"] = _run_rows(measured, records, seed)
     result["gain"] = chosen.gain
     result["steps"] = chosen.steps
+    lost_names = {**earlier.get("lost_names", {}), **lost_names}
+    result["lost_names"] = {n: leaf for n, leaf in lost_names.items() if n not in read_leaf_names(best.path).values()}
     result["warnings"] += _warnings(result, chosen, complete, len(measured))
     result["warnings"] += [stages.plan.short_warning] if complete and stages.plan.short_warning else []
     described = {key: getattr(summary, key) for key in ("resize", "kind", "columns")}
@@ -109,7 +113,8 @@ def _choose_measured(stages: RungRunner) -> tuple[str, str, list[RunMeasurement]
     seeds = (*stages.plan.main_seeds, *stages.plan.confirming_seeds)
     if choice is not None:
         found = [m for seed in seeds if (m := stages.measure(choice.name, seed)) is not None]
-        most = max((m.steps for m in found), default=0)  # a run of another rung is another model
+        reached = Counter(m.steps for m in found)  # a run of another rung is another model
+        most = max(reached, key=lambda steps: (reached[steps], steps), default=0)
         return choice.name, choice.reason, [m for m in found if m.steps == most]
     found_by_name = {
         s.name: [m for seed in seeds if (m := stages.measure(s.name, seed)) is not None] for s in stages.plan.settings
@@ -157,53 +162,6 @@ def _setting_rows(
         row["elbo"] = None if record is None or not math.isfinite(record.elbo) else record.elbo
         rows.append({**row, "name": setting.name, "label": setting.label, "status": status})
     return chosen, rows
-
-
-def install_best(run: Run, stages: RungRunner, codes: Codes) -> Run:
-    """Copy the chosen run to best/; names of leaves are kept, or moved to the matching leaves of another run.
-
-    Args:
-        run: the chosen run.
-        stages: the rungs.
-        codes: codes of the shared examples by the chosen run.
-    """
-    folder = stages.folder / BEST_FOLDER
-    names = _carry_names(folder, run, stages, codes)
-    part, old = stages.folder / ".best.part", stages.folder / ".best.old"
-    for place in (part, old):
-        shutil.rmtree(place, ignore_errors=True)
-    part.mkdir(parents=True)
-    for file in COPIED_FILES:
-        if is_file(run.path / file):
-            write_bytes(part / file, read_bytes(run.path / file, limit=1 << 34))
-    if names:
-        write_leaf_names(part, names)
-    if folder.exists():
-        os.replace(folder, old)
-    os.replace(part, folder)
-    shutil.rmtree(old, ignore_errors=True)
-    return Run.load(folder)
-
-
-def _carry_names(folder: Path, run: Run, stages: RungRunner, codes: Codes) -> dict[str, str]:
-    if not is_file(folder / NAMES_FILE) and is_file(stages.folder / ".best.old" / NAMES_FILE):
-        folder = stages.folder / ".best.old"  # a kill between two renames
-    names = read_leaf_names(folder)
-    if not names:
-        return {}
-    with suppress(UnbraidError):
-        before = Run.load(folder)
-        if before.recipe.name == run.recipe.name:
-            return names
-        old = measure_without_labels(before, stages.data).codes
-        place = {leaf.name: i for i, leaf in enumerate(old.tree.leaves)}
-        moved: dict[str, str] = {}
-        for leaf, name in names.items():
-            likeness = [leaf_similarity(old, place[leaf], codes, j) for j in range(len(codes.tree.leaves))]
-            if max(likeness) >= FOUND_CORRELATION:
-                moved[codes.tree.leaves[int(np.argmax(likeness))].name] = name
-        return moved
-    return {}
 
 
 def encode_everything(best: Run, summary: DataSummary) -> Codes:
@@ -376,7 +334,10 @@ def _warnings(result: dict[str, Any], chosen: RunMeasurement, complete: bool, se
         )
     elif seeds > 1 and STABLE not in found:
         texts.append("No factor is stable over seeds: codes.csv has all active leaves. More minutes may help.")
-    if result["setting"].endswith("-low"):
+    if result["lost_names"]:
+        names = ", ".join(f"{name!r} ({leaf})" for name, leaf in result["lost_names"].items())
+        texts.append(f"Names that no leaf of the chosen run matches, with their former leaf: {names}.")
+    if result["setting"].endswith(LOWERED):
         texts.append("The planned prices made every leaf collapse on these data; the chosen setting has lower ones.")
     return texts
 

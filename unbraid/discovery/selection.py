@@ -131,7 +131,9 @@ class Choice:
     reason: str
 
 
-def choose_setting(candidates: Sequence[Candidate], labels: dict[str, str] | None = None) -> Choice:
+def choose_setting(
+    candidates: Sequence[Candidate], labels: dict[str, str] | None = None, stopped: bool = False
+) -> Choice:
     """Choose the simplest setting within one standard error of the largest UDR (the rule of Breiman et al. 1984).
 
     Two settings cannot be told apart if their difference is at most its standard error, √(e₁² + e₂²).
@@ -139,6 +141,7 @@ def choose_setting(candidates: Sequence[Candidate], labels: dict[str, str] | Non
     Args:
         candidates: the settings; those that are not alive are taken only if all are dead.
         labels: names for the sentence.
+        stopped: whether other settings stopped earlier.
 
     >>> one, two = (PairMean(m, 0.03, 0, 1, 3) for m in (0.70, 0.72))
     >>> choose_setting([Candidate("simple", 1, one), Candidate("rich", 2, two)]).name
@@ -155,7 +158,7 @@ def choose_setting(candidates: Sequence[Candidate], labels: dict[str, str] | Non
     outside = [c for c in ranked if c not in tied]
     margin = chosen.agreement.mean - outside[0].agreement.mean if outside else math.nan
     names = {c.name: (labels or {}).get(c.name, c.name) for c in pool}
-    reason = _explain(chosen, tied, outside, names, dead=len(candidates) > len(pool))
+    reason = _explain(chosen, tied, outside, names, stopped or len(candidates) > len(pool))
     return Choice(chosen.name, best.name, tuple(c.name for c in tied), margin, reason)
 
 
@@ -167,13 +170,17 @@ def _difference_error(first: Candidate, second: Candidate) -> float:
 
 
 def _explain(
-    chosen: Candidate, tied: Sequence[Candidate], outside: Sequence[Candidate], names: dict[str, str], dead: bool
+    chosen: Candidate, tied: Sequence[Candidate], outside: Sequence[Candidate], names: dict[str, str], stopped: bool
 ) -> str:
     text = f"{names[chosen.name]} is chosen with a UDR of {chosen.agreement.mean:.2f}"
     if not chosen.alive:
         text += ", although every setting collapsed"
     if not outside and len(tied) == 1:
-        text += ". Every other setting collapsed" if dead else ". There was no time to compare it with another setting"
+        text += (
+            ". Every other setting failed, collapsed or stopped earlier"
+            if stopped
+            else (". There was no time to compare it with another setting")
+        )
     if len(tied) > 1:
         others = " and ".join(f"{names[c.name]} ({c.agreement.mean:.2f})" for c in tied if c is not chosen)
         text += f". It cannot be told apart from {others}: the difference is within one standard error"

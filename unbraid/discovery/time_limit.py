@@ -54,7 +54,7 @@ class TimeLimit:
         """
         self.measuring, self.measured = self.measuring + seconds, self.measured + 1
 
-    def adjust(self, plan: DiscoveryPlan, finished: int, count: int) -> DiscoveryPlan:
+    def adjust(self, plan: DiscoveryPlan, finished: int, count: int, confirmed: int = 0) -> DiscoveryPlan:
         """Return the plan, with other rungs if the rest would miss the time by much.
 
         They become shorter or fewer if they would not fit. They become longer if much of the time would stay unused, as
@@ -64,6 +64,7 @@ class TimeLimit:
             plan: the plan.
             finished: rungs that are done, at least one.
             count: settings that continue.
+            confirmed: steps that the confirming seeds have already.
         """
         if not self.steps:
             return plan
@@ -72,7 +73,7 @@ class TimeLimit:
         measurements = (len(plan.rungs) - finished) * count
         left = self.deadline - time.monotonic() - PAGES_SECONDS * max(1.0, slowdown)
         left -= measurements * self.measuring / max(1, self.measured)
-        growing, fixed = remaining_steps(plan, finished, count)
+        growing, fixed = remaining_steps(plan, finished, count, confirmed)
         needed, confirming, why = rate * (growing + fixed), plan.confirming, "time is left"
         if needed > TOLERANCE * left:
             rest = _scaled_rungs(plan, finished, max(0.0, left / rate - fixed) / growing if growing else 0.0)
@@ -100,17 +101,18 @@ def _scaled_rungs(plan: DiscoveryPlan, finished: int, share: float) -> list[Rung
     return [Rung(base + int(share * (r.steps - base)), r.keep) for r in plan.rungs[finished:]]
 
 
-def remaining_steps(plan: DiscoveryPlan, finished: int, count: int) -> tuple[float, float]:
+def remaining_steps(plan: DiscoveryPlan, finished: int, count: int, confirmed: int = 0) -> tuple[float, float]:
     """Steps of all runs that shrink with the rungs, and those that more seeds need to come as far as the others.
 
     Args:
         plan: the plan.
         finished: rungs that are done.
         count: settings that continue.
+        confirmed: steps that the confirming seeds have already.
     """
     base = plan.rungs[finished - 1].steps if finished else 0
     growing, done = 0.0, base
     for rung in plan.rungs[finished:]:
         growing += count * plan.seeds * (rung.steps - done)
         count, done = min(count, rung.keep), rung.steps
-    return growing + plan.confirming * (done - base), plan.confirming * base
+    return growing + plan.confirming * (done - base), plan.confirming * max(0, base - confirmed)

@@ -181,15 +181,21 @@ class RungRunner:
     def _remaining_seconds(self) -> float:
         """Estimated seconds until the plan is finished, at the speed so far."""
         finished = len(self.progress.stages)
-        growing, fixed = remaining_steps(self.plan, finished, len(self.current))
+        growing, fixed = remaining_steps(self.plan, finished, len(self.current), self._confirmed_steps())
         measured = self.limit.seconds / self.limit.steps if self.limit is not None and self.limit.steps else 0.0
-        return (growing + (0 if self.plan.added else fixed)) * (measured or self.plan.step_seconds)
+        return (growing + fixed) * (measured or self.plan.step_seconds)
+
+    def _confirmed_steps(self) -> int:
+        """Steps that every confirming seed of the leading setting has; 0 before they are trained."""
+        choice = self.choose()
+        runs = [self.finished_run(choice.name, seed) for seed in self.plan.confirming_seeds] if choice else []
+        return min((0 if run is None else int(run.state["step"]) for run in runs), default=0)
 
     def _keep_time(self) -> None:
         """Make the rest of the plan shorter or longer if it would miss the time by much, and store it."""
         if self.limit is None:
             return
-        plan = self.limit.adjust(self.plan, len(self.progress.stages), len(self.current))
+        plan = self.limit.adjust(self.plan, len(self.progress.stages), len(self.current), self._confirmed_steps())
         if plan != self.plan:
             self.plan = plan
             plan.save(self.folder)
@@ -309,7 +315,8 @@ class RungRunner:
             return None
         stage = self.progress.stages[-1]
         candidates = [self._candidate(r) for r in stage.records if r.seeds and r.name in stage.kept]
-        return choose_setting(candidates, {name: s.label for name, s in self.settings.items()})
+        labels = {name: s.label for name, s in self.settings.items()}
+        return choose_setting(candidates, labels, stopped=bool(self.progress.dropped()))
 
     def _candidate(self, record: SettingRecord) -> Candidate:
         plain = record.ranking

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from importlib import resources
 from typing import Any
 
 from fastapi import Request, Response, WebSocket, WebSocketDisconnect
 
 from unbraid.core.errors import UnbraidError, expect
+from unbraid.discovery.results import refresh_names
 from unbraid.export.html import render_explorer
 from unbraid.runs.folder.leaf_names import name_leaf
 from unbraid.studio.explorer import MAX_UPLOAD_BYTES
@@ -118,6 +120,8 @@ def register_naming(app: Any, library: Library, run_in_thread: Any) -> None:
             run = await run_in_thread(library.run, wanted.get("run", ""))
             leaves = [leaf.name for leaf in run.recipe.tree.leaves]
             name_leaf(run.path, leaves, str(wanted.get("leaf", "")), str(wanted.get("name", "")))
+            with suppress(UnbraidError):  # pages of a discovery that cannot be written again keep the old name
+                await run_in_thread(refresh_names, run.path)
         except (UnbraidError, ValueError, RecursionError, OSError) as error:
             return Response(str(error)[:2000], 400, media_type="text/plain")
         return Response("named", media_type="text/plain")

@@ -197,9 +197,11 @@ def test_the_same_source_is_read_once_and_another_one_is_refused(folder, tmp_pat
     assert read(folder, tmp_path) == first
     save_picture(folder / "new.png", 1000)
     with pytest.raises(UnbraidError, match="discovery of other data"):
-        read(folder, tmp_path)
+        read(folder, tmp_path, begun=True)
     with pytest.raises(UnbraidError, match="discovery of other data"):
-        read(np.random.default_rng(5).integers(0, 256, (40, 8, 8), dtype=np.uint8), tmp_path)
+        read(np.random.default_rng(5).integers(0, 256, (40, 8, 8), dtype=np.uint8), tmp_path, begun=True)
+    assert picture_names(tmp_path / "out/data")[-1][1] == first.distinct - 1, "names of the refused data are not stored"
+    assert read(folder, tmp_path).distinct == first.distinct + 1, "before training other data take their place"
 
 
 def test_pictures_that_were_only_saved_again_are_the_same_data(folder, tmp_path):

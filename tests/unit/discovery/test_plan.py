@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from unbraid.discovery.plan import CandidateSetting, DiscoveryPlan, Rung, extend_plan, make_plan
-from unbraid.discovery.time_limit import PAGES_SECONDS, TimeLimit
+from unbraid.discovery.time_limit import PAGES_SECONDS, TimeLimit, remaining_steps
 
 SETTINGS = [CandidateSetting(f"s{k}", f"setting {k}", {"budget": {}}, k, 0.02) for k in range(5)]
 
@@ -47,6 +47,15 @@ def test_more_minutes_add_the_seeds_that_a_short_plan_left_out():
     more = extend_plan(plan, plan.settings, 10)
     assert (plan.confirming, more.confirming, more.added) == (0, 2, 1)
     assert more.rungs[:-1] == plan.rungs
+
+
+def test_confirming_seeds_that_were_trained_count_only_with_what_they_lack():
+    plan = extend_plan(plan_of(10), SETTINGS[:2], 5)
+    before, last = plan.rungs[-2].steps, plan.rungs[-1].steps
+    assert remaining_steps(plan, len(plan.rungs), 2, before) == (0, 2 * (last - before))
+    assert remaining_steps(plan, len(plan.rungs), 2) == (0, 2 * last)
+    limit = limit_after(plan, 0.9, 2 * (last - before) * plan.step_seconds + 2 * PAGES_SECONDS)
+    assert limit.adjust(plan, len(plan.rungs), 2, before) is plan
 
 
 def limit_after(plan: DiscoveryPlan, slowdown: float, left: float) -> TimeLimit:

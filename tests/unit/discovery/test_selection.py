@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from unbraid.codes import Codes
 from unbraid.core.errors import UnbraidError
 from unbraid.discovery.factor_confidence import PARTLY, STABLE, UNKNOWN, UNSTABLE, factor_confidences, leaf_similarity
-from unbraid.discovery.halving import SettingRecord, select_survivors, settings_to_lower
+from unbraid.discovery.halving import SettingRecord, record_setting, select_survivors, settings_to_lower
 from unbraid.discovery.leaf_kinds import has_clusters, is_ring, leaf_kinds
 from unbraid.discovery.selection import Candidate, PairMean, choose_setting, mean_over_pairs, measure_agreement
 from unbraid.latent import Latent
@@ -74,6 +76,11 @@ def test_dead_settings_are_not_chosen_however_much_their_seeds_agree():
         choose_setting([])
 
 
+def test_the_reason_of_the_only_setting_left_says_why_it_is_alone():
+    assert "no time to compare" in choose_setting([candidate("only", 0.9)]).reason
+    assert "failed, collapsed or stopped earlier" in choose_setting([candidate("only", 0.9)], stopped=True).reason
+
+
 def record(name: str, udr: float = 0.5, gain: float = 0.6, active: float = 5, seeds: int = 3, steps: int = 1000):
     agreement = {
         key: {"mean": udr, "error": 0.02, "low": 0.0, "high": 1.0, "pairs": 3} for key in ("lasso", "spearman", "ratio")
@@ -130,9 +137,20 @@ def test_prices_are_lowered_only_where_too_few_settings_are_alive_and_training_w
     assert settings_to_lower([record("dead", active=0, steps=100), alive], keep=2) == []
 
 
-def test_a_record_survives_json():
-    one = record("a")
-    assert SettingRecord.from_plain(one.as_plain()) == one
+def test_a_setting_that_was_lowered_is_lowered_once_more_and_not_again_itself():
+    tried = [record("dead", gain=0.01), record("dead-low", gain=0.005)]
+    assert settings_to_lower(tried, keep=1) == ["dead-low"]
+
+
+def test_a_model_of_one_leaf_that_uses_it_is_no_collapse():
+    assert record("two", active=1).collapsed
+    assert not replace(record("one", active=1), leaves=1).collapsed
+    assert replace(record("none", active=0), leaves=1).collapsed
+
+
+def test_a_record_survives_json_also_without_a_finished_run():
+    for one in (record("a"), record_setting("failed", 800, [], 3)):
+        assert SettingRecord.from_plain(json.loads(json.dumps(one.as_plain(), allow_nan=False))) == one
 
 
 def test_confidence_counts_the_seeds_that_find_a_leaf():

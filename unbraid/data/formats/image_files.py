@@ -271,9 +271,11 @@ def open_image(file: Path | io.BytesIO) -> Iterator[Any]:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings(), Image.open(file, formats=IMAGE_FORMATS) as image:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of damaged TIFF files; the error says more
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            yield image
+            with Image.open(file, formats=IMAGE_FORMATS) as image:
+                yield image
     except UnbraidError as error:
         raise UnbraidError(f"cannot read the image {_file_name(file)}: {error}") from error
     except Exception as error:  # Pillow raises many types of errors on damaged files, some with a memory address

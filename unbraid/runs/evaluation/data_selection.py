@@ -13,6 +13,7 @@ from unbraid.data.custom.conversion import as_dataset
 from unbraid.data.dataset import Dataset
 from unbraid.data.factors import Factors
 from unbraid.runs.folder.file_names import DATA_FILE
+from unbraid.runs.folder.moved_data import relocate_data
 from unbraid.runs.run import Run
 
 HELD_OUT = "held_out"  # the split of the combinations that `hold_out` excluded from training
@@ -86,7 +87,7 @@ def _data_table(run: Run, data: str | Path | None) -> dict[str, Any]:
     """The requested [data] table: that of the run, or one of another set with the options of the run where they apply."""
     from unbraid.data import DATASETS, STRUCTURE
 
-    own = dict(run.recipe.data)
+    own = relocate_data(run.path, dict(run.recipe.data))
     if data is None:
         return own
     channels, height, _ = tuple(run.state["shape"])
