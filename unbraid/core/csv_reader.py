@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -154,8 +156,8 @@ def _has_header(rows: list[list[str]]) -> bool:
     first = [cell.strip() for cell in rows[0]]
     if len(rows) < 2:
         return False
-    if not first[0] and first[1:] == [str(i) for i in range(len(first) - 1)]:
-        return True  # a data frame with unnamed columns
+    if not first[0] and len(first) > 1 and _is_row_number(np.array([row[0].strip() for row in rows[1:]])):
+        return True  # a data frame with its index
     below = [[cell.strip() for cell in column] for column in zip(*rows[1:SNIFF_ROWS], strict=True)]
     if any(_is_number(cell) for cell in first):
         return _is_numeric_header(first, below) or any(map(_is_name_above, first, below))
@@ -166,12 +168,24 @@ def _has_header(rows: list[list[str]]) -> bool:
 
 
 def _is_numeric_header(first: list[str], below: list[list[str]]) -> bool:
-    """Whether the first row is 0, 1, 2, 3, …, or has different whole numbers above fractions: a header of pandas."""
+    """Whether the first row is 0, 1, 2, 3, …, or has whole numbers above fractions: a header of pandas.
+
+    Different numbers must all stand above fractions, ascending ones above a column of them.
+    """
     if len(first) > 3 and first == [str(i) for i in range(len(first))]:
         return True
     whole = all(cell.isascii() and cell.isdigit() for cell in first) and len(set(first)) == len(first)
-    fractions = all(_is_number(cell) and not cell.lstrip("+-").isdigit() for column in below for cell in column if cell)
-    return whole and fractions and (len(first) > 1 or first[0] == "0")
+    fractions = [all(_is_number(c) and not c.lstrip("+-").isdigit() for c in column if c) for column in below]
+    if len(first) == 1:
+        return fractions[0] and first[0] == "0"
+    return whole and (all(fractions) or (any(fractions) and _counts_up(first)))
+
+
+def _counts_up(cells: Sequence[str]) -> bool:
+    """Whether texts are whole numbers that increase, as the names that pandas gives to columns."""
+    if not all(cell.isascii() and cell.isdigit() and len(cell) < 10 for cell in cells):
+        return False
+    return all(a < b for a, b in pairwise(map(int, cells)))
 
 
 def _is_name_above(name: str, cells: list[str]) -> bool:

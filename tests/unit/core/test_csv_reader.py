@@ -87,6 +87,8 @@ def test_damage_is_named(tmp_path, content, says):
         ([["0", "1", "2", "3"], ["4", "4", "1", "0"], ["5", "5", "2", "1"]], True),
         ([["0", "1"], ["1", "0"], ["1", "1"]], False),
         ([["3", "3"], ["0.5", "1.25"], ["2.5", "3.5"]], False),
+        ([["0", "2", "3"], ["4", "0.5", "1"], ["5", "1.5", "2"]], True),
+        ([["3", "2", "0"], ["4", "0.5", "1"], ["5", "1.5", "2"]], False),
         ([["5"], ["0.5"], ["2.5"]], False),
         ([["x", "3"], ["0.5", "1"], ["1.5", "2"]], True),
         ([["shape", "3"], *BODY, *BODY], True),
@@ -98,3 +100,10 @@ def test_a_header_of_numbers_is_found(tmp_path, rows, named):
     table = read_table(write_table(tmp_path / "y.csv", rows))
     assert table.names == (tuple(rows[0]) if named else None)
     assert len(table) == len(rows) - named
+
+
+def test_numbers_above_an_index_that_counts_rows_are_names(tmp_path):
+    table = read_table(
+        write_table(tmp_path / "y.csv", [["", "0", "2"], ["0", "4", "1"], ["1", "5", "1"], ["2", "6", "2"]])
+    )
+    assert (table.names, len(table), table.dropped) == (("0", "2"), 3, ("(unnamed)",))
