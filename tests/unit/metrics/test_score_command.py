@@ -220,6 +220,9 @@ def test_whole_numbers_below_headers_of_numbers_are_noted(app, folder):
     done = invoke_score(app, *paths, "--metrics", "mig")
     assert done.exit_code == 0, done.exception
     assert "was read as labels; if it names the columns, give them other names" in " ".join(done.output.split())
+    (folder / "labels.csv").write_text(text.replace("0,1\n", "1,2\n", 1))  # may be names, may be a row too many
+    done = invoke_score(app, "--codes", folder / "z.npy", "--factors", folder / "labels.csv", "--metrics", "mig")
+    assert "is a header of numbers" in str(done.exception)
 
 
 def test_free_text_is_no_factor_and_is_named_above_the_table(app, folder):
@@ -258,8 +261,33 @@ def test_a_failing_metric_loses_no_other_score(app, folder, monkeypatch):
     def nameless(codes, factors=None, **inputs):
         return Score("nameless", None)
 
+    class SilentError(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    def silent(codes, factors=None, **inputs):
+        raise SilentError
+
+    def leaving(codes, factors=None, **inputs):
+        raise SystemExit("stop")
+
+    odd = {
+        "no_settings": lambda codes, factors=None, **inputs: Score("x", 0.5, {}, None, None),
+        "no_ends": lambda codes, factors=None, **inputs: Score("x", 0.5, {}, 5),
+        "wrong_ends": lambda codes, factors=None, **inputs: Score("x", 0.5, {}, ("a", "b")),
+        "silent": silent,
+        "leaving": leaving,
+    }
+    for name, call in odd.items():
+        monkeypatch.setitem(METRICS, name, Metric(call, "nothing"))
     monkeypatch.setitem(METRICS, "failing", Metric(failing, "nothing"))
     monkeypatch.setitem(METRICS, "nameless", Metric(nameless, "nothing"))
+    done = invoke_score(app, folder, "--metrics", ",".join(["mig", *odd]), "--json")
+    assert done.exit_code == 0, done.exception
+    report = json.loads(done.stdout)
+    assert report["scores"]["mig"]["value"] > 0.95
+    assert report["skipped"].keys() == odd.keys()
+    assert (report["skipped"]["silent"], report["skipped"]["leaving"]) == ("SilentError", "SystemExit: stop")
     for seeds in (1, 2):
         done = invoke_score(app, folder, "--metrics", "mig,failing,nameless", "--seeds", seeds, "--json")
         assert done.exit_code == 0, done.exception

@@ -177,3 +177,16 @@ def test_other_weights_state_their_step_and_have_no_scores(tmp_path):
     assert run.scores()["mig"].value == made["mig"].value
     assert best.scores() is None
     assert run.at(2).scores() is None
+
+
+def test_a_metric_that_fails_ends_no_training_and_is_named(tmp_path, monkeypatch):
+    from unbraid.metrics import METRICS, Metric
+
+    def failing(codes, factors=None, **inputs):
+        return codes.nothing
+
+    monkeypatch.setitem(METRICS, "failing", Metric(failing, "nothing", needs="codes"))
+    with pytest.warns(UserWarning, match="validation without failing"):
+        run = train(tmp_path / "run", validate_every=3, validate_metrics=["failing", "mig"])
+    rows = [json.loads(line) for line in (run.path / LEDGER_FILE).read_text().splitlines()]
+    assert all(row["scores"].keys() == {"mig"} for row in rows if row.get("validation"))

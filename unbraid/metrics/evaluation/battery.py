@@ -130,15 +130,36 @@ def _run_metrics(
             settings["bins"] = bins
         try:
             score = metric(table, seed=seed, **settings)
-            scores[name] = replace(score, name=name, value=float(score.value))
-        except Exception as error:  # a custom metric may raise anything; the scores of the others are kept
+            scores[name] = _checked(replace(score, name=name, value=float(score.value)))
+        except (Exception, SystemExit) as error:  # a custom metric may raise anything; the other scores are kept
             if strict and isinstance(error, UnbraidError):
                 raise
-            why = str(error) if isinstance(error, UnbraidError) else f"{type(error).__name__}: {error}"
+            why = str(error) if isinstance(error, UnbraidError) else _describe_error(error)
             scores[name] = Score(name, float("nan"), {}, None, {**settings, "skipped": why})
         if advance is not None:
             advance(note=name)
     return scores
+
+
+def _checked(score: Score) -> Score:
+    """The score of a metric, if its details have the types that tables and files need."""
+    ends = score.interval
+    for field, right in {
+        "table": isinstance(score.table, dict),
+        "settings": isinstance(score.settings, dict),
+        "interval": ends is None or (len(ends) == 2 and all(isinstance(end, int | float) for end in ends)),
+    }.items():
+        if not right:
+            raise TypeError(f"its score has a {field} of type {type(getattr(score, field)).__name__}")
+    return score
+
+
+def _describe_error(error: BaseException) -> str:
+    """The type and the text of an error, even if its text cannot be made."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
 
 
 def parse_metric_names(metrics: str | Iterable[str]) -> list[str]:

@@ -6,17 +6,19 @@ Validation does not change the random state of training.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from unbraid.core.errors import expect, join_names
+from unbraid.core.errors import UnbraidError, expect, join_names
 from unbraid.data import DATASETS
 from unbraid.data.batches import fetch_batch, permutation
 from unbraid.data.dataset import Dataset
 from unbraid.metrics.evaluation.battery import battery, get_metric, parse_metric_names
+from unbraid.metrics.inputs.validation import as_table
 from unbraid.prices import FINAL_STEP
 from unbraid.runs.building.supervision import without_supervision
 from unbraid.runs.evaluation.data_selection import load_full_data
@@ -124,8 +126,14 @@ def _scores(model: Vae, dataset: Dataset, index: np.ndarray, metrics: list[str])
     about: dict[str, Any] = {"groups": {leaf.name: model.tree.columns(leaf.name) for leaf in model.tree.leaves}}
     if dataset.factors is not None:
         about |= {"names": dataset.factors.names, "kinds": [item.kind for item in dataset.factors.items]}
-    found = battery(mean, dataset.labels(index), metrics=metrics, **about)
-    return {name: round(float(s.value), 6) for name, s in found.items() if math.isfinite(s.value)}
+    table = as_table(mean, dataset.labels(index), metric_name="validation", needs_factors=False, **about)
+    found: dict[str, float] = {}
+    for metric in metrics:  # one that cannot score these images ends neither the training nor the other scores
+        try:
+            found |= {name: float(score.value) for name, score in battery(table, metrics=metric).items()}
+        except UnbraidError as error:
+            warnings.warn(f"validation without {metric}: {error}", stacklevel=2)
+    return {name: round(float(value), 6) for name, value in found.items() if math.isfinite(value)}
 
 
 @dataclass
