@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
+from torch.nn import Parameter, functional
 
 from unbraid.core.hardware import mkl_is_slow
 
@@ -21,7 +21,7 @@ def uses_onednn(x: Tensor, weight: Tensor) -> bool:
         weight: the weights "o i".
     """
     return (
-        not torch.compiler.is_compiling()  # first: exported, the number of rows is a symbol
+        is_eager(x)  # first: exported, the number of rows is a symbol
         and x.dim() == 2
         and x.dtype == weight.dtype == torch.float32
         and x.device.type == "cpu"
@@ -30,6 +30,17 @@ def uses_onednn(x: Tensor, weight: Tensor) -> bool:
         and bool(torch.backends.mkldnn.enabled)
         and not torch.is_autocast_enabled("cpu")
     )
+
+
+def is_eager(x: Any) -> bool:
+    """Whether an operation on x is computed now: not compiled, exported, traced, or on a stand-in for a tensor.
+
+    Args:
+        x: the input.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.jit.is_scripting():
+        return False
+    return type(x) in (Tensor, Parameter)
 
 
 def is_large(rows: int, weight: Tensor) -> bool:

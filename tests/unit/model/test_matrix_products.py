@@ -132,3 +132,28 @@ def test_a_run_that_moves_from_or_to_such_a_processor_says_so(tmp_path, capsys, 
     moved = fit(recipe.set("budget.steps=3"), run.path, resume=True, quiet=True)
     assert "continues on kernel version 0, after kernel version 2" in capsys.readouterr().err
     assert moved.state["moved"] == ["kernel version 2 → kernel version 0 after step 2"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_traced_nets_have_no_products_of_ours(tmp_path):
+    x, weight = matrices()[:2]
+    layer = Dense(INPUTS, OUTPUTS, dtype=torch.float32)
+    torch.jit.save(torch.jit.trace(layer, x), tmp_path / "layer.pt")
+    torch.testing.assert_close(torch.jit.load(tmp_path / "layer.pt")(x), layer(x), rtol=1e-4, atol=1e-4)
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        assert linear_output(mode.from_tensor(x), mode.from_tensor(weight)).shape == (ROWS, OUTPUTS)
+
+
+def test_the_kernels_of_a_run_are_those_of_its_steps():
+    from unbraid.runs.building.builders import build_parts
+
+    base = Recipe(data={"name": "sprites32", "subsample": 128}, latent=2, nets={"name": "mlp", "width": [128]})
+    for changes, version in (
+        ([], 2),
+        (["budget.batch=4"], 0),
+        (["budget.precision=bf16"], 0),
+        (["budget.compile=true"], 0),
+    ):
+        assert resume_checks.kernel_version(build_parts(base.set("budget.batch=64", *changes))) == version

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, conv_transpose2d
 
+from unbraid.model.matrix_products import is_eager
+
 MAX_PHASE_CHANNELS = 4  # output channels up to which phases are faster: 16 numbers then fill a vector of the processor
 HALVING = ((4, 4), (2, 2), (1, 1), (1, 1), 1)  # kernel, stride, padding, dilation, groups
 
@@ -26,7 +28,7 @@ class Upconv(nn.ConvTranspose2d):
 
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         """See `torch.nn.ConvTranspose2d.forward`."""
-        plain = input.dim() == 4 and output_size is None and isinstance(self.padding, tuple)
+        plain = is_eager(input) and input.dim() == 4 and output_size is None and isinstance(self.padding, tuple)
         if not plain or not uses_fast_path(input, self.weight):
             return super().forward(input, output_size)
         settings = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
@@ -43,7 +45,7 @@ def uses_fast_path(x: Tensor, weight: Tensor) -> bool:
         x: the input.
         weight: the weights.
     """
-    if x.device.type != "cpu" or torch.compiler.is_compiling():
+    if not is_eager(x) or x.device.type != "cpu":
         return False
     if torch.is_autocast_enabled("cpu"):
         return torch.get_autocast_dtype("cpu") == torch.bfloat16 and torch.float64 not in (x.dtype, weight.dtype)
