@@ -144,6 +144,13 @@ def test_a_run_resumes_with_more_and_fewer_ranks_and_a_note(tmp_path):
 
 
 @pytest.mark.slow
+def test_ranks_that_share_no_disk_resume_with_the_precision_of_rank_zero(tmp_path):
+    code, _, output = wait_for_exit(start_torchrun(2, "tests.distributed_precision", str(tmp_path)))
+    assert code == 0, output
+    assert Run.load(tmp_path / "disk of rank 0" / "run").state["step"] == 4
+
+
+@pytest.mark.slow
 def test_ctrl_c_stops_all_ranks_with_a_checkpoint(tmp_path):
     process = start_training(tmp_path, 10**6, 2, "--out", str(tmp_path / "run"))
     wait_for_checkpoint(tmp_path / "run")

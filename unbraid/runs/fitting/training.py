@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from unbraid.core.distributed import CONTINUE, all_reduce_max, process_group
+from unbraid.core.distributed import CONTINUE, all_reduce_max, broadcast_bytes, group_rank_info, process_group
 from unbraid.core.errors import TrainingInterrupted, UnbraidError
 from unbraid.core.files import is_file
 from unbraid.core.hardware import use_threads
@@ -131,7 +131,7 @@ def fit_locked(
     held_out = select_validation_data(parts, validation, dataset is not None)
     with _loop_context(path, parts, quiet, callbacks, held_out) as context:
         auto = recipe.budget.precision == "auto"
-        trainer = build_trainer(parts, stored_precision(path) if resume and auto else "")
+        trainer = build_trainer(parts, _stored_precision(path) if resume and auto else "")
         start = distributed_run.synchronise_start(trainer, context, resume, force)
         if context.rank:
             distributed_run.follow_rank_zero(trainer, start, context.pending_signals)
@@ -141,6 +141,12 @@ def fit_locked(
     if context.pending_signals:  # a signal in the last step: the run is finished, but the caller must not start another
         raise TrainingInterrupted(f"stopped by a signal; all {recipe.budget.steps} steps were done: {path}")
     return Run(path, CustomParts(dataset, custom.nets, custom.prior))
+
+
+def _stored_precision(path: Path) -> str:
+    """The precision that "auto" chose when the run began, as rank 0 knows it: other ranks need not share its disk."""
+    stored = stored_precision(path) if group_rank_info().rank == 0 else ""
+    return broadcast_bytes(stored.encode()).decode() if group_rank_info().size > 1 else stored
 
 
 @contextmanager
