@@ -41,6 +41,8 @@ TRANSFORM_BATCH = 64  # rows per batch of `transform`, always: a code then does 
 PICKLED_FILES = (RECIPE_FILE, LEDGER_FILE, MODEL_FILE, BEST_FILE, STATE_FILE)  # files of the run in a pickle
 ELBO = "elbo"
 
+FEATURE_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # that scikit-learn sets before the training
+
 
 class Disentangler(TransformerMixin, BaseEstimator):
     """Learn a latent code of images or vectors; `transform` returns the posterior means.
@@ -120,6 +122,7 @@ class Disentangler(TransformerMixin, BaseEstimator):
             pairs: pairs of rows of X for an objective that reads pairs: whole numbers (m, 2), or (m, g) for groups; or an
                 array like X that has the partner of every row.
         """
+        before = {name: getattr(self, name) for name in FEATURE_ATTRIBUTES if hasattr(self, name)}
         rows = self._check_rows(X, reset=True)
         layout = detect_layout(rows.shape, self.channels)
         alone = torchrun_rank_info().size == 1
@@ -134,6 +137,12 @@ class Disentangler(TransformerMixin, BaseEstimator):
         except BaseException as error:
             if self.out is None:
                 shutil.rmtree(folder, ignore_errors=True)
+            if hasattr(self, "run_"):  # the estimator stays as it was fitted before
+                for name in FEATURE_ATTRIBUTES:
+                    if name in before:
+                        setattr(self, name, before[name])
+                    elif hasattr(self, name):
+                        delattr(self, name)
             if isinstance(error, UnbraidError | TrainingInterrupted):
                 raise _rephrase_error(error, folder, keeps_folder=self.out is not None) from error
             raise

@@ -221,6 +221,15 @@ def test_errors_leave_no_files(change, message, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_failed_refit_of_another_width_leaves_the_estimator_as_it_was(monkeypatch):
+    first, second = random_rows(), np.concatenate([random_rows()] * 2, 1)
+    model = Disentangler("vae", 2, **SMALL_OPTIONS).fit(first)
+    codes = model.transform(first)
+    with pytest.raises(UnbraidError):
+        model.set_params(objective="beta_tcv").fit(second)
+    np.testing.assert_array_equal(model.transform(first), codes)
+
+
 def test_metrics_need_labels_and_images_must_be_in_range():
     model = Disentangler("vae", 2, metric="mig", **SMALL_OPTIONS).fit(images())
     with pytest.raises(UnbraidError, match="needs labels"):
