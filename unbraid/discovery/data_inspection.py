@@ -215,11 +215,15 @@ def picture_names(folder: Path) -> list[tuple[str, int]]:
     Args:
         folder: the folder of the array.
     """
-    raw = read_bytes(folder / PICTURES_FILE, "names of the pictures")
+    raw = read_bytes(folder / PICTURES_FILE, "names of the pictures", 1 << 30)
     try:
-        return [(name, int(row)) for name, row in csv.reader(io.StringIO(raw.decode()))]
+        found = [(name, int(row)) for name, row in csv.reader(io.StringIO(raw.decode()))]
     except (ValueError, csv.Error) as error:
         raise UnbraidError(f"{folder / PICTURES_FILE} is damaged: {error}.") from error
+    count = len(load_array(folder))
+    outside = [row for _, row in found if not 0 <= row < count]
+    expect(not outside, f"{folder / PICTURES_FILE} is damaged: it names rows that are not there", found=len(outside))
+    return found
 
 
 @dataclass(frozen=True)

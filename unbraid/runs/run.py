@@ -259,7 +259,9 @@ class Run:
         shape: Any = tuple(self.state["shape"])
         model = cast("Vae", build_model(self.recipe, shape, self.custom_parts))
         load_into_module(model, tensors, "", str(weights))
-        model.temperature = value_at(self.recipe.temperature, int(note.get("step", self.recipe.budget.steps)))
+        step = note.get("step", self.recipe.budget.steps)
+        expect(isinstance(step, int), f"{weights} is damaged: its step cannot be read", do="Use another copy.")
+        model.temperature = value_at(self.recipe.temperature, step)
         # as in training: convolutions on the CPU are twice as fast
         return model.eval().requires_grad_(False).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

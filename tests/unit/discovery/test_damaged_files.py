@@ -58,6 +58,13 @@ def test_damaged_names_of_pictures_are_named(tmp_path, raw):
         picture_names(tmp_path)
 
 
+@pytest.mark.parametrize("row", [-1, 200, 10**9])
+def test_names_of_rows_that_are_not_there_are_named(copied, row):
+    (copied / "data" / "pictures.csv").write_text(f"a,0\nb,{row}\n")
+    with pytest.raises(UnbraidError, match="names rows that are not there"):
+        picture_names(copied / "data")
+
+
 @pytest.mark.parametrize("change", [{"kept": 5}, {"dropped": "x"}, {"steps": "x"}, {"records": [1]}, {"records": 1}])
 def test_damaged_progress_is_named(tmp_path, change):
     stage = {"steps": 40, "records": [], "kept": ["a"], "dropped": {}}

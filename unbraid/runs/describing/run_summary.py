@@ -86,5 +86,5 @@ def _training_time(run: Run) -> str:
         outcome: Any = read_json(run.path / OUTCOME_FILE, "outcome") if is_file(run.path / OUTCOME_FILE) else {}
         took = outcome["seconds"]["train"]
         return f", trained in {took:,.0f} s" if isinstance(took, int | float) else ""
-    except (UnbraidError, LookupError, TypeError, ValueError):
+    except (UnbraidError, LookupError, TypeError, ValueError, OverflowError):
         return ""

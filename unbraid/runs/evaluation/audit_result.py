@@ -71,6 +71,7 @@ def _is_audit(found: Any) -> bool:
         and isinstance(found.get("estimator"), str)
         and isinstance(found.get("how", {}), dict)
         and is_number_table({key: found.get(key) for key in ("components", "rows", "balance")})
+        and is_number_table({key: found[key] for key in ("elbo",) if key in found})
         and (
             bound is None or (isinstance(bound, dict) and is_number_table({key: bound.get(key) for key in bound_keys}))
         )

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import SGD, Optimizer
 
-from unbraid.core.errors import expect
+from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import is_file
 from unbraid.core.tensor_files import load_into_module, read_metadata, read_tensors, write_tensors
 from unbraid.runs.fitting.optimisers import parameters_of
@@ -55,14 +55,39 @@ def load_checkpoint(path: Path, modules: nn.ModuleDict, optimisers: dict[str, Op
         optimisers: the optimisers by name.
     """
     tensors, note = read_tensors(path)
+    sizes = [note.get(key) for key in ("step", "ledger")]
+    whole = all(isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 1 << 60 for size in sizes)
+    expect(
+        whole and isinstance(note.get("recipe") or {}, dict),
+        f"{path} is damaged: its step, its recipe or the length of its ledger cannot be read",
+        do="Use another copy, or train again.",
+    )
     load_into_module(modules, tensors, "state.", str(path))
     for name, optimiser in optimisers.items():
         for index, parameter in enumerate(parameters_of(optimiser)):
             prefix = f"optimiser.{name}.{index}."
             stored = {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}
             if stored:
+                _check_moments(path, optimiser, parameter, stored)
                 optimiser.state[parameter] = {key: _match_layout(parameter, t) for key, t in stored.items()}
     return note
+
+
+def _check_moments(path: Path, optimiser: Optimizer, parameter: Tensor, stored: dict[str, Tensor]) -> None:
+    """Refuse moments that are not of this parameter: fused optimisers read and write them without a check of their size."""
+    moments = {"momentum_buffer"} if isinstance(optimiser, SGD) else {"exp_avg", "exp_avg_sq"}
+    moments |= {"max_exp_avg_sq"} if optimiser.param_groups[0].get("amsgrad") else set()
+    steps = set() if isinstance(optimiser, SGD) else {"step"}
+    fits = stored.keys() == moments | steps
+    fits = fits and all(stored[key].shape == parameter.shape for key in moments)
+    fits = fits and all(stored[key].shape == () and stored[key].is_floating_point() for key in steps)
+    expect(
+        fits,
+        f"{path} is damaged: the state of an optimiser does not fit its parameter",
+        found={key: tuple(t.shape) for key, t in stored.items()},
+        allowed=f"{', '.join(sorted(moments))} of shape {tuple(parameter.shape)}",
+        do="Use another copy, or train again.",
+    )
 
 
 def checkpoint_recipe(path: Path) -> Recipe | None:
@@ -74,7 +99,10 @@ def checkpoint_recipe(path: Path) -> Recipe | None:
     note = read_metadata(path) if is_file(path) else {}
     plain = note.get("recipe")
     if isinstance(plain, dict) and isinstance(note.get(LAYOUT_KEY), str):
-        plain = {**plain, "latent": json.loads(note[LAYOUT_KEY])}
+        try:
+            plain = {**plain, "latent": json.loads(note[LAYOUT_KEY])}
+        except (ValueError, RecursionError) as error:
+            raise UnbraidError(f"{path} is damaged: the {LAYOUT_KEY} of its recipe cannot be read.") from error
     return None if plain is None else Recipe.from_dict(plain, f"the recipe in {path}")
 
 

@@ -9,6 +9,14 @@ from unbraid.core.files import is_file
 from unbraid.runs.folder.file_names import LABELS_FILE, ROWS_FILE
 
 
+def _is_inside(folder: Path, file: Path) -> bool:
+    """Whether a file is there and no link leads out of the folder."""
+    try:
+        return is_file(file) and folder.resolve() in file.resolve().parents
+    except (OSError, RuntimeError):
+        return False
+
+
 def relocate_data(run_path: Path, table: dict[str, Any]) -> dict[str, Any]:
     """Return the [data] table of a recipe with the present path of a file that moved with its run.
 
@@ -25,5 +33,5 @@ def relocate_data(run_path: Path, table: dict[str, Any]) -> dict[str, Any]:
     if path.exists():
         return table
     above = run_path.absolute().parents[:2]  # of best/ and of runs/NAME/
-    found = [folder / "data" / path.name for folder in above if is_file(folder / "data" / path.name)]
+    found = [folder / "data" / path.name for folder in above if _is_inside(folder, folder / "data" / path.name)]
     return {**table, "path": str(found[0])} if found else table

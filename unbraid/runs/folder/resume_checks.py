@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,8 @@ def check_resumable(path: Path, parts: Parts, now: dict[str, Any], force: bool) 
 
 def _find_device_moves(path: Path, parts: Parts, known: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """The moves of a run to other devices, ranks or kernels, for run.json; a new one is printed."""
-    moves = list(known.get("moved", []))
+    stored = known.get("moved", [])
+    moves = [move for move in stored if isinstance(move, str)] if isinstance(stored, list) else []
     kinds = [str(state.get("device", "")).split(":")[0] for state in (known, now)]
     kernels = [f"kernel version {_stored_kernel_version(state, parts)}" if state else "" for state in (known, now)]
     for before, after in (kinds, [_describe_ranks(known), _describe_ranks(now)], kernels):
@@ -137,14 +139,25 @@ def own_kernels(parts: Parts) -> list[str]:
         parts: the parts of a run.
     """
     model, critics = parts.model, [critic for critic in parts.critics.values() if critic.reuses_forward_pass]
-    dense = [m for m in model.modules() if isinstance(m, Dense)]
-    dense += [m for critic in critics for m in critic.modules() if isinstance(m, nn.Linear)]
     used = {
         "upconv": any(isinstance(module, Upconv) for module in model.modules()),
         "critic": bool(critics),
-        "products": any(is_large(parts.recipe.budget.batch, layer.weight) for layer in dense) and mkl_is_slow(),
+        "products": mkl_is_slow() and _multiplies_by_onednn(parts, critics),
     }
     return [key for key, found in used.items() if found]
+
+
+def _multiplies_by_onednn(parts: Parts, critics: Sequence[nn.Module]) -> bool:
+    """Whether a step has products of float32 matrices on the CPU that are large enough for oneDNN."""
+    model, budget = parts.model, parts.recipe.budget
+    if next(model.parameters()).device.type != "cpu":
+        return False
+    views = 2 if parts.recipe.supervision.get("pairs") else 1  # images and their partners are one batch
+    plain = budget.precision != "bf16" and not budget.compile
+    dense = [m for m in model.modules() if isinstance(m, Dense)] if plain else []
+    layers = [m for critic in critics for m in critic.modules() if isinstance(m, nn.Linear)]
+    large = [is_large(views * budget.batch, layer.weight) for layer in dense]
+    return any(large) or any(is_large(2 * budget.batch, layer.weight) for layer in layers)  # codes and permuted codes
 
 
 def kernel_version(parts: Parts) -> int:
@@ -163,5 +176,6 @@ def _stored_kernel_version(state: dict[str, Any], parts: Parts) -> int:
     """The version in a run.json; those written before it was recorded have one key per kernel, or none."""
     used = [key for key in own_kernels(parts) if key != "products"]
     if "kernels" in state or not used:
-        return int(state.get("kernels", 0))
+        stored = state.get("kernels", 0)
+        return stored if isinstance(stored, int) else 0
     return int(all(state.get(key) == "unbraid" for key in used))
