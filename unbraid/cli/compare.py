@@ -85,7 +85,15 @@ def compare(
     expect(not latex or format in ("terminal", "latex"), "a table has one format", found=f"--latex, --format {format}")
     format = "latex" if latex else format
     if out is not None and format == "terminal":
-        format = FORMAT_OF_SUFFIX.get(out.suffix.lower(), format)
+        known = {".txt": "terminal", "": "terminal", **FORMAT_OF_SUFFIX}
+        expect(
+            out.suffix.lower() in known,
+            f"compare writes no {out.suffix} files",
+            found=str(out),
+            allowed=[suffix for suffix in known if suffix],
+            do="Change the ending, or choose --format.",
+        )
+        format = known[out.suffix.lower()]
     choose(format, {"terminal": None, **FORMATS}, "format")
     wanted = [_parse_plot(p) for p in plot]
     scoring: dict[str, Any] = {"factors": factors} if factors is not None else {}

@@ -142,11 +142,12 @@ def _select_shard(plan: Plan, shard: str) -> Plan:
 
 def _keep_file(text: str, folder: Path) -> None:
     """Keep a copy of the sweep file in the directory of the sweep, for --status and compare."""
-    from unbraid.core.files import write_text
+    from unbraid.core.files import is_file, read_bytes, write_text
     from unbraid.sweeps.planning.sweep_file import SWEEP_FILE
 
-    if not (folder / SWEEP_FILE).is_file() or (folder / SWEEP_FILE).read_text() != text:
-        write_text(folder / SWEEP_FILE, text)
+    file = folder / SWEEP_FILE
+    if not is_file(file) or read_bytes(file, "sweep") != text.encode():
+        write_text(file, text)
 
 
 def _run_plan(plan: Plan, engine: EngineOptions, sweep_toml: str) -> None:

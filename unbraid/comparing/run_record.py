@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 import stat
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -145,9 +145,10 @@ def _parse_recipe(text: str) -> tuple[int, str, dict[str, Any]]:
     import tomllib
 
     try:
-        recipe = Recipe.from_dict(tomllib.loads(text), RECIPE_FILE)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        fields = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
         raise UnbraidError(f"{RECIPE_FILE} is not valid TOML: {error}.") from error
+    recipe = Recipe.from_dict(fields, RECIPE_FILE)
     return recipe.seed, setting_digest(recipe), recipe_fields(recipe)
 
 
@@ -230,4 +231,4 @@ def is_finite_number(value: Any) -> bool:
     Args:
         value: the value.
     """
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

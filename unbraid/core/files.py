@@ -28,6 +28,7 @@ from unbraid.core.errors import UnbraidError, expect
 PART_SUFFIX = ".part"  # suffix of a file that is not complete yet
 
 NPZ_UNCHECKED_BYTES = 1 << 28  # an .npz that unpacks to more than this is checked for its ratio
+MAX_NESTING = 64  # levels of tables and lists in a file
 MAX_NPZ_RATIO = 64  # unpacked bytes per packed byte
 DAMAGED_ARRAYS = "It is damaged, cut off, or holds Python objects (which are never unpickled here)."
 
@@ -255,9 +256,27 @@ def read_toml(path: str | Path, what: str = "recipe", limit: int = 1 << 24) -> d
     """
     raw = read_bytes(path, what, limit)
     try:
-        return tomllib.loads(raw.decode())
+        found = tomllib.loads(raw.decode())
     except (ValueError, RecursionError) as error:
         raise UnbraidError(f"{what} {path} is not valid TOML: {error}.") from error
+    check_nesting(found, f"{what} {path}")
+    return found
+
+
+def check_nesting(value: Any, what: str = "a recipe") -> None:
+    """Refuse tables and lists nested more than `MAX_NESTING` deep, which recursive functions could not process.
+
+    Args:
+        value: plain tables, lists and numbers.
+        what: what the value is, for errors.
+    """
+    level = [value]
+    for _ in range(MAX_NESTING):
+        nested = [v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list | tuple)]
+        level = [child for children in nested for child in children]
+        if not level:
+            return
+    raise UnbraidError(f"{what} is nested too deeply: allowed {MAX_NESTING} levels. Write it with fewer brackets.")
 
 
 def write_npy(path: str | Path, array: np.ndarray) -> None:

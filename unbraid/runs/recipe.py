@@ -13,7 +13,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from unbraid.core.errors import UnbraidError, choose, command_or_python, expect
-from unbraid.core.files import is_file, read_toml
+from unbraid.core.files import check_nesting, is_file, read_toml
 from unbraid.latent import Latent
 from unbraid.prices import Price, as_schedule, parse_price
 from unbraid.runs.folder.file_names import STATE_FILE
@@ -25,7 +25,6 @@ from unbraid.runs.recipe_fields import (
     Layout,
     apply_changes,
     as_pairs,
-    check_nesting,
     describe_value,
     explain_invalid_fields,
     find_non_finite,

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
 from unbraid.core.errors import UnbraidError, did_you_mean, expect
 from unbraid.latent import Latent
 
-MAX_NESTING = 64  # levels of tables and lists in a recipe
 NOT_A_RECIPE = "the recipe must be a Recipe, the name of a shipped one or a TOML file"
 FIELD_HINTS = {  # for fields that other libraries have
     "data": " Name a data set ('unbraid data list'); for fit(recipe, dataset=...) write data=\"images\".",
@@ -218,6 +217,8 @@ def parse_toml_value(raw: str) -> Any:
         return tomllib.loads(f"v = {raw}")["v"]
     except tomllib.TOMLDecodeError:
         return raw
+    except ValueError as error:  # Python refuses whole numbers of more than 4,300 digits
+        raise UnbraidError(f"a value cannot be read: found {raw[:20]}… ({len(raw):,} characters).") from error
     except RecursionError as error:
         raise UnbraidError(f"a value is nested too deeply: found {raw[:20]}… Write it with fewer brackets.") from error
 
@@ -236,21 +237,6 @@ def flatten_table(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in table.items():
         flat |= flatten_table(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
     return flat
-
-
-def check_nesting(value: Any) -> None:
-    """Refuse tables and lists nested more than `MAX_NESTING` deep, which recursive functions could not process.
-
-    Args:
-        value: plain tables, lists and numbers.
-    """
-    level = [value]
-    for _ in range(MAX_NESTING):
-        nested = [v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list | tuple)]
-        level = [child for children in nested for child in children]
-        if not level:
-            return
-    raise UnbraidError(f"a recipe is nested too deeply: allowed {MAX_NESTING} levels. Write it with fewer brackets.")
 
 
 def find_non_finite(value: Any, place: str = "") -> str:

@@ -137,7 +137,7 @@ class TrainForm:
             return
         try:
             seconds = int(values["budget.steps"]) * self.timed[1]
-        except ValueError:
+        except (ValueError, OverflowError):
             return
         self.estimate.set_text(
             f"About {format_duration(seconds)} on this machine, {1 / self.timed[1]:.3g} steps a second."

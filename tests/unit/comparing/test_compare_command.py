@@ -209,3 +209,20 @@ def test_latex_has_a_short_option_and_only_what_was_asked_for(folder):
     assert "mig" in shown
     assert "dci" not in shown
     assert "udr" not in run_compare(folder, "-m", "mig").lower()
+
+
+def test_a_stranger_s_run_costs_no_other_run_its_row(tmp_path):
+    for k in range(2):
+        write_run(tmp_path / f"good{k}", {"name": "vae"}, k, {"mig": 0.4})
+    long = write_run(tmp_path / "long", {"name": "vae"}, 5, {"mig": 0.5})
+    (long / "recipe.toml").write_text("latent = " + "1" * 5000 + "\n" + (long / "recipe.toml").read_text())
+    huge = write_run(tmp_path / "huge", {"name": "vae"}, 6, {"mig": 0.6}, {"reconstruction": 20.0})
+    audit = (huge / "audit.json").read_text()
+    (huge / "audit.json").write_text(audit.replace('"elbo": -30.0', '"elbo": 1' + "0" * 400))
+    assert "0.4" in run_compare(tmp_path, "--metrics", "mig")
+
+
+def test_a_file_with_an_ending_that_no_table_has_is_refused(folder, tmp_path):
+    done = CliRunner().invoke(app, ["compare", str(folder), "-q", "--out", str(tmp_path / "table.xlsx")])
+    assert "compare writes no .xlsx files" in str(done.exception)
+    assert not (tmp_path / "table.xlsx").exists()

@@ -300,3 +300,14 @@ def test_parts_of_a_prior_are_tables(parts):
 
     with pytest.raises(UnbraidError, match="parts of a prior are tables"):
         build({"parts": parts}, Latent.of({"style": 2}))
+
+
+def test_numbers_and_tables_that_python_cannot_process_are_named(tmp_path):
+    with pytest.raises(UnbraidError, match="a value cannot be read"):
+        Recipe(data="sprites32").set("seed=" + "1" * 5000)
+    (tmp_path / "deep.toml").write_text("data" + ".a" * 3000 + " = 1\n")
+    with pytest.raises(UnbraidError, match="nested too deeply"):
+        Recipe.load(tmp_path / "deep.toml")
+    (tmp_path / "long.toml").write_text("seed = " + "1" * 5000)
+    with pytest.raises(UnbraidError, match="not valid TOML"):
+        Recipe.load(tmp_path / "long.toml")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from unbraid.core.errors import UnbraidError
+from unbraid.runs.folder.moved_data import relocate_data
 from unbraid.runs.run import Run
 from unbraid.studio.run_library import Library
 
@@ -70,6 +72,24 @@ def test_links_to_elsewhere_are_neither_listed_nor_followed(library, tmp_path):
     (library.root / "vae" / "codes.npz").symlink_to(tmp_path / "outside" / "codes.npz")
     with pytest.raises(UnbraidError, match="links to a file outside"):
         library.run("vae")
+
+
+def test_a_link_to_itself_is_named(library):
+    (library.root / "vae" / "loop").symlink_to("loop")
+    with pytest.raises(UnbraidError, match="links to a file outside"):
+        library.run("vae")
+
+
+def test_data_of_a_moved_run_are_not_read_through_a_link(library, tmp_path):
+    run = library.root / "vae"
+    (tmp_path / "elsewhere").mkdir()
+    np.save(tmp_path / "elsewhere" / "pictures.npy", np.zeros((4, 8, 8), np.uint8))
+    (library.root / "data").symlink_to(tmp_path / "elsewhere")
+    table = {"name": "images", "path": str(tmp_path / "gone" / "pictures.npy")}
+    assert relocate_data(run, table) == table
+    (library.root / "data").unlink()
+    shutil.copytree(tmp_path / "elsewhere", library.root / "data")
+    assert relocate_data(run, table)["path"] == str(library.root / "data" / "pictures.npy")
 
 
 @pytest.mark.parametrize("inside", ["before", "before/snapshots", "snapshots"])
