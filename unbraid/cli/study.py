@@ -115,6 +115,7 @@ def print_studies() -> None:
         "\nunbraid study NAME         run it at scale cpu, or continue it"
         "\nunbraid study NAME --dry   print its claims, arms and cost"
         "\n--scale paper              the paper's own setting, for a cluster"
+        "\nTimes are of one core; two cores take about half."
     )
 
 
@@ -146,7 +147,7 @@ def _print_dry_run(name: str, known: Study, scale: str, seeds: tuple[int, ...]) 
     about = format_duration(seconds / at_once + WORKER_START_SECONDS)
     here = f"about {about} with {at_once} at a time, without measuring" if seconds else "not known"
     without = f" (without {files} arms whose data files are missing)" if files else ""
-    typer.echo(f"cost: {known.cost.get(scale, 'not measured')}; timed here: {here}{without}")
+    typer.echo(f"cost: {known.cost.get(scale, 'not measured')} on one core; timed here: {here}{without}")
     question = f"question: {known.about} ({known.cite})"
     typer.echo(textwrap.fill(question, 80, subsequent_indent="      ", break_on_hyphens=False))
     item = textwrap.TextWrapper(80, "  - ", "    ", break_on_hyphens=False)

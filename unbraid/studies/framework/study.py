@@ -106,7 +106,7 @@ class Study:
     Args:
         about: the question in one line.
         cite: paper and location.
-        cost: duration by scale, as text.
+        cost: time on one core by scale, as text.
         claims: the claims to judge.
         controls: contrasts whose answer is known; they show that the measurement works.
         arms: maps a scale to arms.

@@ -153,7 +153,7 @@ def _claim(
 STUDY = Study(
     about="ISA prior with prices on its own tree; a memory bank against a large batch",
     cite="unbraid",
-    cost={"tiny": "10 s", "cpu": "45 min", "paper": "8 runs × 12 h–2 weeks a seed"},
+    cost={"tiny": "10 s", "cpu": "90 min", "paper": "8 runs × 12 h–2 weeks a seed"},
     claims=(
         _claim("both", "the ISA prior with prices on its tree scores above either alone",
                gain_over_both("mig", "isa_tree", "isa", "tree")),

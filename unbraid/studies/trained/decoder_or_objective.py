@@ -178,7 +178,7 @@ def _claims_on_dataset(dataset_key: str, description: str) -> tuple[Claim, ...]:
 STUDY = Study(
     about="how much of disentanglement is the decoder's bias, how much the objective's",
     cite=OWN_STUDY_CITE,
-    cost={"tiny": "10 s", "cpu": "50 min", "paper": "54 runs × 1 min–5 h a seed"},
+    cost={"tiny": "10 s", "cpu": "125 min", "paper": "54 runs × 1 min–5 h a seed"},
     claims=(
         Claim(
             "objective",

@@ -145,7 +145,7 @@ def _mig_claim(name: str, text: str, effect: Effect, **options: Any) -> Claim:
 STUDY = Study(
     about="priors that are not isotropic: disentanglement at equal reconstruction",
     cite=f"{MATHIEU}, Sec. 6.1 and Fig. 2",
-    cost={"tiny": "15 s", "cpu": "220 core-minutes", "paper": "13 runs × 6–9 h a seed"},
+    cost={"tiny": "15 s", "cpu": "220 min", "paper": "13 runs × 6–9 h a seed"},
     claims=(
         Claim(
             "pca",

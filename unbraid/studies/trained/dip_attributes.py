@@ -127,7 +127,7 @@ def _claim(name: str, text: str, effect: Effect, baseline: str = "", **options: 
 STUDY = Study(
     about="attributes told by one direction of the code each, by DIP-VAE, β-VAE and VAE",
     cite=SOURCE,
-    cost={"tiny": "5 s", "cpu": "25 min", "paper": "10 runs × 2 d a seed"},
+    cost={"tiny": "5 s", "cpu": "50 min", "paper": "10 runs × 2 d a seed"},
     claims=(
         _claim("above_vae", "DIP-VAE tells attributes better than the VAE",
                paired_difference("accuracy", DIP_ARM, "beta1"), "vae", headline=True),

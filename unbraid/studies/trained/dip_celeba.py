@@ -230,7 +230,7 @@ def _score_claim(other: str, key: str, text: str) -> Claim:
 STUDY = Study(
     about="DIP-VAE against β-VAE where labels are attributes: score, error, correlations",
     cite=f"{KUMAR}, Tables 1, 4–6 and Figs. 1, 2",
-    cost={"tiny": "10 s", "cpu": "60 core-minutes", "paper": "21 runs × 2 d a seed"},
+    cost={"tiny": "10 s", "cpu": "60 min", "paper": "21 runs × 2 d a seed"},
     claims=(
         _score_claim("beta1", "vae", "DIP-VAE scores above the VAE"),
         _score_claim("beta4", "beta_4", "DIP-VAE scores above β-VAE (4)"),

@@ -173,7 +173,7 @@ def _score_claim(other: str, text: str) -> Claim:
 STUDY = Study(
     about="DIP-VAE against β-VAE: Higgins' score, test error, correlated latents",
     cite=f"{KUMAR}, Tables 1, 3 and Fig. 1",
-    cost={"tiny": "10 s", "cpu": "100 core-minutes", "paper": "19 runs × 12 h a seed"},
+    cost={"tiny": "10 s", "cpu": "100 min", "paper": "19 runs × 12 h a seed"},
     claims=(
         _score_claim("beta1", "DIP-VAE, at its best λ, scores above the VAE"),
         _score_claim("beta4", "DIP-VAE scores above β-VAE (4)"),

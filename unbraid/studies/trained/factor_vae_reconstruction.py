@@ -161,7 +161,7 @@ def _claim(short: str) -> Claim:
 STUDY = Study(
     about="reconstruction of FactorVAE and β-VAE on faces, objects and rooms",
     cite=f"{KIM}, Figs. 12, 38, 39",
-    cost={"tiny": "10 s", "cpu": "90 core-minutes", "paper": "15 runs × 2–3 d a seed"},
+    cost={"tiny": "10 s", "cpu": "90 min", "paper": "15 runs × 2–3 d a seed"},
     claims=tuple(map(_claim, PAPER_SETS)),
     controls=(
         Claim("kl", "a higher β lowers the KL", "definition", paired_difference("kl", "chairs-beta1", "chairs-beta4"),

@@ -180,7 +180,7 @@ MIG_GATES = (CRITIC_WORKS, *gates.working_arms(["beta1", "beta4", *GAMMA_ARMS], 
 STUDY = Study(
     about="FactorVAE and β-VAE at equal reconstruction; the critic against the truth",
     cite=f"{KIM}, Figs. 4–7, 23, 37, 40",
-    cost={"tiny": "15 s", "cpu": "190 core-minutes", "paper": "9 runs × 12–21 h a seed"},
+    cost={"tiny": "15 s", "cpu": "190 min", "paper": "9 runs × 12–21 h a seed"},
     claims=(
         Claim(
             "equal_reconstruction",

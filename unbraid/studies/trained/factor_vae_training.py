@@ -167,7 +167,7 @@ def _load_curves(results: Results, runs: Path, arm: str, quantity: str) -> list[
 STUDY = Study(
     about="scores and total correlation over training, true and by FactorVAE's critic",
     cite=f"{KIM}, Figs. 4 and 7",
-    cost={"tiny": "10 s", "cpu": "20 min", "paper": "4 runs × 12–21 h a seed"},
+    cost={"tiny": "10 s", "cpu": "40 min", "paper": "4 runs × 12–21 h a seed"},
     claims=(
         Claim(
             "above_vae",

@@ -285,7 +285,7 @@ def _halved(results: Results, seed: int) -> float | None:
 STUDY = Study(
     about="what a discrete code captures without labels, and what its prior samples show",
     cite=SOURCE,
-    cost={"tiny": "10 s", "cpu": "150 core-minutes", "paper": "11 runs × 1–3 h a seed"},
+    cost={"tiny": "10 s", "cpu": "150 min", "paper": "11 runs × 1–3 h a seed"},
     claims=(
         _claim("digit_in_code", "a hierarchical row learns the digit in its discrete code (MNIST): clustering accuracy above "
                "that of β-SVAE", chosen_difference("accuracy", RESTARTS, "agreement", SVAE), (*RESTARTS, SVAE), "accuracy"),

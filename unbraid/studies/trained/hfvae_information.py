@@ -120,7 +120,7 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 STUDY = Study(
     about="information per column over training: pruning, saturation, and what α does",
     cite=f"{ESMAEILI}, Fig. 6 and Secs. 4.2, 6.1",
-    cost={"tiny": "10 s", "cpu": "15 min", "paper": "4 runs × 1 h a seed"},
+    cost={"tiny": "10 s", "cpu": "30 min", "paper": "4 runs × 1 h a seed"},
     claims=(
         Claim(
             "prunes",

@@ -129,7 +129,7 @@ def _claim(name: str, text: str, quantity: str, arm: str, other: str) -> Claim:
 STUDY = Study(
     about="five objectives by two metrics: is HFVAE the best, β-SVAE the worst?",
     cite=f"{ESMAEILI}, Table 2",
-    cost={"tiny": "10 s", "cpu": "95 core-minutes", "paper": "5 runs × 1–7 h a seed"},
+    cost={"tiny": "10 s", "cpu": "95 min", "paper": "5 runs × 1–7 h a seed"},
     claims=(
         _claim("above_beta_vae", "HFVAE scores above β-VAE", "factor_vae", "hfvae", "beta_vae"),
         _claim("above_tcvae", "HFVAE scores above β-TCVAE", "factor_vae", "hfvae", "beta_tcvae"),

@@ -258,7 +258,7 @@ FULL, PRUNED = "code_first-full", "code_first-pruned"
 STUDY = Study(
     about="unseen combinations of factors, and the digit held along thickness, with baselines",
     cite=f"{ESMAEILI}, Figs. 7 and 9",
-    cost={"tiny": "15 s", "cpu": "90 core-minutes", "paper": "10 runs × 1 h a seed"},
+    cost={"tiny": "15 s", "cpu": "90 min", "paper": "10 runs × 1 h a seed"},
     claims=(
         Claim(
             "generalises",

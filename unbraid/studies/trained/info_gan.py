@@ -256,7 +256,7 @@ METRIC_UNIT = "FactorVAE metric"
 STUDY = Study(
     about="InfoGAN and InfoWGAN-GP: scores, the critic's fate, and what the noise holds",
     cite=f"{KIM}, Figs. 8, 9, 24–36",
-    cost={"tiny": "15 s", "cpu": "90 min", "paper": "30 runs × 1–6 d a seed"},
+    cost={"tiny": "15 s", "cpu": "180 min", "paper": "30 runs × 1–6 d a seed"},
     claims=(
         _claim("low", "InfoWGAN-GP scores below FactorVAE on sprites", "Fig. 8",
                paired_difference("factor_vae", "factor_vae", "wgan"), METRIC_UNIT),

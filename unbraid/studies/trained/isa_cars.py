@@ -136,7 +136,7 @@ def _gates(arms: Sequence[str]) -> tuple[gates.Gate, ...]:
 STUDY = Study(
     about="learned exponents of a subspace prior on rotated objects: MIG over β",
     cite=SOURCE,
-    cost={"tiny": "10 s", "cpu": "60 core-minutes", "paper": "12 runs × 9 h a seed"},
+    cost={"tiny": "10 s", "cpu": "60 min", "paper": "12 runs × 9 h a seed"},
     claims=(
         Claim("learned_beta1", "at β = 1 learned exponents raise MIG over the VAE", SOURCE,
               paired_difference("mig", "learned1", "beta1"), min_effect=0.02, unit="MIG", headline=True,

@@ -147,7 +147,7 @@ def _mig_claim(name: str, text: str, effect: Effect) -> Claim:
 STUDY = Study(
     about="learned exponents of a subspace prior: what they become and what they buy",
     cite=f"{STUEHMER}, Figs. 5c and 7",
-    cost={"tiny": "10 s", "cpu": "75 min", "paper": "40 runs × 2–3 d a seed"},
+    cost={"tiny": "10 s", "cpu": "150 min", "paper": "40 runs × 2–3 d a seed"},
     claims=(
         _mig_claim("learned_beta1", "at β = 1 learned exponents raise MIG over β-VAE",
              paired_difference("mig", arm_label("learned", 1), arm_label("beta", 1))),

@@ -135,7 +135,7 @@ def _claim(arm: str, method: str) -> Claim:
 STUDY = Study(
     about="is MIG bimodal over seeds, and what does a representative model show",
     cite=f"{SOURCE} and Figs. 8–16",
-    cost={"tiny": "10 s", "cpu": "15 min", "paper": "2 runs × 3 h a seed"},
+    cost={"tiny": "10 s", "cpu": "30 min", "paper": "2 runs × 3 h a seed"},
     claims=(_claim("beta2", "β-VAE"), _claim("isa2", "ISA-VAE")),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(20, 40)), "paper": tuple(range(50))},

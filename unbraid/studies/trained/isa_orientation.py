@@ -158,7 +158,7 @@ def angle_difference(arm: str, other: str) -> Effect:
 STUDY = Study(
     about="how the prior's exponent turns the code of position",
     cite=f"{STUEHMER}, Fig. 3",
-    cost={"tiny": "5 s", "cpu": "20 min", "paper": "4 runs × 1 h a seed"},
+    cost={"tiny": "5 s", "cpu": "75 min", "paper": "4 runs × 1 h a seed"},
     claims=(
         Claim(
             "laplace",

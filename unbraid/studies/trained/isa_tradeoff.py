@@ -134,7 +134,7 @@ def _highest_gates(*methods: str) -> tuple[gates.Gate, ...]:
 STUDY = Study(
     about="ISA-VAE and β-VAE: MIG against reconstruction over paired seeds",
     cite=f"{STUEHMER}, Fig. 5 (a, b)",
-    cost={"tiny": "15 s", "cpu": "80 core-minutes", "paper": "46 runs × 5–6 h a seed"},
+    cost={"tiny": "15 s", "cpu": "80 min", "paper": "46 runs × 5–6 h a seed"},
     claims=(
         Claim(
             "beta1",

@@ -100,7 +100,7 @@ def _claim(name: str, text: str, better: str, worse: str) -> Claim:
 STUDY = Study(
     about="the likelihood that disentangling costs, by IWAE bounds",
     cite=SOURCE,
-    cost={"tiny": "10 s", "cpu": "20 min", "paper": "3 runs × 12–21 h a seed"},
+    cost={"tiny": "10 s", "cpu": "40 min", "paper": "3 runs × 12–21 h a seed"},
     claims=(
         _claim("vae_above_beta", "the VAE's bound lies above β-VAE's (4)", "vae", "beta_vae"),
         _claim("beta_above_factor", "β-VAE's bound (4) lies above FactorVAE's (35)", "beta_vae", "factor_vae"),

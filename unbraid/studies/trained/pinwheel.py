@@ -191,7 +191,7 @@ BETA_ARMS = [arm_label(0.0, beta) for beta in BETAS]
 STUDY = Study(
     about="what β and α do to the overlap and the match of q(z), on a grid",
     cite=SOURCE,
-    cost={"tiny": "5 s", "cpu": "8 min", "paper": "10 min"},
+    cost={"tiny": "5 s", "cpu": "25 min", "paper": "10 min"},
     claims=(
         Claim(
             "overlap",

@@ -123,7 +123,7 @@ def _at_best(effect: Callable[[str, str], Effect]) -> Effect:
 STUDY = Study(
     about="FactorVAE, β-VAE and VAE in rooms of one object: scores and reconstruction",
     cite=f"{KIM}, Figs. 10, 11 and App. E",
-    cost={"tiny": "10 s", "cpu": "85 min", "paper": "11 runs × 1–2 d a seed"},
+    cost={"tiny": "10 s", "cpu": "170 min", "paper": "11 runs × 1–2 d a seed"},
     claims=(
         Claim(
             "above_vae",

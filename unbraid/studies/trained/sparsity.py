@@ -161,7 +161,7 @@ def _claims(variant: str, description: str) -> tuple[Claim, ...]:
 STUDY = Study(
     about="what a sparse prior and α do to sparsity, by both readings of Hoyer",
     cite=SOURCE,
-    cost={"tiny": "5 s", "cpu": "60 core-minutes", "paper": "12 runs a seed on CelebA"},
+    cost={"tiny": "5 s", "cpu": "60 min", "paper": "12 runs a seed on CelebA"},
     claims=(
         *_claims("scaled", "columns over their deviation"),
         *_claims("raw", "raw codes, as the text says"),

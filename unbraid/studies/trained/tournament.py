@@ -206,7 +206,7 @@ def draw_rows(axes: Any, results: Results, x: str, y: str) -> None:
 STUDY = Study(
     about="every objective on the same data, net and budget, by the exact audit",
     cite="unbraid",
-    cost={"tiny": "10 s", "cpu": "75 min", "paper": "21 runs × 12–21 h a seed"},
+    cost={"tiny": "10 s", "cpu": "150 min", "paper": "21 runs × 12–21 h a seed"},
     claims=(
         Claim(
             "priced",

@@ -108,7 +108,7 @@ def figures(results: Results, runs: Path, out: Path) -> Sequence[str]:
 STUDY = Study(
     about="a gallery of traversals from −3 to 3, from an image and from code 0",
     cite=f"{ESMAEILI}, Figs. 5, 8, 11; {KIM}, Figs. 6, 13–15",
-    cost={"tiny": "5 s", "cpu": "3 min", "paper": "15 runs × 1–20 h"},
+    cost={"tiny": "5 s", "cpu": "5 min", "paper": "15 runs × 1–20 h"},
     arms=arms,
     seeds={"tiny": (0,), "cpu": (0,), "paper": (0,)},
     measure=measure,

@@ -179,7 +179,7 @@ def _close(quantity: str) -> Claim:
 STUDY = Study(
     about="pairs and few labels against no supervision: MIG, DCI and the FactorVAE metric",
     cite=f"{PAIRS}; {LABELS}",
-    cost={"tiny": "20 s", "cpu": "100 min", "paper": "7 runs × 12 h a seed"},
+    cost={"tiny": "20 s", "cpu": "200 min", "paper": "7 runs × 12 h a seed"},
     claims=(
         *(
             _gain(f"pairs_{q}", f"Ada-GVAE with one changed factor scores above the β-VAE ({q})", PAIRS, q, "ada1")
