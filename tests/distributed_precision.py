@@ -1,4 +1,4 @@
-"""Two ranks without a shared disk resume with `precision = "auto"`: started by torchrun from end_to_end/test_ranks.py."""
+"""Ranks without a shared disk fit and resume with `precision = "auto"`: started by torchrun from end_to_end/test_ranks.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unbraid import Recipe, fit
 
 if __name__ == "__main__":
     out = Path(sys.argv[1]) / f"disk of rank {os.environ['RANK']}" / "run"
-    for steps in (2, 4):
+    for steps in range(2, 14, 2):  # a script that fits many times forms as many groups
         budget = {"steps": steps, "batch": 16, "log_every": 2, "threads": 1, "device": "cpu", "precision": "auto"}
         recipe = Recipe(data="toy", latent=2, nets="decomposition_table1b", budget=budget)
         fit(recipe, out, resume=steps > 2, quiet=True, dataset=toy_data())

@@ -8,11 +8,13 @@ the mean of the ranks' losses, and `average_gradients` averages gradients accord
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
@@ -44,6 +46,8 @@ class RankInfo:
 
 
 SINGLE_RANK = RankInfo()
+JOIN_TIMEOUT = timedelta(minutes=30)  # for ranks that prepare their data first
+_GROUP_NUMBERS = itertools.count()  # of the groups that this process joins; all ranks count alike
 CONTINUE, STOP, FINISHED = range(3)  # what ranks agree on after a step; the largest value of any rank holds
 _GROUP: ContextVar[RankInfo] = ContextVar("group", default=SINGLE_RANK)  # set by `process_group`
 _ACTIVE: ContextVar[RankInfo] = ContextVar("active", default=SINGLE_RANK)  # set by `collective_scope`
@@ -74,7 +78,11 @@ def process_group(device: torch.device) -> Iterator[RankInfo]:
         return
     world = RankInfo(found.rank, found.size, device)
     try:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        store, rank, size = next(dist.rendezvous("env://"))
+        store.set_timeout(JOIN_TIMEOUT)
+        # The store outlives a group: without keys of its own, a second group would read the addresses of the first.
+        own_keys = dist.PrefixStore(f"unbraid {next(_GROUP_NUMBERS)}", store)
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=own_keys, rank=rank, world_size=size)
     except RuntimeError as error:
         raise RankLostError(
             f"rank {world.rank} of {world.size} cannot reach the others: {_first_line(error)}"
