@@ -88,7 +88,7 @@ def test_power_is_as_predicted():
 
 def test_one_seed_shows_its_number_without_verdict_and_no_seed_shows_neither():
     one, none = judge_effects([claim(), claim()], [{0: 0.16}, {0: None}])
-    assert one.lines() == ["ours +0.16  1 seed: no interval", "UNDECIDED  (needs 2 seeds or more)"]
+    assert one.lines() == ["ours +0.16  1 seed: no interval", "NOT JUDGED  (needs 2 seeds or more)"]
     assert none.lines()[0] == "ours  0 seeds: no interval"
 
 

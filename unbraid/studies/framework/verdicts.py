@@ -54,7 +54,7 @@ class Verdict:
         note: remark for the reader.
         gates: outcomes of the claim's gates.
         blind: the detectable effect is larger than the paper's, so these seeds cannot decide it.
-        rank_p: p value of Wilcoxon's signed-rank test, NaN below six seeds.
+        rank_p: p value of Wilcoxon's signed-rank test before Holm, as that of the contrast; NaN below six seeds.
     """
 
     claim: str
@@ -74,6 +74,16 @@ class Verdict:
     blind: bool = False
     rank_p: float = float("nan")
 
+    @property
+    def ranks_disagree(self) -> bool:
+        """One of t and rank test rejects 0 at the claim's own Holm level, the other does not.
+
+        With n seeds the smallest p value of the rank test is 2/2ⁿ; where that is above the level, it cannot disagree.
+        """
+        c = self.contrast
+        alpha = 1 - c.level
+        return 2.0 ** (1 - c.n) < alpha and self.rank_p == self.rank_p and (self.rank_p < alpha) != (c.p < alpha)
+
     def lines(self) -> list[str]:
         """Return the verdict as the two lines of a page."""
         c = self.contrast
@@ -83,7 +93,7 @@ class Verdict:
             return [measured, f"NOT TESTED HERE  ({'; '.join(f'{gate.text}: {gate.found}' for gate in failed)})"]
         if c.n < 2:
             ours = f"ours {c.mean:+.3g}  1 seed" if c.n else "ours  0 seeds"
-            return [f"{ours}: no interval", f"{self.decision.upper()}  (needs 2 seeds or more)"]
+            return [f"{ours}: no interval", "NOT JUDGED  (needs 2 seeds or more)"]
         found = [f"ours {c.mean:+.3g}", f"95% [{self.low:+.3g}, {self.high:+.3g}]", f"n = {c.n} seeds"]
         found += [f"{c.n_positive} of {c.n} above 0", *([f"d = {c.effect:.2g}"] if c.effect == c.effect else [])]
         found += [f"detectable gap {self.detectable_gap:.2g}"]
@@ -93,9 +103,11 @@ class Verdict:
             many = "more than 10,000 seeds would be needed"
             why += [many if self.required_seeds is None else f"{self.required_seeds} seeds would decide"]
         why += [self.note] if self.note else []
-        why += ["these seeds cannot see an effect of the paper's size"] if self.blind else []
-        if self.rank_p == self.rank_p and (self.rank_p < 0.05) != (c.p < 0.05):
-            why += [f"the rank test disagrees: p = {self.rank_p:.2g}"]
+        if self.blind and self.decision == UNDECIDED:
+            why += ["these seeds cannot see an effect of the paper's size"]
+        if self.ranks_disagree:
+            both = f"p = {self.rank_p:.2g}, t test {c.p:.2g}, before Holm at level {1 - c.level:.2g}"
+            why += [f"the rank test disagrees: {both}"]
         why += [f"gates passed: {len(self.gates)}"] if self.gates else []
         if self.missing_seeds:
             plural = "s" if len(self.missing_seeds) > 1 else ""
