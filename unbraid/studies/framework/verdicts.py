@@ -41,7 +41,7 @@ class Verdict:
     Args:
         claim: name of the claim.
         decision: 'holds', 'does not hold' or 'undecided'.
-        contrast: the contrast at the Holm-adjusted level.
+        contrast: the contrast at the Holm-adjusted level; its bootstrap interval is that at 95%.
         low: lower end of the 95% interval.
         high: upper end of the 95% interval.
         p: Holm-adjusted p value.
@@ -218,7 +218,8 @@ def _judge_claim(
     missing: tuple[int, ...],
     results: Results | None,
 ) -> Verdict:
-    c, plain = _contrast(claim, effect_by_seed, results, level), _contrast(claim, effect_by_seed, results, draws=1)
+    plain = _contrast(claim, effect_by_seed, results)  # at 95%: both intervals of the page
+    c = replace(_contrast(claim, effect_by_seed, results, level, draws=1), bootstrap=plain.bootstrap)
     decision, note = _decide(c, claim.margin)
     seeds = None
     if decision == UNDECIDED and c.n >= 2:
