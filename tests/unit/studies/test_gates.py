@@ -66,7 +66,7 @@ def test_a_failed_gate_gives_no_verdict(arm, quantity, value, condition):
     broken[arm][quantity] = value
     verdict = judge_claims([claim(EVERY[condition])], simulate(broken))[0]
     assert verdict.decision == NOT_TESTED
-    assert "NOT TESTED HERE" in verdict.lines()[1]
+    assert verdict.lines()[1].startswith(f"NOT TESTED HERE  (not met: {EVERY[condition].text}: ")
     assert not verdict.gates[0].passed
 
 

@@ -90,7 +90,8 @@ class Verdict:
         failed = [gate for gate in self.gates if not gate.passed]
         if self.decision == NOT_TESTED:
             measured = f"ours {c.mean:+.3g}  n = {c.n} seeds" if c.n else "ours  0 seeds"
-            return [measured, f"NOT TESTED HERE  ({'; '.join(f'{gate.text}: {gate.found}' for gate in failed)})"]
+            unmet = "; ".join(f"{gate.text}: {gate.found}" for gate in failed)
+            return [measured, f"NOT TESTED HERE  (not met: {unmet})"]
         if c.n < 2:
             ours = f"ours {c.mean:+.3g}  1 seed" if c.n else "ours  0 seeds"
             return [f"{ours}: no interval", "NOT JUDGED  (needs 2 seeds or more)"]
