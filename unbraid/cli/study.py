@@ -62,6 +62,7 @@ def study(
 
     A claim holds, does not hold, or is undecided: the t interval of its effect over paired seeds, at the Holm-adjusted
     level over the claims of the page, lies on the claimed side of 0, on the other side or within the margin, or neither.
+    It is not tested where one of its gates fails: the setting could not have shown the effect.
     """
     from unbraid import studies
 
@@ -71,7 +72,9 @@ def study(
     folder = out or Path("studies") / f"{name}-{scale}"
     if known.main is not None:
         return _draw_study(name, known, out or Path("studies") / name, as_json)
+    from unbraid.core.files import ensure_writable_folder
     from unbraid.studies.framework import runner, study_page
+    from unbraid.studies.framework.results import RESULTS_FILE, Results
 
     chosen = runner.seeds_of(known, scale, seeds)
     useful = keep is None or scale != "tiny"
@@ -79,7 +82,10 @@ def study(
     if dry:
         return _print_dry_run(name, known, scale, chosen)
     if report:
-        expect(folder.is_dir(), f"there is no study in {folder}", do=f"Run it: unbraid study {name} --scale {scale}")
+        held = keep is not None and (keep / name / RESULTS_FILE).is_file() and Results.load(keep / name).scale == scale
+        expect(held or folder.is_dir(), f"there is no study in {folder}",
+               do=f"Run it: unbraid study {name} --scale {scale}")  # fmt: skip
+        ensure_writable_folder(folder)
         results = runner.collect_results(name, known, scale, chosen, folder, workers, quiet, keep, force)
         files = study_page.write_page(name, known, results, folder, folder / "runs", keep)
     else:
@@ -95,6 +101,8 @@ def study(
     typer.echo(f"{name}: {known.about}\n{study_page.summary_line(known, results)}\n")
     for claim, verdict in zip(known.claims, study_page.judge_study(known, results), strict=False):
         typer.echo(study_page.format_claim(claim, verdict) + "\n")
+    if results.scale == "tiny":
+        typer.echo(study_page.TINY_NOTE)
     for row in results.failed_rows:
         typer.echo(f"not finished: {row.arm}, seed {row.seed}: {row.reason}")
     typer.echo("written: " + ", ".join(map(str, files)))

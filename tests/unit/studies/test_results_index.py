@@ -42,7 +42,7 @@ def test_one_seed_has_a_number_and_no_interval_and_none_has_neither(tmp_path):
     rows = tuple(RunResult(arm, 0, numbers={"mig": mig, **ALIVE}) for arm, mig in (("beta2", 0.4), ("isa2", 0.45)))
     Results("isa_tradeoff", "cpu", rows, {"commit": "abc"}).save(tmp_path / "isa_tradeoff")
     said = results_index.write_index(tmp_path).read_text()
-    assert "| at β = 2 the ISA prior raises MIG | … undecided (pilot) | +0.05 MIG | 1 |" in said
+    assert "| at β = 2 the ISA prior raises MIG | – not judged: fewer than 2 seeds | +0.05 MIG | 1 |" in said
     assert "| at β = 1 the ISA prior raises MIG | – not tested here | not measured | 0 |" in said
     assert "nan" not in said
     assert (

@@ -2,8 +2,10 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,9 @@ from unbraid.cli.study import study as study_command
 from unbraid.core.errors import UnbraidError
 from unbraid.studies import STUDIES, Study, StudyOutput, run_analytic_study
 from unbraid.studies.analytic import hfvae_toy, isa_vae_toys, metric_sensitivity, priors_gallery
+from unbraid.studies.framework.results import Results
+
+RESULTS = Path(__file__).parents[3] / "docs" / "results"
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +74,30 @@ def test_mistakes_are_named(app, arguments, says):
     done = invoke_study(app, *arguments)
     assert isinstance(done.exception, UnbraidError)
     assert re.search(says, str(done.exception))
+
+
+def test_a_kept_page_is_rewritten_where_its_runs_are_not_on_this_disk(app, tmp_path):
+    kept = tmp_path / "kept" / "iwae_order"
+    shutil.copytree(RESULTS / "iwae_order", kept)
+    (kept / "page.md").write_text("an old page")
+    report = ("iwae_order", "--report", "--keep", kept.parent, "--out", tmp_path / "out", "--quiet")
+    done = invoke_study(app, *report)
+    assert done.exit_code == 0, done.exception
+    judged = [
+        re.sub(r" · claims as of.*", "", (at / "iwae_order" / "page.md").read_text()) for at in (kept.parent, RESULTS)
+    ]
+    assert judged[0] == judged[1]
+    rows = [Results.load(at).rows for at in (kept, RESULTS / "iwae_order")]
+    assert rows[0] == rows[1]
+    other = invoke_study(app, *report, "--scale", "paper", "--out", tmp_path / "other")  # nothing is kept of that scale
+    assert "there is no study in" in str(other.exception)
+    assert Results.load(kept).rows == rows[1]
+
+
+def test_a_study_at_scale_tiny_says_why_there_is_no_verdict(app, tmp_path):
+    done = invoke_study(app, "pinwheel", "--scale", "tiny", "--report", "--quiet", "--out", tmp_path)  # no run yet
+    assert done.exit_code == 0, done.exception
+    assert "yields no verdict" in done.output
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unbraid.comparing.statistics import seeds_needed, smallest_gap
+from unbraid.comparing.statistics import bootstrap_interval, seeds_needed, smallest_gap
 from unbraid.core.errors import UnbraidError
 from unbraid.studies.framework.effects import paired_difference, pooled_difference
 from unbraid.studies.framework.results import Results, RunResult
@@ -38,6 +38,15 @@ def test_the_rule_by_hand():
     lone = judge_effects([claim(paper_effect=0.1)], [open_])[0]
     assert lone.required_seeds == seeds_needed(lone.contrast.mean, lone.contrast.deviation)
     assert lone.detectable_gap == pytest.approx(smallest_gap(lone.contrast.deviation, 3))
+
+
+def test_the_page_prints_both_intervals_at_95_percent_and_judges_by_holms():
+    values = dict(enumerate([0.3, -0.1, 0.2, 0.25, 0.05, 0.4, -0.02, 0.15]))
+    alone, crowd = judge_effects([claim()], [values])[0], judge_effects([claim()] * 8, [values] * 8)[0]
+    assert crowd.contrast.low < alone.contrast.low  # the judged interval is wider
+    assert (crowd.low, crowd.high) == (alone.low, alone.high)
+    assert crowd.contrast.bootstrap == alone.contrast.bootstrap == bootstrap_interval(list(values.values()))
+    assert crowd.low < crowd.contrast.bootstrap[0]
 
 
 def test_a_tiny_effect_of_the_claimed_sign_holds_and_says_how_small():
@@ -88,7 +97,7 @@ def test_power_is_as_predicted():
 
 def test_one_seed_shows_its_number_without_verdict_and_no_seed_shows_neither():
     one, none = judge_effects([claim(), claim()], [{0: 0.16}, {0: None}])
-    assert one.lines() == ["ours +0.16  1 seed: no interval", "UNDECIDED  (needs 2 seeds or more)"]
+    assert one.lines() == ["ours +0.16  1 seed: no interval", "NOT JUDGED  (needs 2 seeds or more)"]
     assert none.lines()[0] == "ours  0 seeds: no interval"
 
 

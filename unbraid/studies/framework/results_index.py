@@ -12,7 +12,13 @@ from unbraid.studies import STUDIES
 from unbraid.studies.framework.paper_summaries import summary_of
 from unbraid.studies.framework.results import RESULTS_FILE, Results
 from unbraid.studies.framework.study import Study
-from unbraid.studies.framework.study_page import OWN_STUDY_CITE, PAGE_FILE, VERDICT_MARKS, judge_study, table_row
+from unbraid.studies.framework.study_page import (
+    OWN_STUDY_CITE,
+    PAGE_FILE,
+    VERDICT_MARKS,
+    judge_study,
+    table_row,
+)
 from unbraid.studies.framework.verdicts import NOT_TESTED, Verdict
 
 if TYPE_CHECKING:
@@ -31,6 +37,9 @@ seeds, at the 95% level with Holm's correction over the claims of its page:
 - **undecided**: neither. More seeds may decide it;
 - **not tested here**: our setting could not have shown the effect (a collapsed model, a saturated metric, a critic at chance).
 
+A claim is tested only if its gates are met: conditions on the same runs, such as that models are alive and the metric is
+away from floor and ceiling. Pages that were declared without gates say so.
+
 A verdict applies to the setting of its page, which lists the differences from the paper. *Pilot* marks a headline
 claim with fewer than ten seeds."""
 
@@ -40,6 +49,7 @@ CAPTION = (
     "small to matter."
 )
 REPLICATIONS = {"isa_tradeoff": "isa_latents"}  # study → study with the same recipes and further seeds
+NOT_JUDGED = "– not judged: fewer than 2 seeds"
 PLURALS = {"holds": "hold", "does not hold": "do not hold"}
 
 
@@ -145,6 +155,15 @@ def _paper_title(paper: str) -> str:
     return "our own questions" if paper == OWN_STUDY_CITE else paper
 
 
+def is_judged(verdict: Verdict) -> bool:
+    """Whether a claim has a verdict: one seed gives no interval, and a failed gate needs none.
+
+    Args:
+        verdict: the verdict.
+    """
+    return verdict.contrast.n > 1 or verdict.decision == NOT_TESTED
+
+
 def _section(name: str, study: Study, verdicts: Sequence[Verdict]) -> str:
     lines = [
         f"## [{name}]({name}/page.md): {study.about}",
@@ -157,8 +176,10 @@ def _section(name: str, study: Study, verdicts: Sequence[Verdict]) -> str:
         within = f" [{verdict.low:+.3g}, {verdict.high:+.3g}]" if verdict.contrast.n > 1 else ""
         ours = f"{verdict.contrast.mean:+.3g}{within} {claim.unit}" if verdict.contrast.n else "not measured"
         pilot = " (pilot)" if verdict.pilot else ""
-        mark = VERDICT_MARKS[verdict.decision] + pilot  # the second column is visible on narrow screens too
-        lines.append(table_row((claim.text, mark, ours, str(verdict.contrast.n), claim.paper_value or "no number")))
+        # the second column is visible on narrow screens too
+        mark = VERDICT_MARKS[verdict.decision] + pilot if is_judged(verdict) else NOT_JUDGED
+        printed = claim.paper_value or ("our question" if claim.question else "no number")
+        lines.append(table_row((claim.text, mark, ours, str(verdict.contrast.n), printed)))
     return "\n".join(lines)
 
 

@@ -20,6 +20,11 @@ from unbraid.studies.framework.verdicts import Verdict, judge_claims
 PAGE_FILE = "page.md"
 GATES_HEADING = "Why this setting can show the effects (means over seeds)"
 CONTROLS_NOTE = "contrasts whose answer is known"
+QUESTION_NOTE = "our question: the threshold or contrast is not the paper's"
+NO_GATES_NOTE = (
+    "None of these claims has a gate: that the models are alive and the metrics away from floor and ceiling was not "
+    "checked; the table below has the numbers."
+)
 TINY_NOTE = "Scale tiny only shows that everything runs: it yields no verdict."
 OWN_STUDY_CITE = "unbraid"  # `cite` of a study of our own
 VERDICT_MARKS = {
@@ -50,13 +55,13 @@ def summary_line(study: Study, results: Results) -> str:
     ran_seeds, runs = len({row.seed for row in results.rows}), len(results.rows)
     meant = len(study.seeds.get(results.scale, ()))
     seeds = f"{ran_seeds} of {meant}" if ran_seeds < meant else f"{ran_seeds}"
-    hours = sum(row.seconds for row in results.rows) / 3600
-    # wall-clock time: on a busy machine it exceeds the CPU time
-    cost = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+    minutes = sum(row.seconds for row in results.rows) / 60
+    # each run has one core; on a busy machine its time exceeds that of the processor
+    cost = f"{minutes:.0f} core-minutes" if minutes >= 1 else "less than a core-minute"
     failed = f", {len(results.failed_rows)} not finished" if results.failed_rows else ""
     commit = results.metadata.get("commit") or "not under version control"
     seeds += " seed" if seeds == "1" else " seeds"
-    ran = f"scale {results.scale} · {seeds} · {runs} runs{failed} · {cost} of wall-clock time, one core per run"
+    ran = f"scale {results.scale} · {seeds} · {runs} runs{failed} · {cost}"
     later = ", ".join(results.metadata.get("changed", ()))
     return f"{ran} · claims as of commit {commit}" + (f", continued at {later}" if later else "")
 
@@ -69,8 +74,14 @@ def format_claim(claim: Claim, verdict: Verdict) -> str:
         verdict: its verdict.
     """
     printed = f": {claim.paper_value}" if claim.paper_value else ""
+    ours = f"; {QUESTION_NOTE}" if claim.question else ""
     first, *others = verdict.lines()
-    lines = [claim.text, f"({claim.source}{printed})", first + (f"  [{claim.unit}]" if claim.unit else ""), *others]
+    lines = [
+        claim.text,
+        f"({claim.source}{printed}{ours})",
+        first + (f"  [{claim.unit}]" if claim.unit else ""),
+        *others,
+    ]
     folded = [part for line in lines for part in wrap_line(line)]
     return "\n".join(f"{'CLAIM' if not i else '':5}  {line}" for i, line in enumerate(folded))
 
@@ -141,6 +152,8 @@ def page_markdown(name: str, study: Study, results: Results, pictures: Sequence[
         parts += [block.format(format_claim(*pair)) for pair in judged]
     if passed := passed_gates(verdicts):
         parts.append(f"**{GATES_HEADING}:** {'; '.join(passed)}.")
+    if lacks_gates(verdicts):
+        parts.append(f"**No gates:** {NO_GATES_NOTE}")
     if study.deviations:
         parts.append(f"**{deviations_heading(study)}:** {study.deviations} Verdicts apply to this setting only.")
     parts += [f"![{picture}]({picture})" for picture in pictures]
@@ -188,6 +201,15 @@ def passed_gates(verdicts: Sequence[Verdict]) -> list[str]:
     for gate in (gate for verdict in verdicts for gate in verdict.gates if gate.passed):
         found.setdefault(gate.text, {}).update(dict.fromkeys(gate.found.split(", ")))
     return [f"{text} ({', '.join(numbers)})" for text, numbers in found.items()]
+
+
+def lacks_gates(verdicts: Sequence[Verdict]) -> bool:
+    """Whether claims were judged and none of them has a gate.
+
+    Args:
+        verdicts: the verdicts of a study.
+    """
+    return bool(verdicts) and not any(verdict.gates for verdict in verdicts)
 
 
 def deviations_heading(study: Study) -> str:
@@ -263,6 +285,8 @@ def _page_html(name: str, study: Study, results: Results, out: Path, pictures: S
         parts += [_claim_html(*pair) for pair in judged]
     if passed := passed_gates(verdicts):
         parts.append(f"<p><b>{e(GATES_HEADING)}:</b> {e('; '.join(passed))}.</p>")
+    if lacks_gates(verdicts):
+        parts.append(f"<p><b>No gates:</b> {e(NO_GATES_NOTE)}</p>")
     if study.deviations:
         deviations = re.sub(r"`([^`]+)`", r"<code>\1</code>", e(study.deviations))
         parts.append(f"<p><b>{deviations_heading(study)}:</b> {deviations} Verdicts apply to this setting only.</p>")
@@ -288,6 +312,7 @@ def _page_html(name: str, study: Study, results: Results, out: Path, pictures: S
 def _claim_html(claim: Claim, verdict: Verdict) -> str:
     e, lines = html.escape, verdict.lines()
     printed = f" ({e(claim.paper_value)})" if claim.paper_value else ""
+    printed += f" ({e(QUESTION_NOTE)})" if claim.question else ""
     return (
         f'<section class="{verdict.decision.split()[0]}"><p>{e(claim.text)}<br><span class=faint>{e(claim.source)}{printed}'
         f"</span></p><p>{e(lines[0].replace('  ', ' · '))} <span class=faint>{e(claim.unit)}</span><br>"

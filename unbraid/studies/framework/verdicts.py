@@ -41,7 +41,7 @@ class Verdict:
     Args:
         claim: name of the claim.
         decision: 'holds', 'does not hold' or 'undecided'.
-        contrast: the contrast at the Holm-adjusted level.
+        contrast: the contrast at the Holm-adjusted level; its bootstrap interval is that at 95%.
         low: lower end of the 95% interval.
         high: upper end of the 95% interval.
         p: Holm-adjusted p value.
@@ -54,7 +54,7 @@ class Verdict:
         note: remark for the reader.
         gates: outcomes of the claim's gates.
         blind: the detectable effect is larger than the paper's, so these seeds cannot decide it.
-        rank_p: p value of Wilcoxon's signed-rank test, NaN below six seeds.
+        rank_p: p value of Wilcoxon's signed-rank test before Holm, as that of the contrast; NaN below six seeds.
     """
 
     claim: str
@@ -74,16 +74,27 @@ class Verdict:
     blind: bool = False
     rank_p: float = float("nan")
 
+    @property
+    def ranks_disagree(self) -> bool:
+        """One of t and rank test rejects 0 at the claim's own Holm level, the other does not.
+
+        With n seeds the smallest p value of the rank test is 2/2ⁿ; where that is above the level, it cannot disagree.
+        """
+        c = self.contrast
+        alpha = 1 - c.level
+        return 2.0 ** (1 - c.n) < alpha and self.rank_p == self.rank_p and (self.rank_p < alpha) != (c.p < alpha)
+
     def lines(self) -> list[str]:
         """Return the verdict as the two lines of a page."""
         c = self.contrast
         failed = [gate for gate in self.gates if not gate.passed]
         if self.decision == NOT_TESTED:
             measured = f"ours {c.mean:+.3g}  n = {c.n} seeds" if c.n else "ours  0 seeds"
-            return [measured, f"NOT TESTED HERE  ({'; '.join(f'{gate.text}: {gate.found}' for gate in failed)})"]
+            unmet = "; ".join(f"{gate.text}: {gate.found}" for gate in failed)
+            return [measured, f"NOT TESTED HERE  (not met: {unmet})"]
         if c.n < 2:
             ours = f"ours {c.mean:+.3g}  1 seed" if c.n else "ours  0 seeds"
-            return [f"{ours}: no interval", f"{self.decision.upper()}  (needs 2 seeds or more)"]
+            return [f"{ours}: no interval", "NOT JUDGED  (needs 2 seeds or more)"]
         found = [f"ours {c.mean:+.3g}", f"95% [{self.low:+.3g}, {self.high:+.3g}]", f"n = {c.n} seeds"]
         found += [f"{c.n_positive} of {c.n} above 0", *([f"d = {c.effect:.2g}"] if c.effect == c.effect else [])]
         found += [f"detectable gap {self.detectable_gap:.2g}"]
@@ -93,9 +104,11 @@ class Verdict:
             many = "more than 10,000 seeds would be needed"
             why += [many if self.required_seeds is None else f"{self.required_seeds} seeds would decide"]
         why += [self.note] if self.note else []
-        why += ["these seeds cannot see an effect of the paper's size"] if self.blind else []
-        if self.rank_p == self.rank_p and (self.rank_p < 0.05) != (c.p < 0.05):
-            why += [f"the rank test disagrees: p = {self.rank_p:.2g}"]
+        if self.blind and self.decision == UNDECIDED:
+            why += ["these seeds cannot see an effect of the paper's size"]
+        if self.ranks_disagree:
+            both = f"p = {self.rank_p:.2g}, t test {c.p:.2g}, before Holm at level {1 - c.level:.2g}"
+            why += [f"the rank test disagrees: {both}"]
         why += [f"gates passed: {len(self.gates)}"] if self.gates else []
         if self.missing_seeds:
             plural = "s" if len(self.missing_seeds) > 1 else ""
@@ -206,7 +219,8 @@ def _judge_claim(
     missing: tuple[int, ...],
     results: Results | None,
 ) -> Verdict:
-    c, plain = _contrast(claim, effect_by_seed, results, level), _contrast(claim, effect_by_seed, results, draws=1)
+    plain = _contrast(claim, effect_by_seed, results)  # at 95%: both intervals of the page
+    c = replace(_contrast(claim, effect_by_seed, results, level, draws=1), bootstrap=plain.bootstrap)
     decision, note = _decide(c, claim.margin)
     seeds = None
     if decision == UNDECIDED and c.n >= 2:
