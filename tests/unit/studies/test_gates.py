@@ -161,16 +161,15 @@ def test_the_page_shows_gates_and_controls(tmp_path):
 
 
 def test_the_restart_with_the_highest_quantity_is_taken():
-    from unbraid.studies.framework.effects import chosen_difference
+    from unbraid.studies.framework.effects import chosen_above
     from unbraid.studies.framework.results import Results, RunResult
 
     numbers = {"a": (0.5, 0.4), "b": (0.8, 0.7), "c": (0.6, 0.6)}  # agreement, accuracy
     rows = [RunResult(arm, 0, numbers={"agreement": by, "accuracy": score}) for arm, (by, score) in numbers.items()]
     results = Results("any", "cpu", tuple(rows), {})
-    effect = chosen_difference("accuracy", ["a", "b", "c"], "agreement", threshold=0.5)
+    effect = chosen_above("accuracy", ["a", "b", "c"], "agreement", threshold=0.5)
     assert abs(effect(results, 0) - 0.2) < 1e-12
-    assert abs(chosen_difference("accuracy", ["a", "c"], "agreement", "b", sign=-1)(results, 0) - 0.1) < 1e-12
-    assert chosen_difference("accuracy", ["a", "d"], "agreement")(results, 0) is None, "a restart is missing"
+    assert chosen_above("accuracy", ["a", "d"], "agreement")(results, 0) is None, "a restart is missing"
 
 
 def test_restarts_differ_by_their_seed():

@@ -76,7 +76,7 @@ def test_mistakes_are_named(app, arguments, says):
     assert re.search(says, str(done.exception))
 
 
-def test_a_kept_page_is_rewritten_where_its_runs_are_not_on_this_disk(app, tmp_path):
+def test_a_kept_page_is_rewritten_where_its_runs_are_not_on_this_disk(app, tmp_path, monkeypatch):
     kept = tmp_path / "kept" / "iwae_order"
     shutil.copytree(RESULTS / "iwae_order", kept)
     (kept / "page.md").write_text("an old page")
@@ -89,6 +89,10 @@ def test_a_kept_page_is_rewritten_where_its_runs_are_not_on_this_disk(app, tmp_p
     assert judged[0] == judged[1]
     rows = [Results.load(at).rows for at in (kept, RESULTS / "iwae_order")]
     assert rows[0] == rows[1]
+    changed = Results.load(kept).metadata["changed"]
+    monkeypatch.setattr("unbraid.studies.framework.runner.current_commit", lambda: "abcdef0")
+    assert invoke_study(app, *report, "--out", tmp_path / "third").exit_code == 0
+    assert Results.load(kept).metadata["changed"] == changed  # the same claims and settings at another commit
     other = invoke_study(app, *report, "--scale", "paper", "--out", tmp_path / "other")  # nothing is kept of that scale
     assert "there is no study in" in str(other.exception)
     assert Results.load(kept).rows == rows[1]

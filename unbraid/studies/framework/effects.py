@@ -117,25 +117,20 @@ def chosen_restart(results: Results, seed: int, arms: Sequence[str], by: str) ->
     return None if values is None else arms[values.index(max(values))]
 
 
-def chosen_difference(
-    quantity: str, arms: Sequence[str], by: str, other: str = "", threshold: float = 0.0, sign: float = 1.0
-) -> Effect:
-    """sign · (quantity of the chosen restart − quantity of `other`, or − threshold) at the same seed.
+def chosen_above(quantity: str, arms: Sequence[str], by: str, threshold: float = 0.0) -> Effect:
+    """Quantity of the chosen restart − threshold.
 
     Args:
         quantity: name of the measured number.
         arms: restarts of one setting.
         by: the quantity whose highest value chooses.
-        other: label of the other arm; without one the threshold is subtracted.
         threshold: the fixed number.
-        sign: −1 if smaller is claimed.
     """
 
     def effect(results: Results, seed: int) -> float | None:
         arm = chosen_restart(results, seed, arms, by)
-        against = results.value(other, seed, quantity) if other else threshold
         value = None if arm is None else results.value(arm, seed, quantity)
-        return None if value is None or against is None else sign * (value - against)
+        return None if value is None else value - threshold
 
     return effect
 

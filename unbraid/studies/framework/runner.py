@@ -93,7 +93,7 @@ def declare(name: str, study: Study, scale: str, seeds: Sequence[int], out: Path
         entry = {"digest": digest, "commit": current_commit(), "scale": scale, "seeds": list(seeds), **content}
         before = [*before, entry]
         write_json(path, before)
-    return {"commit": before[0]["commit"], "changed": [entry["commit"] for entry in before[1:]]}
+    return {"commit": before[0]["commit"], "changed": [entry["commit"] for entry in before[1:]], "declared": digest}
 
 
 def train(plan: Plan, workers: int = 0, quiet: bool = False) -> None:
@@ -150,13 +150,16 @@ def load_kept_rows(
 
 
 def merge_declarations(about: dict[str, Any], previous: dict[str, Any]) -> dict[str, Any]:
-    """The declaration of results that continue kept ones: the first commit stays, later ones are added.
+    """The declaration of results that continue kept ones: the first commit stays, those of later declarations are added.
 
     Args:
         about: the new declaration.
         previous: the kept declaration.
     """
-    later = [c for c in (*previous.get("changed", []), about["commit"], *about["changed"]) if c != previous["commit"]]
+    known, new = previous.get("changed", []), [about["commit"], *about["changed"]]
+    if about["declared"] == previous.get("declared"):
+        new = []  # the same claims, settings and seeds
+    later = [commit for commit in (*known, *new) if commit != previous["commit"]]
     return {"commit": previous["commit"], "changed": list(dict.fromkeys(later))}
 
 

@@ -188,6 +188,7 @@ STUDY = Study(
             unit="squared error per pixel",
             headline=True,
             gates=gates.working_arms((DIP_ARM, "beta60")),
+            question=True,
         ),
         Claim(
             "cheaper_than_beta4",

@@ -211,6 +211,7 @@ STUDY = Study(
             min_effect=0.5,
             unit="nats",
             gates=gates.working_arms(("beta1", "beta4", "gamma20")),
+            question=True,
         ),
         Claim(
             "underestimates",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unbraid.studies.framework import study_plots
+from unbraid.studies.framework import gates, study_plots
 from unbraid.studies.framework.effects import group_difference, mean_above, paired_difference
 from unbraid.studies.framework.paper_numbers import KIM
 from unbraid.studies.framework.results import Results
@@ -164,6 +164,11 @@ def _load_curves(results: Results, runs: Path, arm: str, quantity: str) -> list[
     return [np.array([each["step"], each[quantity]]) for each in told if quantity in each]
 
 
+CRITIC_WORKS = gates.lowers(
+    "tc", "gamma40", "beta1", "the critic works: γ = 40 has less exact total correlation than γ = 0"
+)
+
+
 STUDY = Study(
     about="scores and total correlation over training, true and by FactorVAE's critic",
     cite=f"{KIM}, Figs. 4 and 7",
@@ -177,6 +182,7 @@ STUDY = Study(
             min_effect=0.02,
             unit="FactorVAE metric",
             headline=True,
+            gates=(gates.in_range("factor_vae", (*GAMMA_ARMS, "beta1"), chance=0.26, ceiling=0.95),),
         ),
         Claim(
             "above_vae_mig",
@@ -185,6 +191,7 @@ STUDY = Study(
             group_difference("mig", GAMMA_ARMS, ["beta1"]),
             min_effect=0.05,
             unit="MIG",
+            gates=(gates.in_range("mig", (*GAMMA_ARMS, "beta1"), chance=0.0, ceiling=0.95),),
         ),
         Claim(
             "decreases",
@@ -194,6 +201,7 @@ STUDY = Study(
             min_effect=0.1,
             unit="share of stretches down less up",
             headline=True,
+            gates=(CRITIC_WORKS,),
         ),
         Claim(
             "consistently",
@@ -202,6 +210,7 @@ STUDY = Study(
             mean_above("least_gap", GAMMA_ARMS),
             min_effect=0.05,
             unit="nats",
+            gates=(CRITIC_WORKS,),
         ),
         Claim(
             "higher_lower",
@@ -211,6 +220,7 @@ STUDY = Study(
             min_effect=0.05,
             unit="nats",
             headline=True,
+            gates=(CRITIC_WORKS,),
         ),
     ),
     arms=arms,
@@ -219,5 +229,6 @@ STUDY = Study(
     figures=figures,
     deviations="Coloured 24×24 sprites with a broadcast decoder in place of dSprites with a convolutional one, 2,500 steps, a "
     "critic of 3 × 256 at rate 5e-3, four settings; ten snapshots after the first. Seeds 20 and up: those below were "
-    "seen in `factor_vae_tradeoff`. The true total correlation is by the exact q(z) of all images.",
+    "seen in `factor_vae_tradeoff`. The true total correlation is by the exact q(z) of all images. The gates were added when the "
+    "results were known: the FactorVAE metric is at its ceiling with this decoder.",
 )

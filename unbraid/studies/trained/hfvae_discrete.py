@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbraid.studies.framework import gates, study_plots
-from unbraid.studies.framework.effects import chosen_difference, mean_above, paired_difference
+from unbraid.studies.framework.effects import chosen_above, mean_above, paired_difference
 from unbraid.studies.framework.paper_numbers import ESMAEILI
 from unbraid.studies.framework.results import Results
 from unbraid.studies.framework.study import Arm, Claim, Study
@@ -288,19 +288,19 @@ STUDY = Study(
     cost={"tiny": "10 s", "cpu": "150 min", "paper": "11 runs × 1–3 h a seed"},
     claims=(
         _claim("digit_in_code", "a hierarchical row learns the digit in its discrete code (MNIST): clustering accuracy above "
-               "that of β-SVAE", chosen_difference("accuracy", RESTARTS, "agreement", SVAE), (*RESTARTS, SVAE), "accuracy"),
+               "that of β-SVAE", paired_difference("accuracy", FIRST, SVAE), (FIRST, SVAE), "accuracy"),
         _claim("samples", "its prior samples of a code show one digit, β-SVAE's do not (MNIST)",
-               chosen_difference("sampled", RESTARTS, "agreement", SVAE), (*RESTARTS, SVAE)),
+               paired_difference("sampled", FIRST, SVAE), (FIRST, SVAE)),
         _claim("clothes_above_digits", "the code captures the classes of Fashion-MNIST better than those of MNIST",
-               chosen_difference("captured", RESTARTS, "agreement", "fashion-code_first", sign=-1),
+               paired_difference("captured", "fashion-code_first", FIRST),
                ("fashion-code_first", FIRST)),
         _claim("digits_above_shapes", "and those of MNIST better than the shapes of sprites",
-               chosen_difference("captured", RESTARTS, "agreement", "sprites-code_first"), (FIRST, "sprites-code_first"),
+               paired_difference("captured", FIRST, "sprites-code_first"), (FIRST, "sprites-code_first"),
                max_seeds=5),
         _claim("printed_prices", "HFVAE's printed prices (β 4, γ 3) suffice at this budget: accuracy above β-SVAE's",
                paired_difference("accuracy", "mnist-hfvae", SVAE), ("mnist-hfvae", SVAE), "accuracy", max_seeds=5),
         _claim("accuracy_70", "the digit code reaches a clustering accuracy of .7",
-               chosen_difference("accuracy", RESTARTS, "agreement", threshold=0.7),
+               chosen_above("accuracy", RESTARTS, "agreement", threshold=0.7),
                (FIRST,), "accuracy", min_effect=0.02, question=True, headline=False),
         _claim("root_halved", "a price on tc:root at least halves the dependence of code and style", _halved,
                (FIRST, "mnist-independent"), "nats", min_effect=0.02, question=True, headline=False),
@@ -318,8 +318,10 @@ STUDY = Study(
     deviations="Prices by branch instead of one β and γ: the style starts at a price of 9 (clothes: 20) that falls to 1, so that "
     f"the code becomes cheap first; {STEPS:,} steps at batch 64, temperature from 1 to 0.2; class probabilities feed the "
     "style branch (the authors' notebooks feed the sampled code). 32×32 sprites in place of dSprites. Settings were "
-    "chosen on seeds 0 to 2 and the choice among restarts on seeds 10 to 13, so seeds 14 to 23 are judged. Claims on "
-    "MNIST take the one of four restarts whose partition of the training images agrees most with the other three "
-    "(adjusted mutual information, no labels); all are listed. MNIST and Fashion-MNIST need their files ('unbraid data "
-    "make mnist').",
+    "chosen on seeds 0 to 2 and the choice among restarts on seeds 10 to 13, so seeds 14 to 23 are judged. Settings are "
+    "compared by single runs. The claim about .7 takes the one of four restarts on MNIST whose partition of the training "
+    "images agrees most with the other three (adjusted mutual information, no labels); all are listed. At first all claims "
+    "on MNIST took it. As only MNIST has restarts, the comparisons were corrected after the results were known: the one "
+    "with Fashion-MNIST, which did not hold, became undecided, the others hold as before. MNIST and Fashion-MNIST need "
+    "their files ('unbraid data make mnist').",
 )  # fmt: skip

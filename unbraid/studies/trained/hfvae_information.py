@@ -166,6 +166,7 @@ STUDY = Study(
                 within_margin(quantity, f"alpha{a}", f"alpha{b}", margin),
                 min_effect=0.01,
                 unit=unit,
+                question=True,
             )
             for name, words, quantity, margin, unit in (
                 ("information", "so α has no effect on the information", "saturation", 0.05, "of log N"),

@@ -269,6 +269,7 @@ STUDY = Study(
             unit="share of images",
             headline=True,
             gates=(gates.reconstructs((PRUNED,), share=0.8),),
+            question=True,
         ),
         Claim(
             "little_lost",

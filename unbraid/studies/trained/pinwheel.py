@@ -265,6 +265,7 @@ STUDY = Study(
             lambda results, seed: _levels_off(results, seed),
             min_effect=0.02,
             unit="log σ",
+            question=True,
         ),
     ),
     arms=arms,
