@@ -80,6 +80,7 @@ def test_a_kept_page_is_rewritten_where_its_runs_are_not_on_this_disk(app, tmp_p
     kept = tmp_path / "kept" / "iwae_order"
     shutil.copytree(RESULTS / "iwae_order", kept)
     (kept / "page.md").write_text("an old page")
+    picture = (kept / "iwae_order.png").read_bytes()
     report = ("iwae_order", "--report", "--keep", kept.parent, "--out", tmp_path / "out", "--quiet")
     done = invoke_study(app, *report)
     assert done.exit_code == 0, done.exception
@@ -89,6 +90,7 @@ def test_a_kept_page_is_rewritten_where_its_runs_are_not_on_this_disk(app, tmp_p
     assert judged[0] == judged[1]
     rows = [Results.load(at).rows for at in (kept, RESULTS / "iwae_order")]
     assert rows[0] == rows[1]
+    assert (kept / "iwae_order.png").read_bytes() == picture  # runs that are drawn in it are not here
     changed = Results.load(kept).metadata["changed"]
     monkeypatch.setattr("unbraid.studies.framework.runner.current_commit", lambda: "abcdef0")
     assert invoke_study(app, *report, "--out", tmp_path / "third").exit_code == 0

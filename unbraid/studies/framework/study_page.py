@@ -241,18 +241,23 @@ def write_page(
     """
     pictures: Sequence[str] = sorted(p.name for p in out.glob("*.png"))
     if study.figures is not None and runs is not None:
-        there = all((runs / str(place)).is_dir() for place in results.metadata.get("runs", {}).values())
-        try:
-            pictures = study.figures(results, runs, out)
+        there = [(runs / str(place)).is_dir() for place in results.metadata.get("runs", {}).values()]
+        kept = sorted((results_folder / name).glob("*.png")) if results_folder is not None else []
+        try:  # without any run a figure would lack what is drawn from them
+            pictures = study.figures(results, runs, out) if any(there) or not kept else _copy_pictures(kept, out)
         except UnbraidError:
-            if there or results_folder is None:
+            if all(there) or not kept:
                 raise
-            for old in sorted((results_folder / name).glob("*.png")):
-                write_bytes(out / old.name, read_bytes(old, "part of a study"))
-            pictures = sorted(p.name for p in out.glob("*.png"))
+            pictures = _copy_pictures(kept, out)
     write_text(out / PAGE_FILE, page_markdown(name, study, results, pictures))
     write_text(out / "page.html", _page_html(name, study, results, out, pictures))
     return [out / PAGE_FILE, out / "page.html", *(out / picture for picture in pictures)]
+
+
+def _copy_pictures(kept: Sequence[Path], out: Path) -> list[str]:
+    for old in kept:
+        write_bytes(out / old.name, read_bytes(old, "part of a study"))
+    return [old.name for old in kept]
 
 
 STYLE = """
