@@ -25,8 +25,8 @@ def test_the_front_page_counts_verdicts_and_names_what_waits(tmp_path):
     said = results_index.write_index(tmp_path).read_text()
     assert "6 claims judged: 3 hold, 3 do not hold, 0 undecided." in said
     assert said.count("| ✔ holds |") == 1 + 3  # the head of the tally, and three claims
-    assert "| Esmaeili et al. 2018 | 6 | 3 | 3 | 0 | 0 | [hfvae_table2](hfvae_table2/page.md) |" in said
-    assert "**Esmaeili et al. 2018**\n\n- ✔ holds: HFVAE scores above" in said
+    assert "| HFVAE (Esmaeili et al. 2018) | 6 | 3 | 3 | 0 | 0 | [hfvae_table2](hfvae_table2/page.md) |" in said
+    assert "**HFVAE (Esmaeili et al. 2018)**\n\n- ✔ holds: HFVAE scores above" in said
     assert "`pinwheel`" in said.split("Not run yet")[1]
     dots = results_index.claim_points(tmp_path)["hfvae_table2"]
     assert len(dots) == 6

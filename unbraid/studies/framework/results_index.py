@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from unbraid.comparing.statistics import one_sample_contrast
 from unbraid.core.files import ensure_writable_folder, read_bytes, write_bytes, write_text
 from unbraid.studies import STUDIES
+from unbraid.studies.framework.paper_numbers import ESMAEILI, KIM, KUMAR, MATHIEU, STUEHMER
 from unbraid.studies.framework.paper_summaries import summary_of
 from unbraid.studies.framework.results import RESULTS_FILE, Results
 from unbraid.studies.framework.study import Study
@@ -51,6 +52,14 @@ CAPTION = (
 REPLICATIONS = {"isa_tradeoff": "isa_latents"}  # study → study with the same recipes and further seeds
 NOT_JUDGED = "– not judged: fewer than 2 seeds"
 PLURALS = {"holds": "hold", "does not hold": "do not hold"}
+METHODS = {  # by the first paper that a study cites
+    ESMAEILI: "HFVAE",
+    KIM: "FactorVAE",
+    KUMAR: "DIP-VAE",
+    MATHIEU: "α-β decomposition",
+    STUEHMER: "ISA-VAE",
+    "Locatello et al. 2020": "weak supervision",
+}
 
 
 def load_all_results(folder: Path) -> dict[str, Results]:
@@ -152,7 +161,11 @@ def _studies_by_paper(verdicts_by_study: Mapping[str, Sequence[Verdict]]) -> dic
 
 
 def _paper_title(paper: str) -> str:
-    return "our own questions" if paper == OWN_STUDY_CITE else paper
+    """The method of a paper with its authors, or a title for our own studies."""
+    if paper == OWN_STUDY_CITE:
+        return "our own questions"
+    method = METHODS.get(paper.split(";")[0])
+    return f"{method} ({paper})" if method else paper
 
 
 def is_judged(verdict: Verdict) -> bool:
