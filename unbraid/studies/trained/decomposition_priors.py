@@ -240,6 +240,7 @@ STUDY = Study(
     figures=figures,
     deviations=f"32×32 sprites with orientation (92,160 images) in place of dSprites, a dense net of 400 and 200 units in place "
     f"of a convolutional one, {SPRITE_STEPS:,} steps at batch 64 for all; ten seeds where the paper has a hundred. "
-    f"{PRICES_SCALED}. The variances of the PCA prior are ours (the printed softmax of raw singular values would be one-hot). The isotropic "
-    "arms have the recipes and seeds of the β-VAE of `factor_vae_tradeoff`, whose numbers were known before; the others were not.",
+    f"{PRICES_SCALED}. The variances of the PCA prior are ours (the printed softmax of raw singular values would be "
+    "one-hot). The isotropic arms have the recipes and seeds of the β-VAE of `factor_vae_tradeoff`, whose numbers were known "
+    "before; the others were not.",
 )  # fmt: skip
