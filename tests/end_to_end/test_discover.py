@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 from dataclasses import replace
 
@@ -410,6 +411,22 @@ def test_a_moved_discovery_can_be_used_and_says_where_it_must_be_to_continue(in_
     assert small_discovery(bars, moved).complete
     with pytest.raises(UnbraidError, match=r"was moved.*Move the folder back to .*here"):
         small_discovery(bars, moved, more=0.05)
+
+
+def test_a_moved_discovery_reads_its_own_data_though_another_one_has_its_place(in_process, bars, tmp_path):
+    small_discovery(bars, tmp_path / "here")
+    moved = (tmp_path / "here").rename(tmp_path / "there")
+    small_discovery(255 - bars, tmp_path / "here", dry=True)
+    assert len(unbraid.Discovery.load(moved).best.dataset()) == 48
+    done = CliRunner().invoke(app, ["name", str(moved / "best"), "z0", "width"])
+    assert done.output.count("updated: ") == 3, done.output
+    before = contents(moved)
+    with pytest.raises(UnbraidError, match=r"was moved.*other data in .*here"):
+        small_discovery(bars, moved, more=0.05)
+    assert contents(moved) == before
+    shutil.rmtree(tmp_path / "here")
+    shutil.copytree(moved, tmp_path / "here")
+    assert small_discovery(bars, moved, more=0.05).complete, "a copy reads the same data in the former place"
 
 
 def test_the_next_step_repeats_the_options_that_decide_the_data(in_process, bars, tmp_path):
