@@ -89,7 +89,12 @@ def transform(
     expect(hasattr(run.model, "likelihood"), f"{run.path} has no ELBO", found="an InfoGAN", do="Use unbraid encode.")
     known = read_discovery_result(run.path)
     expect(
-        not known or out.absolute() != run.path.absolute().parent / CODES_TABLE,
+        not isinstance(pictures, str | Path) or out.resolve() != Path(pictures).expanduser().resolve(),
+        f"{out} is the table to be encoded, and would be lost",
+        do="Choose another --out.",
+    )
+    expect(
+        not known or out.resolve() != run.path.resolve().parent / CODES_TABLE,
         f"{out} is the table of the discovery itself",
         do="Choose another --out for the new pictures.",
     )
