@@ -190,6 +190,9 @@ def test_the_kind_decides_channels_and_likelihood(tmp_path):
     as_colour = np.repeat(grey[..., None], 3, axis=-1)
     assert read(as_colour, tmp_path / "grey as colour").shape == (1, 10, 10)
     assert load_array(tmp_path / "binary/out/data").dtype == bool
+    faint = np.zeros((40, 32, 32), np.uint8)  # one grey pixel each, which a threshold would erase
+    faint.reshape(40, -1)[np.arange(40), draw.permutation(1024)[:40]] = 110
+    assert (read(faint, tmp_path / "faint").kind, load_array(tmp_path / "faint/out/data").max()) == ("grey", 110)
 
 
 def test_the_same_source_is_read_once_and_another_one_is_refused(folder, tmp_path):
