@@ -99,6 +99,8 @@ def test_confirming_seeds_are_left_out_when_the_time_is_over():
     done = replace(PLAN, confirming=0)
     assert limit_after(done, 1.0, 0.0).adjust(done, 3, 2) is done, "nothing is left that could be shorter"
     assert limit_after(PLAN, 1.0, 1000.0).adjust(PLAN, 3, 2) is PLAN, "every rung is done"
+    longer = extend_plan(PLAN, PLAN.settings, 0.1)
+    assert limit_after(longer, 1.0, -5.0).adjust(longer, 4, 2, 600) is longer, "seeds that were compared stay compared"
 
 
 @pytest.mark.parametrize("finished", [1, 2])
