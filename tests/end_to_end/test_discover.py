@@ -249,6 +249,9 @@ def test_the_page_of_a_table_names_the_columns_that_a_factor_changes(in_process,
     page = found.page.read_text()
     assert "picture" not in page.replace("pictures.npy", "").split("<body>")[1]
     assert not found.factors or re.search(r"(height|&lt;weight&gt;|age)\xa0[+−]\d", page)
+    np.save(tmp_path / "t.npy", values)
+    unnamed = small_discovery(tmp_path / "t.npy", tmp_path / "unnamed", dry=True)
+    assert unnamed.data.columns == ("column_0", "column_1", "column_2"), "a factor is a leaf"
     from unbraid.discovery.discovery_page import _column_changes
 
     strip = np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.5]])[..., None, None]
@@ -284,6 +287,9 @@ def test_a_plan_gets_more_settings_with_more_time(bars, tmp_path):
     assert {"beta_tcvae", "hfvae"} <= kinds
     low = settings[0].lowered()
     assert low.recipe["objective"]["beta"] == pytest.approx(settings[0].recipe["objective"]["beta"] / 4, rel=0.01)
+    assert low.complexity < settings[0].complexity, "of settings that cannot be told apart the lowest price is taken"
+    discrete = next(s for s in settings if s.name.startswith("hfvae"))
+    assert max(s.complexity for s in settings if "beta" in s.name) < discrete.lowered().complexity < discrete.complexity
 
 
 @pytest.mark.slow

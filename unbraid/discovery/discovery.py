@@ -287,7 +287,7 @@ def _load_or_make_plan(
         plan = DiscoveryPlan.load(folder)
         others = _other_options(plan, requested, candidates)
         if plan.digest == summary.digest and (begun or (not others and _reads_own_data(folder, plan))):
-            say(f"continues:  {folder / PLAN_FILE}, a plan of {plan.minutes:g} minutes")
+            say(f"continues:  {folder / PLAN_FILE}, a plan of {plan.minutes:g} minute{'s' * (plan.minutes != 1)}")
             if others and not plan.added:
                 say(f"note:       training has begun, so its {join_names(others)} stay; another --out makes a new plan")
             return plan, False
