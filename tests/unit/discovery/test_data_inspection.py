@@ -63,6 +63,16 @@ def test_broken_files_links_and_other_files_are_listed_and_left_out(folder, tmp_
     assert {"broken.png", "empty.jpg", "dangling.png", "pipe.png"} <= reasons.keys()
 
 
+def test_figures_in_the_result_of_a_discovery_are_no_pictures(folder):
+    before = list_pictures(folder)
+    for file in ("discovery/plan.json", "discovery/data/pictures.npy", "discovery/best/hub/traversals.png"):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(next(folder.rglob("*.png")).read_bytes())
+    assert list_pictures(folder) == before
+    (folder / "discovery/plan.json").unlink()
+    assert len(list_pictures(folder)[0]) == len(before[0]) + 1
+
+
 def test_an_enormous_picture_is_left_out_before_it_is_decoded(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 5000)
     save_picture(folder / "huge.png", 7, (200, 200))
