@@ -214,6 +214,17 @@ def test_weak_leaves_take_one_line(in_process, bars, tmp_path):
     assert lines[-1] == "  too weak to see: z0, z1"
 
 
+def test_the_page_says_of_preliminary_leaves_that_the_training_was_short(in_process, bars, tmp_path):
+    found = small_discovery(bars, tmp_path / "found")
+    first = {"leaf": "z0", "name": "", "kind": "continuous", "found": 3, "seeds": 3, "nats": 1.0, "histogram": [1]}
+    first |= {"correlation": None, "low": None, "high": None, "reordered": 0, "divided": 0, "change": None}
+    for status, words in {"preliminary": "too little training", "unstable": "All or some of the other seeds"}.items():
+        result = {**found.result, "factors": [{**first, "status": status}]}
+        (found.folder / "discovery.json").write_text(json.dumps(result))
+        results.refresh_names(found.folder / "best")
+        assert words in found.page.read_text()
+
+
 def test_other_options_make_another_plan_until_training_has_begun(in_process, bars, tmp_path, capsys):
     out = tmp_path / "found"
     small_discovery(bars, out, dry=True)

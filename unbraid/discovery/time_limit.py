@@ -81,7 +81,7 @@ class TimeLimit:
                 rest = [rest[-1]] if rest[-1].steps - plan.rungs[finished - 1].steps >= MIN_MORE_STEPS else []
             lost = not rest and not confirmed and rate * fixed > TOLERANCE * left  # seeds that are there stay compared
             confirming = 0 if lost else plan.confirming
-            why = f"steps took {slowdown:.1f} times as long as measured"
+            why = f"steps took {slowdown:.1f} times as long as measured" if slowdown > 1 else "too little time is left"
         elif growing and needed < UNUSED * left:
             rest = _scaled_rungs(plan, finished, min(MAX_LENGTHENING, (FILLED * left / rate - fixed) / growing))
         else:

@@ -90,6 +90,7 @@ def test_a_slow_machine_gets_a_shorter_plan_that_fits(slowdown):
 def test_without_time_the_plan_ends_with_the_rung_that_is_done():
     short = limit_after(PLAN, 1.0, -5.0).adjust(PLAN, 2, 2)
     assert (short.rungs, short.confirming) == (PLAN.rungs[:2], 0)
+    assert "as long as measured" not in limit_after(PLAN, 0.2, -5.0).adjust(PLAN, 2, 2).adjusted, "steps were not slow"
 
 
 def test_confirming_seeds_are_left_out_when_the_time_is_over():
