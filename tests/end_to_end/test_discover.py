@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 from dataclasses import replace
 
@@ -213,6 +214,17 @@ def test_weak_leaves_take_one_line(in_process, bars, tmp_path):
     assert lines[-1] == "  too weak to see: z0, z1"
 
 
+def test_the_page_says_of_preliminary_leaves_that_the_training_was_short(in_process, bars, tmp_path):
+    found = small_discovery(bars, tmp_path / "found")
+    first = {"leaf": "z0", "name": "", "kind": "continuous", "found": 3, "seeds": 3, "nats": 1.0, "histogram": [1]}
+    first |= {"correlation": None, "low": None, "high": None, "reordered": 0, "divided": 0, "change": None}
+    for status, words in {"preliminary": "too little training", "unstable": "All or some of the other seeds"}.items():
+        result = {**found.result, "factors": [{**first, "status": status}]}
+        (found.folder / "discovery.json").write_text(json.dumps(result))
+        results.refresh_names(found.folder / "best")
+        assert words in found.page.read_text()
+
+
 def test_other_options_make_another_plan_until_training_has_begun(in_process, bars, tmp_path, capsys):
     out = tmp_path / "found"
     small_discovery(bars, out, dry=True)
@@ -248,6 +260,9 @@ def test_the_page_of_a_table_names_the_columns_that_a_factor_changes(in_process,
     page = found.page.read_text()
     assert "picture" not in page.replace("pictures.npy", "").split("<body>")[1]
     assert not found.factors or re.search(r"(height|&lt;weight&gt;|age)\xa0[+−]\d", page)
+    np.save(tmp_path / "t.npy", values)
+    unnamed = small_discovery(tmp_path / "t.npy", tmp_path / "unnamed", dry=True)
+    assert unnamed.data.columns == ("column_0", "column_1", "column_2"), "a factor is a leaf"
     from unbraid.discovery.discovery_page import _column_changes
 
     strip = np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.5]])[..., None, None]
@@ -283,6 +298,9 @@ def test_a_plan_gets_more_settings_with_more_time(bars, tmp_path):
     assert {"beta_tcvae", "hfvae"} <= kinds
     low = settings[0].lowered()
     assert low.recipe["objective"]["beta"] == pytest.approx(settings[0].recipe["objective"]["beta"] / 4, rel=0.01)
+    assert low.complexity < settings[0].complexity, "of settings that cannot be told apart the lowest price is taken"
+    discrete = next(s for s in settings if s.name.startswith("hfvae"))
+    assert max(s.complexity for s in settings if "beta" in s.name) < discrete.lowered().complexity < discrete.complexity
 
 
 @pytest.mark.slow
@@ -410,6 +428,22 @@ def test_a_moved_discovery_can_be_used_and_says_where_it_must_be_to_continue(in_
     assert small_discovery(bars, moved).complete
     with pytest.raises(UnbraidError, match=r"was moved.*Move the folder back to .*here"):
         small_discovery(bars, moved, more=0.05)
+
+
+def test_a_moved_discovery_reads_its_own_data_though_another_one_has_its_place(in_process, bars, tmp_path):
+    small_discovery(bars, tmp_path / "here")
+    moved = (tmp_path / "here").rename(tmp_path / "there")
+    small_discovery(255 - bars, tmp_path / "here", dry=True)
+    assert len(unbraid.Discovery.load(moved).best.dataset()) == 48
+    done = CliRunner().invoke(app, ["name", str(moved / "best"), "z0", "width"])
+    assert done.output.count("updated: ") == 3, done.output
+    before = contents(moved)
+    with pytest.raises(UnbraidError, match=r"was moved.*other data in .*here"):
+        small_discovery(bars, moved, more=0.05)
+    assert contents(moved) == before
+    shutil.rmtree(tmp_path / "here")
+    shutil.copytree(moved, tmp_path / "here")
+    assert small_discovery(bars, moved, more=0.05).complete, "a copy reads the same data in the former place"
 
 
 def test_the_next_step_repeats_the_options_that_decide_the_data(in_process, bars, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import re
 import signal
 import time
@@ -18,7 +19,7 @@ from unbraid.core.locks import file_lock
 from unbraid.core.progress import wrap_text
 from unbraid.core.signals import TERMINATION_SIGNALS, handle_signals
 from unbraid.discovery.best_run import BEST_FOLDER
-from unbraid.discovery.data_inspection import DataSummary, prepare_data
+from unbraid.discovery.data_inspection import ARRAY_FILE, DataSummary, prepare_data
 from unbraid.discovery.factor_confidence import WEAK
 from unbraid.discovery.measurements import MeasuringData
 from unbraid.discovery.plan import (
@@ -259,11 +260,17 @@ def _check_not_moved(folder: Path, plan: DiscoveryPlan) -> None:
     """Refuse to continue a discovery that was moved: its runs know their data by the former path."""
     stored = data_file(plan)
     expect(
-        is_file(stored),
+        _reads_own_data(folder, plan),
         f"{folder} was moved, so its runs cannot be continued here",
-        found=f"no data in {stored.parent}",
+        found=f"{'other' if is_file(stored) else 'no'} data in {stored.parent}",
         do=f"Move the folder back to {stored.parent.parent}. Its pages, 'unbraid name' and 'unbraid transform' work here.",
     )
+
+
+def _reads_own_data(folder: Path, plan: DiscoveryPlan) -> bool:
+    """Whether the data at the path of a plan are those of its folder: another discovery may have taken a former place."""
+    stored, own = data_file(plan), folder / DATA_FOLDER / ARRAY_FILE
+    return is_file(stored) and is_file(own) and (stored.samefile(own) or filecmp.cmp(stored, own, shallow=False))
 
 
 def _load_or_make_plan(
@@ -279,8 +286,8 @@ def _load_or_make_plan(
     if is_file(folder / PLAN_FILE):
         plan = DiscoveryPlan.load(folder)
         others = _other_options(plan, requested, candidates)
-        if plan.digest == summary.digest and (begun or (not others and is_file(data_file(plan)))):
-            say(f"continues:  {folder / PLAN_FILE}, a plan of {plan.minutes:g} minutes")
+        if plan.digest == summary.digest and (begun or (not others and _reads_own_data(folder, plan))):
+            say(f"continues:  {folder / PLAN_FILE}, a plan of {plan.minutes:g} minute{'s' * (plan.minutes != 1)}")
             if others and not plan.added:
                 say(f"note:       training has begun, so its {join_names(others)} stay; another --out makes a new plan")
             return plan, False

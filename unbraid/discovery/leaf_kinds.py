@@ -17,7 +17,7 @@ DIRECTIONS = 6  # that a ring reaches; a hue or an angle may have as few as ten 
 ROWS, PERMUTATIONS = 4000, 5
 VALLEY = 0.35  # density between two clusters over that of the lower peak
 MIN_CLUSTER_SHARE = 0.08
-BINS = 24
+BINS, MIN_BINS, ROWS_PER_BIN = 24, 8, 10  # fewer bins for few rows, whose histograms have valleys by chance
 
 
 def leaf_kinds(codes: Codes, leaves: list[int]) -> dict[str, str]:
@@ -77,7 +77,7 @@ def has_clusters(x: np.ndarray) -> bool:
     Args:
         x: the column.
     """
-    counts = leaf_histogram(x)
+    counts = leaf_histogram(x, max(MIN_BINS, min(BINS, len(x) // ROWS_PER_BIN)))
     smooth = np.convolve(counts, [0.25, 0.5, 0.25], mode="same")
     total = counts.sum()
     for k in range(2, len(smooth) - 2):

@@ -84,15 +84,10 @@ def transform(
     """
     run = run if isinstance(run, Run) else Run.load(run)
     out = Path(out)
-    expect(out.suffix == ".csv", "the table is a .csv", found=out.name, do="End --out in .csv.")
     expect(1 <= batch <= 100_000, "a batch has at least one example", found=batch)
     expect(hasattr(run.model, "likelihood"), f"{run.path} has no ELBO", found="an InfoGAN", do="Use unbraid encode.")
     known = read_discovery_result(run.path)
-    expect(
-        not known or out.absolute() != run.path.absolute().parent / CODES_TABLE,
-        f"{out} is the table of the discovery itself",
-        do="Choose another --out for the new pictures.",
-    )
+    _check_out(out, pictures, run.path / ".." / CODES_TABLE if known else None)
     status = {f["leaf"]: f["status"] for f in known.get("factors", [])}
     every = [leaf.name for leaf in run.recipe.tree.leaves]
     shown = [leaf for leaf in status if status[leaf] == STABLE] or list(status) or every  # as codes.csv
@@ -123,6 +118,21 @@ def transform(
             found=describe_skipped(reader.skipped),
         )
     return Transformed(out, written, reader.skipped, unusual)
+
+
+def _check_out(out: Path, pictures: Any, own_table: Path | None) -> None:
+    """Refuse to write another file than a table, over the table that is read, or over that of the discovery itself."""
+    expect(out.suffix == ".csv", "the table is a .csv", found=out.name, do="End --out in .csv.")
+    expect(
+        not isinstance(pictures, str | Path) or out.resolve() != Path(pictures).expanduser().resolve(),
+        f"{out} is the table to be encoded, and would be lost",
+        do="Choose another --out.",
+    )
+    expect(
+        own_table is None or out.resolve() != own_table.resolve(),
+        f"{out} is the table of the discovery itself",
+        do="Choose another --out for the new pictures.",
+    )
 
 
 def elbo_percentiles(elbos: np.ndarray, reference: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ RESIZING = {
     "pad": "the whole picture on a square of its border's colour, resized",
     "stretch": "the whole picture, stretched to a square",
 }
-
+DISCOVERY_FILES = ("plan.json", "data/pictures.npy")  # mark the result of a discovery
 
 # pictures that people have and Pillow alone cannot read
 OTHER_FORMATS = (".heic", ".heif", ".avif", ".jp2", ".svg", ".psd", ".eps", ".dcm", ".dng", ".cr2", ".nef", ".arw")
@@ -39,7 +39,8 @@ def describe_skipped(skipped: dict[str, str]) -> str:
 def list_pictures(folder: Path) -> tuple[list[Path], dict[str, str]]:
     """List the image files below a folder, sorted, and the entries that were left out, with the reason.
 
-    Linked folders are not followed. A linked file is read only if its target lies in the folder.
+    Linked folders are not followed. A linked file is read only if its target lies in the folder. Figures and exports in the
+    result of a discovery, such as that of `unbraid discover .`, are no pictures of the user.
 
     Args:
         folder: the folder.
@@ -50,6 +51,7 @@ def list_pictures(folder: Path) -> tuple[list[Path], dict[str, str]]:
             if (Path(place) / name).is_symlink():
                 skipped[_relative_name(Path(place) / name, folder)] = "a linked folder"
         folders[:] = sorted(name for name in folders if not (Path(place) / name).is_symlink())
+        folders[:] = [n for n in folders if not all((Path(place) / n / mark).is_file() for mark in DISCOVERY_FILES)]
         for name in sorted(names):
             file = Path(place) / name
             suffix = file.suffix.lower()

@@ -72,7 +72,8 @@ class PictureSource:
         if self.is_vectors:
             return "vectors"
         some = array[:: max(1, len(array) // 500)]
-        if ((some <= 2) | (some >= 253)).mean() > 0.999:
+        between, bright = ((some > 2) & (some < 253)).mean(), (some > 127).mean()
+        if between < 0.001 and between <= 0.1 * min(bright, 1 - bright):  # else a threshold would erase faint marks
             return "binary"
         return "grey" if array.shape[1] == 1 else "colour"
 

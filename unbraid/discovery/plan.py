@@ -34,6 +34,7 @@ RESERVED_SECONDS = 25.0  # for worker starts, measurements and pages
 RESERVED_SHARE = 0.08
 MAX_FIRST_STEPS = 20_000
 LOWERING = 4.0  # a collapsed setting is tried again with prices divided by this
+KIND_COMPLEXITY = 100.0  # of a discrete leaf, twice that of a critic, beside which prices decide
 LOWERED = "-low"  # at the end of its name then
 
 
@@ -67,6 +68,7 @@ class CandidateSetting:
 
     def lowered(self) -> CandidateSetting:
         """The same setting with all prices divided by `LOWERING`, for data on which it collapsed."""
+        kind, price = divmod(self.complexity, KIND_COMPLEXITY)
         objective = {
             key: {k: _round(v / LOWERING) for k, v in value.items()}
             if key == "prices"
@@ -80,6 +82,7 @@ class CandidateSetting:
             name=f"{self.name}{LOWERED}",
             label=f"{self.label}, prices / {LOWERING:g}",
             recipe={**self.recipe, "objective": objective},
+            complexity=kind * KIND_COMPLEXITY + price / LOWERING,
         )
 
 
@@ -275,7 +278,7 @@ def _make_setting(
         name=f"{kind}-b{beta:g}-{nets['name']}",
         label=f"{title}, price {prices['beta']:g} of total correlation, {decoder}",
         recipe={**shared, **extra, "latent": latent, "nets": nets, "objective": objective},
-        complexity={"beta_tcvae": 0.0, "hfvae": 100.0, "factor_vae": 200.0}[kind] + beta,
+        complexity=KIND_COMPLEXITY * ("beta_tcvae", "hfvae", "factor_vae").index(kind) + beta,
     )
 
 

@@ -174,7 +174,7 @@ def _explain(
 ) -> str:
     text = f"{names[chosen.name]} is chosen with a UDR of {chosen.agreement.mean:.2f}"
     if not chosen.alive:
-        text += ", although every setting collapsed"
+        text += ", although every setting collapsed or has learned too little yet"
     if not outside and len(tied) == 1:
         text += (
             ". Every other setting failed, collapsed or stopped earlier"

@@ -79,8 +79,9 @@ class TimeLimit:
             rest = _scaled_rungs(plan, finished, max(0.0, left / rate - fixed) / growing if growing else 0.0)
             if rest and rest[0].steps - plan.rungs[finished - 1].steps < MIN_MORE_STEPS:
                 rest = [rest[-1]] if rest[-1].steps - plan.rungs[finished - 1].steps >= MIN_MORE_STEPS else []
-            confirming = plan.confirming if rest or rate * fixed <= TOLERANCE * left else 0
-            why = f"steps took {slowdown:.1f} times as long as measured"
+            lost = not rest and not confirmed and rate * fixed > TOLERANCE * left  # seeds that are there stay compared
+            confirming = 0 if lost else plan.confirming
+            why = f"steps took {slowdown:.1f} times as long as measured" if slowdown > 1 else "too little time is left"
         elif growing and needed < UNUSED * left:
             rest = _scaled_rungs(plan, finished, min(MAX_LENGTHENING, (FILLED * left / rate - fixed) / growing))
         else:

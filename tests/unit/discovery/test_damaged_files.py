@@ -105,6 +105,10 @@ def test_transform_keeps_the_table_of_the_discovery(tmp_path):
     (run / "discovery.json").write_text(json.dumps({"factors": [FACTOR]}))
     with pytest.raises(UnbraidError, match="the table of the discovery itself"):
         transform(run, np.zeros((2, 8, 8), np.uint8), table, quiet=True)
+    with pytest.raises(UnbraidError, match="the table of the discovery itself"):
+        transform(run, np.zeros((2, 8, 8), np.uint8), run / ".." / "codes.csv", quiet=True)
     assert table.read_text() == "file,z0\n"
+    with pytest.raises(UnbraidError, match="would be lost"):
+        transform(run, table, run / ".." / "codes.csv", quiet=True)
     (run / "discovery.json").unlink()  # beside any other run a table of this name is the one of the last transform
     assert transform(run, np.zeros((2, 8, 8), np.uint8), table, quiet=True).count == 2

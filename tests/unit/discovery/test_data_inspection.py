@@ -63,6 +63,16 @@ def test_broken_files_links_and_other_files_are_listed_and_left_out(folder, tmp_
     assert {"broken.png", "empty.jpg", "dangling.png", "pipe.png"} <= reasons.keys()
 
 
+def test_figures_in_the_result_of_a_discovery_are_no_pictures(folder):
+    before = list_pictures(folder)
+    for file in ("discovery/plan.json", "discovery/data/pictures.npy", "discovery/best/hub/traversals.png"):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(next(folder.rglob("*.png")).read_bytes())
+    assert list_pictures(folder) == before
+    (folder / "discovery/plan.json").unlink()
+    assert len(list_pictures(folder)[0]) == len(before[0]) + 1
+
+
 def test_an_enormous_picture_is_left_out_before_it_is_decoded(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 5000)
     save_picture(folder / "huge.png", 7, (200, 200))
@@ -190,6 +200,9 @@ def test_the_kind_decides_channels_and_likelihood(tmp_path):
     as_colour = np.repeat(grey[..., None], 3, axis=-1)
     assert read(as_colour, tmp_path / "grey as colour").shape == (1, 10, 10)
     assert load_array(tmp_path / "binary/out/data").dtype == bool
+    faint = np.zeros((40, 32, 32), np.uint8)  # one grey pixel each, which a threshold would erase
+    faint.reshape(40, -1)[np.arange(40), draw.permutation(1024)[:40]] = 110
+    assert (read(faint, tmp_path / "faint").kind, load_array(tmp_path / "faint/out/data").max()) == ("grey", 110)
 
 
 def test_the_same_source_is_read_once_and_another_one_is_refused(folder, tmp_path):

@@ -90,6 +90,7 @@ def test_a_slow_machine_gets_a_shorter_plan_that_fits(slowdown):
 def test_without_time_the_plan_ends_with_the_rung_that_is_done():
     short = limit_after(PLAN, 1.0, -5.0).adjust(PLAN, 2, 2)
     assert (short.rungs, short.confirming) == (PLAN.rungs[:2], 0)
+    assert "as long as measured" not in limit_after(PLAN, 0.2, -5.0).adjust(PLAN, 2, 2).adjusted, "steps were not slow"
 
 
 def test_confirming_seeds_are_left_out_when_the_time_is_over():
@@ -99,6 +100,8 @@ def test_confirming_seeds_are_left_out_when_the_time_is_over():
     done = replace(PLAN, confirming=0)
     assert limit_after(done, 1.0, 0.0).adjust(done, 3, 2) is done, "nothing is left that could be shorter"
     assert limit_after(PLAN, 1.0, 1000.0).adjust(PLAN, 3, 2) is PLAN, "every rung is done"
+    longer = extend_plan(PLAN, PLAN.settings, 0.1)
+    assert limit_after(longer, 1.0, -5.0).adjust(longer, 4, 2, 600) is longer, "seeds that were compared stay compared"
 
 
 @pytest.mark.parametrize("finished", [1, 2])

@@ -233,6 +233,9 @@ def test_kinds_of_leaves():
     assert has_clusters(two)
     assert not has_clusters(cloud[:, 0])
     assert not has_clusters(turn)
+    few = [(draw.uniform(size=40), draw.choice([-2.0, 2.0], 40) + 0.4 * draw.normal(size=40)) for _ in range(50)]
+    assert sum(has_clusters(even) for even, _ in few) <= 3, "at most three of 50 by chance: 1% each"
+    assert all(has_clusters(apart) for _, apart in few)
     codes = Codes(np.concatenate([ring, cloud[:, :1], two[:, None]], 1), Latent.of(4))
     assert leaf_kinds(codes, [0, 1, 2, 3]) == {
         "z0": "cyclic with z1", "z1": "cyclic with z0", "z2": "continuous", "z3": "clusters"

@@ -129,7 +129,9 @@ def _read_columns(path: Path, key: str) -> dict[str, np.ndarray]:
             found=f"shape {rows.shape}",
             do="For images use the data set 'images'.",
         )
-    columns = label_files.read_columns(path, drop_row_numbers=False)  # a column of row numbers may be data here
+        columns = label_files.table_columns("column", rows, f"vectors: {path} must hold rows of numbers")
+    else:
+        columns = label_files.read_columns(path, drop_row_numbers=False)  # a column of row numbers may be data here
     if key:
         columns = {name: column for name, column in columns.items() if name == key or name.startswith(f"{key}_")}
         expect(columns, f"vectors: {path} holds no array {key!r}")

@@ -30,8 +30,10 @@ def relocate_data(run_path: Path, table: dict[str, Any]) -> dict[str, Any]:
         if "labels" in table and is_file(run_path / LABELS_FILE):
             moved["labels"] = str(run_path / LABELS_FILE)
         return {**table, **moved}
-    if path.exists():
-        return table
     above = run_path.absolute().parents[:2]  # of best/ and of runs/NAME/
-    found = [folder / "data" / path.name for folder in above if _is_inside(folder, folder / "data" / path.name)]
-    return {**table, "path": str(found[0])} if found else table
+    found = [folder for folder in above if _is_inside(folder, folder / "data" / path.name)]
+    if (
+        path.exists()
+    ):  # of another discovery, if that has taken the place of a moved one: a discovery reads its own data
+        found = [folder for folder in found if path.parent.name == "data" and is_file(folder / "plan.json")]
+    return {**table, "path": str(found[0] / "data" / path.name)} if found else table
