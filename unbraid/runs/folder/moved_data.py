@@ -32,8 +32,6 @@ def relocate_data(run_path: Path, table: dict[str, Any]) -> dict[str, Any]:
         return {**table, **moved}
     above = run_path.absolute().parents[:2]  # of best/ and of runs/NAME/
     found = [folder for folder in above if _is_inside(folder, folder / "data" / path.name)]
-    if (
-        path.exists()
-    ):  # of another discovery, if that has taken the place of a moved one: a discovery reads its own data
+    if path.exists():  # perhaps of another discovery, made where this one was before: a discovery reads its own data
         found = [folder for folder in found if path.parent.name == "data" and is_file(folder / "plan.json")]
     return {**table, "path": str(found[0] / "data" / path.name)} if found else table
