@@ -181,6 +181,18 @@ def _is_numeric_header(first: list[str], below: list[list[str]]) -> bool:
     return whole and (all(fractions) or (any(fractions) and _counts_up(first)))
 
 
+def looks_like_data(names: Sequence[str]) -> bool:
+    """Whether the names of columns are rather the first row of a table without header: numbers that do not increase.
+
+    Args:
+        names: the names.
+
+    >>> looks_like_data(["0.5", "-1"]), looks_like_data(["0", "1", "2"])
+    (True, False)
+    """
+    return bool(names) and all(map(_is_number, names)) and not _counts_up(names)
+
+
 def _counts_up(cells: Sequence[str]) -> bool:
     """Whether texts are whole numbers that increase, as the names that pandas gives to columns."""
     if not all(cell.isascii() and cell.isdigit() and len(cell) < 10 for cell in cells):
