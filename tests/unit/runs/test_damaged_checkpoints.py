@@ -111,3 +111,12 @@ def test_best_weights_of_a_later_or_unknown_step_are_dropped(run, step):
     write_tensors(run / BEST_FILE, {"a": torch.zeros(2)}, {"step": step})
     assert resume(run).state["step"] == 6
     assert not (run / BEST_FILE).exists()
+
+
+def test_weights_that_are_not_finite_are_refused_before_training(run):
+    def change(tensors, note):
+        tensors[min(name for name in tensors if name.startswith("state.model."))].view(-1)[0] = torch.nan
+
+    edit(run / CHECKPOINT_FILE, change)
+    with pytest.raises(UnbraidError, match="is damaged: its weights hold NaN"):
+        resume(run)
