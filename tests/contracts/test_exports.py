@@ -76,6 +76,16 @@ def test_one_known_format_is_required(words, message):
     assert message in str(result.exception)
 
 
+@pytest.mark.parametrize("name", ["onnx", "hub"])
+def test_no_file_is_written_through_a_link_in_the_run_directory(tmp_path, name):
+    run, elsewhere = Run.load(shutil.copytree(OLD_RUNS / "vae", tmp_path / "run")), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (run.path / name).symlink_to(elsewhere)
+    with pytest.raises(UnbraidError, match=f"{name} is a link to a folder"):
+        EXPORTS[name](run, None)
+    assert not list(elsewhere.iterdir())
+
+
 def test_a_format_from_outside_is_one_assignment(tmp_path, monkeypatch):
     def write_names(run: Run, out: Path | None = None) -> Path:
         """The names of the latent columns, as text."""

@@ -168,17 +168,31 @@ def _has_header(rows: list[list[str]]) -> bool:
 
 
 def _is_numeric_header(first: list[str], below: list[list[str]]) -> bool:
-    """Whether the first row is 0, 1, 2, 3, …, or has whole numbers above fractions: a header of pandas.
+    """Whether the first row is 0, 1, 2, 3, …, or has whole numbers above fractions or words: a header of pandas.
 
-    Different numbers must all stand above fractions, ascending ones above a column of them.
+    Different numbers must all stand above fractions, ascending ones above a column of them or of words.
     """
     if len(first) > 3 and first == [str(i) for i in range(len(first))]:
         return True
     whole = all(cell.isascii() and cell.isdigit() for cell in first) and len(set(first)) == len(first)
     fractions = [all(_is_number(c) and not c.lstrip("+-").isdigit() for c in column if c) for column in below]
+    words = [all(c not in MISSING_WORDS and not _is_number(c) for c in column if c) and any(column) for column in below]
+    telling = any(fractions) or any(words)
     if len(first) == 1:
-        return fractions[0] and first[0] == "0"
-    return whole and (all(fractions) or (any(fractions) and _counts_up(first)))
+        return telling and first[0] == "0"
+    return whole and (all(fractions) or (telling and _counts_up(first)))
+
+
+def looks_like_data(names: Sequence[str]) -> bool:
+    """Whether the names of columns are rather the first row of a table without header: numbers that do not increase.
+
+    Args:
+        names: the names.
+
+    >>> looks_like_data(["0.5", "-1"]), looks_like_data(["0", "1", "2"])
+    (True, False)
+    """
+    return bool(names) and all(map(_is_number, names)) and not _counts_up(names)
 
 
 def _counts_up(cells: Sequence[str]) -> bool:

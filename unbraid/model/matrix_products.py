@@ -22,7 +22,8 @@ def uses_onednn(x: Tensor, weight: Tensor) -> bool:
     """
     return (
         is_eager(x)  # first: exported, the number of rows is a symbol
-        and x.dim() == 2
+        and x.dim() == weight.dim() == 2
+        and x.shape[1] == weight.shape[1]  # torch's own product names the sizes that do not fit
         and x.dtype == weight.dtype == torch.float32
         and x.device.type == "cpu"
         and is_large(len(x), weight)
@@ -65,7 +66,14 @@ def linear_output(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     >>> torch.allclose(linear_output(x, weight), x @ weight.T, atol=1e-4)
     True
     """
-    return _Linear.apply(x, weight, bias) if uses_onednn(x, weight) else functional.linear(x, weight, bias)
+    if uses_onednn(x, weight) and (bias is None or _is_plain_bias(bias, weight)):
+        return _Linear.apply(x, weight, bias)
+    return functional.linear(x, weight, bias)
+
+
+def _is_plain_bias(bias: Tensor, weight: Tensor) -> bool:
+    """Whether oneDNN can read a bias: one with gaps it would read as if it had none."""
+    return bias.shape == weight.shape[:1] and bias.dtype == weight.dtype and bias.is_contiguous()
 
 
 def input_gradient(grad: Tensor, weight: Tensor) -> Tensor:
@@ -110,7 +118,8 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (x, weight), (grad,), wanted = ctx.saved_tensors, grads, ctx.needs_input_grad
-        if torch.is_grad_enabled():  # the gradients are to be differentiated, which oneDNN's cannot be
+        # gradients to be differentiated again, or a batch of them (is_grads_batched, jacobian(vectorize=True))
+        if torch.is_grad_enabled() or torch._C._functorch.is_legacy_batchedtensor(grad):
             found = [grad @ weight if wanted[0] else None, grad.T @ x if wanted[1] else None]
             return *found, grad.sum(0) if wanted[2] else None
         d_x, d_weight, d_bias = torch.ops.aten.mkldnn_linear_backward(

@@ -218,7 +218,10 @@ class Run:
             found="weights of a snapshot" if isinstance(self.snapshot, int) else "the best weights",
             do=f"State where to write: {command_or_python('--out', 'out=…')}.",
         )
-        return self.path / name
+        path = self.path / name
+        linked = path.is_symlink() and path.is_dir()  # a linked file is replaced, a folder would be written into
+        expect(not linked, f"{path} is a link to a folder", do="Delete it; links are not followed.")
+        return path
 
     @property
     def _weights_path(self) -> Path:

@@ -94,6 +94,11 @@ def test_damage_is_named(tmp_path, content, says):
         ([["shape", "3"], *BODY, *BODY], True),
         ([["heart", "3"], ["square", "4"], ["star", "5"]], False),
         ([["NA", "3"], ["4", "4"], ["5", "5"]], False),
+        ([["0", "1"], ["heart", "3"], ["heart", "4"]], True),
+        ([["0"], ["heart"], ["square"]], True),
+        ([["1", "0"], ["heart", "3"], ["heart", "4"]], False),
+        ([["0", "1"], ["heart", "3"], ["2", "4"]], False),
+        ([["0", "1"], ["NA", "3"], ["NA", "4"]], False),
     ],
 )
 def test_a_header_of_numbers_is_found(tmp_path, rows, named):

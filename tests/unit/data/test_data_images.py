@@ -245,9 +245,17 @@ def test_vectors_from_csv(tmp_path):
     assert np.allclose(rows.std(axis=0), 1, atol=1e-6)
 
 
+def test_a_table_without_header_does_not_lose_its_first_row_without_a_word(tmp_path, capsys):
+    for text, doubtful in (("0.3,-1.5\n1,2\n3,4\n", True), ("0,1\n1,2\n3,4\n", False), ("a,7\n1,2\n3,4\n", False)):
+        (tmp_path / "t.csv").write_text(text)
+        assert len(load("vectors", path=str(tmp_path / "t.csv"))) == 2
+        assert ("is read as names of columns. If it is data" in capsys.readouterr().err) == doubtful
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("1,0,1\n2,3,4\n", "names a column twice: found 1, 0, 1.* row of names above it"),
         ("a,b\n1,x\n2,y\n", "column 'b' .* holds text"),
         ("a,b\n1,nan\n2,3\n", "NaN or infinity in row 0"),
         ("a,b\n1\n", "line 2"),

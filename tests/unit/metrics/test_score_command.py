@@ -271,7 +271,22 @@ def test_a_failing_metric_loses_no_other_score(app, folder, monkeypatch):
     def leaving(codes, factors=None, **inputs):
         raise SystemExit("stop")
 
+    def untold(codes, factors=None, **inputs):
+        raise ValueError("bad \ud800")
+
+    circle: list = []
+    circle.append(circle)
+    stored = {
+        "silent_entry": Score("x", 0.5, {"rows": SilentError()}),
+        "circular": Score("x", 0.5, {"rows": circle}),
+        "half_a_character": Score("x", 0.5, {}, None, {"note": "\ud800"}),
+        "long_number": Score("x", 0.5, {}, None, {"note": 10**5000}),
+        "nan_ends": Score("x", 0.5, {}, (float("nan"), 1.0)),
+        "odd_reason": Score("x", 0.5, {}, None, {"skipped": SilentError()}),
+    }
     odd = {
+        **{name: lambda codes, factors=None, score=score, **inputs: score for name, score in stored.items()},
+        "untold": untold,
         "no_settings": lambda codes, factors=None, **inputs: Score("x", 0.5, {}, None, None),
         "no_ends": lambda codes, factors=None, **inputs: Score("x", 0.5, {}, 5),
         "wrong_ends": lambda codes, factors=None, **inputs: Score("x", 0.5, {}, ("a", "b")),

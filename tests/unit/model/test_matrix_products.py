@@ -71,9 +71,23 @@ def test_second_derivatives_and_transforms_of_functions_are_torchs():
         mapped = torch.func.vmap(net, (None, 0))(x, torch.stack([weight, weight.flip(0)]))
         bare = torch.func.vmap(function, (0, None))(torch.stack([x, x.flip(0)]), weight)
         rows = torch.func.jacrev(lambda v, net=net: net(v, weight).mean(0)[:3])(x)
-        found.append([v.grad, w.grad, moved, shifted, mapped, bare, rows])
+        batch = torch.stack([grad, grad.flip(0)])
+        batched = torch.autograd.grad(net(v, w), (v, w), batch, is_grads_batched=True)
+        found.append([v.grad, w.grad, moved, shifted, mapped, bare, rows, *batched])
     for ours, torchs in zip(*found, strict=True):
         torch.testing.assert_close(ours, torchs, rtol=1e-3, atol=1e-3)
+
+
+def test_matrices_and_biases_of_any_layout_and_size_are_read_as_by_torch():
+    x, weight, bias, _ = matrices()
+    wide = torch.stack([bias, -bias], 1)[:, 0]
+    assert not wide.is_contiguous()
+    for one, other in ((x, weight), (x.T.contiguous().T, weight.T.contiguous().T), (x[:1].expand(ROWS, -1), weight)):
+        found, known = linear_output(one, other, wide), nn.functional.linear(one, other, wide)
+        torch.testing.assert_close(found, known, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(linear_output(x, weight, bias[:1]), x @ weight.T + bias[:1], rtol=1e-4, atol=1e-4)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        linear_output(x[:, 1:], weight, bias)
 
 
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")

@@ -51,6 +51,15 @@ def test_it_can_be_differentiated_twice():
     assert gradgradcheck(lambda *given: apply_upconv(up, *given), (x, up.weight, up.bias))
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+def test_transforms_of_functions_take_torchs():
+    up, x = Upconv(2, 1, 4, 2, 1), torch.randn(3, 2, 3, 2)
+    plain = nn.ConvTranspose2d(2, 1, 4, 2, 1)
+    plain.load_state_dict(up.state_dict())
+    for transform in (torch.func.jacrev, torch.func.jacfwd, lambda f: torch.func.vmap(torch.func.jacrev(f))):
+        torch.testing.assert_close(transform(up)(x), transform(plain)(x))
+
+
 @pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format])
 @pytest.mark.parametrize("channels", [1, 3, 32])
 def test_single_precision_is_torchs_to_its_rounding(channels, layout):

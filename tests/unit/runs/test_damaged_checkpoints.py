@@ -12,7 +12,7 @@ from tests.toys import toy_data
 from unbraid import Recipe, Run, UnbraidError, fit
 from unbraid.core.tensor_files import read_tensors, write_tensors
 from unbraid.runs.folder.checkpoint import LAYOUT_KEY
-from unbraid.runs.folder.file_names import CHECKPOINT_FILE, MODEL_FILE, STATE_FILE
+from unbraid.runs.folder.file_names import BEST_FILE, CHECKPOINT_FILE, MODEL_FILE, STATE_FILE
 
 FACTOR_VAE = {"name": "factor_vae", "gamma": 2, "critic": {"width": 8, "depth": 1}}
 
@@ -92,3 +92,31 @@ def test_a_damaged_note_of_the_weights_is_named(run):
     edit(run / MODEL_FILE, lambda tensors, note: note.update(step="x"))
     with pytest.raises(UnbraidError, match="its step cannot be read"):
         _ = Run.load(run).model
+
+
+def test_a_linked_folder_of_snapshots_is_refused_and_loses_no_file(run, tmp_path):
+    mine = tmp_path / "mine" / "0000000900.safetensors"
+    mine.parent.mkdir()
+    mine.write_text("precious")
+    (run / "snapshots").symlink_to(mine.parent)
+    for options in ({"resume": True}, {"force": True}):
+        with pytest.raises(UnbraidError, match="snapshots is a link"):
+            fit(recipe(6, snapshots=2), run, quiet=True, dataset=toy_data(), **options)
+    assert mine.read_text() == "precious"
+    assert list(mine.parent.iterdir()) == [mine]
+
+
+@pytest.mark.parametrize("step", ["five", None, 900])
+def test_best_weights_of_a_later_or_unknown_step_are_dropped(run, step):
+    write_tensors(run / BEST_FILE, {"a": torch.zeros(2)}, {"step": step})
+    assert resume(run).state["step"] == 6
+    assert not (run / BEST_FILE).exists()
+
+
+def test_weights_that_are_not_finite_are_refused_before_training(run):
+    def change(tensors, note):
+        tensors[min(name for name in tensors if name.startswith("state.model."))].view(-1)[0] = torch.nan
+
+    edit(run / CHECKPOINT_FILE, change)
+    with pytest.raises(UnbraidError, match="is damaged: its weights hold NaN"):
+        resume(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,7 +138,18 @@ def test_what_cannot_be_validated_is_refused_before_work(tmp_path):
         fit(game, tmp_path / "a", quiet=True)
     with pytest.raises(UnbraidError, match="one of these methods"):
         fit(whole, tmp_path / "a", quiet=True, callbacks=[print])
+    with pytest.raises(UnbraidError, match="do not score codes of one run"):
+        train(tmp_path / "a", validate_metrics=["mig", "udr"], **every)
     assert not (tmp_path / "a").exists()
+
+
+def test_all_metrics_of_images_without_labels_are_those_of_codes(tmp_path):
+    held = replace(toy_data(40, seed=1), factors=None, table=None)
+    chosen = recipe(validate_every=3, validate_metrics=["all"])
+    run = fit(chosen, tmp_path / "run", quiet=True, dataset=toy_data(), validation=held)
+    scores = run.validations()[-1]["scores"]
+    assert "active_units" in scores
+    assert "mig" not in scores
 
 
 def test_the_test_split_of_a_named_set_is_used(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unbraid.core.csv_reader import read_table
+from unbraid.core.csv_reader import looks_like_data, read_table
 from unbraid.core.errors import UnbraidError, expect
 from unbraid.core.files import read_npy
 from unbraid.data.factors import Factor, Factors
@@ -149,7 +149,7 @@ def table_columns(name: str, array: np.ndarray, requirement: str) -> dict[str, n
 
 
 def read_csv_columns(path: str | Path, drop_row_numbers: bool = True) -> dict[str, np.ndarray]:
-    """Read the columns of a .csv or .tsv with header as text; a message names columns that are left out.
+    """Read the columns of a .csv or .tsv with header as text; a message names columns that are left out, or a doubtful header.
 
     Args:
         path: the file.
@@ -157,7 +157,12 @@ def read_csv_columns(path: str | Path, drop_row_numbers: bool = True) -> dict[st
     """
     table = read_table(path, header=True, drop_row_numbers=drop_row_numbers)
     names = table.names or ()
-    expect(len(set(names)) == len(names), f"table {path} names a column twice", found=", ".join(names))
+    shown = ", ".join([*names[:4], *(["…"] if len(names) > 4 else [])])
+    doubt = f"The first row, {shown}, is read as names of columns. If it is data, write a row of names above it."
+    doubt = doubt if looks_like_data(names) else ""
+    expect(len(set(names)) == len(names), f"table {path} names a column twice", found=", ".join(names), do=doubt)
+    if doubt:
+        print(f"{path}: {doubt}", file=sys.stderr)
     if table.dropped:
         gone = ", ".join(table.dropped)
         print(f"{path}: left out {gone}, which only numbers the rows. Rename it to keep it.", file=sys.stderr)

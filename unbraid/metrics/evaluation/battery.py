@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from inspect import signature
@@ -134,7 +136,7 @@ def _run_metrics(
         except (Exception, SystemExit) as error:  # a custom metric may raise anything; the other scores are kept
             if strict and isinstance(error, UnbraidError):
                 raise
-            why = str(error) if isinstance(error, UnbraidError) else _describe_error(error)
+            why = _describe_error(error)
             scores[name] = Score(name, float("nan"), {}, None, {**settings, "skipped": why})
         if advance is not None:
             advance(note=name)
@@ -142,7 +144,7 @@ def _run_metrics(
 
 
 def _checked(score: Score) -> Score:
-    """The score of a metric, if its details have the types that tables and files need."""
+    """The score of a metric, if its details have the types that tables need and can be stored with the other scores."""
     ends = score.interval
     for field, right in {
         "table": isinstance(score.table, dict),
@@ -151,13 +153,19 @@ def _checked(score: Score) -> Score:
     }.items():
         if not right:
             raise TypeError(f"its score has a {field} of type {type(getattr(score, field)).__name__}")
+    if ends is not None and not all(map(math.isfinite, ends)):
+        raise ValueError(f"its score has the interval {ends}")
+    if "skipped" in score.settings and not isinstance(score.settings["skipped"], str):
+        raise TypeError("its score gives a reason for skipping that is no text")
+    json.dumps(score.as_dict(), ensure_ascii=False).encode()
     return score
 
 
 def _describe_error(error: BaseException) -> str:
-    """The type and the text of an error, even if its text cannot be made."""
+    """The text of an error, with its type if it is no `UnbraidError`, even if its text cannot be made or stored."""
     try:
-        return f"{type(error).__name__}: {error}"
+        text = str(error) if isinstance(error, UnbraidError) else f"{type(error).__name__}: {error}"
+        return text.encode("utf-8", "replace").decode()
     except Exception:
         return type(error).__name__
 

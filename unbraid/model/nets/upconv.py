@@ -18,7 +18,8 @@ HALVING = ((4, 4), (2, 2), (1, 1), (1, 1), 1)  # kernel, stride, padding, dilati
 class Upconv(nn.ConvTranspose2d):
     """`nn.ConvTranspose2d`, with its parameters and its numbers up to rounding.
 
-    Under autocast it is in bfloat16. Compiled, exported, in other precisions and on other devices it is torch's own.
+    Under autocast it is in bfloat16. Compiled, exported, within `torch.func`, in other precisions and on other devices it is
+    torch's own.
 
     >>> up = Upconv(32, 1, 4, 2, 1)
     >>> x = torch.randn(2, 32, 8, 8)
@@ -39,13 +40,13 @@ class Upconv(nn.ConvTranspose2d):
 
 def uses_fast_path(x: Tensor, weight: Tensor) -> bool:
     """Whether an upconvolution of x takes the fast path: on the CPU, in float32, float64 or under autocast to
-    bfloat16, neither compiled nor exported.
+    bfloat16, neither compiled, exported nor transformed by `torch.func`.
 
     Args:
         x: the input.
         weight: the weights.
     """
-    if not is_eager(x) or x.device.type != "cpu":
+    if not is_eager(x) or x.device.type != "cpu" or torch._C._are_functorch_transforms_active():
         return False
     if torch.is_autocast_enabled("cpu"):
         return torch.get_autocast_dtype("cpu") == torch.bfloat16 and torch.float64 not in (x.dtype, weight.dtype)

@@ -74,8 +74,11 @@ def select_validation_data(parts: Parts, validation: Dataset | None, in_memory: 
     )
     expect(len(validation) > 1, "validation needs at least two images", found=len(validation))
     metrics = parse_metric_names(budget.validate_metrics) if budget.validate_metrics else []
+    needs = {name: get_metric(name).needs for name in metrics if name != "all"}
+    other = [name for name, need in needs.items() if need in ("runs", "images")]
+    expect(not other, "these metrics do not score codes of one run, so training cannot compute them", found=other)
     expect(
-        validation.factors is not None or not any(get_metric(name).needs == "factors" for name in metrics),
+        validation.factors is not None or "factors" not in needs.values(),
         f"metrics {join_names(budget.validate_metrics)} need labels",
         found=f"{validation.name} without factors",
     )

@@ -31,7 +31,7 @@ def write_checkpoint(
         note: metadata of the checkpoint.
     """
     tensors: dict[str, Tensor] = {f"state.{name}": t for name, t in modules.state_dict().items()}
-    invalid = [name for name, t in tensors.items() if t.is_floating_point() and not bool(t.isfinite().all())]
+    invalid = _not_finite(tensors)
     expect(
         not invalid,
         "the weights hold NaN or infinite numbers",
@@ -62,6 +62,13 @@ def load_checkpoint(path: Path, modules: nn.ModuleDict, optimisers: dict[str, Op
         f"{path} is damaged: its step, its recipe or the length of its ledger cannot be read",
         do="Use another copy, or train again.",
     )
+    invalid = _not_finite({name: t for name, t in tensors.items() if name.startswith("state.")})
+    expect(
+        not invalid,
+        f"{path} is damaged: its weights hold NaN or infinite numbers",
+        found=invalid[:3],
+        do="Use another copy, or train again.",
+    )
     load_into_module(modules, tensors, "state.", str(path))
     for name, optimiser in optimisers.items():
         for index, parameter in enumerate(parameters_of(optimiser)):
@@ -71,6 +78,11 @@ def load_checkpoint(path: Path, modules: nn.ModuleDict, optimisers: dict[str, Op
                 _check_moments(path, optimiser, parameter, stored)
                 optimiser.state[parameter] = {key: _match_layout(parameter, t) for key, t in stored.items()}
     return note
+
+
+def _not_finite(tensors: dict[str, Tensor]) -> list[str]:
+    """The names of tensors that hold NaN or infinity."""
+    return [name for name, t in tensors.items() if t.is_floating_point() and not bool(t.isfinite().all())]
 
 
 def _check_moments(path: Path, optimiser: Optimizer, parameter: Tensor, stored: dict[str, Tensor]) -> None:

@@ -56,6 +56,8 @@ def lock_run_folder(path: Path) -> Iterator[None]:
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     busy = f"another process is training in {path}. Wait for it, stop it, or choose another {command_or_python('--out', 'out')}."
     with locks.file_lock(path / LOCK_FILE, message=busy):
+        kept = path / snapshots.SNAPSHOT_FOLDER  # training writes and deletes files in it
+        expect(not kept.is_symlink(), f"{kept} is a link", do="Delete it; links are not followed.")
         remove_partial_files(path, TRAINING_FILES)
         remove_partial_files(path, backup.DERIVED_FILES, min_age=3600)  # another command may be writing one now
         try:
@@ -122,7 +124,8 @@ def _write_opening_files(path: Path, parts: Parts, state: dict[str, Any], steps_
             backup.remove_run_files(path, backup.DERIVED_FILES)
             snapshots.delete_later_snapshots(path, after=steps_done)
             best = path / BEST_FILE
-            if is_file(best) and read_metadata(best, "best weights").get("step", 0) > steps_done:
+            step = read_metadata(best, "best weights").get("step", 0) if is_file(best) else 0
+            if is_file(best) and not (isinstance(step, int) and step <= steps_done):
                 best.unlink()  # of a step that will be done again
         with open_for_writing(path / LEDGER_FILE, append=True) as f:
             f.truncate(size)
