@@ -234,6 +234,10 @@ STUDY = Study(
         _mig_claim("heavy_tails", "ν = 5 above ν = 100", paired_difference("mig", "nu5", "nu100"),
                    gates=gates.working_arms(("nu5", "nu100"), "mig")),
     ),
+    controls=(
+        Claim("beta_costs", "β = 4 reconstructs worse than β = 1", "definition",
+              paired_difference("reconstruction", "isotropic4", "isotropic1"), min_effect=0.5, unit="nats"),
+    ),
     arms=arms,
     seeds={"tiny": (0,), "cpu": tuple(range(10)), "paper": tuple(range(10))},
     measure=measure,
