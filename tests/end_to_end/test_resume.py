@@ -233,7 +233,7 @@ def test_moments_are_restored_in_each_parameters_own_layout(tmp_path):
 
     net, optimiser = make_net()
     train_steps(net, optimiser, 3, 0)
-    checkpoint.write_checkpoint(tmp_path / "c", net, {"a": optimiser}, {})
+    checkpoint.write_checkpoint(tmp_path / "c", net, {"a": optimiser}, {"step": 3, "ledger": 0})
     other, second = make_net()
     checkpoint.load_checkpoint(tmp_path / "c", other, {"a": second})
     moment = second.state[other["a"].weight]["exp_avg"]
