@@ -157,6 +157,9 @@ def test_names_are_shown_and_escaped_everywhere(in_process, bars, tmp_path):
     assert NASTY in listed
     if found.factors:
         assert any(NASTY in head for head in next(csv.reader(found.codes_table.read_text().splitlines())))
+    renamed = found.name_factor(leaf, "angle")
+    assert read_leaf_names(best) == {leaf: "angle"}
+    assert [f["name"] for f in renamed.factors] == ["angle" if f["leaf"] == leaf else "" for f in found.factors]
     wrong = CliRunner().invoke(app, ["name", str(best), "z99", "x"])
     assert isinstance(wrong.exception, UnbraidError)
 
@@ -176,7 +179,7 @@ def test_new_pictures_of_any_size_are_encoded_and_unusual_ones_marked(in_process
     with open(found.codes_table) as table, open(tmp_path / "new.csv") as new:
         assert next(csv.reader(new))[1:-1] == next(csv.reader(table))[1:], "unstable leaves are marked here too"
     assert transform(found.folder / "best", place / "known.png", tmp_path / "one.csv", quiet=True).count == 1
-    transform(found.folder / "best", place, tmp_path / "all.csv", all_leaves=True, quiet=True)
+    found.transform(place, tmp_path / "all.csv", all_leaves=True, quiet=True)
     with open(tmp_path / "all.csv") as table:
         assert len(next(csv.reader(table))) == 2 + 3
     with pytest.raises(UnbraidError, match=r"found/best, the chosen run"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unbraid.core.errors import TrainingInterrupted, UnbraidError, expect, join_names
 from unbraid.core.files import ensure_writable_folder, is_file
@@ -32,10 +32,14 @@ from unbraid.discovery.plan import (
     make_plan,
 )
 from unbraid.discovery.result_file import RESULT_FILE, read_discovery_result
-from unbraid.discovery.results import CODES_TABLE, DATA_FOLDER, PAGE_FILE, write_results
+from unbraid.discovery.results import CODES_TABLE, DATA_FOLDER, PAGE_FILE, refresh_names, write_results
 from unbraid.discovery.time_limit import TimeLimit
 from unbraid.discovery.training_stages import PROGRESS_FILE, RUNS_FOLDER, Progress, RungRunner
+from unbraid.runs.folder.leaf_names import name_leaf
 from unbraid.runs.run import Run
+
+if TYPE_CHECKING:
+    from unbraid.discovery.new_pictures import Transformed
 
 MAX_MINUTES = 7 * 24 * 60
 
@@ -131,6 +135,30 @@ class Discovery:
     def codes_table(self) -> Path:
         """The table codes.csv."""
         return self.folder / CODES_TABLE
+
+    def name_factor(self, leaf: str, name: str) -> Discovery:
+        """Name a leaf of the chosen run in its pages, codes.csv, figures and exports; return the discovery with the name.
+
+        Args:
+            leaf: the leaf, such as "z3".
+            name: what it changes; '' removes the name.
+        """
+        best = self.best
+        name_leaf(best.path, [each.name for each in best.recipe.tree.leaves], leaf, name)
+        refresh_names(best.path)
+        return Discovery.load(self.folder)
+
+    def transform(self, pictures: Any, out: str | Path, **options: Any) -> Transformed:
+        """Encode new pictures by the chosen run to a table of its stable factors.
+
+        Args:
+            pictures: a folder, one picture, an array or table file, or what `unbraid.data.of` accepts.
+            out: the table to write, ending in .csv.
+            options: further options of `unbraid.discovery.new_pictures.transform`.
+        """
+        from unbraid.discovery.new_pictures import transform
+
+        return transform(self.best, pictures, out, **options)
 
     def lines(self) -> list[str]:
         """The result as lines of text."""
