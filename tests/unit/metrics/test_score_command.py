@@ -295,6 +295,9 @@ def test_a_failing_metric_loses_no_other_score(app, folder, monkeypatch):
     }
     for name, call in odd.items():
         monkeypatch.setitem(METRICS, name, Metric(call, "nothing"))
+    no_chance = Metric(METRICS["mig"].call, "nothing", chance=failing)
+    monkeypatch.setitem(METRICS, "no_chance", no_chance)
+    assert invoke_score(app, folder, "--metrics", "no_chance").exit_code == 0
     monkeypatch.setitem(METRICS, "failing", Metric(failing, "nothing"))
     monkeypatch.setitem(METRICS, "nameless", Metric(nameless, "nothing"))
     done = invoke_score(app, folder, "--metrics", ",".join(["mig", *odd]), "--json")

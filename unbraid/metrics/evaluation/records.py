@@ -131,12 +131,16 @@ class Metric:
         return papers_in(self.call.__doc__) or ("this library",)
 
     def chance_level(self, factors: int) -> float | None:
-        """The chance level for this number of factors.
+        """The chance level for this number of factors; None if it is not known or a custom metric cannot compute it.
 
         Args:
             factors: the number of factors.
         """
-        return self.chance(factors) if callable(self.chance) else self.chance
+        try:
+            chance = self.chance(factors) if callable(self.chance) else self.chance
+            return None if chance is None else float(chance)
+        except Exception:  # a custom function may raise anything; a missing level loses no score
+            return None
 
     def ceiling_kind(self, protocol: str) -> str | None:
         """The kind of ceiling under this protocol.
