@@ -102,7 +102,7 @@ from unbraid.runs.evaluation.encoding import posteriors
 from unbraid.core.hardware import use_threads
 def peak():
     return next(int(s.split()[1]) / 1e3 for s in open("/proc/self/status") if s.startswith("VmHWM"))
-images = Dataset("blank", Bits(np.zeros((20_000, 512), np.uint8), (1, 64, 64)))
+images = Dataset("blank", Bits(np.zeros((40_000, 512), np.uint8), (1, 64, 64)))
 recipe = Recipe(data="blank", nets="factor_vae_table1", budget={{"steps": 1, "threads": 1}})
 run = fit(recipe, {str(tmp_path / "run")!r}, quiet=True, dataset=images)
 with use_threads(1):
@@ -112,7 +112,7 @@ with use_threads(1):
 print(peak() - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 60  # MB; with holes 120
+    assert float(done.stdout) < 120  # MB; holes took as much for half of the images, noise takes up to 70
 
 
 def test_settings_of_the_user_are_left_alone(monkeypatch):
